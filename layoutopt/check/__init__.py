@@ -1,0 +1,1 @@
+"""What a correct answer is, stated without any solver and without the lowering."""

@@ -1,0 +1,202 @@
+"""The specification: score and rules of given layouts, element by element.
+
+Locations are numbered: every element of every root tensor (sink, source, barrier output,
+fixed point) has a number of its own, except that sources with a ``mapping`` have one number
+per distinct value.  Sinks take the numbers that their pieces name, views carry numbers on,
+and a ValuedPair earns its value for each position at which two numbers are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from layoutopt.check import order, pieces
+from layoutopt.check.flow import carried
+from layoutopt.check.needs import dependencies
+from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.roots import Source
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.values import to_decimal, to_integers
+from layoutopt.result import PairScore, Piece, Step
+
+Layouts = Mapping[str, Sequence[Piece]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What layouts are worth.
+
+    Parameters
+    ----------
+    violations
+        One line for each rule that is broken; empty if the layouts are legal.
+    score
+        Exact; ``None`` if the layouts do not cover the sinks.
+    max_score
+        The score if every pair matched everywhere.
+    pairs
+        What each ValuedPair earns.
+    order
+        An order in which the sinks can be set.
+    """
+
+    violations: tuple[str, ...]
+    score: Decimal | None
+    max_score: Decimal
+    pairs: tuple[PairScore, ...] = ()
+    order: tuple[Step, ...] = ()
+
+
+def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
+    """Score layouts and check every rule.
+
+    Parameters
+    ----------
+    graph
+        The instance.
+    layouts
+        Pieces by sink name.
+    """
+    every = [size(graph.shapes[a]) for a, _, _ in graph.pairs]
+    _, max_score = _scored(graph, every)
+    broken = tuple(_coverage(graph, layouts))
+    if broken:
+        return Evaluation(broken, None, max_score)
+    matched = _matches(graph, layouts)
+    pairs, score = _scored(graph, matched)
+    steps, cycle = order.derive(dependencies(graph, layouts))
+    names = ", ".join(repr(graph.ops[b].id) for b in cycle[:5])
+    broken = (f"barrier order: {names} wait for each other",) if cycle else ()
+    return Evaluation(broken, score, max_score, pairs, steps)
+
+
+def _scored(graph: Store, matched: Sequence[int]) -> tuple[tuple[PairScore, ...], Decimal]:
+    multiples, unit = to_integers([value for _, _, value in graph.pairs])
+    total = sum(v * m for v, m in zip(multiples, matched, strict=True))
+    pairs = tuple(
+        PairScore(graph.tensor_name(a), graph.tensor_name(b), v, size(graph.shapes[a]), m)
+        for (a, b, v), m in zip(graph.pairs, matched, strict=True)
+    )
+    return pairs, to_decimal(total, unit)
+
+
+def _coverage(graph: Store, layouts: Layouts) -> Iterator[str]:
+    """Name every sink that its pieces do not cover once, and every piece that fits nothing."""
+    sinks = {sink.name: sink for sink in graph.sinks()}
+    roots = {t.name: t for t in graph.tensors() if graph.kind(t) is not Kind.VIEW}
+    for name in layouts:
+        if name not in sinks:
+            yield f"layouts: {name!r} is no sink of the instance"
+    for name, sink in sinks.items():
+        if name not in layouts:
+            yield f"sink {name!r}: has no layout"
+            continue
+        bad = False
+        for i, piece in enumerate(layouts[name]):
+            origin = roots.get(piece[0])
+            reason = (
+                f"its origin {piece[0]!r} is no source, barrier, fixed point or sink"
+                if origin is None
+                else pieces.fault(piece, sink.size, origin.size)
+            )
+            if reason is not None:
+                bad = True
+                yield f"sink {name!r}: piece {i}: {reason}"
+        reason = None if bad else pieces.cover(layouts[name], sink.size)
+        if reason is not None:
+            yield f"sink {name!r}: {reason}"
+
+
+class _Numbers:
+    """The location numbers of root tensors."""
+
+    def __init__(self, graph: Store) -> None:
+        self.graph = graph
+        self.base: dict[int, int] = {}
+        self.pool: dict[int | str, int] = {}
+        count = 0
+        for t, producer in enumerate(graph.producers):
+            if graph.ops[producer].kind is not Kind.VIEW:
+                self.base[t] = count
+                count += size(graph.shapes[t])
+        self.count = count
+        for op in graph.ops:
+            for where in (op.mapping or ()) if isinstance(op, Source) else ():
+                self.pool.setdefault(where, len(self.pool))
+        small = self.count + len(self.pool) < 2**31
+        self.dtype = np.dtype(np.int32 if small else np.int64)
+
+    def own(self, t: int) -> Array:
+        """Return the numbers of the locations that a root tensor has of its own."""
+        op = self.graph.ops[self.graph.producers[t]]
+        if isinstance(op, Source) and op.mapping is not None:
+            return np.array([self.count + self.pool[w] for w in op.mapping], self.dtype)
+        start = self.base[t]
+        return np.arange(start, start + size(self.graph.shapes[t]), dtype=self.dtype)
+
+    def laid_out(self, t: int, layout: Sequence[Piece]) -> Array:
+        """Return the numbers that a sink's elements take."""
+        taken = np.empty(size(self.graph.shapes[t]), self.dtype)
+        for piece in layout:
+            origin = self.graph.tensor(piece[0]).index
+            mapped = self.graph.ops[self.graph.producers[origin]]
+            where = pieces.read(piece)
+            if isinstance(mapped, Source) and mapped.mapping is not None:
+                taken[pieces.written(piece)] = self.own(origin)[where]
+            else:
+                taken[pieces.written(piece)] = where + self.base[origin]
+        return taken
+
+
+def _matches(graph: Store, layouts: Layouts) -> list[int]:
+    """Return for each pair the number of positions with equal locations."""
+    numbers = _Numbers(graph)
+    due: dict[int, list[int]] = {}
+    for p, (a, b, _) in enumerate(graph.pairs):
+        due.setdefault(max(graph.producers[a], graph.producers[b]), []).append(p)
+    needed = _ancestors(graph, {t for a, b, _ in graph.pairs for t in (a, b)})
+    producers = sorted({graph.producers[t] for t in needed})
+    last = {t: i for i in producers for t in graph.carriers(i)}
+    for i, ps in due.items():
+        last.update({t: max(i, last.get(t, i)) for p in ps for t in graph.pairs[p][:2]})
+    expire: dict[int, list[int]] = {}
+    for t, i in last.items():
+        expire.setdefault(i, []).append(t)
+    found: dict[int, Array] = {}
+    matched = [0] * len(graph.pairs)
+    for i in producers:
+        for t in graph.op_outputs[i]:
+            if t in needed:
+                found[t] = _locations(graph, i, t, found, numbers, layouts)
+        for p in due.get(i, ()):
+            a, b, _ = graph.pairs[p]
+            matched[p] = int(np.count_nonzero(found[a] == found[b]))
+        for t in expire.get(i, ()):
+            del found[t]
+    return matched
+
+
+def _locations(
+    graph: Store, i: int, t: int, found: dict[int, Array], numbers: _Numbers, layouts: Layouts
+) -> Array:
+    op = graph.ops[i]
+    if op.kind is Kind.SINK:
+        return numbers.laid_out(t, layouts[graph.tensor_name(t)])
+    if op.kind is not Kind.VIEW:
+        return numbers.own(t)
+    carriers = graph.carriers(i)
+    shapes = [graph.shapes[c] for c in carriers]
+    return carried(op, [found[c] for c in carriers], shapes, graph.shapes[t])
+
+
+def _ancestors(graph: Store, tensors: set[int]) -> set[int]:
+    """Return tensors and everything that their locations come from."""
+    every = set(tensors)
+    for i in range(len(graph.ops) - 1, -1, -1):
+        if any(t in every for t in graph.op_outputs[i]):
+            every.update(graph.carriers(i))
+    return every

@@ -1,0 +1,1 @@
+"""Element arrays: every tensor element traced to its root, isomorphic components found."""

@@ -1,0 +1,125 @@
+"""Groups: the parts of a graph that share no free element, found on tensors alone.
+
+A tensor is *free* if some of its elements come from a sink.  Two sinks are in one group if
+ops or ValuedPairs link them through free tensors.  Groups do not interact, except through
+barrier order; tensors with no free element do not link groups, every group takes its own
+copy of them.  Groups of equal *key* are the same problem and are solved once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Flatten, Identity, Reshape, Source, Squeeze, SumLike
+from layoutopt.graphs.store import Store
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sinks that may influence each other, and the pairs that they are in.
+
+    Parameters
+    ----------
+    pairs
+        Numbers of the group's ValuedPairs.
+    tensors
+        Numbers of all tensors that these pairs' locations come from, ascending, which is an
+        order of evaluation.
+    sinks
+        The sinks among them.
+    fixed
+        The other roots among them: sources, fixed points, barrier outputs.
+    """
+
+    pairs: tuple[int, ...]
+    tensors: tuple[int, ...]
+    sinks: tuple[int, ...]
+    fixed: tuple[int, ...]
+
+
+def find_groups(graph: Store) -> list[Group]:
+    """Return the groups of all ValuedPairs; a pair of two fixed tensors is a group alone."""
+    free = free_tensors(graph)
+    links = [(a, b) for a, b, _ in graph.pairs if free[a] and free[b]]
+    for i, op in enumerate(graph.ops):
+        if op.kind is Kind.VIEW:
+            out = graph.op_outputs[i][0]
+            links += [(t, out) for t in graph.carriers(i) if free[t]]
+    ends = np.array(links, np.int64).reshape(-1, 2)
+    number = len(graph.shapes)
+    matrix = coo_array((np.ones(len(ends), bool), tuple(ends.T)), shape=(number, number))
+    _, linked = connected_components(matrix, directed=False)
+    members: dict[Hashable, list[int]] = {}
+    for p, (a, b, _) in enumerate(graph.pairs):
+        free_side = a if free[a] else b if free[b] else None
+        owner = ("fixed", p) if free_side is None else int(linked[free_side])
+        members.setdefault(owner, []).append(p)
+    return [_group(graph, pairs) for pairs in members.values()]
+
+
+def free_tensors(graph: Store) -> list[bool]:
+    """Return for each tensor whether some of its elements may come from a sink."""
+    free = [False] * len(graph.shapes)
+    for i, op in enumerate(graph.ops):
+        if op.kind is Kind.SINK:
+            free[graph.op_outputs[i][0]] = True
+        elif op.kind is Kind.VIEW:
+            free[graph.op_outputs[i][0]] = any(free[t] for t in graph.carriers(i))
+    return free
+
+
+def _group(graph: Store, pairs: list[int]) -> Group:
+    tensors = sources_of(graph, {t for p in pairs for t in graph.pairs[p][:2]})
+    kinds = {t: graph.ops[graph.producers[t]].kind for t in tensors}
+    return Group(
+        tuple(pairs),
+        tuple(tensors),
+        tuple(t for t in tensors if kinds[t] is Kind.SINK),
+        tuple(t for t in tensors if kinds[t] not in (Kind.SINK, Kind.VIEW)),
+    )
+
+
+def sources_of(graph: Store, tensors: set[int]) -> list[int]:
+    """Return tensors, and all that their locations come from, ascending."""
+    every, todo = set(tensors), list(tensors)
+    while todo:
+        for t in graph.carriers(graph.producers[todo.pop()]):
+            if t not in every:
+                every.add(t)
+                todo.append(t)
+    return sorted(every)
+
+
+def key_of(graph: Store, group: Group) -> Hashable:
+    """Return a key that two groups share only if they are the same problem.
+
+    Tensors are renumbered within the group.  Roots without a mapping count by kind and
+    shape, views by what they do, pairs by value.
+    """
+    local = {t: k for k, t in enumerate(group.tensors)}
+    tensors = tuple(_tensor_key(graph, t, local) for t in group.tensors)
+    pairs = tuple(
+        (local[a], local[b], value) for a, b, value in (graph.pairs[p] for p in group.pairs)
+    )
+    return tensors, pairs
+
+
+def _tensor_key(graph: Store, t: int, local: dict[int, int]) -> Hashable:
+    producer = graph.producers[t]
+    op, shape = graph.ops[producer], graph.shapes[t]
+    if op.kind is Kind.SINK:
+        return "sink", shape
+    if op.kind is not Kind.VIEW:
+        # Integers and strings that compare equal to nothing of the other type.
+        return "fixed", shape, op.mapping if isinstance(op, Source) else None
+    carriers = tuple(local[c] for c in graph.carriers(producer))
+    if isinstance(op, Reshape | Flatten | Squeeze | Identity | SumLike):
+        return "reshape", carriers, shape
+    fields = tuple(getattr(op, f) for f in op.__struct_fields__ if f not in ("id", "inputs"))
+    return type(op).__name__, carriers, fields

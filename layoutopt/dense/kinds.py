@@ -1,0 +1,264 @@
+"""One kind of group: its representatives as a labelling problem, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from layoutopt.dense.barriers import Contest
+from layoutopt.dense.classes import Classes, find_classes
+from layoutopt.dense.edges import EdgeList, Edges, edges_of
+from layoutopt.dense.groups import Group
+from layoutopt.dense.trace import Numbering, mapping_of
+from layoutopt.graphs.op import size
+from layoutopt.graphs.store import Store
+from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, exact_integers
+
+FEW = 16
+"""Up to so many colours are looked up one by one, more by sorting."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupKind:
+    """All groups that are the same problem.
+
+    Parameters
+    ----------
+    groups
+        The groups.
+    edges, classes
+        The elements of the first group; they stand for those of all.
+    nodes
+        The free elements that are the problem's nodes, ascending.
+    label_colour
+        Colour of each of the problem's labels.
+    problem
+        The representatives of the classes, weights multiplied by the number of copies.
+    """
+
+    groups: tuple[Group, ...]
+    edges: Edges
+    classes: Classes
+    nodes: IntArray
+    label_colour: IntArray
+    problem: Labelling
+
+    def spread(self, labels: IntArray) -> IntArray:
+        """Return what every free element of the first group takes.
+
+        Parameters
+        ----------
+        labels
+            A label for each of the problem's nodes.
+
+        Returns
+        -------
+        array
+            For each free element the number of a location, or of the free element that owns
+            the fresh location that it takes.
+        """
+        classes, earn = self.classes, self.edges.earn
+        component, colour = classes.component, classes.node_colour
+        where = np.arange(len(component), dtype=self.edges.numbers.dtype)
+        class_of = classes.class_of[component]
+        used = np.flatnonzero(class_of >= 0)
+        if not len(used):
+            return where
+        key = class_of * np.int64(int(colour.max()) + 1) + colour
+        by_key = np.argsort(key[self.nodes])
+        model = by_key[np.searchsorted(key[self.nodes][by_key], key[used])]
+        named = labels < self.problem.labels
+        take = named[model]
+        if take.any():
+            where[used[take]] = _find(
+                (component[earn.first], classes.label_colour, earn.second),
+                component[used[take]],
+                self.label_colour[np.where(named, labels, 0)][model[take]],
+            )
+        if not take.all():
+            owner = _owners(component[self.nodes], labels)
+            where[used[~take]] = _find(
+                (component, colour, np.arange(len(component))),
+                component[used[~take]],
+                colour[self.nodes][owner][model[~take]],
+            )
+        return where
+
+    def origins(self, graph: Store, where: IntArray) -> tuple[IntArray, IntArray]:
+        """Return root tensor (sinks first, then fixed ones) and flat element of numbers.
+
+        A location that a mapping gives is named by the first element that has it.
+        """
+        numbers = self.edges.numbers
+        tensor = np.searchsorted(numbers.starts, where, side="right") - 1
+        element = where - numbers.starts[tensor]
+        if numbers.pool:
+            firsts = _first_uses(graph, numbers)
+            pooled = where >= numbers.starts[-1]
+            tensor[pooled], element[pooled] = firsts[element[pooled]].T
+        return tensor, element
+
+
+def reduce_kind(
+    graph: Store, groups: Sequence[Group], values: list[int], contest: Contest
+) -> GroupKind:
+    """Trace a group and find the representatives of its components.
+
+    Parameters
+    ----------
+    groups
+        Groups of one key.
+    values
+        The value of each of the graph's pairs, as multiples of one unit.
+    """
+    edges = edges_of(graph, groups[0], values)
+    numbers = edges.numbers
+    sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
+    colour: IntArray = np.repeat(np.arange(len(numbers.sinks), dtype=np.int32), sizes)
+    readers = [contest.readers[t] for t in numbers.sinks if t in contest.readers]
+    read_by = np.concatenate(readers) if readers else None
+    if read_by is not None:
+        colour = np.unique(
+            colour * np.int64(len(contest.reader_sets)) + read_by, return_inverse=True
+        )[1]
+    sizes = np.append(np.diff(numbers.starts[len(numbers.sinks) :]), len(numbers.pool))
+    origin = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    classes = find_classes(edges, colour, origin)
+    return _representatives(graph, tuple(groups), edges, classes, contest, read_by, origin)
+
+
+def _representatives(
+    graph: Store,
+    groups: tuple[Group, ...],
+    edges: Edges,
+    classes: Classes,
+    contest: Contest,
+    read_by: IntArray | None,
+    origin: IntArray,
+) -> GroupKind:
+    free, component = edges.numbers.free, classes.component
+    chosen = np.zeros(len(classes.class_of), bool)
+    chosen[classes.representative] = True
+    nodes = np.flatnonzero(chosen[component])
+    copies = [int(c) * len(groups) for c in classes.copies]
+    bonds = np.flatnonzero(chosen[component[edges.agree.first]])
+    ties = np.flatnonzero(chosen[component[edges.earn.first]])
+    place = _Places(nodes, len(component))
+    tied = edges.earn.first[ties]
+    key = component[tied] * np.int64(edges.numbers.total) + edges.earn.second[ties]
+    _, first, label = np.unique(key, return_index=True, return_inverse=True)
+    ends = place(np.stack([edges.agree.first[bonds], edges.agree.second[bonds]], axis=1))
+    class_of = classes.class_of[component]
+    pairs, weights = _merged(
+        np.sort(ends, axis=1), _worth(edges, edges.agree, bonds, class_of, copies)
+    )
+    reward_at, rewards = _merged(
+        np.stack([place(tied), label], axis=1), _worth(edges, edges.earn, ties, class_of, copies)
+    )
+    precedence = None
+    if read_by is not None:
+        barrier = {b: k for k, b in enumerate(contest.barriers)}
+        fixed = [barrier.get(graph.producers[t], -1) for t in edges.numbers.fixed]
+        offered = np.array([*fixed, -1])[origin[edges.earn.second[ties[first]] - free]]
+        precedence = Precedence(
+            len(contest.barriers), contest.arcs, offered, contest.reader_sets, read_by[nodes]
+        )
+    problem = Labelling(
+        len(nodes), len(first), pairs, weights, reward_at, rewards, precedence=precedence
+    )
+    return GroupKind(groups, edges, classes, nodes, classes.label_colour[ties[first]], problem)
+
+
+class _Places:
+    """Position of free elements among the chosen ones."""
+
+    def __init__(self, chosen: IntArray, count: int) -> None:
+        self._place = np.zeros(count, np.int64)
+        self._place[chosen] = np.arange(len(chosen))
+
+    def __call__(self, elements: IntArray) -> IntArray:
+        return self._place[elements]
+
+
+def _worth(
+    edges: Edges, of: EdgeList, which: IntArray, class_of: IntArray, copies: list[int]
+) -> WeightArray:
+    """Return what edges are worth in all copies of their component together."""
+    value, times = of.value[which], class_of[of.first[which]]
+    largest = max(map(abs, edges.values), default=0) * max(copies, default=0)
+    kind: Any = np.int64 if largest * max(len(which), 1) < 2**61 else object
+    table, count = np.array(edges.values, kind), np.array(copies, kind)
+    return table[value] * count[times] if len(which) else np.zeros(0, np.int64)
+
+
+def _merged(ends: IntArray, weights: WeightArray) -> tuple[IntArray, WeightArray]:
+    """Add up equal edges, and drop those that add up to nothing."""
+    if not len(ends):
+        return ends.astype(np.int64), np.zeros(0, np.int64)
+    order = np.lexsort((ends[:, 1], ends[:, 0]))
+    ends, weights = ends[order], weights[order]
+    starts = np.flatnonzero(np.r_[True, (ends[1:] != ends[:-1]).any(axis=1)])
+    total = np.add.reduceat(weights, starts)
+    kept = total != 0
+    return ends[starts[kept]], exact_integers(total[kept].tolist())
+
+
+def _owners(component: IntArray, labels: IntArray) -> IntArray:
+    """Return for each node the first node of its component that has its label."""
+    order = np.lexsort((np.arange(len(labels)), labels, component))
+    c, chosen = component[order], labels[order]
+    new = np.r_[True, (c[1:] != c[:-1]) | (chosen[1:] != chosen[:-1])]
+    owner = np.empty(len(labels), np.int64)
+    owner[order] = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
+    return owner
+
+
+def _find(
+    table: tuple[IntArray, IntArray, IntArray], component: IntArray, colour: IntArray
+) -> IntArray:
+    """Look things up by component and colour.
+
+    Parameters
+    ----------
+    table
+        Component, colour and thing; equal component and colour mean equal things.
+    component, colour
+        What to look up; everything is there.
+    """
+    owner, kind, thing = table
+    wanted = np.unique(colour)
+    found = np.empty(len(component), thing.dtype)
+    if len(wanted) <= FEW:
+        seen = np.zeros(int(owner.max(initial=0)) + 1, thing.dtype)
+        for one in wanted:
+            have, want = kind == one, colour == one
+            seen[owner[have]] = thing[have]
+            found[want] = seen[component[want]]
+        return found
+    width = np.int64(max(int(kind.max()), int(wanted[-1])) + 1)
+    key = owner * width + kind
+    order = np.argsort(key)
+    at = np.searchsorted(key[order], component * width + colour)
+    return thing[order[at]]
+
+
+def _first_uses(graph: Store, numbers: Numbering) -> IntArray:
+    """Return tensor (as :meth:`GroupKind.origins` counts) and element for each mapping value."""
+    place = {value: k for k, value in enumerate(numbers.pool)}
+    firsts = np.full((len(place), 2), -1)
+    for k, t in enumerate(numbers.fixed):
+        where = mapping_of(graph, t) or ()
+        for element, value in enumerate(where):
+            if firsts[place[value], 0] < 0:
+                firsts[place[value]] = len(numbers.sinks) + k, element
+    return firsts
+
+
+def memory_needed(graph: Store, group: Group) -> int:
+    """Return roughly how many bytes tracing and classifying a group takes."""
+    elements = sum(size(graph.shapes[t]) for t in group.tensors)
+    edges = sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)
+    return 8 * elements + 60 * edges

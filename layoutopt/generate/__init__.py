@@ -1,0 +1,1 @@
+"""Instances of named families, seeded."""

@@ -1,0 +1,195 @@
+"""Random unwinding graphs of all op types, for tests and comparisons."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from math import prod
+
+from layoutopt.graphs.op import Shape
+from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.unwinding import Graph
+
+
+def random_graph(
+    seed: int,
+    elements: int = 6,
+    ops: int = 8,
+    pairs: int = 5,
+    barriers: bool = True,
+    negative: bool = False,
+    mappings: bool = True,
+) -> Graph:
+    """Return a random graph; equal arguments give equal graphs.
+
+    Parameters
+    ----------
+    seed
+        Names the graph among all of its family.
+    elements
+        Upper limit of the number of sink elements.
+    ops
+        Number of ops beside sinks and sources.
+    pairs
+        Number of ValuedPairs.
+    barriers
+        Whether opaque ops may occur.
+    negative
+        Whether some values are zero or negative.
+    mappings
+        Whether some sources share locations.
+    """
+    return _Grower(seed, elements, barriers, negative, mappings).grow(ops, pairs)
+
+
+class _Grower:
+    def __init__(
+        self, seed: int, elements: int, barriers: bool, negative: bool, mappings: bool
+    ) -> None:
+        self.random = random.Random(seed)
+        self.graph = Graph(f"random-{seed}", f"random graph, seed {seed}")
+        self.elements, self.barriers = elements, barriers
+        self.negative, self.mappings = negative, mappings
+        self.tensors: list[Tensor] = []
+
+    def grow(self, ops: int, pairs: int) -> Graph:
+        left = self.elements
+        while left > 0 and (len(self.tensors) < 3 or self.random.random() < 0.2):
+            shape = self.shape(left)
+            left -= prod(shape)
+            self.tensors.append(self.graph.sink(shape))
+        for _ in range(self.random.randint(0, 2)):
+            self.tensors.append(self.source(self.random.choice(self.tensors).shape))
+        for _ in range(ops):
+            self.tensors.append(self.random.choice(self.makers())(self.pick()))
+        for _ in range(pairs):
+            self.pair()
+        return self.graph
+
+    def shape(self, limit: int) -> Shape:
+        rank = self.random.choice([0, 1, 1, 2, 2, 2, 3])
+        shape = tuple(self.random.choice([1, 2, 2, 3]) for _ in range(rank))
+        if self.random.random() < 0.02:
+            shape = (*shape, 0)
+        return shape if prod(shape) <= limit else (self.random.randint(1, limit),)
+
+    def pick(self) -> Tensor:
+        """Return a tensor, recent ones rather, none that has grown large."""
+        small = [t for t in self.tensors if t.size <= 4 * self.elements]
+        return self.random.choice(small[-4:] if self.random.random() < 0.5 else small)
+
+    def value(self) -> Decimal:
+        if self.negative and self.random.random() < 0.3:
+            return Decimal(self.random.choice([0, -1, -2, -5])) / 2
+        return Decimal(self.random.choice([1, 1, 2, 3, 5, 10, 25])) / self.random.choice([1, 1, 2])
+
+    def pair(self) -> None:
+        a = self.pick()
+        alike = [t for t in self.tensors if t.size == a.size and t.index != a.index]
+        if not alike or self.random.random() < 0.25:
+            b = self.source(a.shape)
+        else:
+            b = self.random.choice(alike)
+        if a.shape != b.shape:
+            b = self.graph.reshape(b, a.shape)
+        self.graph.valued_pair(a, b, self.value())
+
+    def source(self, shape: Shape) -> Tensor:
+        if not self.mappings or self.random.random() < 0.7:
+            return self.graph.source(shape)
+        places: list[int | str] = [0, 1, 2, "0", "a"]
+        return self.graph.source(shape, [self.random.choice(places) for _ in range(prod(shape))])
+
+    def makers(self) -> Sequence[Callable[[Tensor], Tensor]]:
+        views = [
+            self.graph.identity,
+            self.graph.flatten,
+            self.graph.squeeze,
+            self.reshape,
+            self.dim_shuffle,
+            self.reverse,
+            self.slice,
+            self.sub_sample,
+            self.sett_sample,
+            self.concat,
+            self.concat,
+            self.expand,
+            self.sum_like,
+            self.sum_like,
+        ]
+        opaque = [self.barrier, self.barrier, self.barrier, self.reduce, self.fixed_point]
+        return [*views, *opaque, *opaque] if self.barriers else views
+
+    def reshape(self, x: Tensor) -> Tensor:
+        shape = list(x.shape)
+        self.random.shuffle(shape)
+        cut = self.random.randint(0, len(shape))
+        return self.graph.reshape(x, (prod(shape[:cut]), *shape[cut:]))
+
+    def dim_shuffle(self, x: Tensor) -> Tensor:
+        order = list(range(len(x.shape)))
+        self.random.shuffle(order)
+        return self.graph.dim_shuffle(x, order)
+
+    def reverse(self, x: Tensor) -> Tensor:
+        return self.graph.reverse(x, [d for d in range(len(x.shape)) if self.random.random() < 0.6])
+
+    def slice(self, x: Tensor) -> Tensor:
+        bounds = [sorted((self.random.randint(0, n), self.random.randint(0, n))) for n in x.shape]
+        bounds = [[a, b] if a < b else [0, n] for (a, b), n in zip(bounds, x.shape, strict=True)]
+        return self.graph.slice(x, [a for a, _ in bounds], [b for _, b in bounds])
+
+    def sub_sample(self, x: Tensor) -> Tensor:
+        return self.graph.sub_sample(x, [self.random.randint(1, 3) for _ in x.shape])
+
+    def sett_sample(self, x: Tensor) -> Tensor:
+        depth = [self.random.randint(0, 2) for _ in x.shape]
+        draw = self.random.randint
+        return self.graph.sett_sample(
+            x, [[(draw(1, 3), draw(0, 2), draw(-2, 2)) for _ in range(n)] for n in depth]
+        )
+
+    def concat(self, x: Tensor) -> Tensor:
+        if not x.shape:
+            return self.graph.concat([self.graph.flatten(x)] * 2, 0)
+        axis = self.random.randrange(len(x.shape))
+
+        def frame(t: Tensor) -> Shape:
+            return t.shape[:axis] + t.shape[axis + 1 :]
+
+        fits = [t for t in self.tensors if len(t.shape) == len(x.shape) and frame(t) == frame(x)]
+        return self.graph.concat([x, *self.random.choices(fits, k=self.random.randint(0, 2))], axis)
+
+    def expand(self, x: Tensor) -> Tensor:
+        shape = tuple(self.random.choice([1, 2]) if n == 1 else n for n in x.shape)
+        return self.graph.expand(x, (2, *shape) if self.random.random() < 0.3 else shape)
+
+    def sum_like(self, x: Tensor) -> Tensor:
+        alike = [t for t in self.tensors if t.shape == x.shape]
+        small = [
+            t
+            for t in self.tensors
+            if len(t.shape) <= len(x.shape)
+            and all(a in (1, b) for a, b in zip(t.shape[::-1], x.shape[::-1], strict=False))
+        ]
+        others = [self.random.choice(alike if self.random.random() < 0.6 else small)]
+        inputs = [x, *others]
+        self.random.shuffle(inputs)
+        full = [i for i, t in enumerate(inputs) if t.shape == x.shape]
+        self.random.shuffle(full)
+        chosen = full[: self.random.randint(0 if self.barriers else 1, len(full))]
+        return self.graph.sum_like(inputs, self.value(), unwindable=chosen)
+
+    def barrier(self, x: Tensor) -> Tensor:
+        inputs = [x] if self.random.random() < 0.7 else [x, self.pick()]
+        if self.random.random() < 0.2:
+            return self.random.choice(self.graph.barrier(inputs, shapes=[x.shape, (2,)]))
+        return self.graph.barrier(inputs, x.shape)
+
+    def reduce(self, x: Tensor) -> Tensor:
+        shape = tuple(self.random.choice([1, n]) for n in x.shape)
+        return self.graph.sum_like_reduce(x, shape)
+
+    def fixed_point(self, x: Tensor) -> Tensor:
+        return self.graph.fixed_point([x], x.shape)

@@ -1,0 +1,91 @@
+"""Values of ValuedPairs: exact decimals in, exact integers with one unit out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Real
+
+from layoutopt.errors import InputError
+
+MAX_EXPONENT = 400
+"""Values keep at most so many digits on either side of the point.  Every double fits."""
+
+
+def exact_decimal(value: object) -> Decimal:
+    """Return a number as the decimal that the user wrote.
+
+    Parameters
+    ----------
+    value
+        An integer, a float (taken as its shortest decimal), a ``Decimal``, a ``Fraction``
+        with a finite decimal expansion, or a string that holds a decimal number.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number, or has more than 400 digits before or after the point.
+    """
+    try:
+        number = _parse(value)
+    except (InvalidOperation, ValueError, TypeError):
+        raise InputError(f"value {value!r} is not a decimal number") from None
+    if not number.is_finite():
+        raise InputError(f"value {value!s} is not finite")
+    last, first = int(number.as_tuple().exponent), number.adjusted()
+    if number and (first > MAX_EXPONENT or last < -MAX_EXPONENT):
+        raise InputError(f"value has more than {MAX_EXPONENT} digits before or after the point")
+    return number if number else Decimal(0)
+
+
+def _parse(value: object) -> Decimal:
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, Integral):
+        return Decimal(int(value))
+    if isinstance(value, Fraction):
+        return _from_fraction(value)
+    if isinstance(value, str | Real):  # str() of a float is its shortest decimal
+        return Decimal(str(value))
+    raise TypeError
+
+
+def _from_fraction(value: Fraction) -> Decimal:
+    places = 0
+    while (value * 10**places).denominator != 1:
+        places += 1
+        if places > MAX_EXPONENT:
+            raise ValueError
+    return Decimal((value * 10**places).numerator).scaleb(-places)
+
+
+def to_integers(values: Sequence[Decimal]) -> tuple[list[int], Fraction]:
+    """Write decimals as whole multiples of one unit.
+
+    Returns
+    -------
+    multiples, unit
+        ``values[i] == multiples[i] * unit``, with the largest possible unit.
+    """
+    places = max((-int(v.as_tuple().exponent) for v in values), default=0)
+    places = max(places, 0)
+    whole = [int(Fraction(v) * 10**places) for v in values]
+    common = math.gcd(*whole) or 1
+    return [w // common for w in whole], Fraction(common, 10**places)
+
+
+def to_decimal(multiple: int, unit: Fraction) -> Decimal:
+    """Return ``multiple * unit`` as a decimal with at least one digit after the point.
+
+    The unit must come from :func:`to_integers`, so that the result is finite.
+    """
+    exact = multiple * unit
+    places = 1
+    while (exact * 10**places).denominator != 1:
+        places += 1
+    digits = abs((exact * 10**places).numerator)
+    return Decimal((int(exact < 0), tuple(map(int, str(digits))), -places))

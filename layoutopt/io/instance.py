@@ -1,0 +1,157 @@
+"""Unwinding instances as JSON files: format ``layoutopt/unwinding/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.op import Op, type_name
+from layoutopt.graphs.ops import AnyOp
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io import files
+
+FORMAT = "layoutopt/unwinding/1"
+
+OP_TYPES = sorted(str(cls.__struct_config__.tag) for cls in get_args(AnyOp))
+
+# Kept as text, so that a value is read and written digit by digit.
+Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """One ValuedPair: two tensor names and the value of a match, per element."""
+
+    a: str
+    b: str
+    value: Number
+
+
+class TileMemory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A machine of many small memories.
+
+    Parameters
+    ----------
+    tiles
+        Number of tiles.
+    bytes_per_tile
+        Capacity of each.
+    element_bytes
+        Bytes per element by tensor name, and of all others under ``"default"``.
+    grain
+        Number of consecutive elements of a sink that share a tile.
+    exchange_bytes_per_cycle
+        Bandwidth of a tile.
+    """
+
+    tiles: Positive
+    bytes_per_tile: Positive
+    element_bytes: dict[str, Positive] = {}
+    grain: Positive = 1
+    exchange_bytes_per_cycle: Positive | None = None
+
+
+class InstanceDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A whole instance file."""
+
+    format: Literal["layoutopt/unwinding/1"]
+    ops: list[AnyOp]
+    name: str = ""
+    description: str = ""
+    valued_pairs: list[PairEntry] = []
+    tile_memory: TileMemory | None = None
+
+
+def parse_instance(raw: bytes, file: str = "") -> Graph:
+    """Return the graph that the bytes of an instance file describe.
+
+    Parameters
+    ----------
+    file
+        Name that errors give to the bytes.
+
+    Raises
+    ------
+    InputError
+        With the file and the place in it.
+    """
+    document = files.decode(
+        msgspec.json.Decoder(InstanceDocument),
+        raw,
+        file,
+        {".type": OP_TYPES, ".format": [FORMAT]},
+    )
+    if not document.ops:
+        raise InputError("the graph has no ops", "$.ops", file)
+    graph = Graph(document.name, document.description)
+    graph.tile_memory = document.tile_memory
+    for i, op in enumerate(document.ops):
+        try:
+            graph.add(op)
+        except InputError as error:
+            error = _forward(op, document.ops[i:]) or error
+            raise error.located(f"$.ops[{i}]", file) from None
+    for i, pair in enumerate(document.valued_pairs):
+        try:
+            graph.valued_pair(pair.a, pair.b, _number(pair.value))
+        except InputError as error:
+            raise error.located(f"$.valued_pairs[{i}]", file) from None
+    return graph
+
+
+def _forward(op: Op, rest: Sequence[Op]) -> InputError | None:
+    """Return an error if an input stands later in the file, rather than nowhere."""
+    later = {other.id for other in rest}
+    for name in op.inputs:
+        if name in later or name.rpartition(":")[0] in later:
+            title = f"op {op.id!r} ({type_name(op)})"
+            return InputError(f"{title}: input {name!r} must stand above it, without a cycle")
+    return None
+
+
+def _number(raw: msgspec.Raw) -> str:
+    """Return the text of a JSON number."""
+    text = bytes(raw).decode()
+    if not text[:1].isdigit() and not text.startswith("-"):
+        raise InputError(f"value must be a number, got {text[:40]}")
+    return text
+
+
+def instance_bytes(graph: Graph) -> bytes:
+    """Return the bytes of the instance file that describes a graph, one op per line."""
+    head: dict[str, Any] = {"format": FORMAT, "name": graph.name}
+    if graph.description:
+        head["description"] = graph.description
+    pairs = [
+        PairEntry(graph.tensor_name(a), graph.tensor_name(b), msgspec.Raw(str(value).encode()))
+        for a, b, value in graph.pairs
+    ]
+    tail = {"tile_memory": graph.tile_memory} if graph.tile_memory is not None else {}
+    return files.encode_lines(head | {"ops": graph.ops, "valued_pairs": pairs} | tail)
+
+
+def read_instance(path: str | Path) -> Graph:
+    """Read an instance file, packed with gzip if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or does not describe a graph.
+    """
+    return parse_instance(files.read_bytes(Path(path)), str(path))
+
+
+def write_instance(graph: Graph, path: str | Path, *, overwrite: bool = True) -> None:
+    """Write a graph as an instance file, packed with gzip if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or exists although ``overwrite`` is false.
+    """
+    files.write_bytes(Path(path), instance_bytes(graph), overwrite=overwrite)

@@ -1,0 +1,84 @@
+"""How long a computation may go on, how random it is, and whom it tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One message from a running computation.
+
+    Parameters
+    ----------
+    phase
+        What is being done, in a few words.
+    seconds
+        Seconds since the whole call began.
+    objective, bound
+        The best score and the best bound so far, in the instance's own unit; ``None``
+        while unknown.
+    """
+
+    phase: str
+    seconds: float
+    objective: float | None = None
+    bound: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Relative difference of bound and objective."""
+        if self.objective is None or self.bound is None:
+            return None
+        return (self.bound - self.objective) / max(abs(self.objective), 1e-9)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one whole call; parts of it get the same object, or a narrower one.
+
+    Parameters
+    ----------
+    deadline
+        Value of ``time.monotonic()`` at which to stop; infinity means never.
+    gap
+        Relative gap at which an answer is good enough; 0 asks for a proof.
+    seed
+        Seed of everything random.
+    workers
+        Threads that a search solver may use.
+    tell
+        Called with every :class:`Progress`; ``None`` for silence.
+    started
+        Value of ``time.monotonic()`` when the whole call began.
+    """
+
+    deadline: float = float("inf")
+    gap: float = 0.0
+    seed: int = 0
+    workers: int = 1
+    tell: Callable[[Progress], None] | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() >= self.deadline
+
+    def within(self, seconds: float) -> Limits:
+        """Return the same limits with a deadline at most so many seconds from now."""
+        return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
+
+    def report(
+        self, phase: str, objective: float | None = None, bound: float | None = None
+    ) -> None:
+        """Pass a progress message on, if anybody listens."""
+        if self.tell is not None:
+            self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))

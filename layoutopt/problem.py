@@ -1,0 +1,134 @@
+"""The labelling problem that every reduction and every exact method speaks.
+
+Nodes choose labels.  An edge ``(u, v)`` of weight ``w`` earns ``w`` where its two nodes
+choose the same label; a reward ``(u, l)`` of value ``r`` earns ``r`` where node ``u``
+chooses label ``l``::
+
+    maximise  sum_e w_e [x_u = x_v]  +  sum_i r_i [x_{u_i} = l_i]
+
+In the words of the literature this is maximum uncut, the complement of minimum multiway
+cut with the labels as terminals (Dahlhaus et al., SIAM J. Comput. 23, 1994).
+
+Beside the named labels ``0 .. labels-1`` every node owns one *fresh* label, written
+``labels + u`` for node ``u``.  Fresh labels carry no rewards and are never banned; any
+node may choose any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray: TypeAlias = NDArray[Any]
+"""Arrays of indices, of any integer type."""
+
+WeightArray: TypeAlias = NDArray[Any]
+"""Exact integers: ``int64`` where all sums fit, Python integers (``object``) elsewhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class Precedence:
+    """Which barriers must be known before which.
+
+    Choosing a label that is an output of barrier ``b`` for a node that barrier ``c``
+    reads means that ``b`` must be known before ``c``.  A labelling is allowed if these
+    arcs and the static ones together have no cycle.
+
+    Parameters
+    ----------
+    barriers
+        Number of barriers, which are ``0 .. barriers-1``.
+    arcs
+        Static arcs, shape ``(a, 2)``: barrier ``arcs[i, 1]`` reads an output of
+        ``arcs[i, 0]`` whatever is chosen.
+    label_barrier
+        For each named label the barrier that it is an output of, or -1.
+    reader_sets
+        The distinct sets of barriers that read some node.
+    node_readers
+        For each node the index of its set in ``reader_sets``.
+    """
+
+    barriers: int
+    arcs: IntArray
+    label_barrier: IntArray
+    reader_sets: tuple[tuple[int, ...], ...]
+    node_readers: IntArray
+
+
+def _pairs() -> IntArray:
+    return np.zeros((0, 2), np.int64)
+
+
+def _weights() -> WeightArray:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Labelling:
+    """A labelling problem; see the module's text for its meaning.
+
+    Parameters
+    ----------
+    nodes
+        Number of nodes.
+    labels
+        Number of named labels.
+    edges
+        Shape ``(m, 2)``: two different nodes each; every pair of nodes at most once.
+    weights
+        Shape ``(m,)``: exact integers, of either sign, not zero.
+    reward_at
+        Shape ``(r, 2)``: node and named label; every combination at most once.
+    rewards
+        Shape ``(r,)``: exact integers, of either sign, not zero.
+    banned
+        Shape ``(b, 2)``: node and named label that it must not choose.
+    precedence
+        Order rules over barriers, or ``None``.
+    """
+
+    nodes: int
+    labels: int
+    edges: IntArray = field(default_factory=_pairs)
+    weights: WeightArray = field(default_factory=_weights)
+    reward_at: IntArray = field(default_factory=_pairs)
+    rewards: WeightArray = field(default_factory=_weights)
+    banned: IntArray = field(default_factory=_pairs)
+    precedence: Precedence | None = None
+
+    def value(self, labels: IntArray) -> int:
+        """Return the exact objective of a labelling.
+
+        Parameters
+        ----------
+        labels
+            Shape ``(nodes,)``: the label of each node, fresh ones included.
+        """
+        same = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
+        got = labels[self.reward_at[:, 0]] == self.reward_at[:, 1]
+        return exact_sum(self.weights[same]) + exact_sum(self.rewards[got])
+
+    def total(self) -> int:
+        """Return the sum of all absolute weights and rewards."""
+        return exact_sum(np.abs(self.weights)) + exact_sum(np.abs(self.rewards))
+
+
+def exact_sum(values: WeightArray) -> int:
+    """Return the exact sum of integers, whatever their size."""
+    return int(values.sum()) if len(values) else 0
+
+
+def exact_integers(values: list[int]) -> WeightArray:
+    """Pack Python integers as ``int64`` if their absolute sum fits, else as objects.
+
+    The limit leaves room to double a sum, which min cut does.
+    """
+    if sum(map(abs, values)) < 2**61:
+        return np.array(values, np.int64)
+    packed = np.empty(len(values), object)
+    packed[:] = values
+    return packed

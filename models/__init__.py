@@ -1,0 +1,1 @@
+"""Optimisation models as statements; the package never imports them."""
