@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from threading import Event
+
+from layoutopt.result import Stopped
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Limits:
     ----------
     deadline
         Value of ``time.monotonic()`` at which to stop; infinity means never.
+    interrupt
+        Set from outside to stop as soon as possible.
     gap
         Relative gap at which an answer is good enough; 0 asks for a proof.
     seed
@@ -56,6 +61,7 @@ class Limits:
     """
 
     deadline: float = float("inf")
+    interrupt: Event = field(default_factory=Event)
     gap: float = 0.0
     seed: int = 0
     workers: int = 1
@@ -69,8 +75,15 @@ class Limits:
 
     @property
     def over(self) -> bool:
-        """Whether time is up."""
-        return time.monotonic() >= self.deadline
+        """Whether to stop now."""
+        return self.stopped is not None
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """Why to stop now, or ``None`` to go on."""
+        if self.interrupt.is_set():
+            return Stopped.INTERRUPTED
+        return Stopped.TIME_LIMIT if time.monotonic() >= self.deadline else None
 
     def within(self, seconds: float) -> Limits:
         """Return the same limits with a deadline at most so many seconds from now."""

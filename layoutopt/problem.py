@@ -16,6 +16,7 @@ node may choose any of them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -132,3 +133,67 @@ def exact_integers(values: list[int]) -> WeightArray:
     packed = np.empty(len(values), object)
     packed[:] = values
     return packed
+
+
+def merge_parallel(ends: IntArray, weights: WeightArray) -> tuple[IntArray, WeightArray]:
+    """Add up the weights of equal rows, and drop rows that add up to nothing.
+
+    Parameters
+    ----------
+    ends
+        Shape ``(m, 2)``.
+    weights
+        Shape ``(m,)``.
+
+    Returns
+    -------
+    ends, weights
+        Each row once, in lexicographic order.
+    """
+    if not len(ends):
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    order = np.lexsort((ends[:, 1], ends[:, 0]))
+    ends, weights = ends[order], weights[order]
+    starts = np.flatnonzero(np.r_[True, (ends[1:] != ends[:-1]).any(axis=1)])
+    total = np.add.reduceat(weights, starts)
+    kept = total != 0
+    return ends[starts[kept]], exact_integers(total[kept].tolist())
+
+
+def fresh_needed(problem: Labelling) -> int:
+    """Return how many fresh labels some optimal labelling gets along with.
+
+    Two fresh labels can be made one unless that makes a negative edge agree.  So without
+    negative edges one is enough, and with ``m`` of them ``f`` are where
+    ``f (f - 1) / 2 <= m``.  None is needed where a named label is as good.
+    """
+    negative = int(np.count_nonzero(problem.weights < 0))
+    if negative:
+        return min(problem.nodes, (1 + math.isqrt(1 + 8 * negative)) // 2)
+    if problem.labels and not len(problem.banned) and not (problem.rewards < 0).any():
+        return 0
+    return min(problem.nodes, 1)
+
+
+def reward_table(problem: Labelling, fresh: int) -> WeightArray:
+    """Return rewards as a table of nodes by labels.
+
+    Parameters
+    ----------
+    fresh
+        Number of fresh labels to include; column ``labels + j`` is the fresh label of node
+        ``j``.
+
+    Returns
+    -------
+    array
+        Shape ``(nodes, labels + fresh)``.  Banned entries are so low that no labelling
+        that uses one is worth as much as one that uses none.
+    """
+    exact = problem.weights.dtype == object or problem.rewards.dtype == object
+    never = -2 * problem.total() - 1
+    wide = exact or abs(never) >= 2**61
+    table = np.zeros((problem.nodes, problem.labels + fresh), object if wide else np.int64)
+    table[tuple(problem.reward_at.T)] = problem.rewards
+    table[tuple(problem.banned.T)] = never
+    return table

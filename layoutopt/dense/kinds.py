@@ -15,7 +15,7 @@ from layoutopt.dense.groups import Group
 from layoutopt.dense.trace import Numbering, mapping_of
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
-from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, exact_integers
+from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel
 
 FEW = 16
 """Up to so many colours are looked up one by one, more by sorting."""
@@ -152,10 +152,10 @@ def _representatives(
     _, first, label = np.unique(key, return_index=True, return_inverse=True)
     ends = place(np.stack([edges.agree.first[bonds], edges.agree.second[bonds]], axis=1))
     class_of = classes.class_of[component]
-    pairs, weights = _merged(
+    pairs, weights = merge_parallel(
         np.sort(ends, axis=1), _worth(edges, edges.agree, bonds, class_of, copies)
     )
-    reward_at, rewards = _merged(
+    reward_at, rewards = merge_parallel(
         np.stack([place(tied), label], axis=1), _worth(edges, edges.earn, ties, class_of, copies)
     )
     precedence = None
@@ -192,18 +192,6 @@ def _worth(
     kind: Any = np.int64 if largest * max(len(which), 1) < 2**61 else object
     table, count = np.array(edges.values, kind), np.array(copies, kind)
     return table[value] * count[times] if len(which) else np.zeros(0, np.int64)
-
-
-def _merged(ends: IntArray, weights: WeightArray) -> tuple[IntArray, WeightArray]:
-    """Add up equal edges, and drop those that add up to nothing."""
-    if not len(ends):
-        return ends.astype(np.int64), np.zeros(0, np.int64)
-    order = np.lexsort((ends[:, 1], ends[:, 0]))
-    ends, weights = ends[order], weights[order]
-    starts = np.flatnonzero(np.r_[True, (ends[1:] != ends[:-1]).any(axis=1)])
-    total = np.add.reduceat(weights, starts)
-    kept = total != 0
-    return ends[starts[kept]], exact_integers(total[kept].tolist())
 
 
 def _owners(component: IntArray, labels: IntArray) -> IntArray:

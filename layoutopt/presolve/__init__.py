@@ -1,0 +1,1 @@
+"""Exact reductions of labelling problems, each with its inverse."""

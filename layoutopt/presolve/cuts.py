@@ -1,0 +1,89 @@
+"""What minimum cuts decide: problems of two labels, and parts of problems of more.
+
+*Two labels*: with no negative edge and two alternatives in all, the optimum is a minimum cut
+between the two (Greig, Porteous, Seheult, J. R. Stat. Soc. B 51, 1989).
+
+*Isolating cuts*: let ``d_u = r_u(l) - max_{m != l} r_u(m)`` and let ``A`` maximise
+``sum_{u in A} d_u`` less the weight of edges that leave ``A``.  Then some optimal labelling
+has label ``l`` on all of ``A``: for any ``B`` within ``A``, giving ``l`` to ``B`` gains at least
+what moving ``B`` out of ``A`` would cost the cut.  With several terminals this is the
+isolating cut of multiway cut (Dahlhaus et al., 1994), with rewards of one node counted as
+alternatives it is Kovtun's partial optimality (2003).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from ortools.graph.python import max_flow
+
+from layoutopt.presolve.fix import fix
+from layoutopt.presolve.reduction import Reduction, identity
+from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
+from layoutopt.result import Result
+
+LARGEST = 2**60
+"""Sums of capacities stay below this, so that flows fit 64 bits."""
+
+
+def cuttable(problem: Labelling) -> bool:
+    """Return whether minimum cuts apply: no negative edges, and numbers that fit."""
+    return not (problem.weights < 0).any() and 8 * problem.total() < LARGEST
+
+
+def two_labels(problem: Labelling) -> Result | None:
+    """Solve a problem of at most two alternatives, or return ``None`` if it has more."""
+    if not cuttable(problem):
+        return None
+    table = reward_table(problem, fresh_needed(problem))
+    if table.shape[1] > 2:
+        return None
+    if table.shape[1] < 2:
+        labels = np.zeros(problem.nodes, np.int64)
+    else:
+        first = _side(problem, table[:, 0] - table[:, 1])
+        labels = np.where(first, 0, 1)
+    value = problem.value(labels)
+    return Result(objective=value, bound=value, labelling=labels)
+
+
+def isolating_cuts(problem: Labelling) -> Reduction:
+    """Fix what the isolating cut of each label decides."""
+    done = identity(problem)
+    if not cuttable(problem):
+        return done
+    table = reward_table(problem, 1)  # fresh labels are alternatives, too
+    chosen = np.full(problem.nodes, -1, np.int64)
+    order = np.argsort(-table.sum(axis=0)[: problem.labels], kind="stable")
+    for label in order.tolist():
+        rest = np.delete(table, label, axis=1).max(axis=1)
+        inside = _side(problem, table[:, label] - rest)
+        # Less what another set took already, a best set is still a best set.
+        chosen[inside & (chosen < 0)] = label
+    return fix(problem, chosen)
+
+
+def _side(problem: Labelling, gain: WeightArray) -> IntArray:
+    """Return a set ``A`` that maximises its gains less the weight of edges that leave it."""
+    n = problem.nodes
+    source, sink = n, n + 1
+    around = np.zeros(n, np.int64)
+    for ends in problem.edges.T:  # ufunc.at misreads values that it has to broadcast
+        np.add.at(around, ends, problem.weights)
+    gain = np.clip(gain, -around - 1, around + 1)  # more than all its edges decides a node
+    flow = max_flow.SimpleMaxFlow()
+    u, v = problem.edges.T
+    both, weights = np.concatenate([u, v]), np.concatenate([problem.weights] * 2)
+    flow.add_arcs_with_capacity(both, np.concatenate([v, u]), weights)
+    likes, dislikes = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
+    flow.add_arcs_with_capacity(np.full(len(likes), source), likes, gain[likes])
+    flow.add_arcs_with_capacity(dislikes, np.full(len(dislikes), sink), -gain[dislikes])
+    inside = np.ones(n + 2, bool)
+    if len(likes) and len(dislikes):
+        status = flow.solve(source, sink)
+        if status != flow.OPTIMAL:
+            raise RuntimeError(f"maximum flow ended with status {status}")
+        # The largest of all best sets: whatever cannot reach the sink.
+        inside[flow.get_sink_side_min_cut()] = False
+    elif len(dislikes):
+        inside[:] = False
+    return inside[:n]

@@ -1,0 +1,235 @@
+"""The relaxation's bound by message passing, with rounding: where both meet, it is a proof.
+
+The whole part is served first.  What is left of the gap is then mostly in a few places, so
+later passes serve only the *region* around them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from layoutopt.limits import Limits
+from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
+from layoutopt.result import Stopped
+from layoutopt.solvers.ledger import Ledger
+from layoutopt.solvers.messages import Field, Floats, Messages, incidence, make_field
+from layoutopt.solvers.moves import best_of_both, expansion, worth
+
+SWEEPS = 16
+"""Passes over the whole part between two looks at the gap."""
+
+MOST_SWEEPS = 128
+"""Passes over a small region between two looks."""
+
+PATIENCE = 3
+"""Looks at the whole part that do not shrink the gap by a fiftieth, after which it ends."""
+
+COVERED = 0.9
+"""Share of the gap that the places of a region account for."""
+
+HOPS = 3
+"""How far around these places a region reaches at first; doubled when it does not help."""
+
+SMALL = 5000
+"""Up to so many nodes, expansion moves are tried at every look."""
+
+CELLS_LIMIT = 10**8
+"""Largest number of edges times labels."""
+
+
+def field_of(problem: Labelling) -> Field | None:
+    """Return a part as arrays, or ``None`` if it, or its numbers, are too large for them."""
+    fresh = fresh_needed(problem)
+    table = reward_table(problem, fresh)
+    size = max(problem.nodes, len(problem.edges)) * table.shape[1]
+    if object in (table.dtype, problem.weights.dtype) or size > CELLS_LIMIT:
+        return None
+    if problem.total() * 8 * table.shape[1] >= 2**56:
+        return None
+    allowed = np.ones(table.shape, bool)
+    allowed[tuple(problem.banned.T)] = False
+    return make_field(table, allowed, problem.edges, problem.weights)
+
+
+@dataclass(eq=False)
+class Ascent:
+    """Message passing on one field.
+
+    Parameters
+    ----------
+    field
+        The field.
+    ahead, back
+        Settled messages to begin with; changed in place.
+    labels
+        A labelling to begin with; the best one found afterwards.
+    cutoff
+        Only labellings worth more than this are of interest.
+    limits
+        When to stop.
+    tolerance
+        How far above the goal a bound may stay.
+    """
+
+    field: Field
+    ahead: Floats
+    back: Floats
+    labels: IntArray
+    cutoff: int
+    limits: Limits
+    tolerance: int = 0
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.field)
+        self.ledger.update(np.arange(len(self.field.edges)), self.ahead, self.back)
+        self.ledger.read(np.arange(len(self.labels)), self.labels)
+        self.value = self._worth(self.labels)
+        self.stopped = Stopped.FINISHED
+        self._expands = not (self.field.weights < 0).any()
+        self._looks = 0
+
+    @property
+    def bound(self) -> int:
+        """No labelling of the field is worth more."""
+        return self.ledger.bound
+
+    @property
+    def goal(self) -> int:
+        """What a labelling must exceed to be of interest."""
+        return max(self.value, self.cutoff)
+
+    def climb(self, region: IntArray) -> bool:
+        """Alternate passing, rounding and a look at the gap, beginning with a region.
+
+        Returns
+        -------
+        bool
+            Whether it is proved that nothing exceeds the goal, by more than the tolerance.
+        """
+        smallest, quiet, hops = float("inf"), 0, HOPS
+        while True:
+            self._pass(region)
+            ledger = self.ledger
+            self.limits.report("message passing", self.goal, max(self.goal, ledger.bound))
+            gap = ledger.scaled_bound / ledger.scale - self.goal
+            if ledger.bound <= self.goal + self.tolerance:
+                return True
+            if gap <= 0.98 * smallest:
+                quiet = 0
+            elif len(region) == len(self.labels):
+                quiet += 1
+            else:
+                hops *= 2
+            smallest = min(smallest, gap)
+            if quiet >= PATIENCE:
+                return False
+            if ledger.bound - self.goal <= self.limits.gap * abs(self.goal):
+                self.stopped = Stopped.GAP_LIMIT
+                return False
+            if self.limits.stopped is not None:
+                self.stopped = self.limits.stopped
+                return False
+            region = self._open(hops)
+
+    def _open(self, hops: int) -> IntArray:
+        """Return the nodes around the places that make up most of the gap."""
+        nodes, ledger = len(self.labels), self.ledger
+        slack = np.concatenate([ledger.node_slack, ledger.edge_slack])
+        order = np.argsort(-slack)
+        total = np.cumsum(slack[order] / ledger.scale)
+        places = order[: int(np.searchsorted(total, COVERED * total[-1])) + 1]
+        inside = np.zeros(nodes, bool)
+        inside[places[places < nodes]] = True
+        inside[self.field.edges[places[places >= nodes] - nodes]] = True
+        return self.around(np.flatnonzero(inside), hops)
+
+    def around(self, nodes: IntArray, hops: int) -> IntArray:
+        """Return the nodes within so many edges of some; all if that is most."""
+        inside = np.zeros(len(self.labels), bool)
+        inside[nodes] = True
+        for _ in range(hops):
+            inside[self.field.edges[inside[self.field.edges].any(axis=1)]] = True
+        if 2 * int(inside.sum()) > len(inside):
+            inside[:] = True
+        return np.flatnonzero(inside)
+
+    def adopt(self, region: IntArray, new: IntArray) -> None:
+        """Take other labels of a region where they are better, all else unchanged."""
+        _, _, part, rewards = self._cut_out(region)
+        self._take_better(region, rewards, part, new)
+        self.ledger.read(region, self.labels)
+
+    def _pass(self, region: IntArray) -> None:
+        """Serve a region: better messages there, and perhaps a better labelling."""
+        inner, held, part, rewards = self._cut_out(region)
+        served = replace(part, rewards=held)
+        messages = Messages(served, self.ahead[inner], self.back[inner])
+        self._sweep(messages, len(region))
+        new = messages.decode(rewards)
+        messages.settle()
+        self.ahead[inner], self.back[inner] = messages.ahead, messages.back
+        self.ledger.update(inner, messages.ahead, messages.back)
+        self._take_better(region, rewards, part, new)
+        self.ledger.read(region, self.labels)
+
+    def _cut_out(self, region: IntArray) -> tuple[IntArray, Floats, Field, WeightArray]:
+        """Return a region's inner edges, what it hears from outside, and the region itself.
+
+        The second counts messages among the rewards, the third and fourth what agreeing
+        with the labels outside earns.
+        """
+        field = self.field
+        place = np.full(len(self.labels), -1)
+        place[region] = np.arange(len(region))
+        ends = place[field.edges]
+        inner = np.flatnonzero((ends >= 0).all(axis=1))
+        rewards = field.rewards[region]
+        held = rewards.astype(np.float64)
+        for near, far, message in ((0, 1, self.back), (1, 0, self.ahead)):
+            cut = np.flatnonzero((ends[:, near] >= 0) & (ends[:, far] < 0))
+            here = ends[cut, near]
+            held += incidence(here, len(region)) @ message[cut]
+            at = here * rewards.shape[1] + self.labels[field.edges[cut, far]]
+            np.add.at(rewards.reshape(-1), at, field.weights[cut])
+        part = Field(
+            rewards, field.allowed[region], ends[inner], field.weights[inner], field.colour[region]
+        )
+        return inner, held, part, rewards
+
+    def _sweep(self, messages: Messages, size: int) -> None:
+        sweeps = min(MOST_SWEEPS, SWEEPS * len(self.labels) // size)
+        for _ in range(0, sweeps, SWEEPS):
+            messages.sweep(SWEEPS)
+            if self.limits.over:
+                break
+
+    def _take_better(
+        self, region: IntArray, rewards: WeightArray, part: Field, new: IntArray
+    ) -> None:
+        """Improve a region's labels with the help of others, all else unchanged."""
+        given = rewards, part.edges, part.weights
+        old = self.labels[region]
+        # Cuts take longer than passes on large regions: look 1, 2, 4, 8, ... there.
+        self._looks += len(region) == len(self.labels)
+        often = len(region) < SMALL or self._looks & (self._looks - 1) == 0
+        expands = self._expands and often and not self.limits.over
+        joint = best_of_both(*given, old, expansion(*given, new) if expands else new)
+        if not np.array_equal(joint, old):
+            self.labels = self.labels.copy()
+            self.labels[region] = expansion(*given, joint) if expands else joint
+            self.value = self._worth(self.labels)
+
+    def _worth(self, labels: IntArray) -> int:
+        return worth(self.field.rewards, self.field.edges, self.field.weights, labels)
+
+
+def begin(field: Field, limits: Limits, start: IntArray | None = None) -> Ascent:
+    """Return an ascent that has not begun, from a given labelling or a simple one."""
+    labels = field.rewards.argmax(axis=1)
+    if start is not None:
+        known = (start >= 0) & (start < field.rewards.shape[1])
+        labels = np.where(known, start, labels)
+    ahead, back = np.zeros((2, len(field.edges), field.rewards.shape[1]))
+    return Ascent(field, ahead, back, labels, -(2**62), limits)

@@ -1,0 +1,45 @@
+"""Running a solver that holds the interpreter, so that it can be stopped from outside."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from layoutopt.limits import Limits
+
+Answer = TypeVar("Answer")
+
+POLL = 0.05
+"""Seconds between two looks at the limits."""
+
+
+def run_stoppable(
+    solve: Callable[[], Answer], stop: Callable[[], object], limits: Limits
+) -> Answer:
+    """Call ``solve`` in a thread, and ``stop`` once when the limits say so.
+
+    Returns
+    -------
+    Answer
+        What ``solve`` returned, be it before or after it was stopped.
+    """
+    answers: list[Answer] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(solve())
+        except BaseException as error:  # handed to the caller below
+            errors.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while thread.is_alive() and not limits.over:
+        thread.join(POLL)
+    if thread.is_alive():
+        stop()
+        thread.join()
+    if errors:
+        raise errors[0]
+    return answers[0]
