@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
+from types import FrameType
 
 from layoutopt.result import Stopped
 
@@ -95,3 +99,25 @@ class Limits:
         """Pass a progress message on, if anybody listens."""
         if self.tell is not None:
             self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
+
+
+@contextmanager
+def interruptible(limits: Limits) -> Iterator[None]:
+    """Turn a first Ctrl-C into a request to stop; a second one interrupts as usual.
+
+    Only the main thread can do this; elsewhere nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        limits.interrupt.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

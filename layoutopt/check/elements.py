@@ -61,8 +61,7 @@ def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
     layouts
         Pieces by sink name.
     """
-    every = [size(graph.shapes[a]) for a, _, _ in graph.pairs]
-    _, max_score = _scored(graph, every)
+    max_score = most(graph)
     broken = tuple(_coverage(graph, layouts))
     if broken:
         return Evaluation(broken, None, max_score)
@@ -72,6 +71,11 @@ def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
     names = ", ".join(repr(graph.ops[b].id) for b in cycle[:5])
     broken = (f"barrier order: {names} wait for each other",) if cycle else ()
     return Evaluation(broken, score, max_score, pairs, steps)
+
+
+def most(graph: Store) -> Decimal:
+    """Return the score if every pair matched at every position."""
+    return _scored(graph, [size(graph.shapes[a]) for a, _, _ in graph.pairs])[1]
 
 
 def _scored(graph: Store, matched: Sequence[int]) -> tuple[tuple[PairScore, ...], Decimal]:

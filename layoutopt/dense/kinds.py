@@ -35,6 +35,9 @@ class GroupKind:
         The free elements that are the problem's nodes, ascending.
     label_colour
         Colour of each of the problem's labels.
+    label_key
+        For each label, ascending, its component times the number of roots, plus its
+        location.
     problem
         The representatives of the classes, weights multiplied by the number of copies.
     """
@@ -44,6 +47,7 @@ class GroupKind:
     classes: Classes
     nodes: IntArray
     label_colour: IntArray
+    label_key: IntArray
     problem: Labelling
 
     def spread(self, labels: IntArray) -> IntArray:
@@ -86,6 +90,22 @@ class GroupKind:
                 colour[self.nodes][owner][model[~take]],
             )
         return where
+
+    def labels(self, where: IntArray) -> IntArray:
+        """Return the labels that the problem's nodes have in given layouts.
+
+        Parameters
+        ----------
+        where
+            For each node the number of its location, or of the free element that owns its
+            fresh location; -1 for a location that the group does not know.
+        """
+        component = self.classes.component[self.nodes]
+        key = component * np.int64(self.edges.numbers.total) + where
+        at = np.minimum(np.searchsorted(self.label_key, key), max(len(self.label_key) - 1, 0))
+        named = self.label_key[at] == key if len(self.label_key) else np.zeros(len(key), bool)
+        where = np.where(where < 0, -1 - self.nodes, where)
+        return np.where(named, at, self.problem.labels + _owners(component, where))
 
     def origins(self, graph: Store, where: IntArray) -> tuple[IntArray, IntArray]:
         """Return root tensor (sinks first, then fixed ones) and flat element of numbers.
@@ -149,7 +169,7 @@ def _representatives(
     place = _Places(nodes, len(component))
     tied = edges.earn.first[ties]
     key = component[tied] * np.int64(edges.numbers.total) + edges.earn.second[ties]
-    _, first, label = np.unique(key, return_index=True, return_inverse=True)
+    label_key, first, label = np.unique(key, return_index=True, return_inverse=True)
     ends = place(np.stack([edges.agree.first[bonds], edges.agree.second[bonds]], axis=1))
     class_of = classes.class_of[component]
     pairs, weights = merge_parallel(
@@ -169,7 +189,8 @@ def _representatives(
     problem = Labelling(
         len(nodes), len(first), pairs, weights, reward_at, rewards, precedence=precedence
     )
-    return GroupKind(groups, edges, classes, nodes, classes.label_colour[ties[first]], problem)
+    colour = classes.label_colour[ties[first]]
+    return GroupKind(groups, edges, classes, nodes, colour, label_key, problem)
 
 
 class _Places:
@@ -198,7 +219,7 @@ def _owners(component: IntArray, labels: IntArray) -> IntArray:
     """Return for each node the first node of its component that has its label."""
     order = np.lexsort((np.arange(len(labels)), labels, component))
     c, chosen = component[order], labels[order]
-    new = np.r_[True, (c[1:] != c[:-1]) | (chosen[1:] != chosen[:-1])]
+    new = np.r_[True, (c[1:] != c[:-1]) | (chosen[1:] != chosen[:-1])][: len(labels)]
     owner = np.empty(len(labels), np.int64)
     owner[order] = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
     return owner

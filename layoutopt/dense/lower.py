@@ -8,7 +8,7 @@ groups of that kind, so that the problem's optimum is the graph's.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -20,8 +20,8 @@ from layoutopt.dense.barriers import Contest, find_contest
 from layoutopt.dense.boxes import Box, boxes
 from layoutopt.dense.groups import Group, find_groups, key_of
 from layoutopt.dense.kinds import GroupKind, memory_needed, reduce_kind
+from layoutopt.dense.trace import mapping_of
 from layoutopt.errors import SizeError
-from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_integers
 from layoutopt.limits import Limits
@@ -47,7 +47,8 @@ class Lowered:
     kinds
         The different groups.
     size
-        Counts by name, as results report them.
+        Counts by name: ``unconstrained`` sink elements, ``groups``, ``group_kinds``,
+        ``components``, ``classes``.
     """
 
     graph: Store
@@ -79,6 +80,44 @@ class Lowered:
             whole = (sink.name, 0, 0, ((sink.size, 1, 1),))
             found.setdefault(sink.name, (whole,) if sink.size else ())
         return {sink.name: found[sink.name] for sink in self.graph.sinks()}
+
+    def labels(self, origins: Mapping[int, tuple[IntArray, IntArray]]) -> IntArray:
+        """Return labels of the problem's nodes from layouts.
+
+        Parameters
+        ----------
+        origins
+            For each sink, by tensor number, root tensor and flat element of each location.
+        """
+        found = [np.zeros(0, np.int64)]
+        node, label = 0, 0
+        for kind in self.kinds:
+            own = kind.labels(self._numbers(kind, origins))
+            fresh = own - kind.problem.labels + self.problem.labels + node
+            found.append(np.where(own < kind.problem.labels, own + label, fresh))
+            node, label = node + kind.problem.nodes, label + kind.problem.labels
+        return np.concatenate(found)
+
+    def _numbers(
+        self, kind: GroupKind, origins: Mapping[int, tuple[IntArray, IntArray]]
+    ) -> IntArray:
+        """Return the location numbers that a kind's nodes have in its first group."""
+        numbers, group = kind.edges.numbers, kind.groups[0]
+        tensors, elements = (
+            np.concatenate([np.zeros(0, np.int64), *(origins[t][i] for t in group.sinks)])
+            for i in (0, 1)
+        )
+        tensors, elements = tensors[kind.nodes], elements[kind.nodes]
+        where = np.full(len(kind.nodes), -1)
+        place = {value: int(numbers.starts[-1]) + k for k, value in enumerate(numbers.pool)}
+        for t, start in zip((*group.sinks, *group.fixed), numbers.starts.tolist(), strict=False):
+            here = np.flatnonzero(tensors == t)
+            values = mapping_of(self.graph, t)
+            if values is None:
+                where[here] = start + elements[here]
+            else:
+                where[here] = [place[values[e]] for e in elements[here].tolist()]
+        return where
 
 
 def _piece(graph: Store, group: Group, box: Box) -> Piece:
@@ -158,18 +197,13 @@ def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
 
 
 def _size(graph: Store, groups: Sequence[Group], kinds: Sequence[GroupKind]) -> dict[str, int]:
-    sizes = [size(shape) for shape in graph.shapes]
     free = sum(t.size for t in graph.sinks())
     tied = sum(
         int(np.count_nonzero(k.classes.class_of[k.classes.component] >= 0)) * len(k.groups)
         for k in kinds
     )
     return {
-        "tensors": len(sizes),
-        "elements": sum(sizes),
-        "free_elements": free,
         "unconstrained": free - tied,
-        "edges": sum(sizes[a] for a, _, _ in graph.pairs),
         "groups": len(groups),
         "group_kinds": len(kinds),
         "components": sum(int(k.classes.copies.sum()) * len(k.groups) for k in kinds),

@@ -88,6 +88,34 @@ def split(problem: Labelling) -> Parts:
     return Parts(problem, tuple(parts), tuple(nodes), tuple(labels))
 
 
+def take(problem: Labelling, nodes: IntArray) -> Labelling:
+    """Return the part of a problem on some nodes, which no edge joins to the others.
+
+    Parameters
+    ----------
+    nodes
+        Ascending.
+    """
+    inside = np.zeros(problem.nodes, bool)
+    inside[nodes] = True
+    place = np.cumsum(inside) - 1
+
+    def kept(at: IntArray) -> IntArray:
+        return np.column_stack([place[at[:, 0]], at[:, 1]])
+
+    edges = inside[problem.edges[:, 0]]
+    earns = inside[problem.reward_at[:, 0]]
+    return Labelling(
+        len(nodes),
+        problem.labels,
+        place[problem.edges[edges]],
+        problem.weights[edges],
+        kept(problem.reward_at[earns]),
+        problem.rewards[earns],
+        kept(problem.banned[inside[problem.banned[:, 0]]]),
+    )
+
+
 def _cut(things: IntArray, of: IntArray, count: int) -> list[IntArray]:
     """Return the things of each component, in order."""
     order = np.argsort(of, kind="stable")

@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from layoutopt.presolve.reduction import Reduction
+from layoutopt.presolve.reduction import Reduction, restored_names
 from layoutopt.problem import IntArray, Labelling, exact_integers
 
 Undo = Callable[[list[int]], None]
@@ -266,17 +266,17 @@ class _Contraction:
             exact_integers([e[2] for e in earns]),
             np.array(bans, np.int64).reshape(-1, 2),
         )
-        steps, nodes = self.undo, self.problem.nodes
+        steps, whole, origin = self.undo, self.problem, np.array(kept, np.int64)
 
         def restore(labels: IntArray) -> IntArray:
-            full = [0] * nodes
-            for u, label in zip(kept, labels.tolist(), strict=True):
-                full[u] = label if label < named else named + kept[label - named]
+            full = np.zeros(whole.nodes, np.int64)
+            full[origin] = restored_names(labels, origin, named)
+            listed = full.tolist()
             for step in reversed(steps):
-                step(full)
-            return np.array(full, np.int64)
+                step(listed)
+            return np.array(listed, np.int64)
 
-        return Reduction(small, self.constant, restore)
+        return Reduction(whole, small, self.constant, origin, restore)
 
 
 def _behind(column: dict[int, int], rival: dict[int, int]) -> bool:

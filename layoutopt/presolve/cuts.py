@@ -17,7 +17,7 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from layoutopt.presolve.fix import fix
-from layoutopt.presolve.reduction import Reduction, identity
+from layoutopt.presolve.reduction import Reduction
 from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 from layoutopt.result import Result
 
@@ -48,11 +48,10 @@ def two_labels(problem: Labelling) -> Result | None:
 
 def isolating_cuts(problem: Labelling) -> Reduction:
     """Fix what the isolating cut of each label decides."""
-    done = identity(problem)
-    if not cuttable(problem):
-        return done
-    table = reward_table(problem, 1)  # fresh labels are alternatives, too
     chosen = np.full(problem.nodes, -1, np.int64)
+    if not cuttable(problem):
+        return fix(problem, chosen)
+    table = reward_table(problem, 1)  # fresh labels are alternatives, too
     order = np.argsort(-table.sum(axis=0)[: problem.labels], kind="stable")
     for label in order.tolist():
         rest = np.delete(table, label, axis=1).max(axis=1)

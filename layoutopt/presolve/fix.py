@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutopt.presolve.reduction import Reduction
+from layoutopt.presolve.reduction import Reduction, restored_names
 from layoutopt.problem import IntArray, Labelling, exact_sum, merge_parallel
 
 
@@ -45,7 +45,7 @@ def fix(problem: Labelling, labels: IntArray) -> Reduction:
 
     def restore(own: IntArray) -> IntArray:
         full = labels.copy()
-        full[kept] = np.concatenate([np.arange(problem.labels), problem.labels + kept])[own]
+        full[kept] = restored_names(own, kept, problem.labels)
         return full
 
-    return Reduction(small, constant, restore)
+    return Reduction(problem, small, constant, kept, restore)

@@ -24,8 +24,8 @@ def branch(root: Ascent) -> int:
     Returns
     -------
     int
-        A bound on all labellings of the root's field; it is at most the root's value plus
-        its tolerance unless time ran out.
+        A bound on all labellings of the root's field; it equals the root's value
+        unless time ran out.
     """
     todo = [(root, 0)]
     worst = root.goal
@@ -42,7 +42,7 @@ def branch(root: Ascent) -> int:
             root.stopped = root.limits.stopped or root.stopped
             worst = max([worst, last.bound, *(a.bound for a, _ in todo)])
             break
-        if last.bound <= root.goal + root.tolerance:
+        if last.bound <= root.goal:
             worst = max(worst, last.bound)
             continue
         todo.extend(_children(last, root.limits))
@@ -76,7 +76,6 @@ def _children(parent: Ascent, limits: Limits) -> list[tuple[Ascent, int]]:
         labels = parent.labels.copy()
         if gone[label]:
             labels[node] = rewards[node].argmax()
-        ahead, back = parent.ahead.copy(), parent.back.copy()
-        half_way = Ascent(half, ahead, back, labels, parent.goal, limits, parent.tolerance)
-        children.append((half_way, node))
+        messages = parent.to_first.copy(), parent.to_second.copy()
+        children.append((Ascent(half, *messages, labels, parent.goal, limits), node))
     return children

@@ -56,10 +56,10 @@ class Ledger:
         """No labelling is worth more."""
         return int(self.scaled_bound // self.scale)
 
-    def update(self, edges: IntArray, ahead: Floats, back: Floats) -> None:
+    def update(self, edges: IntArray, to_first: Floats, to_second: Floats) -> None:
         """Take in new messages of some edges."""
-        self._to_first[edges] = np.rint(back * self.scale)
-        self._to_second[edges] = np.rint(ahead * self.scale)
+        self._to_first[edges] = np.rint(to_first * self.scale)
+        self._to_second[edges] = np.rint(to_second * self.scale)
 
     def read(self, nodes: IntArray, labels: IntArray) -> None:
         """Read off maxima and slacks of some nodes and all their edges anew."""
@@ -76,24 +76,6 @@ class Ledger:
         earned = np.where(a == b, agree[rows, a], one[rows, a] + two[rows, b])
         self.edge_top[edges] = _tops(agree, one, two)
         self.edge_slack[edges] = self.edge_top[edges] - earned
-
-    def held(self, block: IntArray, inner: IntArray) -> IntArray:
-        """Return what the nodes of a block earn, scaled, with all messages from outside it.
-
-        Parameters
-        ----------
-        block
-            Some nodes.
-        inner
-            The edges among them, whose messages do not count.
-        """
-        inside = np.zeros(len(self.edge_top), bool)
-        inside[inner] = True
-        outer = np.where(inside, 0, 1)[:, None]
-        heard = self._leaving[block] @ (self._to_first * outer)
-        return np.asarray(
-            self._rewards[block] + heard + self._arriving[block] @ (self._to_second * outer)
-        )
 
     def hopeless(self, value: int) -> IntArray:
         """Return which choices cannot be part of a labelling worth more than ``value``."""

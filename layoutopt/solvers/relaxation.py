@@ -14,7 +14,7 @@ from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 from layoutopt.result import Stopped
 from layoutopt.solvers.ledger import Ledger
-from layoutopt.solvers.messages import Field, Floats, Messages, incidence, make_field
+from layoutopt.solvers.messages import Field, Floats, Messages, colouring, incidence, ranks
 from layoutopt.solvers.moves import best_of_both, expansion, worth
 
 SWEEPS = 16
@@ -23,8 +23,8 @@ SWEEPS = 16
 MOST_SWEEPS = 128
 """Passes over a small region between two looks."""
 
-PATIENCE = 3
-"""Looks at the whole part that do not shrink the gap by a fiftieth, after which it ends."""
+PATIENCE = 4
+"""Looks in a row that do not shrink the gap by a fiftieth, after which passing ends."""
 
 COVERED = 0.9
 """Share of the gap that the places of a region account for."""
@@ -50,7 +50,8 @@ def field_of(problem: Labelling) -> Field | None:
         return None
     allowed = np.ones(table.shape, bool)
     allowed[tuple(problem.banned.T)] = False
-    return make_field(table, allowed, problem.edges, problem.weights)
+    colour = colouring(problem.nodes, problem.edges)
+    return Field(table, allowed, problem.edges, problem.weights, colour)
 
 
 @dataclass(eq=False)
@@ -61,34 +62,32 @@ class Ascent:
     ----------
     field
         The field.
-    ahead, back
-        Settled messages to begin with; changed in place.
+    to_first, to_second
+        Settled messages to begin with, from each edge to its ends; changed in place.
     labels
         A labelling to begin with; the best one found afterwards.
     cutoff
         Only labellings worth more than this are of interest.
     limits
         When to stop.
-    tolerance
-        How far above the goal a bound may stay.
     """
 
     field: Field
-    ahead: Floats
-    back: Floats
+    to_first: Floats
+    to_second: Floats
     labels: IntArray
     cutoff: int
     limits: Limits
-    tolerance: int = 0
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.field)
-        self.ledger.update(np.arange(len(self.field.edges)), self.ahead, self.back)
+        self.ledger.update(np.arange(len(self.field.edges)), self.to_first, self.to_second)
         self.ledger.read(np.arange(len(self.labels)), self.labels)
         self.value = self._worth(self.labels)
         self.stopped = Stopped.FINISHED
         self._expands = not (self.field.weights < 0).any()
         self._looks = 0
+        self._random = np.random.default_rng(self.limits.seed)
 
     @property
     def bound(self) -> int:
@@ -106,7 +105,7 @@ class Ascent:
         Returns
         -------
         bool
-            Whether it is proved that nothing exceeds the goal, by more than the tolerance.
+            Whether it is proved that nothing exceeds the goal.
         """
         smallest, quiet, hops = float("inf"), 0, HOPS
         while True:
@@ -114,14 +113,12 @@ class Ascent:
             ledger = self.ledger
             self.limits.report("message passing", self.goal, max(self.goal, ledger.bound))
             gap = ledger.scaled_bound / ledger.scale - self.goal
-            if ledger.bound <= self.goal + self.tolerance:
+            if ledger.bound <= self.goal:
                 return True
             if gap <= 0.98 * smallest:
                 quiet = 0
-            elif len(region) == len(self.labels):
-                quiet += 1
             else:
-                hops *= 2
+                quiet, hops = quiet + 1, 2 * hops
             smallest = min(smallest, gap)
             if quiet >= PATIENCE:
                 return False
@@ -155,22 +152,16 @@ class Ascent:
             inside[:] = True
         return np.flatnonzero(inside)
 
-    def adopt(self, region: IntArray, new: IntArray) -> None:
-        """Take other labels of a region where they are better, all else unchanged."""
-        _, _, part, rewards = self._cut_out(region)
-        self._take_better(region, rewards, part, new)
-        self.ledger.read(region, self.labels)
-
     def _pass(self, region: IntArray) -> None:
         """Serve a region: better messages there, and perhaps a better labelling."""
         inner, held, part, rewards = self._cut_out(region)
         served = replace(part, rewards=held)
-        messages = Messages(served, self.ahead[inner], self.back[inner])
+        rank = ranks(served, self._random)
+        messages = Messages(served, self.to_first[inner], self.to_second[inner], rank)
         self._sweep(messages, len(region))
         new = messages.decode(rewards)
-        messages.settle()
-        self.ahead[inner], self.back[inner] = messages.ahead, messages.back
-        self.ledger.update(inner, messages.ahead, messages.back)
+        self.to_first[inner], self.to_second[inner] = settled = messages.settled()
+        self.ledger.update(inner, *settled)
         self._take_better(region, rewards, part, new)
         self.ledger.read(region, self.labels)
 
@@ -187,7 +178,7 @@ class Ascent:
         inner = np.flatnonzero((ends >= 0).all(axis=1))
         rewards = field.rewards[region]
         held = rewards.astype(np.float64)
-        for near, far, message in ((0, 1, self.back), (1, 0, self.ahead)):
+        for near, far, message in ((0, 1, self.to_first), (1, 0, self.to_second)):
             cut = np.flatnonzero((ends[:, near] >= 0) & (ends[:, far] < 0))
             here = ends[cut, near]
             held += incidence(here, len(region)) @ message[cut]
@@ -231,5 +222,5 @@ def begin(field: Field, limits: Limits, start: IntArray | None = None) -> Ascent
     if start is not None:
         known = (start >= 0) & (start < field.rewards.shape[1])
         labels = np.where(known, start, labels)
-    ahead, back = np.zeros((2, len(field.edges), field.rewards.shape[1]))
-    return Ascent(field, ahead, back, labels, -(2**62), limits)
+    to_first, to_second = np.zeros((2, len(field.edges), field.rewards.shape[1]))
+    return Ascent(field, to_first, to_second, labels, -(2**62), limits)

@@ -1,0 +1,249 @@
+"""Problems with order rules: parts coupled by barriers, decomposed and put together again.
+
+Where no cycle can arise, parts are solved alone.  The others are *coupled*: an arc between
+two barriers is open or closed for all of them alike.  A master problem proposes an order of
+the barriers, which opens the arcs that agree with it; every part is solved under it; and
+what a part loses by closed arcs goes back to the master as a cut (logic-based Benders
+decomposition, Hooker and Ottosson, 2003).  Master bound and best order found meet at the
+optimum.  A part is first solved with all arcs open, then with those closed that its answer
+used and must not use, and so on: so cuts name few arcs, and hold wherever those are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import networkx
+import numpy as np
+
+from layoutopt.exact.parts import solve_parts
+from layoutopt.limits import Limits
+from layoutopt.presolve.components import Parts, split, take
+from layoutopt.problem import IntArray, Labelling, Precedence
+from layoutopt.result import Result, Stopped
+from layoutopt.solvers.formulation import reachable
+from layoutopt.solvers.ordering import Arc, Cut, best_order
+
+Arcs = frozenset[Arc]
+
+
+def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
+    """Solve a labelling problem exactly, by whatever pays.
+
+    Parameters
+    ----------
+    start
+        A labelling to begin with; it may break order rules.
+
+    Returns
+    -------
+    Result
+        Always with a labelling and a bound.
+    """
+    order = problem.precedence
+    if order is None:
+        return solve_parts(problem, limits, start)
+    parts = split(replace(problem, precedence=None))
+    coupled = _coupled(order, parts)
+    inside = np.zeros(problem.nodes, bool)
+    for part in coupled:
+        inside[part.nodes] = True
+    alone = np.flatnonzero(~inside)
+    rest = take(_with_hopeless(problem, order, parts), alone)
+    free = solve_parts(rest, limits)
+    found = _Decomposition(order, coupled, limits).run()
+    labels = np.zeros(problem.nodes, np.int64)
+    own = free.labelling
+    named = problem.labels
+    labels[alone] = np.where(own < named, own, named + alone[np.maximum(own - named, 0)])
+    for part, result in zip(coupled, found.results, strict=True):
+        own = result.labelling
+        table = np.concatenate([part.labels, named + part.nodes])
+        labels[part.nodes] = table[own]
+    stopped = found.stopped if free.stopped is Stopped.FINISHED else free.stopped
+    return Result(
+        objective=problem.value(labels),
+        bound=int(free.bound or 0) + found.bound,
+        labelling=labels,
+        stopped=stopped,
+    )
+
+
+@dataclass(eq=False)
+class _Part:
+    """A component in which some labels need arcs that may close a cycle.
+
+    ``needs[s][b]`` are the contested arcs that a node with reader set ``s`` needs for a label
+    of barrier ``b``.
+    """
+
+    problem: Labelling
+    nodes: IntArray
+    labels: IntArray
+    barrier: IntArray
+    readers: IntArray
+    needs: dict[tuple[int, int], Arcs]
+    solved: dict[Arcs, Result] = field(default_factory=dict)
+
+    def solve(self, closed: Arcs, limits: Limits) -> Result:
+        """Return the best labelling that needs no closed arc."""
+        if closed not in self.solved:
+            bans = [self.problem.banned]
+            for (s, b), arcs in self.needs.items():
+                if not arcs.isdisjoint(closed):
+                    who = np.flatnonzero(self.readers == s)
+                    what = np.flatnonzero(self.barrier == b)
+                    bans.append(np.stack(np.meshgrid(who, what), axis=-1).reshape(-1, 2))
+            banned = np.unique(np.concatenate(bans), axis=0)
+            self.solved[closed] = solve_parts(replace(self.problem, banned=banned), limits)
+        return self.solved[closed]
+
+    def used(self, labels: IntArray) -> Arcs:
+        """Return the contested arcs that a labelling needs."""
+        barrier = np.append(self.barrier, np.full(self.problem.nodes, -1))[labels]
+        pairs = set(zip(self.readers.tolist(), barrier.tolist(), strict=True))
+        return frozenset().union(*(self.needs.get(pair, frozenset()) for pair in pairs))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Results of the coupled parts under the best order, and a bound on all orders."""
+
+    results: Sequence[Result]
+    bound: int
+    stopped: Stopped
+
+
+class _Decomposition:
+    """Master problem and parts, in turns."""
+
+    def __init__(self, order: Precedence, parts: Sequence[_Part], limits: Limits) -> None:
+        self.order, self.parts = order, parts
+        self.limits = limits
+        self.static: list[Arc] = [(int(b), int(c)) for b, c in order.arcs]
+        self.cuts: set[Cut] = set()
+        self.best: list[Result] = []
+        self.value = 0
+
+    def run(self) -> _Found:
+        """Return the optimum, or what is known of it when time is up."""
+        quiet = replace(self.limits, tell=None)
+        tops = [part.solve(frozenset(), quiet) for part in self.parts]
+        bounds = [int(top.bound or 0) for top in tops]
+        used = [part.used(top.labelling) for part, top in zip(self.parts, tops, strict=True)]
+        rank = self._ranked([*self.static, *frozenset().union(*used)])
+        self._try(rank or self._ranked(self.static) or [])
+        bound = sum(bounds)
+        stopped = Stopped.FINISHED
+        while bound > self.value:
+            self.limits.report("barrier order", self.value, bound)
+            known = len(self.cuts)
+            cuts = sorted(self.cuts, key=lambda c: (c.part, c.value, sorted(c.closed)))
+            proposal = best_order(self.order.barriers, self.static, bounds, cuts, quiet)
+            bound = min(bound, proposal.bound)
+            if proposal.rank is not None:
+                self._try(proposal.rank)
+            if self.limits.stopped is not None or len(self.cuts) == known:
+                # Without a new cut some part was not solved to its end.
+                stopped = self.limits.stopped or Stopped.FINISHED
+                break
+        return _Found(self.best, max(bound, self.value), stopped)
+
+    def _ranked(self, arcs: Iterable[Arc]) -> list[int] | None:
+        """Return a rank for each barrier that agrees with arcs; ``None`` if they are cyclic."""
+        graph: Any = networkx.DiGraph(arcs)
+        graph.add_nodes_from(range(self.order.barriers))
+        if not networkx.is_directed_acyclic_graph(graph):
+            return None
+        rank = [0] * self.order.barriers
+        for place, barrier in enumerate(networkx.lexicographical_topological_sort(graph)):
+            rank[barrier] = place
+        return rank
+
+    def _try(self, rank: list[int]) -> None:
+        """Solve every part under an order, and keep what is learnt."""
+        results = [self._under(p, rank) for p in range(len(self.parts))]
+        value = sum(int(result.objective or 0) for result in results)
+        if not self.best or value > self.value:
+            self.best, self.value = results, value
+
+    def _under(self, number: int, rank: list[int]) -> Result:
+        """Solve a part under an order, closing only arcs that it would use against it."""
+        part = self.parts[number]
+        quiet = replace(self.limits, tell=None)
+        closed: Arcs = frozenset()
+        while True:
+            result = part.solve(closed, quiet)
+            if closed:
+                self.cuts.add(Cut(number, closed, int(result.bound or 0)))
+            against = {(b, c) for b, c in part.used(result.labelling) if rank[b] >= rank[c]}
+            if not against:
+                return result
+            closed |= against
+
+
+def _with_hopeless(problem: Labelling, order: Precedence, parts: Parts) -> Labelling:
+    """Return a problem without rules that bans what no order allows."""
+    bans = [problem.banned]
+    for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
+        at = np.argwhere(
+            _hopeless(order)[order.label_barrier[labels]][:, order.node_readers[nodes]]
+        )
+        bans.append(np.stack([nodes[at[:, 1]], labels[at[:, 0]]], axis=1))
+    return replace(problem, precedence=None, banned=np.unique(np.concatenate(bans), axis=0))
+
+
+def _hopeless(order: Precedence) -> IntArray:
+    """Return which barriers' labels no node with a given reader set can ever take.
+
+    Shape ``(barriers + 1, sets)``; the last row is for labels of no barrier.
+    """
+    before = reachable(order.barriers, order.arcs)
+    table = np.zeros((order.barriers + 1, len(order.reader_sets)), bool)
+    for s, readers in enumerate(order.reader_sets):
+        for c in readers:
+            table[:-1, s] |= before[c]
+    return table
+
+
+def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
+    """Return the components that need arcs which could be part of a cycle."""
+    hopeless = _hopeless(order)
+    needs: list[dict[tuple[int, int], set[Arc]]] = []
+    links: Any = networkx.DiGraph(order.arcs.tolist())
+    for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
+        own: dict[tuple[int, int], set[Arc]] = {}
+        for s in np.unique(order.node_readers[nodes]).tolist():
+            for b in np.unique(order.label_barrier[labels]).tolist():
+                if b >= 0 and not hopeless[b, s]:
+                    own[s, b] = {(b, c) for c in order.reader_sets[s]}
+                    links.add_edges_from(own[s, b])
+        needs.append(own)
+    knot = {}
+    for k, members in enumerate(networkx.strongly_connected_components(links)):
+        knot.update(dict.fromkeys(members, k))
+    found = []
+    for i, (part, own) in enumerate(zip(parts.parts, needs, strict=True)):
+        contested = {
+            key: frozenset((b, c) for b, c in arcs if knot[b] == knot[c])
+            for key, arcs in own.items()
+        }
+        contested = {key: arcs for key, arcs in contested.items() if arcs}
+        if contested:
+            barrier = order.label_barrier[parts.labels[i]]
+            readers = order.node_readers[parts.nodes[i]]
+            at = np.argwhere(hopeless[barrier][:, readers])[:, ::-1]
+            banned = np.unique(np.concatenate([part.banned, at]), axis=0)
+            found.append(
+                _Part(
+                    replace(part, banned=banned),
+                    parts.nodes[i],
+                    parts.labels[i],
+                    barrier,
+                    readers,
+                    contested,
+                )
+            )
+    return found

@@ -1,0 +1,168 @@
+"""A problem without order rules: reduce, split, and close each part.
+
+In order of cost: contraction, components, two alternatives by minimum cut, small treewidth
+by dynamic programming, isolating cuts, the relaxation by message passing; and on what that
+leaves open branch and bound, CP-SAT and HiGHS, in turns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutopt.exact.tracker import Tracker
+from layoutopt.limits import Limits
+from layoutopt.presolve.components import split
+from layoutopt.presolve.contract import contract
+from layoutopt.presolve.cuts import isolating_cuts, two_labels
+from layoutopt.presolve.elimination import eliminate
+from layoutopt.problem import IntArray, Labelling, exact_integers, exact_sum
+from layoutopt.result import Result, Stopped
+from layoutopt.solvers import cpsat, mip
+from layoutopt.solvers.branching import branch
+from layoutopt.solvers.relaxation import Ascent, begin, field_of
+
+Search: TypeAlias = Callable[[Labelling, Limits], Result]
+
+TURN = 20.0
+"""Seconds of the first turn of each search; every round doubles them."""
+
+COLUMNS_LIMIT = 2 * 10**6
+"""Largest number of nodes times labels that an integer programme is written for."""
+
+
+def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
+    """Solve a problem without order rules.
+
+    Parameters
+    ----------
+    start
+        A labelling to begin with.
+
+    Returns
+    -------
+    Result
+        Always with a labelling and a bound.
+    """
+    reduced = contract(problem)
+    parts = split(reduced.problem)
+    starts = parts.cut(_given(reduced.project(start), reduced.problem))
+    tracker = Tracker(limits, reduced.constant, parts.parts, starts)
+    for i in sorted(range(len(parts.parts)), key=lambda i: parts.parts[i].nodes):
+        result = solve_part(parts.parts[i], tracker.limits_for(i), starts[i])
+        tracker.settle(i, result)
+    labels = parts.join([r.labelling for r in tracker.results])
+    bound = sum(int(r.bound) for r in tracker.results if r.bound is not None)
+    result = Result(labelling=labels, bound=bound, stopped=tracker.stopped)
+    return reduced.restore_result(result)
+
+
+def _given(labels: IntArray | None, problem: Labelling) -> IntArray:
+    """Return a labelling to begin with: each node its own fresh one where none is given."""
+    return problem.labels + np.arange(problem.nodes) if labels is None else labels
+
+
+def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
+    """Solve one connected part that contraction leaves as it is."""
+    result = two_labels(part) or eliminate(part)
+    if result is not None:
+        return result
+    if limits.over:
+        return simple_answer(part, limits, start)
+    fixed = isolating_cuts(part)
+    if fixed.problem.nodes < part.nodes:
+        inner = solve_parts(fixed.problem, limits, fixed.project(start))
+        return fixed.restore_result(inner)
+    unit = math.gcd(*part.weights.tolist(), *part.rewards.tolist()) or 1
+    small = _scaled(part, unit)
+    if object in (small.weights.dtype, small.rewards.dtype):
+        result = _rounded(small, limits, start)
+    else:
+        result = _closed(small, limits, start)
+    value, bound = part.value(result.labelling), int(result.bound or 0) * unit
+    return replace(result, objective=value, bound=bound)
+
+
+def simple_answer(part: Labelling, limits: Limits, start: IntArray) -> Result:
+    """Return a given labelling, and the bound that earns everything that can be earned."""
+    best = np.zeros(part.nodes, part.rewards.dtype)
+    np.maximum.at(best, part.reward_at[:, 0], part.rewards)
+    bound = exact_sum(best) + exact_sum(part.weights[part.weights > 0])
+    stopped = limits.stopped or Stopped.SIZE_LIMIT
+    return Result(objective=part.value(start), bound=bound, labelling=start, stopped=stopped)
+
+
+def _scaled(part: Labelling, unit: int) -> Labelling:
+    weights = exact_integers([w // unit for w in part.weights.tolist()])
+    rewards = exact_integers([r // unit for r in part.rewards.tolist()])
+    return replace(part, weights=weights, rewards=rewards)
+
+
+def _rounded(part: Labelling, limits: Limits, start: IntArray) -> Result:
+    """Solve a part whose numbers are too large for 64 bits, rounded down.
+
+    With ``w = q w' + s`` and ``0 <= s < q`` every labelling is worth at most ``q`` times what it
+    is worth with ``w'``, plus the sum of all ``s``.
+    """
+    unit = part.total() // 2**40
+    small = _scaled(part, unit)
+    keep, earn = small.weights != 0, small.rewards != 0
+    small = replace(
+        small,
+        edges=small.edges[keep],
+        weights=small.weights[keep],
+        reward_at=small.reward_at[earn],
+        rewards=small.rewards[earn],
+    )
+    inner = solve_parts(small, limits, start)
+    rest = exact_sum(part.weights % unit) + exact_sum(part.rewards % unit)
+    bound = unit * int(inner.bound or 0) + rest
+    value = part.value(inner.labelling)
+    return replace(inner, objective=value, bound=max(bound, value))
+
+
+def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
+    """Close a part by the relaxation and by search."""
+    field = field_of(part)
+    if field is None:
+        return simple_answer(part, limits, start)
+    ascent = begin(field, limits, start)
+    if ascent.climb(np.arange(part.nodes)) or ascent.stopped is not Stopped.FINISHED:
+        return _answer(ascent, ascent.bound)
+    bound, turn = ascent.bound, TURN
+    while True:
+        ascent.limits = limits.within(turn)
+        bound = min(bound, branch(ascent))
+        for search in (cpsat.solve, mip.solve):
+            if bound > ascent.value and not limits.over:
+                bound = min(bound, _searched(search, part, ascent, limits.within(turn)))
+        if bound <= ascent.value or limits.over:
+            ascent.stopped = limits.stopped or Stopped.FINISHED
+            return _answer(ascent, bound)
+        turn *= 2
+
+
+def _searched(search: Search, part: Labelling, ascent: Ascent, limits: Limits) -> int:
+    """Let a solver look for something better among the choices that are not hopeless."""
+    hopeless = ascent.ledger.hopeless(ascent.value)
+    bans = np.argwhere(hopeless[:, : part.labels])
+    if hopeless.size - len(bans) > COLUMNS_LIMIT:
+        return ascent.bound
+    result = search(replace(part, banned=bans), limits)
+    if result.objective is not None and result.objective > ascent.value:
+        ascent.labels, ascent.value = result.labelling, int(result.objective)
+    return ascent.bound if result.bound is None else max(int(result.bound), ascent.value)
+
+
+def _answer(ascent: Ascent, bound: int) -> Result:
+    done = bound <= ascent.value
+    return Result(
+        objective=ascent.value,
+        bound=max(bound, ascent.value),
+        labelling=ascent.labels,
+        stopped=Stopped.FINISHED if done else ascent.stopped,
+    )

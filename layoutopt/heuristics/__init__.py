@@ -1,0 +1,1 @@
+"""Methods that choose layouts on the graph itself and prove nothing."""

@@ -1,0 +1,224 @@
+"""Greedy0, the only algorithm of poprithms' unwinding, on arrays of elements.
+
+State: which elements of which tensor have a location (are *covered*) and in which order the
+*pieces* came that cover them; a stack of new pieces; a queue of directed pairs.  Sources cover
+themselves.  Pieces flow forward through views, last in first out; a barrier whose inputs are
+all covered covers its outputs.  When nothing flows any more, the pair of highest value with a
+tensor that grew since is taken, its covered side is carried back from its other side to the
+sinks, as far as these are not covered yet, and flow goes on.  Covered elements are never
+revised.
+
+Ties: a larger value first; then the partner whose op is farther from the end of the graph
+(longest path, counted in ops, fixed points counting as sources); then the larger number of
+the tensor that grew; then that of its partner.  Where one sink element is reached from
+several positions, the earlier piece wins, then the earlier way back (sinks in order, then
+depth first through consumers in order of insertion).  Through ``expand`` only index 0 of
+a broadcast dimension leads back.
+
+What remains uncovered in the end gets fresh locations, all at once, and flow goes on; the
+original stops with an error there.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+
+from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.store import Store
+from layoutopt.heuristics.ways import Ways
+from layoutopt.limits import Limits
+from layoutopt.problem import IntArray
+
+Origins = dict[int, tuple[IntArray, IntArray]]
+"""For each sink, by tensor number: the root tensor and the flat element of every location."""
+
+
+def greedy0(graph: Store, limits: Limits) -> Origins:
+    """Choose layouts as Greedy0 does.
+
+    Raises
+    ------
+    TimeoutError
+        If time runs out.
+    """
+    return _Greedy(graph, limits).run()
+
+
+class _Greedy:
+    """The state of one run.
+
+    ``where[t]`` holds, flat, the location of each element of tensor ``t`` as a number (first
+    number of the root tensor plus flat element), -1 while it is not covered; ``since[t]`` the
+    number of the piece that covered it.
+    """
+
+    def __init__(self, graph: Store, limits: Limits) -> None:
+        self.graph, self.limits = graph, limits
+        self.ways = Ways(graph)
+        self.first: dict[int, int] = {}
+        count = 0
+        for t, producer in enumerate(graph.producers):
+            if graph.ops[producer].kind is not Kind.VIEW:
+                self.first[t] = count
+                count += size(graph.shapes[t])
+        kind = np.int32 if count < 2**31 else np.int64
+        sizes = [size(shape) for shape in graph.shapes]
+        needed = _relevant(graph)
+        self.where: dict[int, Array] = {t: np.full(sizes[t], -1, kind) for t in needed}
+        self.since: dict[int, Array] = {t: np.zeros(sizes[t], np.int32) for t in needed}
+        self.missing = dict(zip(needed, (sizes[t] for t in needed), strict=True))
+        self.consumers = _consumers(graph)
+        self.length = _lengths(graph, self.consumers)
+        self.partners = _partners(graph)
+        self.pieces = 0
+        self.stack: list[tuple[int, IntArray | None]] = []
+        self.queue: list[tuple[Fraction, int, int, int]] = []
+
+    def run(self) -> Origins:
+        """Cover everything, and return where the sinks' elements are."""
+        for i, op in enumerate(self.graph.ops):
+            inputs = self.graph.op_inputs[i]
+            starts = op.kind in (Kind.SOURCE, Kind.FIXED_POINT) or (
+                op.kind is Kind.BARRIER and all(self.missing.get(t, 0) == 0 for t in inputs)
+            )
+            for t in self.graph.op_outputs[i] if starts else ():
+                self._cover_itself(t)
+        self._settle()
+        for sink in self.graph.sinks():
+            if sink.index in self.where:
+                self._cover_itself(sink.index)
+        self._settle()
+        return {sink.index: self._origins(sink.index) for sink in self.graph.sinks()}
+
+    def _settle(self) -> None:
+        """Flow and take pairs until neither does anything more."""
+        while self.stack or self.queue:
+            for t in sorted(self._flow()):
+                for p, value in self.partners.get(t, {}).items():
+                    op = self.graph.producers[p]
+                    heapq.heappush(self.queue, (-value, -self.length[op], -t, -p))
+            while self.queue and not self.stack:
+                if self.limits.over:
+                    raise TimeoutError
+                _, _, t, p = heapq.heappop(self.queue)
+                self._carry_back(-t, -p)
+
+    def _flow(self) -> set[int]:
+        """Carry new pieces forward, the latest first; return the tensors that grew."""
+        grew = set()
+        while self.stack:
+            t, places = self.stack.pop()
+            grew.add(t)
+            for i, k in self.consumers[t]:
+                op = self.graph.ops[i]
+                if op.kind is Kind.BARRIER:
+                    outputs = [out for out in self.graph.op_outputs[i] if out in self.where]
+                    if outputs and all(self.missing[x] == 0 for x in self.graph.op_inputs[i]):
+                        for out in outputs:
+                            self._cover_itself(out)
+                elif k in op.carriers(len(self.graph.op_inputs[i])):
+                    self._push_through(i, k, places)
+        return grew
+
+    def _push_through(self, i: int, k: int, places: IntArray | None) -> None:
+        """Cover the image of a piece in a view's output."""
+        out = self.graph.op_outputs[i][0]
+        if out not in self.where:
+            return
+        t = self.graph.op_inputs[i][k]
+        image, origin = self.ways.image(i, k, places)
+        value = self.where[t] if origin is None else self.where[t][origin]
+        self._cover(out, image, value)
+
+    def _cover_itself(self, t: int) -> None:
+        """Give the uncovered elements of a root tensor their own locations."""
+        if t in self.where and self.missing[t]:
+            places = np.flatnonzero(self.where[t] < 0)
+            self._cover(t, places, places + self.first[t])
+
+    def _cover(self, t: int, places: IntArray | None, locations: Array) -> None:
+        """Add a piece."""
+        at = slice(None) if places is None else places
+        count = len(self.where[t]) if places is None else len(places)
+        if not count:
+            return
+        self.pieces += 1
+        self.where[t][at] = locations
+        self.since[t][at] = self.pieces
+        self.missing[t] -= count
+        self.stack.append((t, places))
+
+    def _carry_back(self, t: int, p: int) -> None:
+        """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has."""
+        roots = self.ways.roots(p)
+        usable = np.flatnonzero((self.where[p] < 0) & (self.where[t] >= 0) & (roots >= 0))
+        if not len(usable):
+            return
+        root, piece = roots[usable], self.since[t][usable]
+        order = np.argsort(root, kind="stable")
+        twice = bool((np.diff(root[order]) == 0).any())
+        way = self.ways.numbers(p)[usable] if twice or self.ways.many(p) else np.zeros_like(root)
+        # Earlier pieces first, earlier ways first; each root only once.
+        order = np.lexsort((way, piece))
+        _, once = np.unique(root[order], return_index=True)
+        order = order[np.sort(once)]
+        same = (np.diff(piece[order]) == 0) & (np.diff(way[order]) == 0)
+        for part in np.split(order, np.flatnonzero(~same) + 1):
+            sink, places = self.ways.sink_of(root[part])
+            self._cover(sink, places, self.where[t][usable[part]])
+
+    def _origins(self, sink: int) -> tuple[IntArray, IntArray]:
+        if sink not in self.where:
+            elements = np.arange(size(self.graph.shapes[sink]))
+            return np.full(len(elements), sink), elements
+        tensors = np.array(list(self.first))
+        starts = np.array(list(self.first.values()))
+        # Tensors without elements share their first number with the next one.
+        at = np.searchsorted(starts, self.where[sink], side="right") - 1
+        return tensors[at], self.where[sink] - starts[at]
+
+
+def _relevant(graph: Store) -> list[int]:
+    """Return the tensors that pairs, and barriers whose outputs matter, depend on."""
+    found = {t for a, b, _ in graph.pairs for t in (a, b)}
+    for i in range(len(graph.ops) - 1, -1, -1):
+        if any(t in found for t in graph.op_outputs[i]):
+            found.update(graph.op_outputs[i])
+            barrier = graph.ops[i].kind is Kind.BARRIER
+            found.update(graph.op_inputs[i] if barrier else graph.carriers(i))
+    return sorted(found)
+
+
+def _consumers(graph: Store) -> dict[int, list[tuple[int, int]]]:
+    """Return for each tensor who reads it, in order: op and input index.
+
+    Fixed points do not count: in the original they are sources that read nothing.
+    """
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for i, op in enumerate(graph.ops):
+        if op.kind is not Kind.FIXED_POINT:
+            for k, t in enumerate(graph.op_inputs[i]):
+                found[t].append((i, k))
+    return found
+
+
+def _lengths(graph: Store, consumers: dict[int, list[tuple[int, int]]]) -> list[int]:
+    """Return for each op the number of ops on the longest path from it to the end."""
+    length = [1] * len(graph.ops)
+    for i in range(len(graph.ops) - 1, -1, -1):
+        after = [length[j] for t in graph.op_outputs[i] for j, _ in consumers.get(t, ())]
+        length[i] = 1 + max(after, default=0)
+    return length
+
+
+def _partners(graph: Store) -> dict[int, dict[int, Fraction]]:
+    """Return for each tensor its partners, with the values of repeated pairs added up."""
+    found: dict[int, dict[int, Fraction]] = defaultdict(dict)
+    for a, b, value in graph.pairs:
+        for t, p in ((a, b), (b, a)):
+            found[t][p] = found[t].get(p, Fraction(0)) + Fraction(value)
+    return found

@@ -1,0 +1,198 @@
+"""Ways through views, element by element: forward to their outputs, back to sinks."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from layoutopt.graphs.op import Kind, size
+from layoutopt.graphs.ops import Expand, Flatten, Identity, Reshape, Squeeze, SumLike
+from layoutopt.graphs.store import Store
+from layoutopt.problem import IntArray
+
+Path = tuple[int, ...]
+"""A root tensor, then op and input index of each view taken where there was a choice."""
+
+
+def gather(graph: Store, i: int) -> tuple[IntArray, list[int]] | None:
+    """Return where each output element of a view comes from.
+
+    Returns
+    -------
+    source, starts
+        Numbers that count through the elements of all carriers, and the first number of
+        each carrier; ``None`` if every element keeps its flat position.
+    """
+    op = graph.ops[i]
+    if isinstance(op, Identity | Flatten | Squeeze | Reshape | SumLike):
+        return None
+    shapes = [graph.shapes[t] for t in graph.carriers(i)]
+    starts = np.cumsum([0, *map(size, shapes)]).tolist()
+    arrays = [
+        np.arange(a, b).reshape(shape)
+        for a, b, shape in zip(starts[:-1], starts[1:], shapes, strict=True)
+    ]
+    return np.asarray(op.view(arrays)).reshape(-1), starts
+
+
+class Ways:
+    """Index maps of a graph's views, made when they are first needed."""
+
+    def __init__(self, graph: Store) -> None:
+        self.graph = graph
+        self._gathers: dict[int, tuple[IntArray, list[int]] | None] = {}
+        self._inverses: dict[tuple[int, int], IntArray | None] = {}
+        self._roots: dict[int, IntArray] = {}
+        self._paths: dict[int, tuple[IntArray, list[Path]]] = {}
+        self._numbers: dict[int, IntArray] = {}
+        sinks = [t for t, p in enumerate(graph.producers) if graph.ops[p].kind is Kind.SINK]
+        self._sinks = np.array(sinks, np.int64)
+        sizes = [size(graph.shapes[t]) for t in sinks]
+        self._starts = np.cumsum([0, *sizes])
+        self._readers = Counter(t for inputs in graph.op_inputs for t in inputs)
+        self._first = dict(zip(sinks, self._starts.tolist(), strict=False))
+
+    def image(
+        self, i: int, k: int, places: IntArray | None
+    ) -> tuple[IntArray | None, IntArray | None]:
+        """Return the output elements that come from some elements of input ``k``.
+
+        Parameters
+        ----------
+        places
+            Flat elements of the input; ``None`` for all.
+
+        Returns
+        -------
+        image, origin
+            Output elements, and the input element of each; ``None`` for all, in order.
+        """
+        found = self._gather(i)
+        if found is None:
+            return places, places
+        source, starts = found
+        carriers = list(self.graph.ops[i].carriers(len(self.graph.op_inputs[i])))
+        start, end = starts[carriers.index(k)], starts[carriers.index(k) + 1]
+        if places is None:
+            image = np.flatnonzero((source >= start) & (source < end))
+            return image, source[image] - start
+        inverse = self._inverse(i, k, source, start, end)
+        if inverse is not None:
+            image = inverse[places]
+            kept = image >= 0
+            return image[kept], places[kept]
+        chosen = np.zeros(starts[-1], bool)
+        chosen[places + start] = True
+        image = np.flatnonzero(chosen[source])
+        return image, source[image] - start
+
+    def _inverse(self, i: int, k: int, source: IntArray, start: int, end: int) -> IntArray | None:
+        """Return the output element of each input element, if none has several."""
+        if (i, k) not in self._inverses:
+            inverse = None
+            if not isinstance(self.graph.ops[i], Expand):
+                image = np.flatnonzero((source >= start) & (source < end))
+                inverse = np.full(end - start, -1)
+                inverse[source[image] - start] = image
+            self._inverses[i, k] = inverse
+        return self._inverses[i, k]
+
+    def roots(self, t: int) -> IntArray:
+        """Return the sink element, by number, that each element leads back to, or -1."""
+        todo = [t]
+        while todo:
+            t = todo[-1]
+            missing = [c for c in self._carriers(t) if c not in self._roots]
+            if missing:
+                todo.extend(missing)
+            else:
+                todo.pop()
+                self._roots[t] = self._roots_of(t)
+        return self._roots[t]
+
+    def sink_of(self, roots: IntArray) -> tuple[int, IntArray]:
+        """Return the sink of root elements of one sink, and their flat places in it."""
+        at = int(np.searchsorted(self._starts, roots[0], side="right")) - 1
+        return int(self._sinks[at]), roots - self._starts[at]
+
+    def many(self, t: int) -> bool:
+        """Return whether several ways may lead back from a tensor."""
+        return len(self._path(t)[1]) > 1
+
+    def numbers(self, t: int) -> IntArray:
+        """Return for each element which of the ways back is its own, in order."""
+        if t not in self._numbers:
+            number, paths = self._path(t)
+            rank = np.empty(len(paths), np.int64)
+            rank[sorted(range(len(paths)), key=lambda n: paths[n])] = np.arange(len(paths))
+            self._numbers[t] = rank[number] if len(paths) else number
+        return self._numbers[t]
+
+    def _gather(self, i: int) -> tuple[IntArray, list[int]] | None:
+        if i not in self._gathers:
+            self._gathers[i] = gather(self.graph, i)
+        return self._gathers[i]
+
+    def _carriers(self, t: int) -> list[int]:
+        return self.graph.carriers(self.graph.producers[t])
+
+    def _roots_of(self, t: int) -> IntArray:
+        i = self.graph.producers[t]
+        op, shape = self.graph.ops[i], self.graph.shapes[t]
+        if op.kind is Kind.SINK:
+            return np.arange(self._first[t], self._first[t] + size(shape))
+        if op.kind is not Kind.VIEW:
+            return np.full(size(shape), -1)
+        below = [self._roots[c] for c in self._carriers(t)]
+        found = self._gather(i)
+        if found is None:
+            return below[0]
+        roots = np.concatenate(below)[found[0]]
+        if isinstance(op, Expand):
+            roots[~_lowest(self.graph.shapes[self._carriers(t)[0]], shape)] = -1
+        return roots
+
+    def _path(self, t: int) -> tuple[IntArray, list[Path]]:
+        """Return for each element the number of its path from a sink, and the paths."""
+        todo = [t]
+        while todo:
+            t = todo[-1]
+            missing = [c for c in self._carriers(t) if c not in self._paths]
+            if missing:
+                todo.extend(missing)
+            else:
+                todo.pop()
+                self._paths[t] = self._path_of(t)
+        return self._paths[t]
+
+    def _path_of(self, t: int) -> tuple[IntArray, list[Path]]:
+        i = self.graph.producers[t]
+        op, count = self.graph.ops[i], size(self.graph.shapes[t])
+        if op.kind is not Kind.VIEW:
+            return np.zeros(count, np.int64), [(t,)]
+        numbers: list[IntArray] = []
+        paths: list[Path] = []
+        for k in op.carriers(len(self.graph.op_inputs[i])):
+            below = self.graph.op_inputs[i][k]
+            number, ways = self._paths[below]
+            numbers.append(number + len(paths))
+            paths += [(*path, i, k) for path in ways] if self._readers[below] > 1 else ways
+        found = self._gather(i)
+        if found is None:
+            return numbers[0], paths
+        number = np.concatenate(numbers)[found[0]]
+        if len(paths) == 1:
+            return number, paths
+        present, number = np.unique(number, return_inverse=True)
+        return number, [paths[n] for n in present.tolist()]
+
+
+def _lowest(shape: tuple[int, ...], out: tuple[int, ...]) -> IntArray:
+    """Return which elements of a broadcast output are at index 0 where it is broadcast."""
+    lowest = np.zeros(out, bool)
+    lead = len(out) - len(shape)
+    box = [slice(0, 1)] * lead
+    box += [slice(0, 1) if n == 1 else slice(None) for n in shape]
+    lowest[tuple(box)] = True
+    return lowest.reshape(-1)

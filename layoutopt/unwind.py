@@ -1,0 +1,220 @@
+"""Unwinding: choose the locations of a graph's sinks so that ValuedPairs earn the most."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from layoutopt import __version__
+from layoutopt.check.elements import Evaluation, evaluate, most
+from layoutopt.dense.boxes import boxes
+from layoutopt.dense.lower import Layouts, Lowered, lower
+from layoutopt.errors import InputError, InternalError
+from layoutopt.exact.methods import METHODS
+from layoutopt.graphs.op import size
+from layoutopt.graphs.ops import Source
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.values import to_decimal
+from layoutopt.heuristics.greedy0 import Origins, greedy0
+from layoutopt.limits import Limits, Progress, interruptible
+from layoutopt.problem import IntArray
+from layoutopt.result import Result, Stopped, UnwindingResult
+
+HEURISTICS: dict[str, Callable[[Store, Limits], Origins]] = {"greedy0": greedy0}
+"""Heuristics by name: from a graph to the origin of each sink element's location."""
+
+SOLVERS = (*METHODS, *HEURISTICS)
+"""Names that :func:`unwind` takes."""
+
+START_LIMIT = 10**6
+"""Graphs of up to so many elements begin with what ``greedy0`` chooses."""
+
+
+def unwind(
+    graph: Store,
+    solver: str = "auto",
+    *,
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> UnwindingResult:
+    """Choose layouts for a graph's sinks, and prove how good they are.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    solver
+        ``"auto"``: reductions, bounds and search, whatever pays.  ``"cpsat"`` and ``"mip"``:
+        the integer programme of one representative of each class, as it is written.
+        ``"greedy0"``: the classic heuristic, without a bound.
+    time_limit
+        Seconds for the whole call; none by default.
+    gap
+        Relative gap at which to stop; 0 asks for a proof.
+    seed
+        Seed of everything random.
+    workers
+        Threads that a search may use.  With 1, equal calls give equal results.
+    progress
+        Called with every :class:`~layoutopt.limits.Progress`; scores are the graph's.
+
+    Returns
+    -------
+    UnwindingResult
+        Checked against the specification in :mod:`layoutopt.check`.  It has no layouts if
+        time ran out before there were any.
+
+    Raises
+    ------
+    InputError
+        If the solver is unknown, or the graph is empty or has a tile memory.
+    SizeError
+        If the graph does not fit this machine's memory.
+    """
+    _check_input(graph, solver)
+    started = time.monotonic()
+    deadline = float("inf") if time_limit is None else started + time_limit
+    limits = Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=started)
+    run = _Run(graph, limits)
+    with interruptible(limits):
+        try:
+            result = run.heuristic(solver) if solver in HEURISTICS else run.exact(solver)
+        except TimeoutError:
+            result = Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
+        return run.answer(result, solver)
+
+
+class _Run:
+    """One call of :func:`unwind`."""
+
+    def __init__(self, graph: Store, limits: Limits) -> None:
+        self.graph, self.limits = graph, limits
+        self.seconds: dict[str, float] = {}
+        self.size = _counts(graph)
+
+    def heuristic(self, name: str) -> Result:
+        """Return the layouts that a heuristic chooses."""
+        with self._phase("solve"):
+            layouts = _pieces(self.graph, HEURISTICS[name](self.graph, self.limits))
+        return Result(labelling=layouts)
+
+    def exact(self, name: str) -> Result:
+        """Lower the graph, solve the problem that comes out, and restore layouts."""
+        with self._phase("trace"):
+            lowered = lower(self.graph, self.limits)
+        self.size |= lowered.size
+        with self._phase("solve"):
+            result = self._solve(lowered, name)
+        with self._phase("restore"):
+            layouts = None if result.labelling is None else lowered.layouts(result.labelling)
+        unit, constant = lowered.unit, lowered.constant
+        objective, bound = (
+            None if x is None else to_decimal(constant + int(x), unit)
+            for x in (result.objective, result.bound)
+        )
+        return replace(result, objective=objective, bound=bound, labelling=layouts)
+
+    def answer(self, result: Result, solver: str) -> UnwindingResult:
+        """Check layouts against the specification, and report what they earn."""
+        checked = None
+        if result.labelling is not None:
+            self.limits.report("checking")
+            with self._phase("check"):
+                checked = evaluate(self.graph, result.labelling)
+            _confirm(checked, result)
+        self.seconds["total"] = time.monotonic() - self.limits.started
+        return UnwindingResult(
+            objective=None if checked is None else checked.score,
+            bound=result.bound,
+            labelling=result.labelling,
+            stopped=result.stopped,
+            seconds=self.seconds,
+            instance=self.graph.name,
+            solver=solver,
+            version=__version__,
+            seed=self.limits.seed,
+            max_score=most(self.graph),
+            size=self.size,
+            pairs=() if checked is None else checked.pairs,
+            order=() if checked is None else checked.order,
+        )
+
+    def _solve(self, lowered: Lowered, name: str) -> Result:
+        """Solve the lowered problem, messages in the graph's own unit."""
+        limits = self.limits
+        tell = limits.tell
+        if tell is not None:
+
+            def pass_on(message: Progress) -> None:
+                objective, bound = (
+                    None if x is None else float(lowered.unit * (lowered.constant + int(x)))
+                    for x in (message.objective, message.bound)
+                )
+                tell(replace(message, objective=objective, bound=bound))
+
+            limits = replace(limits, tell=pass_on)
+        start = self._start(lowered)
+        result = METHODS[name](lowered.problem, limits, start)
+        if result.labelling is None and start is not None:
+            result = replace(result, objective=lowered.problem.value(start), labelling=start)
+        return result
+
+    def _start(self, lowered: Lowered) -> IntArray | None:
+        """Return what greedy0 chooses, if it is quick enough to ask."""
+        if self.size["elements"] > START_LIMIT or not lowered.problem.nodes:
+            return None
+        return lowered.labels(greedy0(self.graph, self.limits))
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.monotonic() - begun
+
+
+def _check_input(graph: Store, solver: str) -> None:
+    if solver not in SOLVERS:
+        raise InputError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
+    if not graph.ops:
+        raise InputError("the graph has no ops")
+    if graph.tile_memory is not None:
+        raise InputError("this version solves instances without a tile memory only")
+    for op in graph.ops:
+        if isinstance(op, Source) and op.rule is not None:
+            raise InputError(f"source {op.id!r} has a rule, which needs a tile memory")
+
+
+def _counts(graph: Store) -> dict[str, int]:
+    sizes = [size(shape) for shape in graph.shapes]
+    return {
+        "tensors": len(sizes),
+        "elements": sum(sizes),
+        "free_elements": sum(t.size for t in graph.sinks()),
+        "edges": sum(sizes[a] for a, _, _ in graph.pairs),
+    }
+
+
+def _pieces(graph: Store, origins: Origins) -> Layouts:
+    return {
+        graph.tensor_name(sink): tuple(
+            (graph.tensor_name(box.origin), box.start, box.to, box.loops) for box in boxes(*origin)
+        )
+        for sink, origin in origins.items()
+    }
+
+
+def _confirm(checked: Evaluation, result: Result) -> None:
+    """Stop where solver and specification disagree."""
+    if checked.violations:
+        raise InternalError(f"the layouts break a rule: {checked.violations[0]}")
+    if result.objective is not None and checked.score != result.objective:
+        raise InternalError(f"score {checked.score}, but the solver says {result.objective}")
+    if result.bound is not None and checked.score is not None and result.bound < checked.score:
+        raise InternalError(f"score {checked.score} above the bound {result.bound}")
