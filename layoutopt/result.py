@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 Loop: TypeAlias = tuple[int, int, int]
@@ -78,7 +80,9 @@ class Result:
         """``(bound - objective) / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
         if self.objective is None or self.bound is None:
             return None
-        return float(self.bound - self.objective) / max(abs(float(self.objective)), 1e-9)
+        objective, bound = Fraction(self.objective), Fraction(self.bound)
+        gap = (bound - objective) / max(abs(objective), Fraction(1, 10**9))
+        return float(gap) if gap < sys.float_info.max else float("inf")
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from layoutopt import __version__
+from layoutopt.check.claims import counts
 from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.dense.boxes import boxes
 from layoutopt.dense.lower import Layouts, Lowered, lower
 from layoutopt.errors import InputError, InternalError
 from layoutopt.exact.methods import METHODS
-from layoutopt.graphs.op import size
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_decimal
@@ -95,7 +95,7 @@ class _Run:
     def __init__(self, graph: Store, limits: Limits) -> None:
         self.graph, self.limits = graph, limits
         self.seconds: dict[str, float] = {}
-        self.size = _counts(graph)
+        self.size = counts(graph)
 
     def heuristic(self, name: str) -> Result:
         """Return the layouts that a heuristic chooses."""
@@ -189,16 +189,6 @@ def _check_input(graph: Store, solver: str) -> None:
     for op in graph.ops:
         if isinstance(op, Source) and op.rule is not None:
             raise InputError(f"source {op.id!r} has a rule, which needs a tile memory")
-
-
-def _counts(graph: Store) -> dict[str, int]:
-    sizes = [size(shape) for shape in graph.shapes]
-    return {
-        "tensors": len(sizes),
-        "elements": sum(sizes),
-        "free_elements": sum(t.size for t in graph.sinks()),
-        "edges": sum(sizes[a] for a, _, _ in graph.pairs),
-    }
 
 
 def _pieces(graph: Store, origins: Origins) -> Layouts:

@@ -34,10 +34,12 @@ def exact_decimal(value: object) -> Decimal:
         raise InputError(f"value {value!r} is not a decimal number") from None
     if not number.is_finite():
         raise InputError(f"value {value!s} is not finite")
+    if not number:
+        return Decimal("0.0") if "." in str(value) else Decimal(0)  # -0 and 0e999 are 0
     last, first = int(number.as_tuple().exponent), number.adjusted()
-    if number and (first > MAX_EXPONENT or last < -MAX_EXPONENT):
+    if first > MAX_EXPONENT or last < -MAX_EXPONENT:
         raise InputError(f"value has more than {MAX_EXPONENT} digits before or after the point")
-    return number if number else Decimal(0)
+    return number
 
 
 def _parse(value: object) -> Decimal:

@@ -7,12 +7,14 @@ import os
 import tempfile
 import zlib
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.values import exact_decimal
 
 Decoded = TypeVar("Decoded")
 
@@ -130,13 +132,27 @@ def encode_lines(document: dict[str, Any]) -> bytes:
     members = []
     for key, value in document.items():
         encoded = encode(value)
-        if isinstance(value, list | tuple) and len(value) > 1:
+        if isinstance(value, list | tuple) and not all(isinstance(v, str) for v in value):
             encoded = b"[\n  " + b",\n  ".join(map(encode, value)) + b"]"
         elif isinstance(value, dict) and any(isinstance(v, list | tuple) for v in value.values()):
             entries = [encode(k) + b": " + encode(v) for k, v in value.items()]
             encoded = b"{\n  " + b",\n  ".join(entries) + b"}"
         members.append(encode(key) + b": " + encoded)
     return b"{" + b",\n ".join(members) + b"}\n"
+
+
+def number(raw: msgspec.Raw) -> Decimal:
+    """Return a JSON number digit by digit.
+
+    Raises
+    ------
+    InputError
+        If it is no number, or has more digits than any value may have.
+    """
+    text = bytes(raw).decode()
+    if not text[:1].isdigit() and not text.startswith("-"):
+        raise InputError(f"must be a number, got {text[:40]}")
+    return exact_decimal(text)
 
 
 def _plain(reason: str) -> str:

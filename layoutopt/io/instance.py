@@ -98,7 +98,7 @@ def parse_instance(raw: bytes, file: str = "") -> Graph:
             raise error.located(f"$.ops[{i}]", file) from None
     for i, pair in enumerate(document.valued_pairs):
         try:
-            graph.valued_pair(pair.a, pair.b, _number(pair.value))
+            graph.valued_pair(pair.a, pair.b, files.number(pair.value))
         except InputError as error:
             raise error.located(f"$.valued_pairs[{i}]", file) from None
     return graph
@@ -112,14 +112,6 @@ def _forward(op: Op, rest: Sequence[Op]) -> InputError | None:
             title = f"op {op.id!r} ({type_name(op)})"
             return InputError(f"{title}: input {name!r} must stand above it, without a cycle")
     return None
-
-
-def _number(raw: msgspec.Raw) -> str:
-    """Return the text of a JSON number."""
-    text = bytes(raw).decode()
-    if not text[:1].isdigit() and not text.startswith("-"):
-        raise InputError(f"value must be a number, got {text[:40]}")
-    return text
 
 
 def instance_bytes(graph: Graph) -> bytes:

@@ -1,0 +1,179 @@
+"""Results as JSON files: format ``layoutopt/result/1``."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from layoutopt.errors import InputError
+from layoutopt.io import files
+from layoutopt.result import PairScore, Piece, Status, Step, UnwindingResult
+
+FORMAT = "layoutopt/result/1"
+
+# Kept as text, so that numbers are read and written digit by digit.
+Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
+Known = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["number", "null"]})]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one ValuedPair earns: ``value * matched`` of at most ``value * elements``."""
+
+    a: str
+    b: str
+    value: Number
+    elements: Count
+    matched: Count
+
+
+class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole result file."""
+
+    format: Literal["layoutopt/result/1"]
+    instance: str
+    problem: Literal["unwinding"]
+    status: Status
+    score: Known
+    bound: Known
+    gap: float | None = None
+    max_score: Number
+    solver: str = ""
+    version: str = ""
+    seed: int = 0
+    size: dict[str, Count] = {}
+    seconds: dict[str, float] = {}
+    pairs: list[PairEntry] = []
+    layouts: dict[str, tuple[Piece, ...]] | None
+    order: list[Step] = []
+
+    def result(self) -> UnwindingResult:
+        """Return the result that the document describes.
+
+        Its status and gap follow from score and bound, whatever the document claims.
+
+        Raises
+        ------
+        InputError
+            If a number is none.
+        """
+        return UnwindingResult(
+            objective=_known(self.score, "$.score"),
+            bound=_known(self.bound, "$.bound"),
+            labelling=self.layouts,
+            seconds=self.seconds,
+            instance=self.instance,
+            solver=self.solver,
+            version=self.version,
+            seed=self.seed,
+            max_score=_number(self.max_score, "$.max_score"),
+            size=self.size,
+            pairs=tuple(_pair(entry, i) for i, entry in enumerate(self.pairs)),
+            order=tuple(self.order),
+        )
+
+
+def result_bytes(result: UnwindingResult) -> bytes:
+    """Return the bytes of the result file of a result."""
+    return files.encode_lines(result_document(result))
+
+
+def result_document(result: UnwindingResult) -> dict[str, Any]:
+    """Return a result as the members of its file; unknown numbers are ``None``."""
+    pairs = [
+        {
+            "a": p.a,
+            "b": p.b,
+            "value": p.value,
+            "elements": p.elements,
+            "matched": p.matched,
+        }
+        for p in result.pairs
+    ]
+    return {
+        "format": FORMAT,
+        "instance": result.instance,
+        "problem": "unwinding",
+        "status": str(result.status),
+        "score": result.score,
+        "bound": result.bound,
+        "gap": result.gap,
+        "max_score": result.max_score,
+        "solver": result.solver,
+        "version": result.version,
+        "seed": result.seed,
+        "size": result.size,
+        "seconds": {phase: round(s, 6) for phase, s in result.seconds.items()},
+        "pairs": pairs,
+        "layouts": result.layouts,
+        "order": result.order,
+    }
+
+
+def parse_result(raw: bytes, file: str = "") -> ResultDocument:
+    """Return what the bytes of a result file say.
+
+    Parameters
+    ----------
+    file
+        Name that errors give to the bytes.
+
+    Raises
+    ------
+    InputError
+        With the file and the place in it.
+    """
+    document = files.decode(
+        msgspec.json.Decoder(ResultDocument),
+        raw,
+        file,
+        {".format": [FORMAT], ".status": list(Status)},
+    )
+    try:
+        document.result()
+    except InputError as error:
+        raise error.located(file=file) from None
+    return document
+
+
+def read_result(path: str | Path) -> ResultDocument:
+    """Read a result file, packed with gzip if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is no result.
+    """
+    return parse_result(files.read_bytes(Path(path)), str(path))
+
+
+def write_result(result: UnwindingResult, path: str | Path, *, overwrite: bool = True) -> None:
+    """Write a result file, packed with gzip if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or exists although ``overwrite`` is false.
+    """
+    files.write_bytes(Path(path), result_bytes(result), overwrite=overwrite)
+
+
+def _known(raw: msgspec.Raw, place: str) -> Decimal | None:
+    """Return a JSON number as an exact decimal, and ``null`` as ``None``."""
+    return None if bytes(raw) == b"null" else _number(raw, place)
+
+
+def _number(raw: msgspec.Raw, place: str) -> Decimal:
+    try:
+        return files.number(raw)
+    except InputError as error:
+        raise error.located(place) from None
+
+
+def _pair(entry: PairEntry, i: int) -> PairScore:
+    value = _number(entry.value, f"$.pairs[{i}].value")
+    return PairScore(entry.a, entry.b, value, entry.elements, entry.matched)
