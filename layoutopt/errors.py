@@ -25,7 +25,8 @@ class InputError(LayoutoptError, ValueError):
         self.reason = reason
         self.place = place
         self.file = file
-        super().__init__(": ".join(part for part in (file, place, reason) if part))
+        text = ": ".join(part for part in (file, place, reason) if part)
+        super().__init__(" ".join(text.splitlines()))  # what is quoted may hold line breaks
 
     def located(self, place: str = "", file: str = "") -> InputError:
         """Return the same error with a place or file added where it had none."""

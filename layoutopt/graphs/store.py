@@ -121,7 +121,17 @@ class Store:
             operands = ", ".join(map(_described, op.inputs, before))
             tail = f" (operands: {operands})" if operands else ""
             raise InputError(f"{title}: {error}{tail}") from None
+        if self._ambiguous(op.id, len(shapes)):
+            raise InputError(f"{title}: the id makes a tensor's name ambiguous")
         return self._append(op, inputs, shapes)
+
+    def _ambiguous(self, name: str, outputs: int) -> bool:
+        """Return whether ``"id:1"`` would name both an op and an output of another."""
+        head, _, tail = name.rpartition(":")
+        other = self.op_outputs[self._number[head]] if head in self._number else ()
+        return (len(other) > 1 and tail in map(str, range(len(other)))) or (
+            outputs > 1 and any(f"{name}:{i}" in self._number for i in range(outputs))
+        )
 
     def _append(
         self, op: Op, inputs: tuple[int, ...], shapes: Sequence[Shape]

@@ -73,7 +73,7 @@ class Graph(Builder):
         unwind = integers([unwindable] if isinstance(unwindable, int) else unwindable)
         attraction = _attractions(len(operands), value, values or {})
         if not unwind:
-            shape = op.broadcast([x.shape for x in operands])
+            shape = _broadcast(operands)
             return SumLikeTensor(self, self.barrier(operands, shape, name=name).index)
         out = self._one(SumLike, operands, name, unwindable_inputs=unwind)
         reduces = []
@@ -133,6 +133,14 @@ class Graph(Builder):
         for inside, outside, v in zip(results, sinks, out_of, strict=True):
             self.valued_pair(inside, outside, v)
         return sinks
+
+
+def _broadcast(operands: Sequence[Tensor]) -> op.Shape:
+    try:
+        return op.broadcast([x.shape for x in operands])
+    except op.OpError as error:
+        names = ", ".join(repr(x.name) for x in operands)
+        raise InputError(f"sum_like of {names or 'nothing'}: {error}") from None
 
 
 def _attractions(

@@ -6,9 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from layoutopt.graphs.op import Array, OpError, Shape, ShapedOp, broadcast, dominates, size
+from layoutopt.graphs.op import (
+    MAX_ELEMENTS,
+    Array,
+    OpError,
+    Shape,
+    ShapedOp,
+    broadcast,
+    dominates,
+    size,
+)
+from layoutopt.graphs.stripes import count_kept, kept
 
 
 class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
@@ -170,8 +179,8 @@ class SubSample(ShapedOp, frozen=True, kw_only=True, tag="sub_sample"):
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the sampled shape."""
         _check_rank("strides", self.strides, shapes[0])
-        if any(s < 1 for s in self.strides):
-            raise OpError(f"strides {list(self.strides)} must be at least 1")
+        if any(not 1 <= s < MAX_ELEMENTS for s in self.strides):
+            raise OpError(f"strides {list(self.strides)} must be at least 1, and below 2^62")
         return (tuple(-(-n // s) for n, s in zip(shapes[0], self.strides, strict=True)),)
 
     def view(self, arrays: Sequence[Array]) -> Array:
@@ -180,10 +189,7 @@ class SubSample(ShapedOp, frozen=True, kw_only=True, tag="sub_sample"):
 
 
 class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
-    """The on-indices of nested stripes, per dimension.
-
-    A stripe ``[on, off, phase]`` keeps index ``i`` if ``(i - phase) mod (on + off) < on``;
-    that remainder is the index that the next, inner stripe sees.
+    """The on-indices of nested stripes, per dimension; see :mod:`layoutopt.graphs.stripes`.
 
     Parameters
     ----------
@@ -204,23 +210,13 @@ class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
                     raise OpError(
                         f"stripe {[on, off, phase]}: on and off must be 0 or more, not both 0"
                     )
-        return (tuple(len(on) for on in self.on_indices(shapes[0])),)
-
-    def on_indices(self, shape: Shape) -> list[NDArray[np.int64]]:
-        """Return the kept indices of each dimension of an input of the given shape."""
-        kept = []
-        for n, stripes in zip(shape, self.setts, strict=True):
-            indices = np.arange(n)
-            inner = indices
-            for on, off, phase in stripes:
-                inner = (inner - phase) % (on + off)
-                indices, inner = indices[inner < on], inner[inner < on]
-            kept.append(indices)
-        return kept
+                if max(on, off, abs(phase)) >= MAX_ELEMENTS:
+                    raise OpError(f"stripe {[on, off, phase]}: a number is 2^62 or more")
+        return (tuple(map(count_kept, shapes[0], self.setts)),)
 
     def view(self, arrays: Sequence[Array]) -> Array:
         """Return the on-elements."""
-        return _pick(arrays[0], np.ix_(*self.on_indices(arrays[0].shape)))
+        return _pick(arrays[0], np.ix_(*map(kept, arrays[0].shape, self.setts)))
 
 
 class Concat(ShapedOp, frozen=True, kw_only=True, tag="concat"):
