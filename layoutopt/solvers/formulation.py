@@ -200,7 +200,7 @@ def _gates(
     none = np.zeros((0, 2), np.int64)
     if order is None:
         return none, none
-    barrier = np.where(label < labels, order.label_barrier[np.minimum(label, labels - 1)], -1)
+    barrier = np.append(order.label_barrier, -1)[np.minimum(label, labels)]
     needs: list[IntArray] = [np.zeros((0, 3), np.int64)]
     static = {(int(b), int(c)) for b, c in order.arcs}
     for s, readers in enumerate(order.reader_sets):
