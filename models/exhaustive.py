@@ -1,7 +1,7 @@
 """All choices of locations, one after the other: the optimum of tiny instances.
 
 A choice is given up where even the best that is left cannot make it better than one that is
-known; nothing else is clever here.
+known, or where barriers wait for each other already; nothing else is clever here.
 """
 
 from __future__ import annotations
@@ -10,71 +10,109 @@ from fractions import Fraction
 
 from models.statement import Statement, cyclic
 
+Arcs = set[tuple[str, str]]
 
-def maximum(given: Statement) -> Fraction:
+
+def maximum(given: Statement, ordered: bool = True) -> Fraction:
     """Return the largest score of any choice of locations.
 
+    Parameters
+    ----------
+    ordered
+        Whether barriers must not wait for each other.  Without that rule the maximum can
+        only be larger.
+
+    Notes
+    -----
     Elements that no pair reaches are left out: a fresh location is as good as any for them.
-    Of the fresh locations, an element may take those of elements up to itself.  Elements
-    that neither agreement nor barriers can tie together are chosen apart.
+    An element may take what some element of its component earns with, or the fresh location
+    of an element of its component up to itself; any other location is one more fresh one.
+    Components that can add arcs to cycles of barriers are searched together, others apart.
     """
-    return given.constant + sum(_best(given, group) for group in _groups(given))
+    total = given.constant
+    together: list[list[int]] = []
+    for component in _components(given):
+        if ordered and _matters(given, component):
+            together.append(component)
+        else:
+            total += _best(given, [component], ordered=False)
+    return total + _best(given, together, ordered)
 
 
-def _groups(given: Statement) -> list[list[int]]:
-    """Return the elements in pairs, those together that may influence each other."""
-    group = {e: {e} for key in given.agree for e in key} | {e: {e} for e, _ in given.earn}
-
-    def join(elements: list[int]) -> None:
-        joint = set().union(*(group[e] for e in elements))
-        for e in joint:
-            group[e] = joint
-
-    for pair in given.agree:
-        join(list(pair))
-    offered = {e for e, place in given.earn if given.barrier_of[place] is not None}
-    if offered:
-        join(list(offered))
-    return [sorted(g) for g in {id(g): g for g in group.values()}.values()]
+def _components(given: Statement) -> list[list[int]]:
+    """Return the elements in pairs, those together that pairs tie together."""
+    component = {e: {e} for key in given.agree for e in key} | {e: {e} for e, _ in given.earn}
+    for e, f in given.agree:
+        joint = component[e] | component[f]
+        for g in joint:
+            component[g] = joint
+    return [sorted(c) for c in {id(c): c for c in component.values()}.values()]
 
 
-def _best(given: Statement, chosen: list[int]) -> Fraction:
+def _useful(given: Statement, component: list[int]) -> list[int]:
+    """Return the locations that some element of a component earns with."""
+    return sorted({place for e, place in given.earn if e in component})
+
+
+def _added(given: Statement, e: int, place: int) -> Arcs:
+    """Return the arcs that element ``e`` adds where it takes a location."""
+    first = None if place < 0 else given.barrier_of[place]
+    return {(first, b) for b, read in given.reads.items() if e in read} if first else set()
+
+
+def _matters(given: Statement, component: list[int]) -> bool:
+    """Return whether a component can add an arc to a cycle that choices can close."""
+    possible = set(given.arcs)
+    own: Arcs = set()
+    for c in _components(given):
+        arcs = {a for e in c for place in _useful(given, c) for a in _added(given, e, place)}
+        possible |= arcs
+        own |= arcs if c == component else set()
+    return any(_leads(possible, b, a) for a, b in own)
+
+
+def _leads(arcs: Arcs, start: str, end: str) -> bool:
+    """Return whether a walk along arcs leads from one barrier to another."""
+    found = {start}
+    while more := {b for a, b in arcs if a in found} - found:
+        found |= more
+    return end in found
+
+
+def _best(given: Statement, components: list[list[int]], ordered: bool) -> Fraction:
+    """Return the most that components can earn."""
     agree, earn = given.agree, given.earn
-    useful = sorted({place for e, place in earn if e in chosen})
+    chosen = [(e, i) for i, c in enumerate(components) for e in c]
+    useful = [_useful(given, c) for c in components]
     hope = [Fraction(0)]  # hope[k], in the end: the most that elements k, k + 1, ... can add
-    for k, e in reversed(list(enumerate(chosen))):
+    for k, (e, _) in reversed(list(enumerate(chosen))):
         own = max([Fraction(0), *(v for (f, _), v in earn.items() if f == e)])
-        ties = [agree.get((min(e, f), max(e, f)), Fraction(0)) for f in chosen[:k]]
+        ties = [agree.get((min(e, f), max(e, f)), Fraction(0)) for f, _ in chosen[:k]]
         hope.append(hope[-1] + own + sum(v for v in ties if v > 0))
     hope.reverse()
     where: dict[int, int] = {}
     best = Fraction(0)  # everything fresh and apart
 
-    def allowed() -> bool:
-        arcs = set(given.arcs)
-        for e, place in where.items():
-            first = given.barrier_of[place] if place >= 0 else None
-            if first is not None:
-                arcs |= {(first, b) for b, read in given.reads.items() if e in read}
-        return not cyclic(arcs)
-
-    def choose(k: int, score: Fraction) -> None:
+    def choose(k: int, score: Fraction, arcs: Arcs) -> None:
         nonlocal best
-        if score + hope[k] <= best:
-            return
         if k == len(chosen):
-            if allowed():
-                best = score
+            best = max(best, score)
             return
-        e = chosen[k]
-        for place in useful + [-1 - f for f in chosen[: k + 1]]:
+        e, i = chosen[k]
+        options = []
+        for place in useful[i] + [-1 - f for f in components[i] if f <= e]:
             gain = earn.get((e, place), Fraction(0))
-            for f in chosen[:k]:
+            for f, _ in chosen[:k]:
                 if where[f] == place:
                     gain += agree.get((min(e, f), max(e, f)), Fraction(0))
-            where[e] = place
-            choose(k + 1, score + gain)
-        del where[e]
+            options.append((gain, place))
+        for gain, place in sorted(options, reverse=True):
+            if score + gain + hope[k + 1] <= best:
+                return
+            more = arcs | _added(given, e, place) if ordered else arcs
+            if not cyclic(more):
+                where[e] = place
+                choose(k + 1, score + gain, more)
 
-    choose(0, Fraction(0))
+    choose(0, Fraction(0), set(given.arcs))
     return best
