@@ -87,6 +87,17 @@ def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
     return replace(result, objective=value, bound=bound)
 
 
+def left_over(problem: Labelling) -> list[Labelling]:
+    """Return the parts that no reduction closes: those that bounds and search are needed for."""
+    found = []
+    for part in split(contract(problem).problem).parts:
+        if (two_labels(part) or eliminate(part)) is not None:
+            continue
+        fixed = isolating_cuts(part).problem
+        found += left_over(fixed) if fixed.nodes < part.nodes else [part]
+    return found
+
+
 def simple_answer(part: Labelling, limits: Limits, start: IntArray) -> Result:
     """Return a given labelling, and the bound that earns everything that can be earned."""
     best = np.zeros(part.nodes, part.rewards.dtype)

@@ -1,0 +1,47 @@
+"""``layoutopt import``: the unwinding instance of a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layoutopt.cli import options
+from layoutopt.errors import InputError
+
+
+def command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A network.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write (.json, .json.gz; - is stdout); beside the network by default.",
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    attractions: options.Attractions = None,
+    dim: options.Dim = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Write the unwinding instance of a network."""
+    from layoutopt.io.instance import instance_bytes, write_instance
+
+    if model.suffix != ".onnx":
+        raise InputError("is of no known kind; allowed: .onnx", file=str(model))
+    target = model.with_suffix(".json") if output is None else output
+    options.check_target(target, overwrite)
+    if str(target) != "-" and not str(target).endswith((".json", ".json.gz")):
+        raise InputError("must end in .json or .json.gz", file=str(target))
+    graph, _ = options.load(model, attractions, dim)
+    if str(target) == "-":
+        typer.echo(instance_bytes(graph).decode(), nl=False)
+        return 0
+    write_instance(graph, target, overwrite=overwrite)
+    if not quiet:
+        free = sum(t.size for t in graph.sinks())
+        typer.echo(f"{target}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
+    return 0

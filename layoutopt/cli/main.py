@@ -1,0 +1,71 @@
+"""The ``layoutopt`` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from layoutopt import __version__
+from layoutopt.cli import check, compare, importing, schema, show, solve
+from layoutopt.errors import InputError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Provably optimal memory layouts for neural-network graphs.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"layoutopt {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _common(
+    context: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command("solve")(solve.command)
+app.command("compare")(compare.command)
+app.command("check")(check.command)
+app.command("show")(show.command)
+app.command("import")(importing.command)
+app.command("schema")(schema.command)
+
+
+def main() -> None:
+    """Run the command line; bad input and usage become one line and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        code = _refuse(str(error))
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "layoutopt"
+        code = _refuse(f"{error.format_message()} (see {where} --help)")
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("interrupted", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(reason: str) -> int:
+    typer.echo(f"layoutopt: {' '.join(reason.split())}", err=True)
+    return BAD_INPUT

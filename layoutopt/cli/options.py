@@ -1,0 +1,96 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from layoutopt.errors import InputError
+
+if TYPE_CHECKING:
+    from layoutopt.graphs.unwinding import Graph
+
+InstancePath = Annotated[
+    Path,
+    typer.Argument(metavar="INSTANCE", help="An instance (.json, .json.gz) or network (.onnx)."),
+]
+Solver = Annotated[
+    str, typer.Option(metavar="NAME", help="auto, cpsat, mip or the heuristic greedy0.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="For the whole call; none by default.")
+]
+Gap = Annotated[
+    float, typer.Option(metavar="RATIO", help="Relative gap to stop at; 0 asks for a proof.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of everything random.")]
+Workers = Annotated[
+    int,
+    typer.Option(metavar="N", help="Threads of a search; with 1, equal calls answer equally."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the result here; - is stdout."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")]
+Attractions = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="TOML file with values that replace the shipped ones."),
+]
+Dim = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension of a network."),
+]
+
+
+def check_limits(time_limit: float | None, gap: float, workers: int) -> None:
+    """Refuse limits that mean nothing.
+
+    Raises
+    ------
+    InputError
+        That names the option.
+    """
+    if time_limit is not None and not (time_limit >= 0 and math.isfinite(time_limit)):
+        raise InputError(f"--time-limit {time_limit}: must be a number of seconds, 0 or more")
+    if not (gap >= 0 and math.isfinite(gap)):
+        raise InputError(f"--gap {gap}: must be a ratio, 0 or more")
+    if workers < 1:
+        raise InputError(f"--workers {workers}: must be 1 or more")
+
+
+def check_target(path: Path | None, overwrite: bool) -> None:
+    """Refuse to replace a file that the user did not offer, before any work is done."""
+    if path is None or str(path) == "-":
+        return
+    if path.is_dir():
+        raise InputError("is a directory, a file is needed", file=str(path))
+    if not path.parent.is_dir():
+        raise InputError("its directory does not exist", file=str(path))
+    if path.is_file() and not overwrite:
+        raise InputError("exists already; --overwrite replaces it", file=str(path))
+
+
+def sizes(dims: list[str] | None) -> dict[str, int]:
+    """Return symbolic dimensions from ``NAME=SIZE`` texts."""
+    found = {}
+    for text in dims or []:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal():
+            raise InputError(f"--dim {text}: must read NAME=SIZE, for instance --dim batch=1")
+        found[name] = int(size)
+    return found
+
+
+def load(path: Path, attractions: Path | None, dims: list[str] | None) -> tuple[Graph, float]:
+    """Return a file's graph, and the seconds that reading took."""
+    from layoutopt.read import read
+
+    started = time.monotonic()
+    graph = read(path, attractions=attractions, dims=sizes(dims))
+    return graph, time.monotonic() - started

@@ -1,0 +1,43 @@
+"""``layoutopt schema``: the JSON Schema of a file format."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layoutopt.cli import options
+
+
+class Format(StrEnum):
+    """The formats that have a schema."""
+
+    INSTANCE = "instance"
+    RESULT = "result"
+
+
+def command(
+    which: Annotated[Format, typer.Argument(help="Which format.")] = Format.INSTANCE,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> int:
+    """Write the JSON Schema (2020-12) of instance or result files."""
+    import msgspec
+
+    from layoutopt.io.files import write_bytes
+    from layoutopt.io.instance import InstanceDocument
+    from layoutopt.io.result import ResultDocument
+
+    options.check_target(output, overwrite)
+    document = InstanceDocument if which is Format.INSTANCE else ResultDocument
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    text = msgspec.json.format(msgspec.json.encode(head | msgspec.json.schema(document)), indent=2)
+    if output is None:
+        typer.echo(text.decode())
+    else:
+        write_bytes(output, text + b"\n", overwrite=overwrite)
+    return 0

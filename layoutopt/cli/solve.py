@@ -1,0 +1,111 @@
+"""``layoutopt solve``: the best layouts of one graph, with a proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from layoutopt.cli import options
+from layoutopt.cli.progress import shown
+from layoutopt.cli.text import number, ratio, table
+
+if TYPE_CHECKING:
+    from layoutopt.result import UnwindingResult
+
+PAIRS_SHOWN = 12
+
+
+def command(
+    instance: options.InstancePath,
+    solver: options.Solver = "auto",
+    time_limit: options.TimeLimit = None,
+    gap: options.Gap = 0.0,
+    seed: options.Seed = 0,
+    workers: options.Workers = 1,
+    json: options.Json = None,
+    overwrite: options.Overwrite = False,
+    attractions: options.Attractions = None,
+    dim: options.Dim = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Find the best layouts of a graph's inputs, and prove it."""
+    from layoutopt.unwind import unwind
+
+    options.check_limits(time_limit, gap, workers)
+    options.check_target(json, overwrite)
+    graph, spent = options.load(instance, attractions, dim)
+    left = None if time_limit is None else max(time_limit - spent, 0.0)
+    with shown(quiet) as tell:
+        result = unwind(
+            graph,
+            solver,
+            time_limit=left,
+            gap=gap,
+            seed=seed,
+            workers=workers,
+            progress=tell,
+        )
+    seconds = {"read": spent} | result.seconds
+    seconds["total"] += spent
+    result = replace(result, seconds=seconds)
+    if json is not None:
+        _write(result, json, overwrite)
+    if not quiet and str(json) != "-":
+        typer.echo(summary(result))
+    return exit_code(result)
+
+
+def exit_code(result: UnwindingResult) -> int:
+    """Return 0 with a solution, and 4 where time ran out without one."""
+    return 0 if result.layouts is not None else 4
+
+
+def _write(result: UnwindingResult, path: Path, overwrite: bool) -> None:
+    from layoutopt.io.result import result_bytes, write_result
+
+    if str(path) == "-":
+        typer.echo(result_bytes(result).decode(), nl=False)
+    else:
+        write_result(result, path, overwrite=overwrite)
+
+
+def summary(result: UnwindingResult) -> str:
+    """Return what people want to know of a result."""
+    size = {name: f"{count:,}" for name, count in result.size.items()}
+    lines = [
+        f"{result.instance or 'unnamed'}: {size['tensors']} tensors, {size['elements']} elements "
+        f"({size['free_elements']} free), {size['edges']} pair positions",
+        table(_verdict(result)),
+    ]
+    if result.pairs:
+        lines += ["", table(_pairs(result), left=2)]
+    if len(result.pairs) > PAIRS_SHOWN:
+        lines.append(f"  ... and {len(result.pairs) - PAIRS_SHOWN} more pairs")
+    return "\n".join(lines)
+
+
+def _verdict(result: UnwindingResult) -> list[list[str]]:
+    why = "" if result.stopped == "finished" else f" ({result.stopped})"
+    rows = [
+        ["status", f"{result.status}{why}"],
+        ["score", number(result.score)],
+        ["bound", number(result.bound)],
+        ["gap", ratio(result.gap)],
+        ["if all matched", number(result.max_score)],
+        ["seconds", f"{result.seconds['total']:.2f}"],
+    ]
+    width = max(len(value) for _, value in rows)
+    return [[name, value.ljust(width)] for name, value in rows]
+
+
+def _pairs(result: UnwindingResult) -> list[list[str]]:
+    """Return a table of the pairs, those first that lose most."""
+    order = sorted(result.pairs, key=lambda p: p.value * (p.matched - p.elements))
+    rows = [["pair", "", "value", "matched", "of", "loses"]]
+    for p in order[:PAIRS_SHOWN]:
+        lost = number(p.value * (p.elements - p.matched))
+        rows.append([p.a, p.b, number(p.value), f"{p.matched:,}", f"{p.elements:,}", lost])
+    return rows

@@ -1,0 +1,96 @@
+"""One instance, several solvers: how far each is from the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from layoutopt.graphs.store import Store
+from layoutopt.limits import Progress
+from layoutopt.result import Stopped, UnwindingResult
+from layoutopt.unwind import unwind
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Results of several solvers on one instance.
+
+    Parameters
+    ----------
+    results
+        In the order in which the solvers were given; fewer if the run was interrupted.
+    """
+
+    results: tuple[UnwindingResult, ...]
+
+    @property
+    def best(self) -> Decimal | None:
+        """The best score; ``None`` if no solver found a solution."""
+        return max((r.score for r in self.results if r.score is not None), default=None)
+
+    @property
+    def bound(self) -> Decimal | None:
+        """The lowest bound that a solver proved; it holds for all of them."""
+        bounds = [Decimal(r.bound) for r in self.results if r.bound is not None]
+        return min(bounds, default=None)
+
+    def losses(self) -> Iterator[float | None]:
+        """Return for each result what it loses against the best.
+
+        Yields
+        ------
+        float or None
+            ``(best - score) / max(|best|, 1e-9)``; ``None`` without a score.
+        """
+        best = self.best
+        for result in self.results:
+            if best is None or result.score is None:
+                yield None
+            else:
+                yield float(best - result.score) / max(abs(float(best)), 1e-9)
+
+
+def compare(
+    graph: Store,
+    solvers: Sequence[str] = ("auto", "greedy0"),
+    *,
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> Comparison:
+    """Solve one graph by several solvers.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    solvers
+        Names from :data:`layoutopt.unwind.SOLVERS`.
+    time_limit
+        Seconds for each solver.
+    gap, seed, workers, progress
+        As for :func:`layoutopt.unwind.unwind`.
+
+    Raises
+    ------
+    InputError
+        As :func:`layoutopt.unwind.unwind` does.
+    """
+    results = []
+    for solver in solvers:
+        result = unwind(
+            graph,
+            solver,
+            time_limit=time_limit,
+            gap=gap,
+            seed=seed,
+            workers=workers,
+            progress=progress,
+        )
+        results.append(result)
+        if result.stopped is Stopped.INTERRUPTED:
+            break
+    return Comparison(tuple(results))

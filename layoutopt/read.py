@@ -1,0 +1,47 @@
+"""Graphs from files: instances and networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import read_instance
+
+SUFFIXES = (".json", ".json.gz", ".onnx")
+"""How the names of files end that can be read."""
+
+
+def read(
+    path: str | Path,
+    *,
+    attractions: str | Path | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Graph:
+    """Read the graph of an unwinding problem.
+
+    Parameters
+    ----------
+    path
+        An instance (``.json`` or ``.json.gz``) or a network (``.onnx``).
+    attractions
+        For a network: a TOML file with values that replace some of the shipped table's.
+    dims
+        For a network: sizes of its symbolic dimensions, by name.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, with the place in it and the reason.
+    """
+    name = str(path)
+    if name.endswith(".onnx"):
+        from layoutopt.onnx.read import read_onnx
+
+        return read_onnx(path, attractions=attractions, dims=dims)
+    if not name.endswith(SUFFIXES) and not Path(path).is_dir():
+        raise InputError(f"is of no known kind; allowed: {', '.join(SUFFIXES)}", file=name)
+    if attractions is not None or dims:
+        raise InputError("attractions and dims are for .onnx files only", file=name)
+    return read_instance(path)
