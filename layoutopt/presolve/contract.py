@@ -234,8 +234,11 @@ class _Contraction:
 
         def undo(labels: list[int]) -> None:
             holders = [u for u in alive if labels[u] == label]
+            taken = {labels[u] for u in alive}
+            names = (self.problem.labels + u for u in alive)
+            unused = next((name for name in names if name not in taken), label)
             for u in holders:
-                labels[u] = self.problem.labels + holders[0]
+                labels[u] = unused
 
         self.undo.append(undo)
 
