@@ -41,7 +41,8 @@ def command(
 ) -> int:
     """Solve instances by several solvers, in one table.
 
-    Without --solver these are auto and greedy0.  The last column is what a solver loses against the best score of its instance.
+    Without --solver these are auto and greedy0.  The last column is what a solver loses
+    against the best score of its instance.
     """
     from layoutopt.compare import compare
     from layoutopt.result import Stopped

@@ -1,0 +1,1 @@
+"""Measurements; each module is a script: ``python -m benchmarks.NAME``."""

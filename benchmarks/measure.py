@@ -1,0 +1,100 @@
+"""One computation in a process of its own: its seconds, its peak memory, what became of it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+MEMORY_LIMIT = 14 * 2**30
+"""Bytes of address space that a computation may take."""
+
+GRACE = 60.0
+"""Seconds past its limit after which a computation is ended from outside."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a computation returned, and what it took.
+
+    Parameters
+    ----------
+    answer
+        What it returned; ``None`` if it was ended.
+    seconds
+        Wall-clock seconds of the call itself, imports and input excluded.
+    peak_mb
+        Largest resident memory of the process, in MiB.
+    failure
+        ``"out of memory"`` or ``"ended"``; empty if it returned.
+    """
+
+    answer: Any
+    seconds: float
+    peak_mb: float
+    failure: str = ""
+
+
+def measure(target: Callable[..., Any], *args: Any, seconds: float | None = None) -> Measured:
+    """Run ``target(*args)`` in a new process.
+
+    Parameters
+    ----------
+    target
+        A function of a module.  It returns its answer, or a :class:`Timed` one that leaves
+        out its preparations.
+    seconds
+        The limit that the target itself heeds.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(there, target, args))
+    process.start()
+    there.close()
+    ready = here.poll(None if seconds is None else seconds + GRACE)
+    try:
+        found: Measured = here.recv() if ready else Measured(None, 0, 0, "ended")
+    except EOFError:
+        found = Measured(None, 0, 0, "out of memory")
+    process.kill()
+    process.join()
+    return found
+
+
+def _run(pipe: Connection, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    started = time.perf_counter()
+    try:
+        answer, failure = target(*args), ""
+    except MemoryError:
+        answer, failure = None, "out of memory"
+    spent = time.perf_counter() - started
+    if isinstance(answer, Timed):
+        answer, spent = answer.answer, answer.seconds
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    pipe.send(Measured(answer, spent, peak, failure))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """An answer with the seconds that count."""
+
+    answer: Any
+    seconds: float
+
+
+def timed(call: Callable[[], Any]) -> Timed:
+    """Run a call and time it alone."""
+    started = time.perf_counter()
+    answer = call()
+    return Timed(answer, time.perf_counter() - started)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as Markdown, the first column flush left."""
+    rule = ["---", *("---:" for _ in head[1:])]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
