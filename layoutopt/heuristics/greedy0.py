@@ -23,18 +23,23 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
+from layoutopt.heuristics.routes import Routes, routes
 from layoutopt.heuristics.ways import Ways
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
 
 Origins = dict[int, tuple[IntArray, IntArray]]
 """For each sink, by tensor number: the root tensor and the flat element of every location."""
+
+Reached = tuple[int, IntArray | None, IntArray | None]
+"""The number of a consumer, the elements of its output, and the origin of each."""
 
 
 def greedy0(graph: Store, limits: Limits) -> Origins:
@@ -74,6 +79,8 @@ class _Greedy:
         self.consumers = _consumers(graph)
         self.length = _lengths(graph, self.consumers)
         self.partners = _partners(graph)
+        self.routes: dict[int, Routes] = {}
+        self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
         self.pieces = 0
         self.stack: list[tuple[int, IntArray | None]] = []
         self.queue: list[tuple[Fraction, int, int, int]] = []
@@ -113,26 +120,50 @@ class _Greedy:
         while self.stack:
             t, places = self.stack.pop()
             grew.add(t)
-            for i, k in self.consumers[t]:
-                op = self.graph.ops[i]
-                if op.kind is Kind.BARRIER:
-                    outputs = [out for out in self.graph.op_outputs[i] if out in self.where]
-                    if outputs and all(self.missing[x] == 0 for x in self.graph.op_inputs[i]):
-                        for out in outputs:
-                            self._cover_itself(out)
-                elif k in op.carriers(len(self.graph.op_inputs[i])):
-                    self._push_through(i, k, places)
+            for n, image, origin in self._readers(t, places):
+                i, _ = self.consumers[t][n]
+                if self.graph.ops[i].kind is Kind.BARRIER:
+                    self._learn(i)
+                else:
+                    value = self.where[t] if origin is None else self.where[t][origin]
+                    self._cover(self.graph.op_outputs[i][0], image, value)
         return grew
 
-    def _push_through(self, i: int, k: int, places: IntArray | None) -> None:
-        """Cover the image of a piece in a view's output."""
-        out = self.graph.op_outputs[i][0]
-        if out not in self.where:
-            return
-        t = self.graph.op_inputs[i][k]
-        image, origin = self.ways.image(i, k, places)
-        value = self.where[t] if origin is None else self.where[t][origin]
-        self._cover(out, image, value)
+    def _readers(self, t: int, places: IntArray | None) -> Iterator[Reached]:
+        """Return what a piece reaches, in the order of the tensor's consumers."""
+        barriers, straight, others = self._sorted(t)
+        found: list[Reached] = [(n, None, None) for n in barriers]
+        found += [(n, places, places) for n in straight]
+        if others and places is None:
+            found += [(n, *self.ways.image(*self.consumers[t][n])) for n in others]
+        elif others and places is not None:
+            if t not in self.routes:
+                images = [(n, *self.ways.image(*self.consumers[t][n])) for n in others]
+                self.routes[t] = routes(len(self.where[t]), images)
+            found += self.routes[t].of(places)
+        yield from sorted(found, key=lambda reached: reached[0])
+
+    def _sorted(self, t: int) -> tuple[list[int], list[int], list[int]]:
+        """Return numbers of consumers: barriers, views in the same order, other views."""
+        if t not in self.sorted:
+            barriers: list[int] = []
+            straight: list[int] = []
+            others: list[int] = []
+            for n, (i, k) in enumerate(self.consumers[t]):
+                op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
+                if op.kind is Kind.BARRIER:
+                    barriers.append(n)
+                elif k in op.carriers(len(inputs)) and self.graph.op_outputs[i][0] in self.where:
+                    (straight if self.ways.straight(i) else others).append(n)
+            self.sorted[t] = barriers, straight, others
+        return self.sorted[t]
+
+    def _learn(self, i: int) -> None:
+        """Cover the outputs of a barrier whose inputs are all covered."""
+        outputs = [out for out in self.graph.op_outputs[i] if out in self.where]
+        if outputs and all(self.missing[x] == 0 for x in self.graph.op_inputs[i]):
+            for out in outputs:
+                self._cover_itself(out)
 
     def _cover_itself(self, t: int) -> None:
         """Give the uncovered elements of a root tensor their own locations."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,34 +16,13 @@ Path = tuple[int, ...]
 """A root tensor, then op and input index of each view taken where there was a choice."""
 
 
-def gather(graph: Store, i: int) -> tuple[IntArray, list[int]] | None:
-    """Return where each output element of a view comes from.
-
-    Returns
-    -------
-    source, starts
-        Numbers that count through the elements of all carriers, and the first number of
-        each carrier; ``None`` if every element keeps its flat position.
-    """
-    op = graph.ops[i]
-    if isinstance(op, Identity | Flatten | Squeeze | Reshape | SumLike):
-        return None
-    shapes = [graph.shapes[t] for t in graph.carriers(i)]
-    starts = np.cumsum([0, *map(size, shapes)]).tolist()
-    arrays = [
-        np.arange(a, b).reshape(shape)
-        for a, b, shape in zip(starts[:-1], starts[1:], shapes, strict=True)
-    ]
-    return np.asarray(op.view(arrays)).reshape(-1), starts
-
-
 class Ways:
     """Index maps of a graph's views, made when they are first needed."""
 
     def __init__(self, graph: Store) -> None:
         self.graph = graph
-        self._gathers: dict[int, tuple[IntArray, list[int]] | None] = {}
-        self._inverses: dict[tuple[int, int], IntArray | None] = {}
+        self._gathers: dict[int, tuple[IntArray, list[int]]] = {}
+        self._count = np.arange(0)
         self._roots: dict[int, IntArray] = {}
         self._paths: dict[int, tuple[IntArray, list[Path]]] = {}
         self._numbers: dict[int, IntArray] = {}
@@ -53,50 +33,21 @@ class Ways:
         self._readers = Counter(t for inputs in graph.op_inputs for t in inputs)
         self._first = dict(zip(sinks, self._starts.tolist(), strict=False))
 
-    def image(
-        self, i: int, k: int, places: IntArray | None
-    ) -> tuple[IntArray | None, IntArray | None]:
-        """Return the output elements that come from some elements of input ``k``.
+    def straight(self, i: int) -> bool:
+        """Return whether every output element of a view has its input's flat position."""
+        return self._gather(i) is None
 
-        Parameters
-        ----------
-        places
-            Flat elements of the input; ``None`` for all.
-
-        Returns
-        -------
-        image, origin
-            Output elements, and the input element of each; ``None`` for all, in order.
-        """
+    def image(self, i: int, k: int) -> tuple[IntArray, IntArray]:
+        """Return the output elements that come from input ``k``, and the origin of each."""
         found = self._gather(i)
         if found is None:
-            return places, places
+            every = np.arange(size(self.graph.shapes[self.graph.op_outputs[i][0]]))
+            return every, every
         source, starts = found
         carriers = list(self.graph.ops[i].carriers(len(self.graph.op_inputs[i])))
         start, end = starts[carriers.index(k)], starts[carriers.index(k) + 1]
-        if places is None:
-            image = np.flatnonzero((source >= start) & (source < end))
-            return image, source[image] - start
-        inverse = self._inverse(i, k, source, start, end)
-        if inverse is not None:
-            image = inverse[places]
-            kept = image >= 0
-            return image[kept], places[kept]
-        chosen = np.zeros(starts[-1], bool)
-        chosen[places + start] = True
-        image = np.flatnonzero(chosen[source])
+        image = np.flatnonzero((source >= start) & (source < end))
         return image, source[image] - start
-
-    def _inverse(self, i: int, k: int, source: IntArray, start: int, end: int) -> IntArray | None:
-        """Return the output element of each input element, if none has several."""
-        if (i, k) not in self._inverses:
-            inverse = None
-            if not isinstance(self.graph.ops[i], Expand):
-                image = np.flatnonzero((source >= start) & (source < end))
-                inverse = np.full(end - start, -1)
-                inverse[source[image] - start] = image
-            self._inverses[i, k] = inverse
-        return self._inverses[i, k]
 
     def roots(self, t: int) -> IntArray:
         """Return the sink element, by number, that each element leads back to, or -1."""
@@ -130,8 +81,27 @@ class Ways:
         return self._numbers[t]
 
     def _gather(self, i: int) -> tuple[IntArray, list[int]] | None:
+        """Return where each output element of a view comes from.
+
+        Returns
+        -------
+        source, starts
+            Numbers that count through the elements of all carriers, and the first number of
+            each carrier; ``None`` if every element keeps its flat position.
+        """
+        op = self.graph.ops[i]
+        if isinstance(op, Identity | Flatten | Squeeze | Reshape | SumLike):
+            return None
         if i not in self._gathers:
-            self._gathers[i] = gather(self.graph, i)
+            shapes = [self.graph.shapes[t] for t in self.graph.carriers(i)]
+            starts = np.cumsum([0, *map(size, shapes)]).tolist()
+            if starts[-1] > len(self._count):
+                self._count = np.arange(starts[-1])
+            arrays = [
+                self._count[a:b].reshape(shape)
+                for (a, b), shape in zip(pairwise(starts), shapes, strict=True)
+            ]
+            self._gathers[i] = np.asarray(op.view(arrays)).reshape(-1), starts
         return self._gathers[i]
 
     def _carriers(self, t: int) -> list[int]:

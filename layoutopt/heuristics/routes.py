@@ -1,0 +1,66 @@
+"""Where elements of one tensor go: the outputs of the views that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutopt.problem import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """A table by element, so that a piece meets only the views that it goes through.
+
+    Parameters
+    ----------
+    starts
+        Shape ``(elements + 1,)``: the rows of each element.
+    reader, image
+        For each row a reader's number, and the flat element of its output.
+    """
+
+    starts: IntArray
+    reader: IntArray
+    image: IntArray
+
+    def of(self, places: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Return for each reader, in order, its output elements that come from ``places``.
+
+        Yields
+        ------
+        reader, image, origin
+            The reader's number, elements of its output, and the element of each origin.
+        """
+        first = self.starts[places]
+        counts = self.starts[places + 1] - first
+        ends = np.cumsum(counts)
+        if not len(ends) or not ends[-1]:
+            return
+        rows = np.repeat(first - ends + counts, counts) + np.arange(ends[-1])
+        order = np.argsort(self.reader[rows], kind="stable")
+        rows, origin = rows[order], np.repeat(places, counts)[order]
+        reader = self.reader[rows]
+        cuts = np.flatnonzero(np.diff(reader)) + 1
+        heads = reader[np.concatenate([[0], cuts])].tolist()
+        images, origins = np.split(self.image[rows], cuts), np.split(origin, cuts)
+        yield from zip(heads, images, origins, strict=True)
+
+
+def routes(elements: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> Routes:
+    """Return the routes of a tensor of so many elements.
+
+    Parameters
+    ----------
+    readers
+        For each reader its number, elements of its output, and the origin of each.
+    """
+    nothing = np.zeros(0, np.int64)
+    origin = np.concatenate([nothing, *(o for _, _, o in readers)])
+    image = np.concatenate([nothing, *(i for _, i, _ in readers)])
+    reader = np.repeat([n for n, _, _ in readers], [len(i) for _, i, _ in readers])
+    order = np.argsort(origin, kind="stable")
+    starts = np.searchsorted(origin[order], np.arange(elements + 1))
+    return Routes(starts, reader[order].astype(np.int64), image[order])
