@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from models.statement import Statement, cyclic
+from models.statement import Statement, added, cyclic
 
 Arcs = set[tuple[str, str]]
 
@@ -27,16 +27,11 @@ def maximum(given: Statement, ordered: bool = True) -> Fraction:
     Elements that no pair reaches are left out: a fresh location is as good as any for them.
     An element may take what some element of its component earns with, or the fresh location
     of an element of its component up to itself; any other location is one more fresh one.
-    Components that can add arcs to cycles of barriers are searched together, others apart.
     """
-    total = given.constant
-    together: list[list[int]] = []
-    for component in _components(given):
-        if ordered and _matters(given, component):
-            together.append(component)
-        else:
-            total += _best(given, [component], ordered=False)
-    return total + _best(given, together, ordered)
+    components = _components(given)
+    together = _contested(given, components) if ordered else []
+    apart = [c for c in components if c not in together]
+    return given.constant + sum(_best(given, [c]) for c in apart) + _best(given, together, ordered)
 
 
 def _components(given: Statement) -> list[list[int]]:
@@ -54,21 +49,18 @@ def _useful(given: Statement, component: list[int]) -> list[int]:
     return sorted({place for e, place in given.earn if e in component})
 
 
-def _added(given: Statement, e: int, place: int) -> Arcs:
-    """Return the arcs that element ``e`` adds where it takes a location."""
-    first = None if place < 0 else given.barrier_of[place]
-    return {(first, b) for b, read in given.reads.items() if e in read} if first else set()
+def _contested(given: Statement, components: list[list[int]]) -> list[list[int]]:
+    """Return the components that can add an arc to a cycle of barriers.
 
-
-def _matters(given: Statement, component: list[int]) -> bool:
-    """Return whether a component can add an arc to a cycle that choices can close."""
-    possible = set(given.arcs)
-    own: Arcs = set()
-    for c in _components(given):
-        arcs = {a for e in c for place in _useful(given, c) for a in _added(given, e, place)}
-        possible |= arcs
-        own |= arcs if c == component else set()
-    return any(_leads(possible, b, a) for a, b in own)
+    The others can be chosen apart: none of their arcs is ever in a cycle, whatever is chosen.
+    """
+    arcs = [
+        {arc for e in c for place in _useful(given, c) for arc in added(given, e, place)}
+        for c in components
+    ]
+    possible = given.arcs.union(*arcs)
+    in_cycle = {(b, c) for b, c in possible if _leads(possible, c, b)}
+    return [c for c, own in zip(components, arcs) if own & in_cycle]
 
 
 def _leads(arcs: Arcs, start: str, end: str) -> bool:
@@ -79,7 +71,7 @@ def _leads(arcs: Arcs, start: str, end: str) -> bool:
     return end in found
 
 
-def _best(given: Statement, components: list[list[int]], ordered: bool) -> Fraction:
+def _best(given: Statement, components: list[list[int]], ordered: bool = False) -> Fraction:
     """Return the most that components can earn."""
     agree, earn = given.agree, given.earn
     chosen = [(e, i) for i, c in enumerate(components) for e in c]
@@ -96,7 +88,7 @@ def _best(given: Statement, components: list[list[int]], ordered: bool) -> Fract
     def choose(k: int, score: Fraction, arcs: Arcs) -> None:
         nonlocal best
         if k == len(chosen):
-            best = max(best, score)
+            best = score
             return
         e, i = chosen[k]
         options = []
@@ -106,13 +98,14 @@ def _best(given: Statement, components: list[list[int]], ordered: bool) -> Fract
                 if where[f] == place:
                     gain += agree.get((min(e, f), max(e, f)), Fraction(0))
             options.append((gain, place))
-        for gain, place in sorted(options, reverse=True):
+        for gain, place in sorted(options, reverse=True):  # so that good choices come early
             if score + gain + hope[k + 1] <= best:
                 return
-            more = arcs | _added(given, e, place) if ordered else arcs
+            more = arcs | added(given, e, place) if ordered else arcs
             if not cyclic(more):
                 where[e] = place
                 choose(k + 1, score + gain, more)
 
-    choose(0, Fraction(0), set(given.arcs))
+    if chosen:
+        choose(0, Fraction(0), given.arcs if ordered else set())
     return best

@@ -181,6 +181,25 @@ def state(instance: dict[str, Any] | str) -> Statement:
     return Statement(elements, locations, agree, earn, constant, barrier_of, reads, arcs)
 
 
+def score(given: Statement, where: dict[int, int]) -> Fraction:
+    """Return what a choice earns.
+
+    Parameters
+    ----------
+    where
+        For each element the number of its location; ``-1 - f`` is the fresh one of ``f``.
+    """
+    matched = [v for (e, f), v in given.agree.items() if where[e] == where[f]]
+    met = [v for (e, place), v in given.earn.items() if where[e] == place]
+    return given.constant + sum(matched) + sum(met)
+
+
+def added(given: Statement, e: int, place: int) -> set[tuple[str, str]]:
+    """Return the arcs between barriers that element ``e`` adds where it takes a location."""
+    first = None if place < 0 else given.barrier_of[place]
+    return {(first, b) for b, read in given.reads.items() if e in read} if first else set()
+
+
 def cyclic(arcs: set[tuple[str, str]]) -> bool:
     """Return whether a set of arcs contains a cycle."""
     rest = set(arcs)
