@@ -31,6 +31,9 @@ SOLVERS = (*METHODS, *HEURISTICS)
 START_LIMIT = 10**6
 """Graphs of up to so many elements begin with what ``greedy0`` chooses."""
 
+TAIL = 0.2
+"""Share of the time that may be kept for what comes after solving."""
+
 
 def unwind(
     graph: Store,
@@ -146,7 +149,7 @@ class _Run:
 
     def _solve(self, lowered: Lowered, name: str) -> Result:
         """Solve the lowered problem, messages in the graph's own unit."""
-        limits = self.limits
+        limits = self._early()
         tell = limits.tell
         if tell is not None:
 
@@ -158,17 +161,30 @@ class _Run:
                 tell(replace(message, objective=objective, bound=bound))
 
             limits = replace(limits, tell=pass_on)
-        start = self._start(lowered)
+        start = self._start(lowered, limits)
         result = METHODS[name](lowered.problem, limits, start)
         if result.labelling is None and start is not None:
             result = replace(result, objective=lowered.problem.value(start), labelling=start)
         return result
 
-    def _start(self, lowered: Lowered) -> IntArray | None:
+    def _start(self, lowered: Lowered, limits: Limits) -> IntArray | None:
         """Return what greedy0 chooses, if it is quick enough to ask."""
         if self.size["elements"] > START_LIMIT or not lowered.problem.nodes:
             return None
-        return lowered.labels(greedy0(self.graph, self.limits))
+        try:
+            return lowered.labels(greedy0(self.graph, limits))
+        except TimeoutError:
+            return None
+
+    def _early(self) -> Limits:
+        """Return limits that leave time to write layouts down and to check them.
+
+        That takes about as long as tracing did.
+        """
+        if self.limits.left == float("inf"):
+            return self.limits
+        tail = min(self.seconds["trace"], TAIL * self.limits.left)
+        return self.limits.within(self.limits.left - tail)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -24,12 +24,12 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.values import to_integers
 from layoutopt.heuristics.routes import Routes, routes
 from layoutopt.heuristics.ways import Ways
 from layoutopt.limits import Limits
@@ -83,7 +83,7 @@ class _Greedy:
         self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
         self.pieces = 0
         self.stack: list[tuple[int, IntArray | None]] = []
-        self.queue: list[tuple[Fraction, int, int, int]] = []
+        self.queue: list[tuple[int, int, int, int]] = []
 
     def run(self) -> Origins:
         """Cover everything, and return where the sinks' elements are."""
@@ -111,6 +111,7 @@ class _Greedy:
             while self.queue and not self.stack:
                 if self.limits.over:
                     raise TimeoutError
+                self.limits.report("greedy0")
                 _, _, t, p = heapq.heappop(self.queue)
                 self._carry_back(-t, -p)
 
@@ -185,6 +186,8 @@ class _Greedy:
 
     def _carry_back(self, t: int, p: int) -> None:
         """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has."""
+        if not self.missing[p] or self.missing[t] == len(self.where[t]):
+            return
         roots = self.ways.roots(p)
         usable = np.flatnonzero((self.where[p] < 0) & (self.where[t] >= 0) & (roots >= 0))
         if not len(usable):
@@ -246,10 +249,14 @@ def _lengths(graph: Store, consumers: dict[int, list[tuple[int, int]]]) -> list[
     return length
 
 
-def _partners(graph: Store) -> dict[int, dict[int, Fraction]]:
-    """Return for each tensor its partners, with the values of repeated pairs added up."""
-    found: dict[int, dict[int, Fraction]] = defaultdict(dict)
-    for a, b, value in graph.pairs:
+def _partners(graph: Store) -> dict[int, dict[int, int]]:
+    """Return for each tensor its partners, with the values of repeated pairs added up.
+
+    Values are whole multiples of one unit, which compare faster than decimals.
+    """
+    found: dict[int, dict[int, int]] = defaultdict(dict)
+    values, _ = to_integers([value for _, _, value in graph.pairs])
+    for (a, b, _), value in zip(graph.pairs, values, strict=True):
         for t, p in ((a, b), (b, a)):
-            found[t][p] = found[t].get(p, Fraction(0)) + Fraction(value)
+            found[t][p] = found[t].get(p, 0) + value
     return found

@@ -51,15 +51,15 @@ class Ways:
 
     def roots(self, t: int) -> IntArray:
         """Return the sink element, by number, that each element leads back to, or -1."""
-        todo = [t]
+        todo = [] if t in self._roots else [t]
         while todo:
-            t = todo[-1]
-            missing = [c for c in self._carriers(t) if c not in self._roots]
+            below = todo[-1]
+            missing = [c for c in self._carriers(below) if c not in self._roots]
             if missing:
                 todo.extend(missing)
             else:
                 todo.pop()
-                self._roots[t] = self._roots_of(t)
+                self._roots[below] = self._roots_of(below)
         return self._roots[t]
 
     def sink_of(self, roots: IntArray) -> tuple[int, IntArray]:
@@ -125,15 +125,15 @@ class Ways:
 
     def _path(self, t: int) -> tuple[IntArray, list[Path]]:
         """Return for each element the number of its path from a sink, and the paths."""
-        todo = [t]
+        todo = [] if t in self._paths else [t]
         while todo:
-            t = todo[-1]
-            missing = [c for c in self._carriers(t) if c not in self._paths]
+            below = todo[-1]
+            missing = [c for c in self._carriers(below) if c not in self._paths]
             if missing:
                 todo.extend(missing)
             else:
                 todo.pop()
-                self._paths[t] = self._path_of(t)
+                self._paths[below] = self._path_of(below)
         return self._paths[t]
 
     def _path_of(self, t: int) -> tuple[IntArray, list[Path]]:
