@@ -1,0 +1,1 @@
+"""Networks from ``.onnx`` files as unwinding graphs."""

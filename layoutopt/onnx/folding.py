@@ -1,0 +1,179 @@
+"""Constants of a model, and the nodes that compute shapes from other shapes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutopt.graphs.op import Array, Shape, size
+from layoutopt.onnx.protobuf import SMALL, array, bodies
+from layoutopt.onnx.rules import is_standard, rule_of
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+RANDOM = {
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+}
+"""Op types whose outputs are no function of their inputs."""
+
+
+def known_values(graph: GraphProto) -> dict[str, Array]:
+    """Return the small constants of a graph by name: initialisers and constant nodes."""
+    found = {x.name: array(x) for x in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and is_standard(node.domain):
+            found[node.output[0]] = _constant(node)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def fold(model: ModelProto, shapes: Mapping[str, Shape]) -> bool:
+    """Replace nodes that compute shapes by constants; return whether there were any.
+
+    A node computes shapes if it is ``Shape`` or ``Size`` of a tensor of known shape, if all
+    that it computes with are such results and constants, or if its result is needed where
+    only structure is: as axes, bounds or sizes.  What computes with weights alone stays.
+
+    Parameters
+    ----------
+    shapes
+        The shapes that are known.
+    """
+    values = known_values(model.graph)
+    candidates = _structural(model.graph) | _of_shapes(model.graph, values)
+    folded = {}
+    for k, node in enumerate(model.graph.node):
+        if k in candidates:
+            results = _evaluated(model, node, values, shapes)
+            if results is not None:
+                folded[k] = results
+                values.update(results)
+    if folded:
+        nodes = [
+            new for k, node in enumerate(model.graph.node) for new in _kept(node, folded.get(k))
+        ]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+    return bool(folded)
+
+
+def _structural(graph: GraphProto) -> set[int]:
+    """Return the nodes, by number, whose results are needed as structure."""
+    needed: set[str] = set()
+    found = set()
+    for k in reversed(range(len(graph.node))):
+        node = graph.node[k]
+        rule = rule_of(node.domain, node.op_type)
+        if not needed.isdisjoint(node.output):
+            found.add(k)
+            positions: Iterable[int] = set(range(len(node.input))).difference(rule.unread)
+        else:
+            positions = [i for i in rule.structure if i < len(node.input)]
+        needed.update(node.input[i] for i in positions)
+        needed.discard("")
+    return {k for k in found if graph.node[k].op_type != "Constant"}
+
+
+def _of_shapes(graph: GraphProto, values: Mapping[str, Array]) -> set[int]:
+    """Return the nodes, by number, that compute with shapes and constants only."""
+    derived: set[str] = set()
+    found = set()
+    for k, node in enumerate(graph.node):
+        rule = rule_of(node.domain, node.op_type)
+        data = {
+            name
+            for i, name in enumerate(node.input)
+            if name and i not in rule.structure and i not in rule.unread
+        }
+        start = node.op_type in ("Shape", "Size") and is_standard(node.domain)
+        if start or (data & derived and all(x in derived or x in values for x in data)):
+            found.add(k)
+            derived.update(node.output)
+    return found
+
+
+def _evaluated(
+    model: ModelProto,
+    node: NodeProto,
+    values: Mapping[str, Array],
+    shapes: Mapping[str, Shape],
+) -> dict[str, Array] | None:
+    """Return a node's outputs by name, or nothing if they are not known or not small."""
+    if node.op_type in ("Shape", "Size") and is_standard(node.domain):
+        return _shape_value(node, shapes)
+    inputs = {name: values.get(name) for name in node.input if name}
+    barred = node.op_type in RANDOM or any(bodies(node)) or not is_standard(node.domain)
+    old_broadcast = any(a.name == "broadcast" for a in node.attribute)
+    large = any(size(shapes.get(name, ())) > SMALL for name in node.output)
+    if barred or old_broadcast or large or any(x is None for x in inputs.values()):
+        return None
+    results = _run(model, node, {k: v for k, v in inputs.items() if v is not None})
+    if results is None:
+        return None
+    named = {k: np.asarray(v) for k, v in zip(node.output, results, strict=True) if k}
+    return named if all(v.size <= SMALL for v in named.values()) else None
+
+
+def _run(model: ModelProto, node: NodeProto, inputs: Mapping[str, Array]) -> list[Array] | None:
+    from onnx import ValueInfoProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    graph = helper.make_graph(
+        [node],
+        "node",
+        [ValueInfoProto(name=name) for name in inputs],
+        [ValueInfoProto(name=name) for name in node.output if name],
+    )
+    alone = helper.make_model(graph, opset_imports=model.opset_import)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            results = list(ReferenceEvaluator(alone).run(None, dict(inputs)))
+    except Exception:  # whatever it is, the value is not known; shape inference may know more
+        return None
+    return results
+
+
+def _shape_value(node: NodeProto, shapes: Mapping[str, Shape]) -> dict[str, Array] | None:
+    shape = shapes.get(node.input[0])
+    if shape is None:
+        return None
+    if node.op_type == "Size":
+        return {node.output[0]: np.array(size(shape), np.int64)}
+    bounds = {a.name: a.i for a in node.attribute}
+    part = shape[bounds.get("start", 0) : bounds.get("end", len(shape))]
+    return {node.output[0]: np.array(part, np.int64)}
+
+
+def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProto]:
+    from onnx import helper, numpy_helper
+
+    if results is None:
+        return [node]
+    return [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value))
+        for name, value in results.items()
+    ]
+
+
+def _constant(node: NodeProto) -> Array | None:
+    """Return the value of a constant node, if it is small and numeric."""
+    attribute = next(iter(node.attribute), None)
+    if attribute is None:
+        return None
+    if attribute.name == "value":
+        return array(attribute.t)
+    if attribute.name in ("value_int", "value_ints"):
+        return np.array(attribute.i if attribute.name == "value_int" else attribute.ints, np.int64)
+    if attribute.name in ("value_float", "value_floats"):
+        numbers = attribute.f if attribute.name == "value_float" else attribute.floats
+        return np.array(numbers, np.float32)
+    return None

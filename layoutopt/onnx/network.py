@@ -1,0 +1,161 @@
+"""From a model with known shapes to a graph: each node that matters enters by its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.op import Shape
+from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.attractions import Attractions
+from layoutopt.onnx.protobuf import captured
+from layoutopt.onnx.rules import is_standard, rule_of
+from layoutopt.onnx.shapes import Shaped
+from layoutopt.onnx.sketch import Node, Sketch
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+
+class Builder:
+    """The graph of a network, as it grows.
+
+    Parameters
+    ----------
+    shaped
+        The network.
+    graph
+        An empty graph.
+    attractions
+        The pairs' values.
+    """
+
+    def __init__(self, shaped: Shaped, graph: Graph, attractions: Attractions) -> None:
+        self.shaped = shaped
+        self.network = shaped.model.graph
+        self.roots = _roots(shaped)
+        names = {name for node in self.network.node for name in node.output}
+        self.sketch = Sketch(graph, attractions, names | set(self.roots))
+        self.versions = {x.domain: x.version for x in shaped.model.opset_import}
+        self.tensors: dict[str, Tensor] = {}
+        self.wanted: set[str] = set()
+        self.live: list[NodeProto] = []
+
+    def build(self) -> None:
+        """Add the network's inputs and initialisers as sinks, then its nodes.
+
+        What no output of the network depends on as data is left out.
+
+        Raises
+        ------
+        InputError
+            If a node has no known output shape, or does not fit its operands.
+        """
+        self._check()
+        self.wanted.update(x.name for x in self.network.output)
+        for node in reversed(self.network.node):
+            if not self.wanted.isdisjoint(node.output):
+                self.live.append(node)
+                self.wanted.update(self._reads(node))
+        self.live.reverse()
+        for name, shape in self.roots.items():
+            if name in self.wanted:
+                self.tensors[name] = self.sketch.sink(name, shape)
+        for node in self.live:
+            try:
+                self._add(node)
+            except InputError as error:
+                raise error.located(_title(node)) from None
+
+    def _check(self) -> None:
+        """Refuse nodes that read what nothing above them makes, or make what is there."""
+        known = set(self.roots) | {x.name for x in self.network.input}
+        for node in self.network.node:
+            for name in (*node.input, *captured(node)):
+                if name and name not in known:
+                    raise InputError(f"nothing above it makes {name!r}", _title(node))
+            for name in filter(None, node.output):
+                if name in known:
+                    raise InputError(f"{name!r} is made already", _title(node))
+                known.add(name)
+        for value in self.network.output:
+            if value.name not in known:
+                raise InputError(f"no node makes the output {value.name!r}")
+
+    def _reads(self, node: NodeProto) -> Iterator[str]:
+        """Yield the names of what a node reads as data."""
+        rule = rule_of(node.domain, node.op_type)
+        for i, name in enumerate(node.input):
+            known = i in rule.structure and name in self.shaped.values
+            if name and not known and i not in rule.unread:
+                yield name
+        yield from captured(node)
+
+    def _add(self, node: NodeProto) -> None:
+        rule = rule_of(node.domain, node.op_type)
+        names = [name if name in self.wanted else None for name in node.output]
+        shapes = [None if name is None else self._shape(name) for name in names]
+        ready = Node(
+            op_type=node.op_type,
+            inputs=tuple(self._inputs(node)),
+            outputs=tuple(names),
+            shapes=tuple(shapes),
+            attributes=_attributes(node),
+            values=tuple(self.shaped.values.get(name) for name in node.input),
+            version=self.versions.get("" if is_standard(node.domain) else node.domain, 1),
+            captured=tuple(self.tensors[name] for name in sorted(captured(node))),
+        )
+        made = rule.build(self.sketch, ready)
+        outputs = [made] if isinstance(made, Tensor) else made
+        for name, shape, x in zip(names, shapes, outputs, strict=True):
+            if name is not None and x is not None:
+                if x.shape != shape:
+                    raise InputError(
+                        f"{name!r} has shape {list(shape or ())}, "
+                        f"{list(x.shape)} follows from the operands"
+                    )
+                self.tensors[name] = x
+
+    def _inputs(self, node: NodeProto) -> Iterator[Tensor | None]:
+        read = set(self._reads(node))
+        rule = rule_of(node.domain, node.op_type)
+        for i, name in enumerate(node.input):
+            skipped = i in rule.unread or (i in rule.structure and name in self.shaped.values)
+            yield self.tensors[name] if name in read and not skipped else None
+
+    def _shape(self, name: str) -> Shape:
+        shape = self.shaped.shapes.get(name)
+        if shape is None:
+            why = self.shaped.why()
+            raise InputError(
+                f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else "")
+            )
+        return shape
+
+
+def _roots(shaped: Shaped) -> dict[str, Shape]:
+    """Return what comes from outside: inputs, then initialisers, in order."""
+    graph = shaped.model.graph
+    names = [
+        *(x.name for x in graph.input),
+        *(x.name for x in graph.initializer),
+        *(x.values.name for x in graph.sparse_initializer),
+    ]
+    return {name: shaped.shapes[name] for name in names if name in shaped.shapes}
+
+
+def _attributes(node: NodeProto) -> dict[str, Any]:
+    from onnx import helper
+
+    return {
+        a.name: helper.get_attribute_value(a)
+        for a in node.attribute
+        if not (a.HasField("t") or a.HasField("g"))
+    }
+
+
+def _title(node: NodeProto) -> str:
+    called = node.name or next(filter(None, node.output), "")
+    return f"{node.op_type} {called!r}"

@@ -1,0 +1,112 @@
+"""ONNX files as protobuf messages, without the weights' data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.op import Array
+from layoutopt.io.files import read_bytes
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+SMALL = 1024
+"""Tensors of up to so many elements keep their data, which may be shapes or axes."""
+
+DATA_FIELDS = (
+    "raw_data",
+    "float_data",
+    "int32_data",
+    "int64_data",
+    "uint64_data",
+    "double_data",
+    "string_data",
+)
+
+
+def load_model(path: str | Path) -> ModelProto:
+    """Read a model with its functions inlined and its large tensors' data dropped.
+
+    Data in other files is not looked at.
+
+    Raises
+    ------
+    InputError
+        If the ``onnx`` package is missing, or the file holds no model.
+    """
+    try:
+        import onnx.inliner
+    except ImportError:
+        reason = 'reading .onnx files needs the onnx package: pip install "layoutopt[onnx]"'
+        raise InputError(reason, file=str(path)) from None
+    raw = read_bytes(Path(path))
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(raw)
+    except Exception:  # protobuf's own error class has no types
+        raise InputError("is no ONNX model, or only part of one", file=str(path)) from None
+    del raw
+    if not model.graph.node:
+        raise InputError("is no ONNX model: it has no graph with nodes", file=str(path))
+    for graph in graphs(model.graph):
+        _drop_data(graph)
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    return model
+
+
+def graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield a graph and all graphs inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for body in bodies(node):
+            yield from graphs(body)
+
+
+def bodies(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the graphs that a node holds itself."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def captured(node: NodeProto) -> set[str]:
+    """Return the names that the graphs inside a node read from outside."""
+    return {name for body in bodies(node) for name in _free_names(body)}
+
+
+def _free_names(graph: GraphProto) -> set[str]:
+    own = {x.name for x in (*graph.input, *graph.initializer)}
+    own.update(x.values.name for x in graph.sparse_initializer)
+    own.update(name for node in graph.node for name in node.output)
+    read = {name for node in graph.node for name in (*node.input, *captured(node))}
+    read.update(x.name for x in graph.output)
+    return read - own - {""}
+
+
+def array(tensor: TensorProto) -> Array | None:
+    """Return a tensor's value if it is small and in the file itself."""
+    from onnx import TensorProto, numpy_helper
+
+    external = tensor.data_location == TensorProto.EXTERNAL
+    if external or np.prod(tensor.dims, dtype=object) > SMALL:
+        return None
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"tensor {tensor.name!r} has broken data ({error})") from None
+
+
+def _drop_data(graph: GraphProto) -> None:
+    """Empty large tensors, of which only shapes matter."""
+    values = (a for node in graph.node for a in node.attribute if a.HasField("t"))
+    for tensor in (*graph.initializer, *(a.t for a in values)):
+        if np.prod(tensor.dims, dtype=object) > SMALL:
+            for field in DATA_FIELDS:
+                tensor.ClearField(field)

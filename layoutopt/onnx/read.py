@@ -1,0 +1,119 @@
+"""Networks from ``.onnx`` files."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.attractions import read_attractions
+from layoutopt.onnx.barriers import BODIES
+from layoutopt.onnx.network import Builder
+from layoutopt.onnx.protobuf import load_model
+from layoutopt.onnx.rules import is_known, is_standard
+from layoutopt.onnx.shapes import infer
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network as an unwinding problem.
+
+    Parameters
+    ----------
+    graph
+        The problem.
+    unknown_ops
+        Op types without a rule, which became barriers, with the number of their nodes; a
+        type of another domain than ONNX's own is written ``domain::Type``.
+    unread_bodies
+        Op types that hold graphs, which became barriers and were not looked into, with the
+        number of their nodes.
+    """
+
+    graph: Graph
+    unknown_ops: Mapping[str, int]
+    unread_bodies: Mapping[str, int]
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return one line for each kind of op that the graph only roughly describes."""
+        lines = (
+            ("unknown op types, taken for barriers", self.unknown_ops),
+            ("graphs inside ops, which became barriers, are not read", self.unread_bodies),
+        )
+        return tuple(
+            f"{what}: {', '.join(f'{name} ({count})' for name, count in counts.items())}"
+            for what, counts in lines
+            if counts
+        )
+
+
+def read_onnx(
+    path: str | Path,
+    attractions: str | Path | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Graph:
+    """Return a network's graph, and log a warning for ops of unknown meaning.
+
+    See :func:`read_network` for the parameters and the meaning of the graph.
+    """
+    network = read_network(path, attractions, dims)
+    for line in network.warnings():
+        LOG.warning("%s: %s", path, line)
+    return network.graph
+
+
+def read_network(
+    path: str | Path,
+    attractions: str | Path | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Network:
+    """Read a network.
+
+    Inputs, initialisers and constants become sinks, each drawn weakly to a source.
+    Convolutions and matrix products become fixed points whose operands are drawn to the
+    layouts that the operation wants.  Elementwise operations follow one operand and draw
+    all together.  Operations that only move elements become views, all others barriers.
+    Tensors keep the names that the network gives them.
+
+    Parameters
+    ----------
+    path
+        The file.  Data that it keeps in other files is not needed, and not read.
+    attractions
+        A TOML file with values that replace some of the shipped table's.
+    dims
+        Sizes of symbolic dimensions by name; ``"x.0"`` is a name for dimension 0 of input
+        ``x`` if it has none.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a dimension remains open, a shape cannot be inferred, or a
+        node does not fit its operands.
+    """
+    values = read_attractions(attractions)
+    model = load_model(path)
+    graph = Graph(Path(path).stem, "from an ONNX network")
+    try:
+        shaped = infer(model, dims or {})
+        builder = Builder(shaped, graph, values)
+        builder.build()
+    except InputError as error:
+        raise error.located(file=str(path)) from None
+    unknown = Counter(_type(x) for x in builder.live if not is_known(x.domain, x.op_type))
+    bodies = Counter(_type(x) for x in builder.live if _type(x) in BODIES)
+    return Network(graph, dict(sorted(unknown.items())), dict(sorted(bodies.items())))
+
+
+def _type(node: NodeProto) -> str:
+    return node.op_type if is_standard(node.domain) else f"{node.domain}::{node.op_type}"
