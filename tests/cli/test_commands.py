@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from layoutopt import Graph, write_instance
+from layoutopt.generate.random_graphs import random_graph
+from tests.cli.conftest import Run
+
+SOLVE_KEYS = {
+    *("format", "instance", "problem", "status", "score", "bound", "gap", "max_score", "solver"),
+    *("version", "seed", "size", "seconds", "pairs", "layouts", "order"),
+}
+
+
+def test_solve_prints_a_summary_and_writes_the_result(run: Run, instance: Path) -> None:
+    target = instance.with_name("result.json")
+    ran = run("solve", instance, "--json", target)
+    assert ran.code == 0
+    assert "optimal" in ran.out
+    document = json.loads(target.read_text())
+    assert set(document) == SOLVE_KEYS
+    assert (document["status"], document["score"], document["bound"]) == ("optimal", 15, 15)
+    assert document["layouts"] == {"x": [["b", 0, 0, [[1, 1, 1]]]]}
+    assert {"read", "trace", "solve", "check", "total"} <= set(document["seconds"])
+
+
+def test_solve_writes_json_alone_to_stdout(run: Run, instance: Path) -> None:
+    ran = run("solve", instance, "--json", "-")
+    assert ran.code == 0
+    assert json.loads(ran.out)["score"] == 15
+
+
+def test_quiet_says_nothing(run: Run, instance: Path) -> None:
+    assert run("solve", instance, "--quiet") == (0, "", "")
+
+
+def test_unknown_numbers_are_null(run: Run, instance: Path) -> None:
+    document = json.loads(run("solve", instance, "--solver", "greedy0", "--json", "-").out)
+    assert (document["status"], document["score"]) == ("feasible", 8)
+    assert document["bound"] is None
+    assert document["gap"] is None
+
+
+def test_a_file_is_overwritten_only_when_asked(run: Run, instance: Path) -> None:
+    target = instance.with_name("result.json")
+    target.write_text("mine")
+    ran = run("solve", instance, "--json", target)
+    assert ran.code == 2
+    assert target.read_text() == "mine"
+    assert "--overwrite" in ran.err
+    assert run("solve", instance, "--json", target, "--overwrite").code == 0
+    assert json.loads(target.read_text())["score"] == 15
+
+
+def test_time_ran_out_with_no_solution(run: Run, instance: Path) -> None:
+    target = instance.with_name("result.json")
+    ran = run("solve", instance, "--solver", "greedy0", "--time-limit", 0, "--json", target)
+    assert ran.code == 4
+    document = json.loads(target.read_text())
+    assert document["status"] == "unknown"
+    assert document["score"] is None
+    assert document["layouts"] is None
+    assert run("check", instance, target).code == 0
+
+
+def test_compare_shows_the_loss(run: Run, instance: Path) -> None:
+    ran = run("compare", instance, "--solver", "all")
+    assert ran.code == 0
+    rows = [line.split() for line in ran.out.splitlines()]
+    assert rows[0][-1] == "loss"
+    assert [row[1] for row in rows[1:]] == ["auto", "cpsat", "mip", "greedy0"]
+    assert [row[-1] for row in rows[1:]] == ["0", "0", "0", "46.67%"]
+
+
+def test_compare_takes_several_instances_and_writes_results(run: Run, instance: Path) -> None:
+    other = instance.with_name("random.json")
+    write_instance(random_graph(1), other)
+    ran = run("compare", instance, other, "--json", "-")
+    documents = json.loads(ran.out)
+    assert [(d["instance"], d["solver"]) for d in documents] == [
+        ("aliases", "auto"),
+        ("aliases", "greedy0"),
+        ("random-1", "auto"),
+        ("random-1", "greedy0"),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_check_agrees_with_solve(run: Run, tmp_path: Path, seed: int) -> None:
+    path, target = tmp_path / "random.json.gz", tmp_path / "result.json.gz"
+    write_instance(random_graph(seed), path)
+    assert run("solve", path, "--json", target, "--quiet").code == 0
+    assert gzip.decompress(target.read_bytes()).startswith(b'{"format"')
+    ran = run("check", path, target)
+    assert ran.code == 0
+    assert "legal" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("score", 14, "score"),
+        ("bound", 14, "bound"),
+        ("status", "feasible", "status"),
+        ("status", "infeasible", "status"),
+        ("gap", 0.5, "gap"),
+        ("max_score", 24, "max_score"),
+        ("instance", "other", "instance"),
+        ("size", {"tensors": 7}, "size"),
+        ("layouts", {"x": [["a", 0, 0, [[1, 1, 1]]]]}, "score"),
+        ("layouts", {"x": []}, "pieces set 0 elements of 1"),
+        ("layouts", {}, "has no layout"),
+        ("layouts", {"x": [["z", 0, 0, [[1, 1, 1]]]]}, "origin"),
+        ("layouts", {"x": [["a", 1, 0, [[1, 1, 1]]]]}, "leave 0..0"),
+        ("layouts", None, "without layouts"),
+        ("order", ["y"], "no sink"),
+        ("order", ["x", "x"], "twice"),
+        ("pairs", [], None),
+    ],
+)
+def test_check_finds_every_false_claim(
+    run: Run, instance: Path, key: str, value: object, told: str | None
+) -> None:
+    document = json.loads(run("solve", instance, "--json", "-").out)
+    target = instance.with_name("result.json")
+    target.write_text(json.dumps(document | {key: value}))
+    ran = run("check", instance, target)
+    assert ran.code == (0 if told is None else 1)
+    assert told is None or told in ran.out
+
+
+def test_show_instance_and_result(run: Run, instance: Path) -> None:
+    target = instance.with_name("result.json")
+    run("solve", instance, "--json", target)
+    shown = run("show", instance).out
+    assert "5 identity" in shown
+    assert "left by reductions" in shown
+    shown = run("show", target).out
+    assert "optimal" in shown
+    assert "b: 1 from 0 to 0" in shown
+
+
+@pytest.mark.parametrize("which", ["instance", "result"])
+def test_schema_names_every_field(run: Run, which: str) -> None:
+    schema = json.loads(run("schema", which).out)
+    (title,) = {"instance": ["InstanceDocument"], "result": ["ResultDocument"]}[which]
+    fields = schema["$defs"][title]["properties"]
+    if which == "result":
+        assert set(fields) == SOLVE_KEYS
+        assert fields["score"]["type"] == ["number", "null"]
+    else:
+        assert set(fields) == {
+            *("format", "name", "description", "ops", "valued_pairs", "tile_memory")
+        }
+        assert schema["$defs"]["PairEntry"]["properties"]["value"]["type"] == "number"
+
+
+def test_schema_goes_to_a_file(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "schema.json"
+    assert run("schema", "--output", target).code == 0
+    assert json.loads(target.read_text())["$ref"] == "#/$defs/InstanceDocument"
+
+
+def test_layouts_of_a_sink_set_in_parts(run: Run, tmp_path: Path) -> None:
+    """Half of the sink takes the locations of a barrier that reads the other half."""
+    graph = Graph("halves")
+    x = graph.sink((4,), name="x")
+    read = graph.barrier([graph.slice(x, [0], [2])], (2,), name="b")
+    graph.valued_pair(graph.slice(x, [2], [4]), read, 1)
+    path, target = tmp_path / "halves.json", tmp_path / "result.json"
+    write_instance(graph, path)
+    run("solve", path, "--json", target)
+    document = json.loads(target.read_text())
+    assert document["score"] == 2
+    pieces = document["layouts"]["x"]
+    parts = {piece[0]: n for n, piece in enumerate(pieces)}
+    assert document["order"] == [["x", parts["x"]], ["x", parts["b"]]]
+    assert run("check", path, target).code == 0
+    document["order"].reverse()
+    target.write_text(json.dumps(document))
+    assert run("check", path, target).code == 1

@@ -1,0 +1,80 @@
+"""What only a process of its own can show: start-up, Ctrl-C, progress, closed pipes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cores import as_graph, sparse
+from layoutopt import write_instance
+
+COMMAND = [sys.executable, "-c", "from layoutopt.cli.main import main; main()"]
+
+HEAVY = {"numpy", "scipy", "ortools", "networkx", "onnx", "matplotlib", "msgspec"}
+
+
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an instance that takes much longer to prove than these tests wait."""
+    path = tmp_path_factory.mktemp("hard") / "hard.json"
+    write_instance(as_graph(sparse(20_000, 32)), path)
+    return path
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from layoutopt.cli.main import main; sys.argv[1:] = ['--help']\n"
+    code += "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "solve" in ran.stdout
+    assert not HEAVY & {name.partition(".")[0] for name in ran.stderr.split()}
+
+
+def test_ctrl_c_answers_with_the_incumbent(hard: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "solve", str(hard), "--json", "-"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline()  # a first line of progress: solving is under way
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    document = json.loads(out)
+    assert document["status"] == "feasible"
+    assert document["score"] < document["bound"]
+    assert document["layouts"]
+
+
+def test_time_limit_is_for_the_whole_call(hard: Path) -> None:
+    ran = subprocess.run(
+        [*COMMAND, "solve", str(hard), "--time-limit", "4", "--json", "-"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    document = json.loads(ran.stdout)
+    assert document["status"] in ("feasible", "optimal")
+    # Not a measurement: a run without a limit takes many times as long.
+    assert document["seconds"]["total"] < 12
+    assert " s  " in ran.stderr
+
+
+def test_a_reader_may_go_away() -> None:
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    assert reader.stdin is not None
+    reader.wait(timeout=60)
+    ran = subprocess.run(
+        [*COMMAND, "schema"], stdout=reader.stdin, stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    assert "Traceback" not in ran.stderr
+    reader.stdin.close()
