@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -54,6 +55,9 @@ class Limits:
         Set from outside to stop as soon as possible.
     gap
         Relative gap at which an answer is good enough; 0 asks for a proof.
+    debt
+        What the whole is sure to lose outside the problem at hand, in that problem's unit:
+        the gap is relative to what remains.  Never negative.
     seed
         Seed of everything random.
     workers
@@ -67,6 +71,7 @@ class Limits:
     deadline: float = float("inf")
     interrupt: Event = field(default_factory=Event)
     gap: float = 0.0
+    debt: int = 0
     seed: int = 0
     workers: int = 1
     tell: Callable[[Progress], None] | None = None
@@ -88,6 +93,55 @@ class Limits:
         if self.interrupt.is_set():
             return Stopped.INTERRUPTED
         return Stopped.TIME_LIMIT if time.monotonic() >= self.deadline else None
+
+    def close(self, objective: int, bound: int) -> bool:
+        """Return whether an answer is good enough.
+
+        Parts of a problem that are good enough make a whole that is, if each is worth 0 or
+        more.
+        """
+        return bound - objective <= self.gap * max(0, objective - self.debt)
+
+    def restated(
+        self, objective: Callable[[float], float], bound: Callable[[float], float]
+    ) -> Limits:
+        """Return the same limits, messages restated in the terms of whoever listens."""
+        tell = self.tell
+        if tell is None:
+            return self
+
+        def pass_on(message: Progress) -> None:
+            low = None if message.objective is None else objective(message.objective)
+            high = None if message.bound is None else bound(message.bound)
+            tell(replace(message, objective=low, bound=high))
+
+        return replace(self, tell=pass_on)
+
+    def steady(self) -> Limits:
+        """Return the same limits, messages with the best objective and bound up to them."""
+        best, least = -math.inf, math.inf
+
+        def objective(x: float) -> float:
+            nonlocal best
+            best = max(best, x)
+            return best
+
+        def bound(x: float) -> float:
+            nonlocal least
+            least = min(least, x)
+            return least
+
+        return self.restated(objective, bound)
+
+    def beside(self, constant: int) -> Limits:
+        """Return the same limits for the rest of a problem, of which so much is earned."""
+        limits = self.restated(lambda x: x + constant, lambda x: x + constant)
+        return replace(limits, debt=max(0, self.debt - constant))
+
+    def per(self, unit: int) -> Limits:
+        """Return the same limits for a problem whose numbers count so many each."""
+        limits = self.restated(lambda x: x * unit, lambda x: x * unit)
+        return replace(limits, debt=-(-self.debt // unit))
 
     def within(self, seconds: float) -> Limits:
         """Return the same limits with a deadline at most so many seconds from now."""

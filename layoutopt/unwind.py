@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
 
 from layoutopt import __version__
 from layoutopt.check.claims import counts
@@ -30,6 +34,9 @@ SOLVERS = (*METHODS, *HEURISTICS)
 
 START_LIMIT = 10**6
 """Graphs of up to so many elements begin with what ``greedy0`` chooses."""
+
+START_SHARE = 0.2
+"""Share of the time that ``greedy0`` may take for that."""
 
 TAIL = 0.2
 """Share of the time that may be kept for what comes after solving."""
@@ -149,22 +156,19 @@ class _Run:
 
     def _solve(self, lowered: Lowered, name: str) -> Result:
         """Solve the lowered problem, messages in the graph's own unit."""
-        limits = self._early()
-        tell = limits.tell
-        if tell is not None:
+        limits = self._early().steady()
 
-            def pass_on(message: Progress) -> None:
-                objective, bound = (
-                    None if x is None else float(lowered.unit * (lowered.constant + int(x)))
-                    for x in (message.objective, message.bound)
-                )
-                tell(replace(message, objective=objective, bound=bound))
+        def score(x: float) -> float:
+            return _nearest(lowered.unit * int(x))
 
-            limits = replace(limits, tell=pass_on)
+        limits = limits.restated(score, score).beside(lowered.constant)
         start = self._start(lowered, limits)
-        result = METHODS[name](lowered.problem, limits, start)
-        if result.labelling is None and start is not None:
-            result = replace(result, objective=lowered.problem.value(start), labelling=start)
+        problem = lowered.problem
+        result = METHODS[name](problem, limits, start)
+        if result.labelling is None:
+            if start is None:
+                start = problem.labels + np.arange(problem.nodes)  # everything fresh
+            result = replace(result, objective=problem.value(start), labelling=start)
         return result
 
     def _start(self, lowered: Lowered, limits: Limits) -> IntArray | None:
@@ -172,7 +176,7 @@ class _Run:
         if self.size["elements"] > START_LIMIT or not lowered.problem.nodes:
             return None
         try:
-            return lowered.labels(greedy0(self.graph, limits))
+            return lowered.labels(greedy0(self.graph, limits.within(START_SHARE * limits.left)))
         except TimeoutError:
             return None
 
@@ -205,6 +209,14 @@ def _check_input(graph: Store, solver: str) -> None:
     for op in graph.ops:
         if isinstance(op, Source) and op.rule is not None:
             raise InputError(f"source {op.id!r} has a rule, which needs a tile memory")
+
+
+def _nearest(score: Fraction) -> float:
+    """Return the float nearest to a score, infinity beyond all of them."""
+    try:
+        return float(score)
+    except OverflowError:
+        return math.inf if score > 0 else -math.inf
 
 
 def _pieces(graph: Store, origins: Origins) -> Layouts:

@@ -52,8 +52,11 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
         inside[part.nodes] = True
     alone = np.flatnonzero(~inside)
     rest = take(_with_hopeless(problem, order, parts), alone)
-    free = solve_parts(rest, limits)
-    found = _Decomposition(order, coupled, limits).run()
+    hope = sum(part.problem.total() for part in coupled)
+    free = solve_parts(rest, limits.restated(lambda x: x, lambda x: x + hope))
+    low, high = int(free.objective or 0), int(free.bound or 0)
+    told = limits.restated(lambda x: x + low, lambda x: x + high)
+    found = _Decomposition(order, coupled, told).run()
     labels = np.zeros(problem.nodes, np.int64)
     own = free.labelling
     named = problem.labels
@@ -65,7 +68,7 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     stopped = found.stopped if free.stopped is Stopped.FINISHED else free.stopped
     return Result(
         objective=problem.value(labels),
-        bound=int(free.bound or 0) + found.bound,
+        bound=high + found.bound,
         labelling=labels,
         stopped=stopped,
     )
@@ -139,6 +142,9 @@ class _Decomposition:
         stopped = Stopped.FINISHED
         while bound > self.value:
             self.limits.report("barrier order", self.value, bound)
+            if self.limits.close(self.value, bound):
+                stopped = Stopped.GAP_LIMIT
+                break
             known = len(self.cuts)
             cuts = sorted(self.cuts, key=lambda c: (c.part, c.value, sorted(c.closed)))
             proposal = best_order(self.order.barriers, self.static, bounds, cuts, quiet)
@@ -147,7 +153,9 @@ class _Decomposition:
                 self._try(proposal.rank)
             if self.limits.stopped is not None or len(self.cuts) == known:
                 # Without a new cut some part was not solved to its end.
-                stopped = self.limits.stopped or Stopped.FINISHED
+                reasons = (result.stopped for result in self.best)
+                halted = next((r for r in reasons if r is not Stopped.FINISHED), Stopped.FINISHED)
+                stopped = self.limits.stopped or halted
                 break
         return _Found(self.best, max(bound, self.value), stopped)
 

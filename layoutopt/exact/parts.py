@@ -24,12 +24,15 @@ from layoutopt.problem import IntArray, Labelling, exact_integers, exact_sum
 from layoutopt.result import Result, Stopped
 from layoutopt.solvers import cpsat, mip
 from layoutopt.solvers.branching import branch
-from layoutopt.solvers.relaxation import Ascent, begin, field_of
+from layoutopt.solvers.relaxation import Ascent, begin, field_of, fits
 
 Search: TypeAlias = Callable[[Labelling, Limits], Result]
 
 TURN = 20.0
 """Seconds of the first turn of each search; every round doubles them."""
+
+ROUNDED_FROM = 2**41
+"""Numbers are rounded only where they add up to so much, then to half of that."""
 
 COLUMNS_LIMIT = 2 * 10**6
 """Largest number of nodes times labels that an integer programme is written for."""
@@ -51,7 +54,7 @@ def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = Non
     reduced = contract(problem)
     parts = split(reduced.problem)
     starts = parts.cut(_given(reduced.project(start), reduced.problem))
-    tracker = Tracker(limits, reduced.constant, parts.parts, starts)
+    tracker = Tracker(limits.beside(reduced.constant), parts.parts, starts)
     for i in sorted(range(len(parts.parts)), key=lambda i: parts.parts[i].nodes):
         result = solve_part(parts.parts[i], tracker.limits_for(i), starts[i])
         tracker.settle(i, result)
@@ -75,14 +78,12 @@ def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
         return simple_answer(part, limits, start)
     fixed = isolating_cuts(part)
     if fixed.problem.nodes < part.nodes:
-        inner = solve_parts(fixed.problem, limits, fixed.project(start))
+        inner = solve_parts(fixed.problem, limits.beside(fixed.constant), fixed.project(start))
         return fixed.restore_result(inner)
     unit = math.gcd(*part.weights.tolist(), *part.rewards.tolist()) or 1
     small = _scaled(part, unit)
-    if object in (small.weights.dtype, small.rewards.dtype):
-        result = _rounded(small, limits, start)
-    else:
-        result = _closed(small, limits, start)
+    close = _closed if fits(small) or small.total() < ROUNDED_FROM else _rounded
+    result = close(small, limits.per(unit), start)
     value, bound = part.value(result.labelling), int(result.bound or 0) * unit
     return replace(result, objective=value, bound=bound)
 
@@ -119,7 +120,7 @@ def _rounded(part: Labelling, limits: Limits, start: IntArray) -> Result:
     With ``w = q w' + s`` and ``0 <= s < q`` every labelling is worth at most ``q`` times what it
     is worth with ``w'``, plus the sum of all ``s``.
     """
-    unit = part.total() // 2**40
+    unit = part.total() // (ROUNDED_FROM // 2)
     small = _scaled(part, unit)
     keep, earn = small.weights != 0, small.rewards != 0
     small = replace(
@@ -129,11 +130,13 @@ def _rounded(part: Labelling, limits: Limits, start: IntArray) -> Result:
         reward_at=small.reward_at[earn],
         rewards=small.rewards[earn],
     )
-    inner = solve_parts(small, limits, start)
-    rest = exact_sum(part.weights % unit) + exact_sum(part.rewards % unit)
+    rest = sum(x % unit for x in (*part.weights.tolist(), *part.rewards.tolist()))
+    told = limits.per(unit).restated(lambda x: x, lambda x: x + -(-rest // unit))
+    inner = solve_parts(small, told, start)
     bound = unit * int(inner.bound or 0) + rest
     value = part.value(inner.labelling)
-    return replace(inner, objective=value, bound=max(bound, value))
+    stopped = Stopped.SIZE_LIMIT if inner.stopped is Stopped.FINISHED else inner.stopped
+    return replace(inner, objective=value, bound=max(bound, value), stopped=stopped)
 
 
 def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
@@ -150,23 +153,25 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
         bound = min(bound, branch(ascent))
         for search in (cpsat.solve, mip.solve):
             if bound > ascent.value and not limits.over:
-                bound = min(bound, _searched(search, part, ascent, limits.within(turn)))
-        if bound <= ascent.value or limits.over:
-            ascent.stopped = limits.stopped or Stopped.FINISHED
+                bound = min(bound, _searched(search, part, ascent, bound, limits.within(turn)))
+        if limits.over or limits.close(ascent.value, bound):
+            ascent.stopped = limits.stopped or Stopped.GAP_LIMIT
             return _answer(ascent, bound)
         turn *= 2
 
 
-def _searched(search: Search, part: Labelling, ascent: Ascent, limits: Limits) -> int:
+def _searched(search: Search, part: Labelling, ascent: Ascent, bound: int, limits: Limits) -> int:
     """Let a solver look for something better among the choices that are not hopeless."""
     hopeless = ascent.ledger.hopeless(ascent.value)
     bans = np.argwhere(hopeless[:, : part.labels])
     if hopeless.size - len(bans) > COLUMNS_LIMIT:
-        return ascent.bound
-    result = search(replace(part, banned=bans), limits)
+        return bound
+    value = ascent.value
+    told = limits.restated(lambda x: max(value, x), lambda x: min(bound, max(value, x)))
+    result = search(replace(part, banned=bans), told)
     if result.objective is not None and result.objective > ascent.value:
         ascent.labels, ascent.value = result.labelling, int(result.objective)
-    return ascent.bound if result.bound is None else max(int(result.bound), ascent.value)
+    return bound if result.bound is None else max(int(result.bound), ascent.value)
 
 
 def _answer(ascent: Ascent, bound: int) -> Result:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from layoutopt.limits import Limits, Progress
+from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling
 from layoutopt.result import Result, Stopped
 
@@ -16,19 +15,13 @@ class Tracker:
     Parameters
     ----------
     limits
-        Those of the whole.
-    constant
-        What is earned outside the parts.
+        Those of the parts together.
     parts, starts
         The parts, and a labelling of each.
     """
 
     def __init__(
-        self,
-        limits: Limits,
-        constant: int,
-        parts: Sequence[Labelling],
-        starts: Sequence[IntArray],
+        self, limits: Limits, parts: Sequence[Labelling], starts: Sequence[IntArray]
     ) -> None:
         self._limits = limits
         self.results: list[Result] = [
@@ -36,24 +29,14 @@ class Tracker:
             for p, s in zip(parts, starts, strict=True)
         ]
         self.stopped = Stopped.FINISHED
-        self._low = constant + sum(int(r.objective or 0) for r in self.results)
-        self._high = constant + sum(int(r.bound or 0) for r in self.results)
+        self._low = sum(int(r.objective or 0) for r in self.results)
+        self._high = sum(int(r.bound or 0) for r in self.results)
 
     def limits_for(self, part: int) -> Limits:
         """Return limits whose messages speak of the whole while a part is solved."""
-        tell = self._limits.tell
-        if tell is None:
-            return self._limits
         known = self.results[part]
         low, high = self._low - int(known.objective or 0), self._high - int(known.bound or 0)
-
-        def pass_on(message: Progress) -> None:
-            if message.objective is not None and message.bound is not None:
-                objective, bound = low + message.objective, high + message.bound
-                message = replace(message, objective=objective, bound=bound)
-            tell(message)
-
-        return replace(self._limits, tell=pass_on)
+        return self._limits.restated(lambda x: low + x, lambda x: high + x)
 
     def settle(self, part: int, result: Result) -> None:
         """Take in the result of a part."""

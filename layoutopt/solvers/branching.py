@@ -16,7 +16,7 @@ DEPTH = 200
 
 
 def branch(root: Ascent) -> int:
-    """Search until nothing can exceed the goal of an ascent that has been climbed.
+    """Search until nothing can exceed the goal of a climbed ascent by more than a gap.
 
     A node is branched at the place where the bound and the labelling differ most: a node
     takes its present label, or any other.  The root keeps the best labelling.
@@ -25,11 +25,14 @@ def branch(root: Ascent) -> int:
     -------
     int
         A bound on all labellings of the root's field; it equals the root's value
-        unless time ran out.
+        unless time ran out or a gap is allowed.
     """
     todo = [(root, 0)]
     worst = root.goal
+    quiet = replace(root.limits, tell=None)
     while todo:
+        open_bound = max([worst, *(a.bound for a, _ in todo)])
+        root.limits.report("branching", root.goal, min(root.bound, open_bound))
         last, node = todo.pop()
         if last is not root:
             last.cutoff = root.goal
@@ -42,10 +45,10 @@ def branch(root: Ascent) -> int:
             root.stopped = root.limits.stopped or root.stopped
             worst = max([worst, last.bound, *(a.bound for a, _ in todo)])
             break
-        if last.bound <= root.goal:
+        if root.limits.close(root.goal, last.bound):
             worst = max(worst, last.bound)
             continue
-        todo.extend(_children(last, root.limits))
+        todo.extend(_children(last, quiet))
     return max(root.goal, min(worst, root.bound))
 
 

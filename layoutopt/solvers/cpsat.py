@@ -52,9 +52,9 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
         raise RuntimeError(f"CP-SAT refused the model: {model.validate()}")
     bound = -int(response.inner_objective_lower_bound)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Result(
-            bound=min(bound, problem.total()), stopped=limits.stopped or Stopped.TIME_LIMIT
-        )
+        # CP-SAT says 0 as long as it knows nothing.
+        bound = min(bound, problem.total()) if bound > 0 else problem.total()
+        return Result(bound=bound, stopped=limits.stopped or Stopped.TIME_LIMIT)
     values = np.array(response.solution, np.int64)[: len(given.node)]
     labels = given.labelling(np.flatnonzero(values))
     value = problem.value(labels)
@@ -76,7 +76,7 @@ def _configure(solver: cp_model.CpSolver, limits: Limits) -> None:
     parameters.catch_sigint_signal = False
     if limits.left < float("inf"):
         parameters.max_time_in_seconds = limits.left
-    parameters.relative_gap_limit = limits.gap
+    parameters.relative_gap_limit = 0.0 if limits.debt else limits.gap
 
 
 def _model(given: Programme) -> cp_model.CpModel:
@@ -138,9 +138,10 @@ class _Watch(cp_model.CpSolverSolutionCallback):
 
     def __init__(self, problem: Labelling, limits: Limits) -> None:
         super().__init__()
-        self.limits = limits
+        self.limits, self.total = limits, problem.total()
 
     def on_solution_callback(self) -> None:
         """Report a new solution."""
-        value, bound = -self.objective_value, -self.best_objective_bound
-        self.limits.report("CP-SAT", value, bound)
+        value = int(-self.objective_value)
+        bound = int(min(-self.best_objective_bound, float(self.total)))
+        self.limits.report("CP-SAT", value, max(value, bound))

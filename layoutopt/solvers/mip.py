@@ -70,9 +70,11 @@ def _run(
     model: mathopt.Model, given: Programme, limits: Limits, start: IntArray | None
 ) -> mathopt.SolveResult:
     parameters = mathopt.SolveParameters(
-        relative_gap_tolerance=limits.gap,
+        relative_gap_tolerance=0.0 if limits.debt else limits.gap,
         absolute_gap_tolerance=0.0,
         random_seed=limits.seed % 2**31,
+        # It finds nothing in this formulation, and does not keep to the time limit.
+        presolve=mathopt.Emphasis.OFF,
     )
     if limits.left < float("inf"):
         parameters.time_limit = datetime.timedelta(seconds=max(limits.left, 0.01))

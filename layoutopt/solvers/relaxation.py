@@ -35,6 +35,9 @@ HOPS = 3
 SMALL = 5000
 """Up to so many nodes, expansion moves are tried at every look."""
 
+LARGEST = 2**56
+"""Sums of all numbers, times eight times the labels, stay below this."""
+
 CELLS_LIMIT = 10**8
 """Largest number of edges times labels."""
 
@@ -44,14 +47,18 @@ def field_of(problem: Labelling) -> Field | None:
     fresh = fresh_needed(problem)
     table = reward_table(problem, fresh)
     size = max(problem.nodes, len(problem.edges)) * table.shape[1]
-    if object in (table.dtype, problem.weights.dtype) or size > CELLS_LIMIT:
-        return None
-    if problem.total() * 8 * table.shape[1] >= 2**56:
+    if size > CELLS_LIMIT or not fits(problem):
         return None
     allowed = np.ones(table.shape, bool)
     allowed[tuple(problem.banned.T)] = False
     colour = colouring(problem.nodes, problem.edges)
     return Field(table, allowed, problem.edges, problem.weights, colour)
+
+
+def fits(problem: Labelling) -> bool:
+    """Return whether a problem's numbers are small enough for messages and their sums."""
+    exact = object in (problem.weights.dtype, problem.rewards.dtype)
+    return not exact and problem.total() * 8 * (problem.labels + fresh_needed(problem)) < LARGEST
 
 
 @dataclass(eq=False)
@@ -122,7 +129,7 @@ class Ascent:
             smallest = min(smallest, gap)
             if quiet >= PATIENCE:
                 return False
-            if ledger.bound - self.goal <= self.limits.gap * abs(self.goal):
+            if self.limits.close(self.goal, ledger.bound):
                 self.stopped = Stopped.GAP_LIMIT
                 return False
             if self.limits.stopped is not None:
