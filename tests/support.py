@@ -1,0 +1,165 @@
+"""Shared by the tests: random problems, and optima by trying everything."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from layoutopt.problem import Labelling, Precedence, exact_integers
+
+Edges = dict[tuple[int, int], int]
+
+
+def labelling(
+    nodes: int,
+    labels: int,
+    edges: Edges | None = None,
+    rewards: Edges | None = None,
+    banned: Sequence[tuple[int, int]] = (),
+    precedence: Precedence | None = None,
+) -> Labelling:
+    """Write a problem down as ``{(u, v): weight}`` and ``{(u, label): reward}``."""
+    edges, rewards = edges or {}, rewards or {}
+    return Labelling(
+        nodes,
+        labels,
+        np.array(list(edges), np.int64).reshape(-1, 2),
+        exact_integers(list(edges.values())),
+        np.array(list(rewards), np.int64).reshape(-1, 2),
+        exact_integers(list(rewards.values())),
+        np.array(list(banned), np.int64).reshape(-1, 2),
+        precedence,
+    )
+
+
+def random_problem(
+    seed: int,
+    nodes: int = 5,
+    labels: int = 3,
+    *,
+    negative: bool = False,
+    bans: bool = False,
+    barriers: int = 0,
+    wide: int = 1,
+) -> Labelling:
+    """Return a random problem; equal arguments give equal problems.
+
+    Parameters
+    ----------
+    nodes, labels
+        The largest number of either.
+    negative
+        Whether some weights and rewards are negative.
+    barriers
+        Number of barriers in an order rule; none if 0.
+    wide
+        A factor of all numbers, for those that do not fit 64 bits.
+    """
+    draw = random.Random(seed)
+    n, k = draw.randint(1, nodes), draw.randint(0 if seed % 9 == 0 else 1, labels)
+    dense = draw.choice([0.3, 0.6, 1.0])
+
+    def number() -> int:
+        size = draw.choice([1, 1, 2, 3, 5, 8, 13]) * wide + (draw.randint(0, 9) if wide > 1 else 0)
+        return -size if negative and draw.random() < 0.3 else size
+
+    pairs = [(u, v) for u in range(n) for v in range(u + 1, n)]
+    turned = [pair if draw.random() < 0.5 else pair[::-1] for pair in pairs]
+    edges = {pair: number() for pair in turned if draw.random() < dense}
+    places = [(u, label) for u in range(n) for label in range(k)]
+    rewards = {place: number() for place in places if draw.random() < 0.6}
+    banned = [place for place in places if bans and draw.random() < 0.2]
+    order = _random_order(draw, n, k, barriers) if barriers else None
+    return labelling(n, k, edges, rewards, banned, order)
+
+
+def _random_order(draw: random.Random, nodes: int, labels: int, barriers: int) -> Precedence:
+    arcs = [(b, c) for b in range(barriers) for c in range(b + 1, barriers)]
+    chosen = [arc for arc in arcs if draw.random() < 0.15]
+    sets = [(), *(tuple(b for b in range(barriers) if draw.random() < 0.4) for _ in range(3))]
+    distinct = tuple(dict.fromkeys(sets))
+    return Precedence(
+        barriers,
+        np.array(chosen, np.int64).reshape(-1, 2),
+        np.array([draw.randint(-1, barriers - 1) for _ in range(labels)], np.int64),
+        distinct,
+        np.array([draw.randrange(len(distinct)) for _ in range(nodes)], np.int64),
+    )
+
+
+def labellings(problem: Labelling) -> Iterator[list[int]]:
+    """Yield every allowed labelling that differs from all others by more than fresh names.
+
+    A node takes a named label, its own fresh one, or the fresh one of an earlier node that
+    took it, too.
+    """
+    banned = set(map(tuple, problem.banned.tolist()))
+    chosen: list[int] = []
+
+    def choose(u: int) -> Iterator[list[int]]:
+        if u == problem.nodes:
+            if _ordered(problem, chosen):
+                yield list(chosen)
+            return
+        fresh = [problem.labels + v for v in range(u) if chosen[v] == problem.labels + v]
+        for label in [*range(problem.labels), *fresh, problem.labels + u]:
+            if (u, label) not in banned:
+                chosen.append(label)
+                yield from choose(u + 1)
+                chosen.pop()
+
+    return choose(0)
+
+
+def _ordered(problem: Labelling, labels: Sequence[int]) -> bool:
+    order = problem.precedence
+    if order is None:
+        return True
+    after: dict[int, set[int]] = {b: set() for b in range(order.barriers)}
+    for b, c in order.arcs.tolist():
+        after[b].add(c)
+    for u, label in enumerate(labels):
+        barrier = int(order.label_barrier[label]) if label < problem.labels else -1
+        if barrier >= 0:
+            after[barrier].update(order.reader_sets[order.node_readers[u]])
+    while True:  # take away what nothing is before, as long as there is something
+        before = {c for arcs in after.values() for c in arcs}
+        rest = {b: arcs for b, arcs in after.items() if b in before}
+        if len(rest) == len(after):
+            return not rest
+        after = rest
+
+
+def worth(problem: Labelling, labels: Sequence[int]) -> int:
+    """Return a labelling's value by the definition, in Python integers."""
+    total = 0
+    for (u, v), w in zip(problem.edges.tolist(), problem.weights.tolist(), strict=True):
+        total += w * (labels[u] == labels[v])
+    for (u, label), r in zip(problem.reward_at.tolist(), problem.rewards.tolist(), strict=True):
+        total += r * (labels[u] == label)
+    return total
+
+
+def optimum(problem: Labelling) -> int:
+    """Return the best value of any allowed labelling."""
+    return max(worth(problem, labels) for labels in labellings(problem))
+
+
+def allowed(problem: Labelling, labels: Sequence[int]) -> bool:
+    """Return whether a labelling keeps to all bans and order rules."""
+    banned = set(map(tuple, problem.banned.tolist()))
+    inside = all(0 <= label < problem.labels + problem.nodes for label in labels)
+    return inside and _ordered(problem, labels) and not banned & set(enumerate(labels))
+
+
+def random_labels(problem: Labelling, seed: int) -> np.ndarray:
+    """Return an arbitrary labelling, fresh labels of other nodes included, bans respected."""
+    draw = random.Random(seed)
+    banned = set(map(tuple, problem.banned.tolist()))
+    found = []
+    for u in range(problem.nodes):
+        every = range(problem.labels + problem.nodes)
+        found.append(draw.choice([label for label in every if (u, label) not in banned]))
+    return np.array(found, np.int64)

@@ -1,0 +1,277 @@
+"""The house: who may import whom, and how long modules and functions may be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import layoutopt
+
+HOUSE = Path(layoutopt.__file__).parent
+
+FLOORS = {
+    "problem": 0,
+    "errors": 0,
+    "result": 0,  # plain data: it imports nothing, and limits needs it
+    "limits": 1,
+    "layout": 1,
+    "graphs": 2,
+    "tiles": 2,
+    "dense": 3,
+    "presolve": 3,
+    "solvers": 3,
+    "heuristics": 3,
+    "check": 3,
+    "io": 3,
+    "exact": 4,
+    "lifting": 4,
+    "onnx": 4,
+    "generate": 4,
+    "unwind": 5,
+    "convert": 5,
+    "read": 5,
+    "outline": 5,
+    "bench": 6,
+    "compare": 6,
+    "report": 6,
+    "cli": 7,
+}
+
+DOOR = "__init__"
+"""The front door names what visitors may use, from all floors; rooms may ask it the version."""
+
+STRANGERS = {"check": {"dense", "lifting", "solvers"}, "solvers": {"graphs"}}
+"""Rooms that must not see others, not even those below them."""
+
+HOMES = {
+    "ortools": {"solvers", "presolve"},
+    "onnx": {"onnx"},
+    "onnxruntime": {"onnx"},
+    "matplotlib": {"report"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "models": set(),
+    "tests": set(),
+}
+"""Foreign packages that only some rooms may import."""
+
+ONLY = {("presolve", "ortools"): "ortools.graph"}
+"""What a room may import of a package, where that is not all of it."""
+
+LONGEST_MODULE = 300
+LONGEST_FUNCTION = 60
+
+
+def modules(house: Path) -> dict[str, Path]:
+    """Return every module below a directory, by dotted name within it."""
+    found = {}
+    for path in sorted(house.rglob("*.py")):
+        parts = path.relative_to(house).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and parts[:-1] else parts)] = path
+    return found
+
+
+def imports(path: Path, name: str, package: str = "layoutopt") -> Iterator[tuple[int, str]]:
+    """Yield line and absolute dotted name of every import, wherever it stands."""
+    here = [package, *name.split(".")]
+    if path.name == "__init__.py":
+        here.append("__init__")
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = here[: len(here) - node.level] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield node.lineno, f"{module}.{alias.name}"
+
+
+def room_of(name: str) -> str:
+    """Return the room of a module within the package."""
+    return name.split(".")[0]
+
+
+def fault(name: str, target: str, inside: set[str]) -> str | None:
+    """Return what is wrong with one import, if anything.
+
+    Parameters
+    ----------
+    inside
+        The package's modules.
+    """
+    room = room_of(name)
+    head, _, rest = target.partition(".")
+    if head != "layoutopt":
+        homes = HOMES.get(head)
+        if homes is not None and room not in homes:
+            return f"only {', '.join(sorted(homes)) or 'nobody'} may import {head}"
+        part = ONLY.get((room, head))
+        if part and not f"{target}.".startswith(f"{part}."):
+            return f"{room} may import {part} only"
+        return None
+    other = room_of(rest)
+    if other not in map(room_of, inside):
+        return None if rest == "__version__" else "the front door is for visitors"
+    if other == room:
+        return None
+    if other in STRANGERS.get(room, ()):
+        return f"{room} never sees {other}"
+    floor = FLOORS.get(other, FLOORS[room] + 1)
+    if floor >= FLOORS[room]:
+        return "sideways" if floor == FLOORS[room] else "up"
+    return None
+
+
+def faults(house: Path) -> list[str]:
+    """Return a line for each import that the table of floors forbids."""
+    every = modules(house)
+    found = []
+    for name, path in every.items():
+        room = room_of(name)
+        if room == DOOR:
+            continue
+        if room not in FLOORS:
+            found.append(f"{path.relative_to(house)}: {room} stands on no floor")
+            continue
+        for line, target in imports(path, name):
+            reason = fault(name, target, set(every))
+            if reason is not None:
+                found.append(f"{path.relative_to(house)}:{line}: imports {target}: {reason}")
+    return found
+
+
+def circles(house: Path) -> list[str]:
+    """Return the modules that import each other, round and round."""
+    every = {name: path for name, path in modules(house).items() if name != DOOR}
+    needs: dict[str, set[str]] = {}
+    for name, path in every.items():
+        needs[name] = set()
+        for _, target in imports(path, name):
+            parts = target.split(".")[1:]
+            while target.startswith("layoutopt.") and parts and ".".join(parts) not in every:
+                parts.pop()
+            if target.startswith("layoutopt.") and parts:
+                needs[name].add(".".join(parts))
+    while True:
+        free = {name for name, others in needs.items() if not others & needs.keys() - {name}}
+        if not free:
+            return sorted(needs)
+        needs = {name: others for name, others in needs.items() if name not in free}
+
+
+def lengths(house: Path) -> list[str]:
+    """Return a line for each module and function that is too long."""
+    found = []
+    for path in modules(house).values():
+        text = path.read_text()
+        lines = len(text.splitlines())
+        if lines > LONGEST_MODULE:
+            found.append(f"{path.relative_to(house)}: {lines} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                long = (node.end_lineno or node.lineno) - node.lineno + 1
+                if long > LONGEST_FUNCTION:
+                    where = f"{path.relative_to(house)}:{node.lineno}"
+                    found.append(f"{where}: {node.name} has {long} lines")
+    return found
+
+
+def test_imports_go_down() -> None:
+    """Every module imports from lower floors, or from its own room."""
+    assert faults(HOUSE) == []
+
+
+def test_no_import_circles() -> None:
+    """No modules import each other in a circle, not even within a room."""
+    assert circles(HOUSE) == []
+
+
+def test_nothing_is_too_long() -> None:
+    """Modules have up to 300 lines, functions up to 60."""
+    assert lengths(HOUSE) == []
+
+
+def test_whole_house_is_looked_at() -> None:
+    """The tests above see every room, so that they cannot pass on nothing."""
+    rooms = {room_of(name) for name in modules(HOUSE)}
+    assert {"graphs", "dense", "check", "solvers", "unwind", "exact"} <= rooms
+    seen = [target for name, path in modules(HOUSE).items() for _, target in imports(path, name)]
+    assert "layoutopt.graphs.op.Kind" in seen
+    assert any(target.startswith("ortools.") for target in seen)
+
+
+WRONG = {
+    "dense/a.py": ("from layoutopt.unwind import unwind", "up"),
+    "io/b.py": ("import layoutopt.dense.lower", "sideways"),
+    "io/c.py": ("from layoutopt.check import flow", "sideways"),
+    "graphs/d.py": ("from layoutopt.presolve.fix import fix", "up"),
+    "graphs/e.py": ("from ..dense import lower", "up"),
+    "solvers/f.py": ("from layoutopt.graphs.op import Op", "solvers never sees graphs"),
+    "check/g.py": ("from layoutopt.dense.lower import lower", "check never sees dense"),
+    "exact/h.py": (
+        "def f():\n    from ortools.sat.python import cp_model",
+        "only presolve, solvers may import ortools",
+    ),
+    "presolve/i.py": (
+        "from ortools.sat.python import cp_model",
+        "presolve may import ortools.graph only",
+    ),
+    "report/j.py": ("import onnx", "only onnx may import onnx"),
+    "bench/k.py": ("import matplotlib.pyplot as plt", "only report may import matplotlib"),
+    "unwind.py": ("from rich.table import Table", "only cli may import rich"),
+    "compare.py": ("import models.exhaustive", "nobody may import models"),
+    "limits.py": (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from layoutopt.graphs import op",
+        "up",
+    ),
+    "problem.py": ("import layoutopt.result", "up"),
+    "errors.py": ("from . import problem", "sideways"),
+    "result.py": ("from layoutopt import evaluate", "the front door is for visitors"),
+    "attic/l.py": ("import os", "attic stands on no floor"),
+}
+
+
+@pytest.mark.parametrize("file", WRONG)
+def test_a_wrong_import_is_reported(tmp_path: Path, file: str) -> None:
+    """A house with one wrong import gives one line, which names module, import and reason."""
+    every = [*WRONG, "dense/lower.py", "check/flow.py", "graphs/op.py", "presolve/fix.py"]
+    for other in [*every, "dense/__init__.py"]:
+        path = tmp_path / other
+        path.parent.mkdir(exist_ok=True)
+        if not other.startswith("attic"):
+            path.write_text("import numpy\n")
+    text, reason = WRONG[file]
+    (tmp_path / file).write_text(text + "\n")
+    [line] = faults(tmp_path)
+    assert line.startswith(file)
+    assert line.endswith(reason)
+
+
+def test_right_imports_are_not_reported(tmp_path: Path) -> None:
+    """Downward imports, imports of the own room, and of ``ortools.graph``, are fine."""
+    for file, text in {
+        "__init__.py": "",
+        "graphs/op.py": "import numpy",
+        "dense/lower.py": "from layoutopt.graphs.op import Op\nfrom layoutopt.dense import trace",
+        "dense/trace.py": "from layoutopt import __version__",
+        "presolve/cuts.py": "from ortools.graph.python import max_flow",
+        "cli/main.py": "import typer\nfrom layoutopt.dense import lower",
+    }.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text + "\n")
+    assert faults(tmp_path) == []
+
+
+def test_circles_and_lengths_are_reported(tmp_path: Path) -> None:
+    """Two modules that import each other, a long module and a long function are found."""
+    (tmp_path / "dense").mkdir()
+    (tmp_path / "dense/a.py").write_text("from layoutopt.dense.b import x\n")
+    (tmp_path / "dense/b.py").write_text("from layoutopt.dense import a\n")
+    (tmp_path / "dense/c.py").write_text("from layoutopt.dense.a import y\n")
+    assert {"dense.a", "dense.b"} <= set(circles(tmp_path))
+    body = "    x = 1\n" * LONGEST_FUNCTION
+    (tmp_path / "dense/d.py").write_text(f"def f():\n{body}" + "y = 2\n" * 250)
+    assert lengths(tmp_path) == ["dense/d.py: 311 lines", "dense/d.py:1: f has 61 lines"]
