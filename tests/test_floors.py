@@ -227,7 +227,7 @@ WRONG = {
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from layoutopt.graphs import op",
         "up",
     ),
-    "problem.py": ("import layoutopt.result", "up"),
+    "problem.py": ("import layoutopt.limits", "up"),
     "errors.py": ("from . import problem", "sideways"),
     "result.py": ("from layoutopt import evaluate", "the front door is for visitors"),
     "attic/l.py": ("import os", "attic stands on no floor"),
