@@ -183,11 +183,11 @@ class _Run:
     def _early(self) -> Limits:
         """Return limits that leave time to write layouts down and to check them.
 
-        That takes about as long as tracing did.
+        That takes up to about twice as long as tracing did.
         """
         if self.limits.left == float("inf"):
             return self.limits
-        tail = min(self.seconds["trace"], TAIL * self.limits.left)
+        tail = min(2 * self.seconds["trace"], TAIL * self.limits.left)
         return self.limits.within(self.limits.left - tail)
 
     @contextmanager

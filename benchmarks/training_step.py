@@ -1,0 +1,85 @@
+"""A training step of growing size, and the plain CP-SAT model of the same graph.
+
+``python -m benchmarks.training_step [--quick]`` prints the tables of the README.  No two layers
+are alike, so nothing is saved by solving one layer for several.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import plain_cpsat
+from benchmarks.measure import Timed, markdown, measure, timed
+from layoutopt.generate.training import training_step
+from layoutopt.io.instance import instance_bytes
+from layoutopt.unwind import unwind
+from models.statement import state
+
+LARGE = ((12, 110, 1), (12, 370, 3), (12, 850, 6))
+"""Layers, width of the first, and growth: about 0.8, 9 and 47 million sink elements."""
+
+SMALL = tuple((1, width, 0) for width in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16))
+"""Sizes for the plain model."""
+
+
+def solve(layers: int, width: int, step: int, batch: int = 8) -> Timed:
+    """Return sizes and proof."""
+    graph = training_step(layers, width, batch, step)
+    found = timed(lambda: unwind(graph))
+    result = found.answer
+    return Timed((result.size, str(result.status), result.gap), found.seconds)
+
+
+def solve_plainly(layers: int, width: int, step: int, seconds: float) -> Timed:
+    """Return whether the plain model was proved, and the gap left; writing it counts too."""
+    graph = training_step(layers, width, 1, step)
+    given = state(instance_bytes(graph).decode())
+    found = timed(lambda: plain_cpsat.proved(given, seconds))
+    return Timed((len(given.elements), *found.answer), found.seconds)
+
+
+def large(quick: bool) -> None:
+    """Print the table of large graphs."""
+    rows = []
+    for shape in LARGE[:1] if quick else LARGE:
+        found = measure(solve, *shape)
+        if found.failure:
+            rows.append([str(shape), "", "", "", "", found.failure])
+            continue
+        size, status, _ = found.answer
+        counts = [f"{size[name]:,}" for name in ("free_elements", "edges", "classes")]
+        rows.append([*counts, status, f"{found.seconds:.2f}", f"{found.peak_mb:.0f}"])
+    head = ["sink elements", "pair positions", "classes", "status", "seconds", "peak MiB"]
+    print(markdown(head, rows))
+
+
+def small(seconds: float) -> None:
+    """Print how far the plain model gets."""
+    rows = []
+    for shape in SMALL:
+        plain = measure(solve_plainly, *shape, seconds, seconds=2 * seconds)
+        ours = measure(solve, *shape, 1)
+        if plain.failure:
+            rows.append([f"width {shape[1]}", "", plain.failure, "", f"{ours.seconds:.3f}"])
+            break
+        elements, proved, gap = plain.answer
+        left = f"{plain.seconds:.1f}" if proved else f"{gap:.0%} left"
+        ratio = f"{plain.seconds / ours.seconds:.0f}" if proved else "-"
+        rows.append([f"width {shape[1]}", f"{elements}", left, f"{ours.seconds:.3f}", ratio])
+        if not proved:
+            break
+    print(markdown(["layer", "sink elements", "plain CP-SAT", "layoutopt", "ratio"], rows))
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    parser.add_argument("--seconds", type=float, default=60.0, help="limit of the plain model")
+    given = parser.parse_args()
+    large(given.quick)
+    small(given.seconds if not given.quick else 5.0)
+
+
+if __name__ == "__main__":
+    main()
