@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
+from layoutopt.errors import InputError
 from layoutopt.problem import Labelling, Precedence, exact_integers
 
 Edges = dict[tuple[int, int], int]
@@ -163,3 +166,15 @@ def random_labels(problem: Labelling, seed: int) -> np.ndarray:
         every = range(problem.labels + problem.nodes)
         found.append(draw.choice([label for label in every if (u, label) not in banned]))
     return np.array(found, np.int64)
+
+
+@contextmanager
+def refused(*parts: str) -> Iterator[None]:
+    """Expect an :class:`InputError` of one line that contains all the given parts."""
+    with pytest.raises(InputError) as error:
+        yield
+    text = str(error.value)
+    for part in parts:
+        assert part in text
+    assert text
+    assert len(text.splitlines()) == 1

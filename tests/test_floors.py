@@ -33,10 +33,10 @@ FLOORS = {
     "unwind": 5,
     "convert": 5,
     "read": 5,
-    "outline": 5,
     "bench": 6,
     "compare": 6,
     "report": 6,
+    "outline": 6,
     "cli": 7,
 }
 
