@@ -1,0 +1,334 @@
+"""Instance files: exact round trips, and one clear line for everything that is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import (
+    OP_TYPES,
+    TileMemory,
+    instance_bytes,
+    parse_instance,
+    read_instance,
+    write_instance,
+)
+from tests.support import refused
+
+SINK = {"id": "x", "type": "sink", "inputs": [], "shape": [2, 3]}
+SOURCE = {"id": "s", "type": "source", "inputs": [], "shape": [2, 3]}
+
+
+def document(*ops: dict[str, Any], pairs: Any = (), **head: Any) -> bytes:
+    """Return an instance's bytes."""
+    start = {"format": "layoutopt/unwinding/1", "ops": list(ops), "valued_pairs": list(pairs)}
+    return json.dumps(start | head).encode()
+
+
+def with_value(text: str) -> bytes:
+    """Return an instance whose only value is written in the given way."""
+    raw = document(SINK, SOURCE, pairs=[{"a": "x", "b": "s", "value": "HERE"}])
+    return raw.replace(b'"HERE"', text.encode())
+
+
+def test_random_graphs_round_trip() -> None:
+    """What is written is read as the same graph, and written as the same bytes again."""
+    for seed in range(150):
+        graph = random_graph(seed, elements=12, ops=12, negative=seed % 2 == 0)
+        raw = instance_bytes(graph)
+        again = parse_instance(raw)
+        assert again == graph
+        assert again.shapes == graph.shapes
+        assert again.op_inputs == graph.op_inputs
+        assert instance_bytes(again) == raw
+        assert json.loads(raw)["ops"][0]["type"] in OP_TYPES
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(-60, 60))
+def test_values_round_trip_digit_by_digit(digits: int, places: int) -> None:
+    """However a number is written, its value is kept exactly and written back exactly."""
+    value = Decimal(digits).scaleb(-places)
+    for text in (str(value), f"{value:f}", f"{value:e}"):
+        graph = parse_instance(with_value(text))
+        assert graph.pairs[0][2] == value
+        assert parse_instance(instance_bytes(graph)).pairs == graph.pairs
+
+
+def test_spelling_of_values_is_kept() -> None:
+    """Trailing zeros and exponents are written as they were read."""
+    for text in ("9.0", "1.50", "3", "-2.5E-7", "1E+3", "0.1", "12345678901234567890.1234567890"):
+        raw = instance_bytes(parse_instance(with_value(text)))
+        assert f'"value":{text}}}'.encode() in raw
+
+
+def test_texts_round_trip() -> None:
+    """Names and descriptions may hold any text."""
+    graph = Graph('quote " and \\ and \n', "ünïcode ☃")
+    graph.sink((1,), name="a b/c:d\n☃")
+    graph.valued_pair(graph.tensors()[0], graph.tensors()[0], 1)
+    again = parse_instance(instance_bytes(graph))
+    assert again == graph
+    assert again.name == graph.name
+    assert again.description == graph.description
+
+
+def test_tile_memory_round_trips() -> None:
+    """A tile memory is kept."""
+    graph = Graph("tiles")
+    graph.sink((4,), name="x")
+    graph.source((4,), rule={"kind": "linear", "grain": 8}, name="s")
+    graph.tile_memory = TileMemory(16, 65536, {"default": 2, "x": 4}, 8, 4)
+    again = parse_instance(instance_bytes(graph))
+    assert again == graph
+    assert again.tile_memory.element_bytes == {"default": 2, "x": 4}
+
+
+def test_mappings_keep_their_types() -> None:
+    """The integer 1 and the string "1" are two locations; large integers are exact."""
+    where = [1, "1", 2**80, "", -1, 1]
+    source = {"id": "s", "type": "source", "inputs": [], "shape": [6], "mapping": where}
+    graph = parse_instance(document(source))
+    assert list(graph.ops[0].mapping) == where
+    assert parse_instance(instance_bytes(graph)) == graph
+
+
+def test_helpers_add_nothing_when_read() -> None:
+    """A sum in a file brings no pairs and reduces of its own."""
+    total = {"id": "t", "type": "sum_like", "inputs": ["x", "s"], "unwindable_inputs": [0]}
+    graph = parse_instance(document(SINK, SOURCE, total))
+    assert len(graph.ops) == 3
+    assert graph.pairs == []
+    assert graph.shapes[2] == (2, 3)
+
+
+def test_files(tmp_path: Path) -> None:
+    """Plain and packed files hold the same; packing is repeatable; nothing is left over."""
+    graph = random_graph(3)
+    plain, packed = tmp_path / "g.json", tmp_path / "g.json.gz"
+    write_instance(graph, plain)
+    write_instance(graph, str(packed))
+    assert read_instance(plain) == read_instance(str(packed)) == graph
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes() == instance_bytes(graph)
+    before = packed.read_bytes()
+    write_instance(graph, packed)
+    assert packed.read_bytes() == before
+    with refused(f"{plain}: exists already"):
+        write_instance(graph, plain, overwrite=False)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["g.json", "g.json.gz"]
+
+
+VIEW = {"id": "v", "inputs": ["x"]}
+
+BAD: list[tuple[bytes, str, str]] = [
+    # bytes, place, reason
+    (b"", "", "is empty, JSON is needed"),
+    (b" \n ", "", "is empty, JSON is needed"),
+    (document(SINK)[:-9], "", "the JSON ends too early"),
+    (b'{"format": ', "", "the JSON ends too early"),
+    (b"hello", "line 1, column 1", "is not JSON"),
+    (b'{\n "format": x}', "line 2, column 12", "is not JSON"),
+    (b"\x89PNG\r\n\x1a\n", "line 1, column 1", "is not JSON"),
+    (document(SINK) + b"{}", "line 1, column", "is not JSON"),
+    (b"[" * 10**5, "", "expected `object`, got `array`"),
+    (b"null", "", "expected `object`, got `null`"),
+    (b"{}", "", "missing required field `format`"),
+    (b'{"format": "layoutopt/unwinding/1"}', "", "missing required field `ops`"),
+    (document(SINK, format="layoutopt/unwinding/2"), "$.format", "allowed: layoutopt/unwinding/1"),
+    (document(), "$.ops", "the graph has no ops"),
+    (document(SINK, colour=1), "", "unknown field `colour`"),
+    (document(SINK, name=3), "$.name", "expected `str`, got `int`"),
+    (document(SINK | {"type": "conv"}), "$.ops[0].type", "invalid value 'conv'; allowed: barrier"),
+    (document(SINK | {"type": "si\nnk"}), "$.ops[0].type", "invalid value 'si nk'"),
+    (document({"id": "x", "inputs": []}), "$.ops[0]", "missing required field `type`"),
+    (document({"type": "sink", "inputs": []}), "$.ops[0]", "missing required field `id`"),
+    (document({"type": "sink", "id": "x"}), "$.ops[0]", "missing required field `inputs`"),
+    (document(SINK | {"axis": 1}), "$.ops[0]", "unknown field `axis`"),
+    (document(SINK | {"a\nb": 1}), "$.ops[0]", "unknown field `a b`"),
+    (document(SINK | {"inputs": "x"}), "$.ops[0].inputs", "expected `array`, got `str`"),
+    (document(SINK | {"shape": [2.5]}), "$.ops[0].shape[0]", "expected `int`, got `float`"),
+    (document(SINK | {"shape": 6}), "$.ops[0].shape", "expected `array | null`, got `int`"),
+    (document(SINK | {"shape": [-2]}), "$.ops[0]", "op 'x' (sink): shape [-2] has a negative dim"),
+    (document(SINK | {"shape": [2**70]}), "$.ops[0]", "has more than 2^62 elements"),
+    (document(SINK | {"shape": [2**40, 2**40]}), "$.ops[0]", "has more than 2^62 elements"),
+    (document(SINK | {"shape": [1] * 65}), "$.ops[0]", "rank 65 is more than 64"),
+    (document({"id": "x", "type": "sink", "inputs": []}), "$.ops[0]", "shape is missing"),
+    (document(SINK, SINK), "$.ops[1]", "op 'x' (sink): the id is taken"),
+    (document(SINK | {"id": ""}), "$.ops[0]", "the id is empty"),
+    (document(SINK, VIEW | {"type": "identity", "inputs": ["y"]}), "$.ops[1]", "'y' names no"),
+    (document(SINK, VIEW | {"type": "identity", "inputs": ["x:1"]}), "$.ops[1]", "has 1 output"),
+    (document(SINK, VIEW | {"type": "identity", "inputs": []}), "$.ops[1]", "takes 1 input(s), 0"),
+    (
+        document(VIEW | {"type": "identity"}, SINK),
+        "$.ops[0]",
+        "op 'v' (identity): input 'x' must stand above it, without a cycle",
+    ),
+    (
+        document(VIEW | {"type": "identity", "inputs": ["v"]}),
+        "$.ops[0]",
+        "input 'v' must stand above it, without a cycle",
+    ),
+    (
+        document(VIEW | {"type": "identity", "inputs": ["b:1"]}, SINK | {"id": "b"}),
+        "$.ops[0]",
+        "input 'b:1' must stand above it",
+    ),
+    (
+        document(SINK, VIEW | {"type": "dim_shuffle", "permutation": [0]}),
+        "$.ops[1]",
+        "op 'v' (dim_shuffle): permutation [0] is not one of the 2 dimensions of [2, 3]",
+    ),
+    (document(SINK, VIEW | {"type": "dim_shuffle"}), "$.ops[1]", "required field `permutation`"),
+    (
+        document(SINK, VIEW | {"type": "slice", "lower": [0, 0], "upper": [2, 4]}),
+        "$.ops[1]",
+        "dimension 1: 0 <= lower <= upper <= 3 does not hold for 0, 4",
+    ),
+    (document(SINK, VIEW | {"type": "slice", "lower": [0], "upper": [2]}), "$.ops[1]", "lower has"),
+    (document(SINK, VIEW | {"type": "sett_sample", "setts": [[[1, 2]]]}), "$.ops[1].setts", "of"),
+    (document(SINK, VIEW | {"type": "sub_sample", "strides": [0, 1]}), "$.ops[1]", "at least 1"),
+    (document(SINK, VIEW | {"type": "reshape", "shape": [7]}), "$.ops[1]", "has 7 elements"),
+    (document(SINK, VIEW | {"type": "flatten", "shape": [7]}), "$.ops[1]", "[6] follows from"),
+    (document(SOURCE | {"mapping": [1]}), "$.ops[0]", "mapping has 1 entries, shape [2, 3] has 6"),
+    (document(SOURCE | {"mapping": [1.5] * 6}), "$.ops[0].mapping[0]", "expected `int | str`"),
+    (document(SOURCE | {"mapping": [True] * 6}), "$.ops[0].mapping[0]", "expected `int | str`"),
+    (document(SOURCE | {"rule": {}}), "$.ops[0]", 'rule needs a "kind"'),
+    (document(SINK, pairs=[{"a": "x"}]), "$.valued_pairs[0]", "missing required field `b`"),
+    (
+        document(
+            SINK, SINK | {"id": "y", "shape": [3, 2]}, pairs=[{"a": "x", "b": "y", "value": 1}]
+        ),
+        "$.valued_pairs[0]",
+        "valued pair of 'x' [2, 3] and 'y' [3, 2]: the shapes differ",
+    ),
+    (
+        document(SINK, pairs=[{"a": "x", "b": "x", "value": 1}, {"a": "x", "b": "z", "value": 1}]),
+        "$.valued_pairs[1]",
+        "'z' names no tensor",
+    ),
+    (with_value("NaN"), "line 1, column", "NaN is not a finite number"),
+    (with_value("-Infinity"), "line 1, column", "Infinity is not a finite number"),
+    (with_value("inf"), "line 1, column", "inf is not a finite number"),
+    (with_value("nan"), "line 1, column", "is not JSON"),
+    (with_value("1e999"), "$.valued_pairs[0]", "more than 400 digits"),
+    (with_value('"1"'), "$.valued_pairs[0]", 'must be a number, got "1"'),
+    (with_value("null"), "$.valued_pairs[0]", "must be a number, got null"),
+    (with_value("true"), "$.valued_pairs[0]", "must be a number, got true"),
+    (with_value("[\n1]"), "$.valued_pairs[0]", "must be a number, got [ 1]"),
+    (with_value("01"), "line 1, column", "is not JSON"),
+    (document(SINK, tile_memory={"tiles": 0, "bytes_per_tile": 1}), "$.tile_memory.tiles", ">= 1"),
+    (document(SINK, tile_memory={"tiles": 4}), "$.tile_memory", "field `bytes_per_tile`"),
+]
+
+
+def test_bad_documents_get_one_clear_line() -> None:
+    """Every wrong document is refused with file, place and reason."""
+    for raw, place, reason in BAD:
+        with refused("some.json: " + place, reason):
+            parse_instance(raw, "some.json")
+
+
+def test_every_truncation_is_refused() -> None:
+    """A file cut off anywhere is no instance."""
+    raw = instance_bytes(random_graph(5)).rstrip()
+    for end in range(0, len(raw), 3):
+        with refused("cut.json: "):
+            parse_instance(raw[:end], "cut.json")
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_are_refused(raw: bytes) -> None:
+    """No bytes lead to anything but one line."""
+    with refused("noise.json: "):
+        parse_instance(raw, "noise.json")
+
+
+@given(st.data())
+def test_broken_instances_never_crash(data: st.DataObject) -> None:
+    """One part of a good instance replaced by anything: a graph or one line, never more."""
+    graph = json.loads(instance_bytes(random_graph(data.draw(st.integers(0, 30)))))
+    junk = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=3),
+        st.lists(st.integers(-3, 3), max_size=3),
+        st.just({}),
+    )
+    entry = data.draw(st.sampled_from([*graph["ops"], *graph["valued_pairs"], graph]))
+    entry[data.draw(st.sampled_from(sorted(entry)))] = data.draw(junk)
+    raw = json.dumps(graph).encode()
+    try:
+        again = parse_instance(raw, "g.json")
+    except ValueError:
+        with refused("g.json: "):
+            parse_instance(raw, "g.json")
+    else:
+        assert parse_instance(instance_bytes(again)) == again
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    """Directories, missing files and broken archives are named, with what is wrong."""
+    with refused(f"{tmp_path}: is a directory, a file is needed"):
+        read_instance(tmp_path)
+    with refused(f"{tmp_path / 'none.json'}: no such file"):
+        read_instance(tmp_path / "none.json")
+    with refused("no such file"):
+        read_instance(tmp_path / "no" / "such.json")
+    plain = tmp_path / "plain.json.gz"
+    plain.write_bytes(instance_bytes(random_graph(1)))
+    with refused(f"{plain}: is no whole gzip file"):
+        read_instance(plain)
+    packed = tmp_path / "cut.json.gz"
+    packed.write_bytes(gzip.compress(instance_bytes(random_graph(1)))[:-20])
+    with refused(f"{packed}: is no whole gzip file"):
+        read_instance(packed)
+    empty = tmp_path / "empty.json"
+    empty.touch()
+    with refused(f"{empty}: is empty, JSON is needed"):
+        read_instance(empty)
+    (tmp_path / "file").touch()
+    with refused("cannot be read"):
+        read_instance(tmp_path / "file" / "x.json")
+
+
+def test_unwritable_files(tmp_path: Path) -> None:
+    """Directories and places that do not exist are named."""
+    for path in (tmp_path, tmp_path / "no" / "such.json"):
+        with refused(f"{path}: cannot be written"):
+            write_instance(random_graph(1), path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is replaced whole or not at all."""
+    path = tmp_path / "g.json"
+    path.write_text("old")
+
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with refused(f"{path}: cannot be written (No space left on device)"):
+        write_instance(random_graph(1), path)
+    monkeypatch.undo()
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["g.json"]
+
+
+def test_permissions_are_kept(tmp_path: Path) -> None:
+    """Writing a file again leaves who may read it as it was."""
+    path = tmp_path / "g.json"
+    path.touch()
+    path.chmod(0o640)
+    write_instance(random_graph(1), path)
+    assert path.stat().st_mode & 0o777 == 0o640
