@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch
 
 ONNX_BARRIERS = """
@@ -55,24 +57,19 @@ def barrier(sketch: Sketch, node: Node) -> Outputs:
     ]
 
 
-def normalisation(sketch: Sketch, node: Node) -> Outputs:
-    """Add a barrier whose parameters follow the data: one per channel, or broadcasting."""
-    x = node.operand(0)
-    for i in range(1, len(node.inputs)):
-        p = node.optional(i)
-        if p is None:
-            continue
-        if x.shape[1:2] == p.shape:
-            p = sketch.aligned(p, len(x.shape), 1, node.name, f"parameter{i}")
-        sketch.tie(x, p, "barrier.parameter", node.name, f"parameter{i}")
-    return barrier(sketch, node)
+def normalisation(sketch: Sketch, node: Node, channels: bool = True) -> Outputs:
+    """Add a barrier whose parameters broadcast to the data.
 
-
-def trailing_normalisation(sketch: Sketch, node: Node) -> Outputs:
-    """Add a barrier whose parameters broadcast to the data's last axes."""
+    Parameters
+    ----------
+    channels
+        Whether a vector belongs to the channels, axis 1, rather than to the last axis.
+    """
     x = node.operand(0)
     for i, p in enumerate(node.inputs[1:], 1):
         if p is not None:
+            if channels and p.shape == x.shape[1:2]:
+                p = sketch.aligned(p, len(x.shape), 1, node.name, f"parameter{i}")
             sketch.tie(x, p, "barrier.parameter", node.name, f"parameter{i}")
     return barrier(sketch, node)
 
@@ -106,7 +103,9 @@ BARRIERS = (
         ("BatchNormalization", "InstanceNormalization", "GroupNormalization"),
         Rule(normalisation),
     )
-    | dict.fromkeys(("LayerNormalization", "RMSNormalization"), Rule(trailing_normalisation))
+    | dict.fromkeys(
+        ("LayerNormalization", "RMSNormalization"), Rule(partial(normalisation, channels=False))
+    )
 )
 
 CONSTANTS = {

@@ -118,7 +118,8 @@ def _evaluated(
     results = _run(model, node, {k: v for k, v in inputs.items() if v is not None})
     if results is None:
         return None
-    named = {k: np.asarray(v) for k, v in zip(node.output, results, strict=True) if k}
+    names = filter(None, node.output)
+    named = {k: np.asarray(v) for k, v in zip(names, results, strict=True)}
     return named if all(v.size <= SMALL for v in named.values()) else None
 
 
@@ -166,14 +167,15 @@ def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProt
 
 def _constant(node: NodeProto) -> Array | None:
     """Return the value of a constant node, if it is small and numeric."""
-    attribute = next(iter(node.attribute), None)
-    if attribute is None:
-        return None
-    if attribute.name == "value":
-        return array(attribute.t)
-    if attribute.name in ("value_int", "value_ints"):
-        return np.array(attribute.i if attribute.name == "value_int" else attribute.ints, np.int64)
-    if attribute.name in ("value_float", "value_floats"):
-        numbers = attribute.f if attribute.name == "value_float" else attribute.floats
-        return np.array(numbers, np.float32)
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            return array(attribute.t)
+        if attribute.name == "value_int":
+            return np.array(attribute.i, np.int64)
+        if attribute.name == "value_ints":
+            return np.array(attribute.ints, np.int64)
+        if attribute.name == "value_float":
+            return np.array(attribute.f, np.float32)
+        if attribute.name == "value_floats":
+            return np.array(attribute.floats, np.float32)
     return None

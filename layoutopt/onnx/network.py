@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 
+RICH_SINCE = 7
+"""Operator set since which nearly all op types tell the shapes of their outputs."""
+
+
 class Builder:
     """The graph of a network, as it grows.
 
@@ -127,22 +131,20 @@ class Builder:
 
     def _shape(self, name: str) -> Shape:
         shape = self.shaped.shapes.get(name)
-        if shape is None:
-            why = self.shaped.why()
-            raise InputError(
-                f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else "")
-            )
-        return shape
+        if shape is not None:
+            return shape
+        if name in self.shaped.others:
+            raise InputError(f"{name!r} is no tensor, but a sequence, map or optional")
+        why = self.shaped.why()
+        if not why and self.versions.get("", 1) < RICH_SINCE:
+            why = "its operator set is old; onnx.version_converter makes newer ones"
+        raise InputError(f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else ""))
 
 
 def _roots(shaped: Shaped) -> dict[str, Shape]:
     """Return what comes from outside: inputs, then initialisers, in order."""
     graph = shaped.model.graph
-    names = [
-        *(x.name for x in graph.input),
-        *(x.name for x in graph.initializer),
-        *(x.values.name for x in graph.sparse_initializer),
-    ]
+    names = [x.name for x in (*graph.input, *graph.initializer)]
     return {name: shaped.shapes[name] for name in names if name in shaped.shapes}
 
 

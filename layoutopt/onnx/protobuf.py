@@ -53,8 +53,11 @@ def load_model(path: str | Path) -> ModelProto:
     del raw
     if not model.graph.node:
         raise InputError("is no ONNX model: it has no graph with nodes", file=str(path))
+    if not model.graph.output:
+        raise InputError("the network has no outputs", file=str(path))
     for graph in graphs(model.graph):
         _drop_data(graph)
+    _fill_sparse(model.graph)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     return model
@@ -110,3 +113,13 @@ def _drop_data(graph: GraphProto) -> None:
         if np.prod(tensor.dims, dtype=object) > SMALL:
             for field in DATA_FIELDS:
                 tensor.ClearField(field)
+
+
+def _fill_sparse(graph: GraphProto) -> None:
+    """Turn sparse initialisers into inputs, of which shape inference knows the shape."""
+    from onnx import helper
+
+    for x in graph.sparse_initializer:
+        kind = x.values.data_type
+        graph.input.append(helper.make_tensor_value_info(x.values.name, kind, list(x.dims)))
+    del graph.sparse_initializer[:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,14 @@ class Shaped:
         By tensor name; only what is known completely.
     values
         Small constants by name.
+    others
+        Names of what is no tensor: sequences, maps and optional values.
     """
 
     model: ModelProto
     shapes: Mapping[str, Shape]
     values: Mapping[str, Array]
+    others: Collection[str]
 
     def why(self) -> str:
         """Return what strict shape inference has to say, or nothing."""
@@ -71,14 +74,14 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> Shaped:
             raise InputError(f"shapes cannot be inferred ({reason})") from None
         shapes = _known_shapes(model)
         if not fold(model, shapes):
-            return Shaped(model, shapes, known_values(model.graph))
+            return Shaped(model, shapes, known_values(model.graph), _no_tensors(model))
 
 
 def _set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
     """Write the given sizes down, and forget all other symbols but those of inputs."""
     names: dict[str, None] = {}
     for name, size in dims.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        if not isinstance(size, int) or size < 0:
             raise InputError(f"dimension {name!r}: size {size!r} is no integer of 0 or more")
     for graph in graphs(model.graph):
         inputs = {x.name for x in graph.input}
@@ -104,6 +107,7 @@ def _check_inputs(model: ModelProto) -> None:
     graph = model.graph
     constant = {x.name for x in graph.initializer}
     read = {name for part in graphs(graph) for node in part.node for name in node.input}
+    read.update(x.name for part in graphs(graph) for x in part.output)
     for value in graph.input:
         if value.name in constant or value.name not in read:
             continue
@@ -135,5 +139,10 @@ def _known_shapes(model: ModelProto) -> dict[str, Shape]:
         if value.type.HasField("tensor_type") and kind.HasField("shape") and not _open_dims(value):
             shapes[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
     shapes.update((x.name, tuple(x.dims)) for x in graph.initializer)
-    shapes.update((x.values.name, tuple(x.dims)) for x in graph.sparse_initializer)
     return shapes
+
+
+def _no_tensors(model: ModelProto) -> set[str]:
+    values = (*model.graph.value_info, *model.graph.output)
+    kinds = ("sequence_type", "map_type", "optional_type")
+    return {value.name for value in values if value.type.WhichOneof("value") in kinds}

@@ -73,6 +73,12 @@ class Node:
         """Return an operand, if it is there."""
         return self.inputs[position] if position < len(self.inputs) else None
 
+    def required(self, attribute: str) -> Any:
+        """Return an attribute that the node cannot do without."""
+        if attribute not in self.attributes:
+            raise InputError(f"attribute {attribute!r} is missing")
+        return self.attributes[attribute]
+
     def integers(self, attribute: str, position: int) -> list[int] | None:
         """Return what older operator sets give as attribute and newer ones as operand."""
         if attribute in self.attributes:
@@ -182,11 +188,11 @@ class Sketch:
         Parameters
         ----------
         steps
-            Methods of :class:`~layoutopt.graphs.unwinding.Graph` with their arguments; with
-            none an identity is added.
+            Methods of :class:`~layoutopt.graphs.unwinding.Graph` with their arguments; at
+            least one.
         """
         for k, (method, *arguments) in enumerate(steps):
             last = k == len(steps) - 1
             own = name if last else self.helper(name, method.__name__)
             x = method(self.graph, x, *arguments, name=own)
-        return x if steps else self.graph.identity(x, name=name)
+        return x

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from layoutopt.errors import InputError
@@ -64,6 +63,8 @@ def split(sketch: Sketch, node: Node) -> Outputs:
         starts = [min(k * part, x.shape[axis]) for k in range(len(node.outputs) + 1)]
     else:
         starts = list(accumulate(sizes, initial=0))
+    if len(starts) != len(node.outputs) + 1:
+        raise InputError(f"{len(starts) - 1} sizes for {len(node.outputs)} outputs")
     parts: list[Tensor | None] = []
     for name, (start, stop) in zip(node.outputs, pairwise(starts), strict=True):
         lower, upper = [0] * len(x.shape), list(x.shape)
@@ -82,15 +83,8 @@ def take(sketch: Sketch, node: Node) -> Outputs:
         return barrier(sketch, node)
     x = node.operand(0)
     rank = len(x.shape)
-    starts, ends = node.integers("starts", 1), node.integers("ends", 2)
-    if starts is None or ends is None:
-        raise InputError("starts or ends are missing")
-    axes = node.integers("axes", 3)
-    if axes is None:
-        axes = list(range(len(starts)))
-    steps = node.integers("steps", 4) or [1] * len(starts)
     lower, upper, strides, back = [0] * rank, list(x.shape), [1] * rank, []
-    for start, end, given, step in zip(starts, ends, axes, steps, strict=True):
+    for start, end, given, step in _bounds(node):
         axis = _axis(given, rank)
         kept = range(*slice(start, end, step).indices(x.shape[axis]))
         first, last = (min(kept[0], kept[-1]), max(kept[0], kept[-1])) if kept else (0, -1)
@@ -101,6 +95,22 @@ def take(sketch: Sketch, node: Node) -> Outputs:
     stages += [(Graph.reverse, back)] if back else []
     stages += [(Graph.sub_sample, strides)] if max(strides, default=1) > 1 else []
     return sketch.chain(x, node.name, stages)
+
+
+def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
+    """Return start, end, axis and step for each axis that a slice names."""
+    starts, ends = node.integers("starts", 1), node.integers("ends", 2)
+    if starts is None or ends is None:
+        raise InputError("starts or ends are missing")
+    axes = node.integers("axes", 3)
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = node.integers("steps", 4)
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise InputError("starts, ends, axes and steps have different lengths")
+    if 0 in steps:
+        raise InputError("a step is 0")
+    return zip(starts, ends, axes, steps, strict=True)
 
 
 def tile(sketch: Sketch, node: Node) -> Outputs:
@@ -120,9 +130,9 @@ def depth_to_space(sketch: Sketch, node: Node) -> Outputs:
 
     The channel splits into (b, b, C) in mode DCR and into (C, b, b) in mode CRD.
     """
-    x, b = node.operand(0), int(node.attributes["blocksize"])
+    x, b = node.operand(0), int(node.required("blocksize"))
     n, c, h, w = _images(x)
-    if c % (b * b):
+    if b < 1 or c % (b * b):
         raise InputError(f"{c} channels are no multiple of {b} x {b}")
     if node.attributes.get("mode", b"DCR") == b"DCR":
         split, order = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
@@ -132,13 +142,17 @@ def depth_to_space(sketch: Sketch, node: Node) -> Outputs:
 
 
 def space_to_depth(sketch: Sketch, node: Node) -> Outputs:
-    """Add blocks of ``b x b`` pixels moved into channels, which become (b, b, C)."""
-    x, b = node.operand(0), int(node.attributes["blocksize"])
+    """Add blocks of ``b x b`` pixels moved into channels.
+
+    The channel becomes (b, b, C) in mode DCR and (C, b, b) in mode CRD.
+    """
+    x, b = node.operand(0), int(node.required("blocksize"))
     n, c, h, w = _images(x)
-    split, order = (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4)
-    if math.prod(split) != x.size:
+    if b < 1 or h % b or w % b:
         raise InputError(f"{h} x {w} pixels do not divide into blocks of {b} x {b}")
-    return sketch.chain(x, node.name, _regrouped(split, order, node.shape))
+    split = (n, c, h // b, b, w // b, b)
+    channels = (3, 5, 1) if node.attributes.get("mode", b"DCR") == b"DCR" else (1, 3, 5)
+    return sketch.chain(x, node.name, _regrouped(split, (0, *channels, 2, 4), node.shape))
 
 
 def _regrouped(split: Shape, order: Shape, joined: Shape) -> Sequence[Step]:

@@ -1,0 +1,87 @@
+"""The table of values, and a user's changes to it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layoutopt.errors import InputError
+from layoutopt.onnx.attractions import read_attractions
+from layoutopt.onnx.read import read_onnx
+from tests.onnx.networks import model, node, pairs, save, types
+
+
+def test_shipped_values() -> None:
+    """Targets are worth more than chains, and the linear spread least of all."""
+    values = read_attractions()
+    assert values["matmul.lhs"] == values["matmul.rhs"] == 100
+    assert values["convolution.data"] == values["convolution.weights"] == 100
+    assert values["matmul.chain"] == values["convolution.chain"] == 50
+    others = [value for key, value in values.items() if key != "sink.linear"]
+    assert 0 < values["sink.linear"] < min(others) / 10
+
+
+def test_a_file_replaces_what_it_names(tmp_path: Path) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_text("[matmul]\nlhs = 0.1\nchain = -7\n")
+    values = read_attractions(table)
+    assert values["matmul.lhs"] == Decimal("0.1")  # not the nearest double
+    assert values | {"matmul.lhs": 100, "matmul.chain": 50} == read_attractions()
+
+
+def test_values_reach_the_pairs(tmp_path: Path) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_text("[matmul]\nlhs = 3\nrhs = 4\nchain = 5\n[sink]\nlinear = 0.25\n")
+    path = save(model([node("MatMul", "a b")], {"a": (2, 3), "b": (3, 3)}), tmp_path)
+    graph = read_onnx(path, attractions=table)
+    assert pairs(graph) == [("a", "y.lhs.target", 3), ("b", "y.rhs.target", 4), ("a", "y", 5)]
+    assert [v for _, v in graph.valued_partners("a")] == [Decimal("0.25"), 3, 5]
+
+
+def test_zero_leaves_pairs_out(tmp_path: Path) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_text(
+        "[matmul]\nlhs = 0\nchain = 0\n[sink]\nlinear = 0.0\n[elementwise]\nbroadcast = 0\n"
+    )
+    nodes = [node("MatMul", "a b", "h"), node("Add", "h c")]
+    path = save(model(nodes, {"a": (2, 3), "b": (3, 3), "c": (3,)}), tmp_path)
+    graph = read_onnx(path, attractions=table)
+    assert pairs(graph) == [("b", "h.rhs.target", 100)]
+    assert (
+        set(types(graph)) == {"a", "b", "c", "h", "h.rhs.target", "y"} == {x.id for x in graph.ops}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[matmul]\nlsh = 1\n", "matmul.lsh: there is no such entry; known: convolution.data, "),
+        ("[matmull]\nlhs = 1\n", "matmull.lhs: there is no such entry"),
+        ("[matmul]\nlhs = inf\n", "matmul.lhs: value Infinity is not finite"),
+        ("[matmul]\nlhs = nan\n", "matmul.lhs: value NaN is not finite"),
+        ("[matmul]\nlhs = true\n", "matmul.lhs: value True is not a decimal number"),
+        ('[matmul]\nlhs = "1"\n', "matmul.lhs: value '1' is not a decimal number"),
+        ("[matmul]\nlhs = [1]\n", "matmul.lhs: value [1] is not a decimal number"),
+        ("[matmul]\nlhs = 1979-05-27\n", "matmul.lhs: value datetime.date(1979, 5, 27) is not a"),
+        ("[matmul]\nlhs = 1e999\n", "matmul.lhs: value has more than 400 digits"),
+        ("lhs = 1\n", "lhs: must stand in a table, as in [matmul]"),
+        ("[matmul\n", "is not TOML ("),
+        ("[matmul]\nlhs = 1\nlhs = 2\n", "is not TOML ("),
+        ("\xff", "is not TOML ("),
+        ("a = " + "[" * 100_000, "the TOML is nested too deeply"),
+    ],
+)
+def test_bad_tables_are_refused(text: str, reason: str, tmp_path: Path) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError) as caught:
+        read_attractions(table)
+    assert str(caught.value).startswith(f"{table}: {reason}")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_table(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_attractions(tmp_path / "no.toml")

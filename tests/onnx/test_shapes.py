@@ -1,0 +1,218 @@
+"""Shapes: symbolic dimensions, shapes that the network computes, and functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from layoutopt.errors import InputError
+from layoutopt.onnx.read import read_onnx
+from tests.onnx.networks import graph_of, model, node, passed_on, save, types
+
+
+def test_symbolic_dimensions_get_the_given_sizes(tmp_path: Path) -> None:
+    """A symbol of the exporter's own on an output (here ``m``) asks for nothing."""
+    network = model([node("Transpose", "x")], {"x": ("batch", 3)})
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, "m"])
+    network.graph.output[0].CopyFrom(output)
+    graph = read_onnx(save(network, tmp_path), dims={"batch": 5})
+    assert graph.tensor("y").shape == (3, 5)
+
+
+def test_open_dimensions_are_all_named(tmp_path: Path) -> None:
+    path = save(model([node("Relu", "x")], {"x": ("batch", 3, "length")}), tmp_path)
+    with pytest.raises(InputError) as caught:
+        read_onnx(path)
+    assert str(caught.value) == (
+        f"{path}: input 'x': the size of 'batch', 'length' is open; "
+        "give --dim batch=SIZE --dim length=SIZE"
+    )
+    with pytest.raises(InputError, match="give --dim length=SIZE"):
+        read_onnx(path, dims={"batch": 1})
+
+
+def test_dimensions_without_a_name_go_by_input_and_axis(tmp_path: Path) -> None:
+    path = save(model([node("Relu", "x")], {"x": (None, 3)}), tmp_path)
+    with pytest.raises(InputError, match=r"give --dim x\.0=SIZE"):
+        read_onnx(path)
+    assert read_onnx(path, dims={"x.0": 2}).tensor("y").shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("dims", "reason"),
+    [
+        ({"batch": 1, "bach": 1}, "no input has an open dimension 'bach'; open ones: batch"),
+        ({"batch": -1}, "dimension 'batch': size -1 is no integer of 0 or more"),
+        ({"batch": 1.5}, "dimension 'batch': size 1.5 is no integer of 0 or more"),
+    ],
+)
+def test_bad_sizes_are_refused(dims: dict, reason: str, tmp_path: Path) -> None:
+    path = save(model([node("Relu", "x")], {"x": ("batch", 3)}), tmp_path)
+    with pytest.raises(InputError) as caught:
+        read_onnx(path, dims=dims)
+    assert str(caught.value) == f"{path}: {reason}"
+
+
+def test_computing_a_shape_leaves_no_trace(tmp_path: Path) -> None:
+    """``h.reshape(h.shape[0], -1)``, as exporters write it."""
+    nodes = [
+        node("Softmax", "x", "h"),
+        node("Shape", "h", "shape"),
+        node("Gather", "shape zero", "rows", axis=0),
+        node("Unsqueeze", "rows axes", "rows1"),
+        node("Concat", "rows1 rest", "target", axis=0),
+        node("Reshape", "h target", "y"),
+    ]
+    constants = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1])}
+    network = model(nodes, {"x": ("batch", 3, 4)}, constants=constants)
+    graph = read_onnx(save(network, tmp_path), dims={"batch": 2})
+    assert types(graph) == {"x": "sink", "h": "barrier", "y": "reshape"}
+    assert graph.tensor("y").shape == (2, 12)
+
+
+def test_shapes_are_computed_where_inference_gives_up(tmp_path: Path) -> None:
+    """``ReduceProd``, ``Tile`` and ``Where`` of sizes are beyond ONNX's data propagation."""
+    nodes = [
+        node("Shape", "x", "s"),
+        node("ReduceProd", "s", "n", keepdims=1),
+        node("Equal", "n one", "is_one"),
+        node("Where", "is_one one n", "m"),
+        node("Reshape", "x m", "flat"),
+        node("Shape", "flat", "s2"),
+        node("Tile", "s2 two", "twice"),
+        node("Reshape", "p twice", "q"),
+    ]
+    constants = {"one": np.array([1]), "two": np.array([2])}
+    inputs = {"x": (2, 3), "p": (36,)}
+    graph = graph_of(tmp_path, nodes, inputs, constants=constants, outputs=["flat", "q"])
+    assert types(graph) == {"x": "sink", "p": "sink", "flat": "reshape", "q": "reshape"}
+    assert graph.tensor("q").shape == (6, 6)
+
+
+def test_what_is_computed_from_shapes_enters_data_as_a_constant(tmp_path: Path) -> None:
+    """The scale ``sqrt(x.shape[1])`` is one sink, not a chain of ops."""
+    nodes = [
+        node("Shape", "x", "s", start=1),
+        node("Cast", "s", "f", to=TensorProto.FLOAT),
+        node("Sqrt", "f", "scale"),
+        node("Div", "x scale"),
+    ]
+    graph = graph_of(tmp_path, nodes, {"x": (2, 3)})
+    assert types(graph) == {
+        "x": "sink",
+        "scale": "sink",
+        "y": "sum_like",
+        "y.1.reduce": "sum_like_reduce",
+    }
+
+
+def test_weights_are_not_folded(tmp_path: Path) -> None:
+    """A class token expanded to the batch: the token is the sink, the expansion a view."""
+    nodes = [
+        node("Shape", "x", "s", end=1),
+        node("Concat", "s rest", "t", axis=0),
+        node("Expand", "token t", "e"),
+        node("Concat", "e x", axis=1),
+    ]
+    constants = {"rest": np.array([1, 4]), "token": np.ones((1, 1, 4), np.float32)}
+    graph = graph_of(tmp_path, nodes, {"x": (2, 3, 4)}, constants=constants)
+    assert types(graph) == {"x": "sink", "token": "sink", "e": "expand", "y": "concat"}
+    data = {"x": np.arange(24), "token": np.array([-1, -2, -3, -4])}
+    assert passed_on(graph, data)["y"][:8].tolist() == [-1, -2, -3, -4, 0, 1, 2, 3]
+
+
+def test_size_counts_elements(tmp_path: Path) -> None:
+    nodes = [
+        node("Size", "x", "n"),
+        node("Unsqueeze", "n zero", "shape"),
+        node("Reshape", "x shape"),
+    ]
+    graph = graph_of(tmp_path, nodes, {"x": (2, 3)}, constants={"zero": np.array([0])})
+    assert graph.tensor("y").shape == (6,)
+
+
+def test_data_in_other_files_is_not_needed(tmp_path: Path) -> None:
+    network = model([node("MatMul", "x w")], {"x": (2, 3)}, constants={"w": np.ones((3, 4))})
+    weights = network.graph.initializer[0]
+    weights.ClearField("raw_data")
+    weights.data_location = TensorProto.EXTERNAL
+    entry = weights.external_data.add()
+    entry.key, entry.value = "location", "missing.bin"
+    network.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    assert read_onnx(save(network, tmp_path)).tensor("y").shape == (2, 4)
+
+
+def test_large_weights_lose_their_data_at_once(tmp_path: Path) -> None:
+    """As initialisers and as constant nodes; only their shapes matter."""
+    big = np.ones((40, 50), np.float32)
+    nodes = [node("Constant", "", "c", value=numpy_helper.from_array(big)), node("Add", "w c")]
+    graph = graph_of(tmp_path, nodes, {}, constants={"w": big})
+    assert [(s.name, s.shape) for s in graph.sinks()] == [("w", (40, 50)), ("c", (40, 50))]
+
+
+def test_sparse_initialisers_are_sinks(tmp_path: Path) -> None:
+    network = model([node("MatMul", "x w")], {"x": (2, 3)})
+    values = numpy_helper.from_array(np.ones(1, np.float32), "w")
+    places = numpy_helper.from_array(np.array([5]), "w_places")
+    network.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [3, 4]))
+    assert read_onnx(save(network, tmp_path)).tensor("w").shape == (3, 4)
+
+
+def test_functions_are_inlined(tmp_path: Path) -> None:
+    opsets = [helper.make_opsetid("", 17)]
+    inside = [node("Transpose", "a", "t"), node("Relu", "t", "r")]
+    function = helper.make_function("my", "Flip", ["a"], ["r"], inside, opsets)
+    nodes = [helper.make_node("Flip", ["x"], ["y"], domain="my")]
+    graph = graph_of(tmp_path, nodes, {"x": (2, 3)}, functions=[function])
+    assert graph.tensor("y").shape == (3, 2)
+    assert passed_on(graph, {"x": np.arange(6)})["y"].tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_constant_nodes_of_every_kind_carry_structure(tmp_path: Path) -> None:
+    tensor = numpy_helper.from_array(np.array([1], np.int64))
+    nodes = [
+        node("Constant", "", "s", value_ints=[0]),
+        node("Constant", "", "e", value_ints=[2]),
+        node("Constant", "", "a", value=tensor),
+        node("Slice", "x s e a", "h"),
+        node("Constant", "", "k", value_int=1),
+        node("Constant", "", "f", value_float=1.0),
+        node("Constant", "", "g", value_floats=[1.0, 2.0]),
+        node("Resize", "h - g", "r", mode="nearest"),
+        node("Trilu", "r k", "u"),
+        node("Clip", "u f"),
+    ]
+    graph = graph_of(tmp_path, nodes, {"x": (4, 3)})
+    assert [sink.name for sink in graph.sinks()] == ["x"]
+    assert graph.tensor("y").shape == (4, 4)
+
+
+def test_sizes_of_zero(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [node("Concat", "a b", axis=0)], {"a": (0, 3), "b": (2, 3)})
+    assert graph.tensor("y").shape == (2, 3)
+
+
+def test_strings_are_tensors_too(tmp_path: Path) -> None:
+    network = model([node("Identity", "x")], {"x": (2,)})
+    network.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    assert read_onnx(save(network, tmp_path)).tensor("y").shape == (2,)
+
+
+def test_of_a_split_shape_only_one_part_may_be_named(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Split", "s", "- last", axis=0),
+        node("ReduceProd", "last", "n"),
+        node("Reshape", "p n"),
+    ]
+    graph = graph_of(tmp_path, nodes, {"x": (2, 3), "p": (3, 1)})
+    assert graph.tensor("y").shape == (3,)
+    assert [sink.name for sink in graph.sinks()] == ["p"]
+
+
+def test_optional_parameters_may_be_left_out(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [node("LayerNormalization", "x s -")], {"x": (2, 3), "s": (3,)})
+    assert graph.tensor("y").shape == (2, 3)
