@@ -1,0 +1,333 @@
+"""The lowering against the specification, which shares no code with it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from layoutopt.check.elements import evaluate
+from layoutopt.dense import lower as lower_module
+from layoutopt.dense.groups import find_groups
+from layoutopt.dense.kinds import memory_needed
+from layoutopt.dense.lower import Lowered, lower
+from layoutopt.errors import SizeError
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.graphs.values import to_decimal
+from layoutopt.limits import Limits
+from layoutopt.presolve.components import split
+from layoutopt.problem import Labelling
+from tests.support import random_labels
+
+
+def graphs(count: int) -> Iterator[Graph]:
+    """Yield random graphs of all kinds, small and not so small, signed and not."""
+    for seed in range(count):
+        yield random_graph(
+            seed,
+            elements=random.Random(seed).choice([4, 8, 16, 40]),
+            ops=8 + seed % 9,
+            pairs=3 + seed % 5,
+            barriers=seed % 3 > 0,
+            negative=seed % 2 == 0,
+            mappings=seed % 5 > 0,
+        )
+
+
+def some_labels(problem: Labelling, seed: int) -> np.ndarray:
+    """Return an arbitrary labelling in which no label leaves its component."""
+    parts = split(replace(problem, precedence=None))
+    return parts.join([random_labels(part, seed + i) for i, part in enumerate(parts.parts)])
+
+
+def score(lowered: Lowered, labels: np.ndarray) -> Decimal:
+    """Return what the lowering says that labels are worth."""
+    return to_decimal(lowered.constant + lowered.problem.value(labels), lowered.unit)
+
+
+def test_scores_agree_with_the_specification() -> None:
+    """The layouts of any labelling are complete, and score what the problem says.
+
+    Arbitrary labels may break the barrier order, of which only the order rule complains.
+    """
+    free = classes = merged = ordered = 0
+    for graph in graphs(600):
+        lowered = lower(graph, Limits())
+        for seed in range(3):
+            labels = some_labels(lowered.problem, seed)
+            found = evaluate(graph, lowered.layouts(labels))
+            assert all(line.startswith("barrier order") for line in found.violations)
+            assert found.score == score(lowered, labels), graph.name
+            ordered += not found.violations
+        free += lowered.problem.nodes > 0
+        classes += lowered.size["classes"]
+        merged += lowered.size["components"] - lowered.size["classes"]
+    assert free > 400  # the graphs are not trivial,
+    assert merged > classes / 10  # some components are merged,
+    assert ordered > 900  # and most orders are possible
+
+
+def test_order_rules_agree_with_the_specification() -> None:
+    """The lowered order rule forbids exactly what the specification forbids.
+
+    Every named label is tried at every node, all other nodes fresh.
+    """
+    agreed = forbidden = 0
+    for graph in graphs(400):
+        lowered = lower(graph, Limits())
+        problem = lowered.problem
+        fresh = problem.labels + np.arange(problem.nodes)
+        for node, label in problem.reward_at.tolist():
+            labels = fresh.copy()
+            labels[node] = label
+            legal = _ordered(problem, labels)
+            found = evaluate(graph, lowered.layouts(labels))
+            assert legal == (not found.violations), (graph.name, node, label)
+            agreed += 1
+            forbidden += not legal
+    assert agreed > 1000
+    assert forbidden > 30
+
+
+def _ordered(problem: Labelling, labels: np.ndarray) -> bool:
+    order = problem.precedence
+    if order is None:
+        return True
+    arcs = set(map(tuple, order.arcs.tolist()))
+    for node, label in enumerate(labels.tolist()):
+        barrier = int(order.label_barrier[label]) if label < problem.labels else -1
+        if barrier >= 0:
+            arcs |= {(barrier, c) for c in order.reader_sets[order.node_readers[node]]}
+    while arcs:
+        heads = {c for _, c in arcs}
+        kept = {(b, c) for b, c in arcs if b in heads}
+        if kept == arcs:
+            return False
+        arcs = kept
+    return True
+
+
+def test_random_pairs_of_labels_and_orders_agree() -> None:
+    """Also with many named labels at once, both sides agree on what is in order."""
+    seen = {True: 0, False: 0}
+    for graph in graphs(400):
+        lowered = lower(graph, Limits())
+        if lowered.problem.precedence is None:
+            continue
+        for seed in range(6):
+            labels = some_labels(lowered.problem, seed)
+            legal = _ordered(lowered.problem, labels)
+            assert legal == (not evaluate(graph, lowered.layouts(labels)).violations), graph.name
+            seen[legal] += 1
+    assert min(seen.values()) > 20
+
+
+def test_labels_of_layouts_come_back() -> None:
+    """Reading labels off layouts gives labels of the same value."""
+    for graph in graphs(200):
+        lowered = lower(graph, Limits())
+        labels = some_labels(lowered.problem, 1)
+        origins = {}
+        number = {t.name: t.index for t in graph.tensors()}
+        for name, pieces in lowered.layouts(labels).items():
+            sink = graph.tensor(name)
+            tensor, element = np.zeros((2, sink.size), np.int64)
+            for origin, start, to, loops in pieces:
+                at, of = np.array([to]), np.array([start])
+                for extent, step_of, step in loops:
+                    i = np.arange(extent)
+                    at = (at[:, None] + i * step).reshape(-1)
+                    of = (of[:, None] + i * step_of).reshape(-1)
+                tensor[at], element[at] = number[origin], of
+            origins[sink.index] = tensor, element
+        back = lowered.labels(origins)
+        assert lowered.problem.value(back) == lowered.problem.value(labels)
+
+
+def test_everything_by_hand() -> None:
+    """Two sinks of two elements: an agreement, a reward, a constant and a zero.
+
+    x ~ y earns 3 per element, x ~ s earns 5, x ~ x earns 7 always, y ~ s 0.  Both positions
+    are alike, so one component stands for both: 2 nodes, 1 label, all numbers doubled.
+    """
+    graph = Graph("hand")
+    x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
+    s = graph.source((2,), name="s")
+    for a, b, value in [(x, y, 3), (x, s, 5), (x, x, 7), (y, s, 0)]:
+        graph.valued_pair(a, b, value)
+    lowered = lower(graph, Limits())
+    problem = lowered.problem
+    assert (problem.nodes, problem.labels) == (2, 1)
+    assert problem.weights.tolist() == [6]
+    assert problem.rewards.tolist() == [10]
+    assert (lowered.constant, lowered.unit) == (14, 1)
+    assert lowered.size == {
+        "unconstrained": 0,
+        "groups": 1,
+        "group_kinds": 1,
+        "components": 2,
+        "classes": 1,
+    }
+    layouts = lowered.layouts(np.array([0, 0]))
+    assert layouts == {"x": (("s", 0, 0, ((2, 1, 1),)),), "y": (("s", 0, 0, ((2, 1, 1),)),)}
+
+
+def test_equal_groups_are_solved_once() -> None:
+    """A thousand copies of one small graph give one group kind, weights times a thousand."""
+    graph = Graph("copies")
+    for _ in range(1000):
+        x = graph.sink((2, 2))
+        graph.valued_pair(graph.dim_shuffle(x, (1, 0)), graph.source((2, 2)), "2.5")
+    lowered = lower(graph, Limits())
+    assert lowered.size["groups"] == 1000
+    assert lowered.size["group_kinds"] == 1
+    assert lowered.size["components"] == 4000
+    assert lowered.problem.nodes == lowered.size["classes"] == 1
+    assert lowered.problem.rewards.tolist() == [4000]
+    found = evaluate(graph, lowered.layouts(np.zeros(1, np.int64)))
+    assert (found.violations, found.score) == ((), 10000)
+
+
+def test_unlike_groups_are_not_merged() -> None:
+    """Groups that differ in a value, a shape, a view, a mapping or a root stay apart."""
+    graph = Graph("unlike")
+
+    def group(value: float, shape: tuple[int, ...], back: bool, mapping: list[int] | None) -> None:
+        x, s = graph.sink(shape), graph.source(shape, mapping)
+        graph.valued_pair(graph.reverse(x, [0] if back else []), s, value)
+
+    group(1, (4,), True, None)
+    group(2, (4,), True, None)
+    group(1, (5,), True, None)
+    group(1, (4,), False, None)
+    group(1, (4,), True, [1, 2, 3, 4])
+    group(1, (4,), True, [1, 2, 3, 3])
+    y = graph.sink((4,))
+    graph.valued_pair(graph.reverse(y, [0]), graph.sink((4,)), 1)
+    group(1.0, (4,), True, None)  # the first once more
+    lowered = lower(graph, Limits())
+    assert (lowered.size["groups"], lowered.size["group_kinds"]) == (8, 7)
+
+
+def test_isomorphic_components_are_merged() -> None:
+    """Rings that tie elements of one sink to each other are told apart by length only.
+
+    x (6) rotated by one gives one ring of six, rotated by two two rings of three.
+    """
+    for step, components, nodes in [(1, 1, 6), (2, 2, 3), (3, 3, 2)]:
+        graph = Graph("rings")
+        x = graph.sink((6,), name="x")
+        tail = graph.slice(x, (step,), (6,))
+        graph.valued_pair(graph.concat([tail, graph.slice(x, (0,), (step,))], 0), x, 1)
+        lowered = lower(graph, Limits())
+        assert lowered.size["components"] == components
+        assert (lowered.size["classes"], lowered.problem.nodes) == (1, nodes)
+        total = lowered.problem.total()
+        assert total == 6  # multiplicities make up for what is merged
+
+
+def test_alike_but_not_isomorphic() -> None:
+    """A ring of six and two rings of three look alike from every element, and are told apart.
+
+    All are in one sink, so that nothing but the length of the rings tells them apart.
+    """
+    graph = Graph("decoy")
+    x = graph.sink((12,), name="x")
+    after = [1, 2, 3, 4, 5, 0, 7, 8, 6, 10, 11, 9]
+    rotated = graph.concat([graph.slice(x, (i,), (i + 1,)) for i in after], 0)
+    graph.valued_pair(rotated, x, 1)
+    lowered = lower(graph, Limits())
+    assert (lowered.size["components"], lowered.size["classes"]) == (3, 2)
+    assert lowered.problem.nodes == 9
+    assert sorted(lowered.problem.weights.tolist()) == [1] * 6 + [2] * 3
+
+
+def test_unconstrained_elements() -> None:
+    """Elements that no pair reaches keep a location of their own, and are counted."""
+    graph = Graph("free")
+    x = graph.sink((5,), name="x")
+    graph.sink((3,), name="y")
+    graph.sink((0,), name="none")
+    graph.valued_pair(graph.slice(x, (1,), (3,)), graph.source((2,), name="s"), 1)
+    lowered = lower(graph, Limits())
+    assert lowered.size["unconstrained"] == 6
+    layouts = lowered.layouts(np.zeros(1, np.int64))
+    assert layouts["y"] == (("y", 0, 0, ((3, 1, 1),)),)
+    assert layouts["none"] == ()
+    found = evaluate(graph, layouts)
+    assert (found.violations, found.score) == ((), 2)
+
+
+def test_wide_numbers() -> None:
+    """Values that do not fit 64 bits are kept exactly, multiplicities included."""
+    graph = Graph("wide")
+    x, y = graph.sink((3,), name="x"), graph.sink((3,), name="y")
+    s = graph.source((3,), name="s")
+    graph.valued_pair(x, y, "1e40")
+    graph.valued_pair(x, s, "1e-40")
+    lowered = lower(graph, Limits())
+    assert lowered.problem.weights.tolist() == [3 * 10**80]
+    assert lowered.problem.rewards.tolist() == [3]
+    assert lowered.unit == Fraction(1, 10**40)
+    found = evaluate(graph, lowered.layouts(np.zeros(2, np.int64)))
+    assert found.score == score(lowered, np.zeros(2, np.int64))
+    assert Fraction(found.score or 0) == 3 * (10**40 + Fraction(1, 10**40))
+
+
+class TestMemory:
+    """Graphs that do not fit."""
+
+    def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A group that needs more memory than there is is named, with both numbers."""
+        graph = Graph("large")
+        small, x = graph.sink((2,), name="small"), graph.sink((2**20,), name="x")
+        graph.valued_pair(small, graph.source((2,)), 1)
+        graph.valued_pair(x, graph.source((2**20,)), 1)
+        monkeypatch.setattr(lower_module, "_memory", lambda: 2**26)
+        with pytest.raises(SizeError) as error:
+            lower(graph, Limits())
+        text = str(error.value)
+        assert text == (
+            "the group of tensor 'x' needs about 0.0742 GiB when every element is traced; "
+            "this machine has 0.0625 GiB free"
+        )
+        monkeypatch.setattr(lower_module, "_memory", lambda: None)
+        assert lower(graph, Limits()).problem.nodes == 2
+
+    def test_no_elements_are_made_before(self) -> None:
+        """A tensor of 2^60 elements is refused at once, not tried."""
+        graph = Graph("huge")
+        x = graph.sink((2**60,), name="x")
+        graph.valued_pair(x, graph.source((2**60,)), 1)
+        with pytest.raises(SizeError, match="group of tensor 'x' needs about"):
+            lower(graph, Limits())
+
+    def test_estimate(self) -> None:
+        """Eight bytes for each element of each tensor, sixty for each position of a pair."""
+        graph = Graph()
+        x = graph.sink((10,))
+        graph.valued_pair(graph.reverse(x, [0]), graph.source((10,)), 1)
+        [group] = find_groups(graph)
+        assert memory_needed(graph, group) == 8 * 30 + 60 * 10
+
+
+def test_time_runs_out() -> None:
+    """A deadline in the past ends the lowering."""
+    graph = random_graph(2)
+    with pytest.raises(TimeoutError):
+        lower(graph, Limits(deadline=0.0))
+
+
+def test_repeatable() -> None:
+    """Two lowerings of one graph are equal in every number."""
+    for graph in graphs(40):
+        one, two = lower(graph, Limits()), lower(graph, Limits())
+        for field in ("edges", "weights", "reward_at", "rewards"):
+            assert np.array_equal(getattr(one.problem, field), getattr(two.problem, field))
+        assert (one.constant, one.unit, one.size) == (two.constant, two.unit, two.size)
