@@ -30,8 +30,8 @@ def maximum(given: Statement, ordered: bool = True) -> Fraction:
     """
     components = _components(given)
     together = _contested(given, components) if ordered else []
-    apart = [c for c in components if c not in together]
-    return given.constant + sum(_best(given, [c]) for c in apart) + _best(given, together, ordered)
+    parts = [together, *([c] for c in components if c not in together)]
+    return given.constant + sum(_best(given, part, ordered) for part in parts)
 
 
 def _components(given: Statement) -> list[list[int]]:
@@ -50,16 +50,17 @@ def _useful(given: Statement, component: list[int]) -> list[int]:
 
 
 def _contested(given: Statement, components: list[list[int]]) -> list[list[int]]:
-    """Return the components that can add an arc to a cycle of barriers.
+    """Return the components whose arcs can be in a cycle of several barriers.
 
-    The others can be chosen apart: none of their arcs is ever in a cycle, whatever is chosen.
+    The others can be chosen apart: an arc of theirs is a cycle by itself, as it leads from a
+    barrier to that barrier, or is in none, whatever is chosen elsewhere.
     """
     arcs = [
         {arc for e in c for place in _useful(given, c) for arc in added(given, e, place)}
         for c in components
     ]
     possible = given.arcs.union(*arcs)
-    in_cycle = {(b, c) for b, c in possible if _leads(possible, c, b)}
+    in_cycle = {(b, c) for b, c in possible if b != c and _leads(possible, c, b)}
     return [c for c, own in zip(components, arcs) if own & in_cycle]
 
 
@@ -71,7 +72,7 @@ def _leads(arcs: Arcs, start: str, end: str) -> bool:
     return end in found
 
 
-def _best(given: Statement, components: list[list[int]], ordered: bool = False) -> Fraction:
+def _best(given: Statement, components: list[list[int]], ordered: bool) -> Fraction:
     """Return the most that components can earn."""
     agree, earn = given.agree, given.earn
     chosen = [(e, i) for i, c in enumerate(components) for e in c]
@@ -106,6 +107,5 @@ def _best(given: Statement, components: list[list[int]], ordered: bool = False) 
                 where[e] = place
                 choose(k + 1, score + gain, more)
 
-    if chosen:
-        choose(0, Fraction(0), given.arcs if ordered else set())
+    choose(0, Fraction(0), given.arcs if ordered else set())
     return best

@@ -39,7 +39,7 @@ def data(given: Statement) -> tuple[dict[str, Any], int]:
     barrier = {b: k for k, b in enumerate(given.reads, 1)}
     elements = len(given.elements)
     agree = [[e + 1, f + 1, int(v * scale)] for (e, f), v in given.agree.items()]
-    earn = [[e + 1, l + 1, int(v * scale)] for (e, l), v in given.earn.items()]
+    earn = [[e + 1, p + 1, int(v * scale)] for (e, p), v in given.earn.items()]
     arcs = [[barrier[b], barrier[c]] for b, c in given.arcs]
     table = {
         "n_elements": elements,

@@ -17,6 +17,9 @@ from typing import Any
 Element = tuple[str, int, int]
 """Op, output, flat position."""
 
+Held = tuple[list[int], list[Element]]
+"""A tensor: its shape, and where each of its elements comes from."""
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -57,13 +60,14 @@ def positions(shape: list[int]) -> list[tuple[int, ...]]:
     return list(product(*map(range, shape)))
 
 
-def view(op: dict[str, Any], inputs: list[tuple[list[int], list[Any]]]) -> tuple[list[int], Any]:
+def view(op: dict[str, Any], inputs: list[Held]) -> Held:
     """Return shape and elements of a view's output, from those of its inputs."""
     shape, held = inputs[0]
     at = dict(zip(positions(shape), held, strict=True))
     kind = op["type"]
     if kind == "sum_like":
-        return inputs[op["unwindable_inputs"][0]]
+        first: int = op["unwindable_inputs"][0]
+        return inputs[first]
     if kind == "identity":
         return shape, held
     if kind == "flatten":
@@ -108,7 +112,7 @@ def is_on(i: int, stripes: list[list[int]]) -> bool:
     return True
 
 
-def concat(axis: int, inputs: list[tuple[list[int], list[Any]]]) -> tuple[list[int], list[Any]]:
+def concat(axis: int, inputs: list[Held]) -> Held:
     """Return shape and elements of tensors joined along one axis."""
     at = {}
     start = 0
@@ -123,62 +127,74 @@ def concat(axis: int, inputs: list[tuple[list[int], list[Any]]]) -> tuple[list[i
 
 def state(instance: dict[str, Any] | str) -> Statement:
     """Return the statement of an instance, given as the JSON text or as its document."""
-    if isinstance(instance, str):
-        instance = json.loads(instance, parse_float=Fraction, parse_int=int)
-    tensors: dict[str, tuple[list[int], list[Any]]] = {}
-    own: dict[Element, Any] = {}
-    elements: list[Element] = []
-    barrier_inputs: dict[str, list[str]] = {}
-    for op in instance["ops"]:
+    given: dict[str, Any] = (
+        json.loads(instance, parse_float=Fraction) if isinstance(instance, str) else instance
+    )
+    tensors: dict[str, list[Element]] = {}
+    shape_of: dict[str, list[int]] = {}
+    own: dict[Element, Any] = {}  # of each element that has a location of its own
+    barriers: dict[str, list[str]] = {}
+    for op in given["ops"]:
         name, kind = op["id"], op["type"]
+        if kind in ("barrier", "sum_like_reduce"):
+            barriers[name] = op["inputs"]
         if kind in ("sink", "source", "fixed_point", "barrier", "sum_like_reduce"):
-            shapes = op.get("shapes") or [op["shape"]]
-            for o, shape in enumerate(shapes):
-                held = [(name, o, i) for i in range(prod(shape))]
-                tensors[f"{name}:{o}"] = shape, held
-                if len(shapes) == 1:
-                    tensors[name] = shape, held
-                if kind == "sink":
-                    elements += held
-                else:
-                    where = op.get("mapping") or held
-                    own.update(zip(held, where, strict=True))
-            if kind in ("barrier", "sum_like_reduce"):
-                barrier_inputs[name] = op["inputs"]
+            shapes = op["shapes"] if "shapes" in op else [op["shape"]]
+            outputs = [
+                (shape, [(name, o, i) for i in range(prod(shape))])
+                for o, shape in enumerate(shapes)
+            ]
         else:
-            tensors[name] = tensors[f"{name}:0"] = view(op, [tensors[x] for x in op["inputs"]])
-    number = {e: k for k, e in enumerate(elements)}
+            outputs = [view(op, [(shape_of[x], tensors[x]) for x in op["inputs"]])]
+        for o, (shape, held) in enumerate(outputs):
+            for key in (f"{name}:{o}", name):
+                shape_of[key], tensors[key] = shape, held
+            if kind in ("source", "fixed_point", "barrier", "sum_like_reduce"):
+                own.update(zip(held, op.get("mapping", held), strict=True))
+    roots = dict.fromkeys(e for held in tensors.values() for e in held)
+    elements = [e for e in roots if e not in own]
     locations = list(dict.fromkeys(own.values()))
+    agree, earn, constant = _values(given["valued_pairs"], tensors, own, elements, locations)
+    held_by = {b: [e for x in inputs for e in tensors[x]] for b, inputs in barriers.items()}
+    number = {e: k for k, e in enumerate(elements)}
+    return Statement(
+        elements,
+        locations,
+        agree,
+        earn,
+        constant,
+        barrier_of=[p[0] if isinstance(p, tuple) and p[0] in barriers else None for p in locations],
+        reads={b: {number[e] for e in held if e in number} for b, held in held_by.items()},
+        arcs={(e[0], b) for b, held in held_by.items() for e in held if e[0] in barriers},
+    )
+
+
+def _values(
+    pairs: list[dict[str, Any]],
+    tensors: dict[str, list[Element]],
+    own: dict[Element, Any],
+    elements: list[Element],
+    locations: list[Any],
+) -> tuple[dict[tuple[int, int], Fraction], dict[tuple[int, int], Fraction], Fraction]:
+    """Return what agreement, what locations and what anything earns."""
+    number = {e: k for k, e in enumerate(elements)}
     place = {where: k for k, where in enumerate(locations)}
     agree: dict[tuple[int, int], Fraction] = {}
     earn: dict[tuple[int, int], Fraction] = {}
     constant = Fraction(0)
-    for pair in instance["valued_pairs"]:
+    for pair in pairs:
         value = Fraction(pair["value"])
-        for x, y in zip(tensors[pair["a"]][1], tensors[pair["b"]][1], strict=True):
-            if x in number and y in number:
-                e, f = sorted((number[x], number[y]))
-                if e == f:
-                    constant += value
-                else:
-                    agree[e, f] = agree.get((e, f), Fraction(0)) + value
+        for x, y in zip(tensors[pair["a"]], tensors[pair["b"]], strict=True):
+            if x == y or (x in own and y in own and own[x] == own[y]):
+                constant += value
+            elif x in number and y in number:
+                key = min(number[x], number[y]), max(number[x], number[y])
+                agree[key] = agree.get(key, Fraction(0)) + value
             elif x in number or y in number:
                 free, fixed = (x, y) if x in number else (y, x)
                 key = number[free], place[own[fixed]]
                 earn[key] = earn.get(key, Fraction(0)) + value
-            elif own[x] == own[y]:
-                constant += value
-    reads: dict[str, set[int]] = {}
-    arcs = set()
-    for name, inputs in barrier_inputs.items():
-        held = [e for x in inputs for e in tensors[x][1]]
-        reads[name] = {number[e] for e in held if e in number}
-        arcs |= {(e[0], name) for e in held if e[0] in barrier_inputs}
-    barrier_of = [
-        where[0] if isinstance(where, tuple) and where[0] in barrier_inputs else None
-        for where in locations
-    ]
-    return Statement(elements, locations, agree, earn, constant, barrier_of, reads, arcs)
+    return agree, earn, constant
 
 
 def score(given: Statement, where: dict[int, int]) -> Fraction:

@@ -14,6 +14,9 @@ from scipy.sparse import lil_array
 
 from models.statement import Statement, added, cyclic, score
 
+Row = tuple[dict[int, int], float, float]
+"""Coefficients by variable, lower and upper bound of their sum."""
+
 
 def maximum(given: Statement) -> Fraction:
     """Return the largest score; exact, from the choice that HiGHS proves to be best.
@@ -23,12 +26,12 @@ def maximum(given: Statement) -> Fraction:
     RuntimeError
         If HiGHS does not prove a choice to be best, or its choice breaks the barrier order.
     """
-    elements, places = range(len(given.elements)), range(len(given.locations))
+    elements = range(len(given.elements))
     values = [*given.agree.values(), *given.earn.values()]
     scale = lcm(1, *(v.denominator for v in values))
     profit: list[int] = []  # of each variable
     upper: list[float] = []
-    rows: list[tuple[dict[int, int], float, float]] = []  # coefficients, both bounds
+    rows: list[Row] = []
 
     def variable(value: Fraction, most: float = 1) -> int:
         profit.append(int(value * scale))
@@ -36,54 +39,50 @@ def maximum(given: Statement) -> Fraction:
         return len(profit) - 1
 
     x = {
-        (e, l): variable(given.earn.get((e, l), Fraction(0)))
+        (e, place): variable(given.earn.get((e, place), Fraction(0)))
         for e in elements
-        for l in [*places, *(-1 - f for f in elements if f <= e)]
+        for place in [*range(len(given.locations)), *(-1 - f for f in elements if f <= e)]
     }
     for e in elements:  # one location each
-        rows.append(({x[e, l]: 1 for f, l in x if f == e}, 1, 1))
+        rows.append(({x[key]: 1 for key in x if key[0] == e}, 1, 1))
     for (e, f), value in given.agree.items():
-        for l in [l for g, l in x if g == e]:
+        for place in [p for g, p in x if g == e]:  # f may take it, too, as e < f
             y = variable(value)
-            rows.append(({y: 1, x[e, l]: -1}, -np.inf, 0))
-            rows.append(({y: 1, x[f, l]: -1}, -np.inf, 0))
-            rows.append(({y: 1, x[e, l]: -1, x[f, l]: -1}, -1, np.inf))
-    last = max(len(given.reads) - 1, 0)
-    t = {b: variable(Fraction(0), last) for b in given.reads}
+            rows.append(({y: 1, x[e, place]: -1}, -np.inf, 0))
+            rows.append(({y: 1, x[f, place]: -1}, -np.inf, 0))
+            rows.append(({y: 1, x[e, place]: -1, x[f, place]: -1}, -1, np.inf))
+    n = len(given.reads)
+    t = {b: variable(Fraction(0), n - 1) for b in given.reads}
     for b, c in given.arcs:
         rows.append(({t[c]: 1, t[b]: -1}, 1, np.inf))
-    for (e, l), x_el in x.items():
-        for b, c in added(given, e, l):
-            if b == c:
-                rows.append(({x_el: 1}, 0, 0))
-            else:
-                rows.append(({t[c]: 1, t[b]: -1, x_el: -(last + 1)}, -last, np.inf))
+    for (e, place), taken in x.items():
+        for b, c in added(given, e, place):
+            row = {taken: n} if b == c else {t[b]: 1, t[c]: -1, taken: n}
+            rows.append((row, -np.inf, n - 1))
     chosen = _solve(profit, upper, rows)
-    where = {e: l for (e, l), x_el in x.items() if chosen[x_el]}
-    arcs = given.arcs.union(*(added(given, e, l) for e, l in where.items()))
+    where = {e: place for (e, place), taken in x.items() if chosen[taken]}
+    arcs = given.arcs.union(*(added(given, e, place) for e, place in where.items()))
     if len(where) < len(elements) or cyclic(arcs):
         raise RuntimeError("the rounded solution breaks a rule")
     return score(given, where)
 
 
-def _solve(
-    profit: list[int], upper: list[float], rows: list[tuple[dict[int, int], float, float]]
-) -> list[bool]:
+def _solve(profit: list[int], upper: list[float], rows: list[Row]) -> list[bool]:
     """Return which variables are 1 where the profit is largest."""
-    if not profit:
+    if not rows:
         return []
-    matrix = lil_array((max(len(rows), 1), len(profit)))
+    matrix = lil_array((len(rows), len(profit)))
     for k, (coefficients, _, _) in enumerate(rows):
         for column, coefficient in coefficients.items():
             matrix[k, column] = coefficient
-    low, high = ([row[i] for row in rows] or [0] for i in (1, 2))
+    low, high = [row[1] for row in rows], [row[2] for row in rows]
     found = milp(
         -np.array(profit, float),
-        integrality=np.ones(len(profit)),
+        integrality=np.ones(len(profit), int),
         bounds=Bounds(0, upper),
         constraints=LinearConstraint(matrix.tocsr(), low, high),
         options={"mip_rel_gap": 0},
     )
     if found.status != 0:
         raise RuntimeError(f"HiGHS: {found.message}")
-    return [value > 0.5 for value in found.x]
+    return [bool(value > 0.5) for value in found.x]

@@ -1,0 +1,106 @@
+"""Solvers and models find the same optimum, on graphs small enough to try every choice."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+from layoutopt.exact.methods import METHODS
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.io.instance import OP_TYPES
+from layoutopt.result import Status
+from layoutopt.unwind import unwind
+from models import exhaustive, minizinc, textbook_mip
+from tests.models.instances import FAMILIES, features, stated
+
+CHUNK = 50
+
+SEEDS = {"mixed": 600, "tangle": 400, "apart": 200}
+
+CHUNKS = [
+    pytest.param(family, start, id=f"{family}-{start}")
+    for family, seeds in SEEDS.items()
+    for start in range(0, seeds, CHUNK)
+]
+
+needs_minizinc = pytest.mark.skipif(
+    shutil.which("minizinc") is None,
+    reason="the minizinc command is not on this machine, so its model is not compared",
+)
+
+
+@pytest.mark.parametrize(("family", "start"), CHUNKS)
+def test_every_exact_method_proves_the_optimum(family: str, start: int) -> None:
+    """Each method's objective and bound are what trying everything finds."""
+    for seed in range(start, start + CHUNK):
+        graph = FAMILIES[family](seed)
+        optimum = exhaustive.maximum(stated(graph))
+        for method in METHODS:
+            result = unwind(graph, method)
+            found = (result.status, result.objective, result.bound)
+            assert found == (Status.OPTIMAL, optimum, optimum), f"{graph.name} by {method}"
+
+
+@pytest.mark.parametrize(("family", "start"), CHUNKS)
+def test_greedy0_never_beats_the_optimum(family: str, start: int) -> None:
+    """The heuristic's layouts are legal, and worth at most the optimum; it claims no more."""
+    for seed in range(start, start + CHUNK):
+        graph = FAMILIES[family](seed)
+        result = unwind(graph, "greedy0")
+        assert result.status is Status.FEASIBLE, graph.name
+        assert result.objective is not None
+        assert Fraction(result.objective) <= exhaustive.maximum(stated(graph)), graph.name
+
+
+@pytest.mark.parametrize("start", range(0, 200, CHUNK))
+def test_methods_prove_the_optimum_of_larger_graphs(start: int) -> None:
+    """The same on graphs of up to eight free elements and many barriers."""
+    for seed in range(10_000 + start, 10_000 + start + CHUNK):
+        graph = random_graph(seed, elements=8, ops=18, pairs=10, negative=seed % 3 == 0)
+        optimum = exhaustive.maximum(stated(graph))
+        for method in METHODS:
+            result = unwind(graph, method)
+            assert (result.status, result.objective) == (Status.OPTIMAL, optimum), graph.name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_textbook_mip_agrees(family: str) -> None:
+    """The textbook rows have the same optimum."""
+    for seed in range(200):
+        given = stated(FAMILIES[family](seed))
+        assert textbook_mip.maximum(given) == exhaustive.maximum(given), f"{family} {seed}"
+
+
+@needs_minizinc
+@pytest.mark.parametrize("family", FAMILIES)
+def test_minizinc_agrees(family: str) -> None:
+    """The MiniZinc model has the same optimum; few seeds, as each call takes its time."""
+    for seed in range(20):
+        given = stated(FAMILIES[family](seed))
+        assert minizinc.maximum(given) == exhaustive.maximum(given), f"{family} {seed}"
+
+
+OFTEN = {
+    "mixed": {"order matters": 100, "exclusive barriers": 40, "several outputs": 30}
+    | {"part of a sink read": 20, "chain of barriers": 100, "element in several barriers": 100}
+    | {"constant": 100, "fractions": 100, "shared location": 100, "unconstrained element": 100}
+    | {"nothing to choose": 20, "no location": 10, "negative location": 30},
+    "tangle": {"order matters": 200, "exclusive barriers": 150, "several outputs": 200}
+    | {"part of a sink read": 200, "chain of barriers": 150, "element in several barriers": 200}
+    | {"negative location": 100, "negative agreement": 50},
+    "apart": {"negative agreement": 150, "negative location": 100, "no location": 20}
+    | {"order matters": 15, "shared location": 40},
+}
+"""In how many graphs of a family each feature must occur, at least."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_random_graphs_have_what_solvers_may_get_wrong(family: str) -> None:
+    """Every trouble with barriers, signs and locations occurs often; in ``mixed`` every op."""
+    graphs = [FAMILIES[family](seed) for seed in range(SEEDS[family])]
+    found = Counter(feature for graph in graphs for feature in features(graph))
+    required = OFTEN[family] | (dict.fromkeys(OP_TYPES, 100) if family == "mixed" else {})
+    assert {f: (found[f], n) for f, n in required.items() if found[f] < n} == {}
