@@ -111,9 +111,8 @@ def _evaluated(
         return _shape_value(node, shapes)
     inputs = {name: values.get(name) for name in node.input if name}
     barred = node.op_type in RANDOM or any(bodies(node)) or not is_standard(node.domain)
-    old_broadcast = any(a.name == "broadcast" for a in node.attribute)
     large = any(size(shapes.get(name, ())) > SMALL for name in node.output)
-    if barred or old_broadcast or large or any(x is None for x in inputs.values()):
+    if barred or large or any(x is None for x in inputs.values()):
         return None
     results = _run(model, node, {k: v for k, v in inputs.items() if v is not None})
     if results is None:

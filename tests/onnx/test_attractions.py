@@ -40,6 +40,14 @@ def test_values_reach_the_pairs(tmp_path: Path) -> None:
     assert [v for _, v in graph.valued_partners("a")] == [Decimal("0.25"), 3, 5]
 
 
+def test_equal_and_broadcast_operands_may_differ_in_value(tmp_path: Path) -> None:
+    table = tmp_path / "mine.toml"
+    table.write_text("[elementwise]\nequal = 3\nbroadcast = 4\n")
+    path = save(model([node("Sum", "a b c")], {"a": (2, 3), "b": (2, 3), "c": (3,)}), tmp_path)
+    values = [value for _, _, value in pairs(read_onnx(path, attractions=table))]
+    assert values == [3, 4, 4]
+
+
 def test_zero_leaves_pairs_out(tmp_path: Path) -> None:
     table = tmp_path / "mine.toml"
     table.write_text(

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from layoutopt.errors import InputError
+from layoutopt.onnx.protobuf import load_model
 from layoutopt.onnx.read import read_onnx
 from tests.onnx.networks import graph_of, model, node, passed_on, save, types
 
@@ -32,6 +33,27 @@ def test_open_dimensions_are_all_named(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="give --dim length=SIZE"):
         read_onnx(path, dims={"batch": 1})
+
+
+def test_negative_sizes_of_inner_tensors_mean_nothing(tmp_path: Path) -> None:
+    """Some exporters write -1 where they know no size."""
+    network = model([node("Relu", "x", "h"), node("Relu", "h")], {"x": (2, 3)})
+    value = helper.make_tensor_value_info("h", TensorProto.FLOAT, [-1, 3])
+    network.graph.value_info.append(value)
+    assert read_onnx(save(network, tmp_path)).tensor("y").shape == (2, 3)
+
+
+def test_an_open_dimension_of_an_input_that_is_an_output(tmp_path: Path) -> None:
+    network = model([node("Relu", "z")], {"z": (2,), "x": ("n",)}, ["y", "x"])
+    with pytest.raises(InputError, match="give --dim n=SIZE"):
+        read_onnx(save(network, tmp_path))
+    graph = read_onnx(save(network, tmp_path), dims={"n": 3})
+    assert [sink.name for sink in graph.sinks()] == ["z", "x"]
+
+
+def test_open_dimensions_of_what_nobody_reads_do_not_matter(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [node("Relu", "z")], {"z": (2,), "x": ("n",)})
+    assert [sink.name for sink in graph.sinks()] == ["z"]
 
 
 def test_dimensions_without_a_name_go_by_input_and_axis(tmp_path: Path) -> None:
@@ -124,6 +146,32 @@ def test_weights_are_not_folded(tmp_path: Path) -> None:
     assert passed_on(graph, data)["y"][:8].tolist() == [-1, -2, -3, -4, 0, 1, 2, 3]
 
 
+def test_what_a_shape_is_taken_of_is_not_folded(tmp_path: Path) -> None:
+    nodes = [
+        node("Unsqueeze", "w axes", "u"),
+        node("Shape", "u", "s"),
+        node("Reshape", "x s", "h"),
+        node("Mul", "h u"),
+    ]
+    constants = {"w": np.ones(6, np.float32), "axes": np.array([0])}
+    graph = graph_of(tmp_path, nodes, {"x": (2, 3)}, constants=constants)
+    assert types(graph) == {
+        "x": "sink", "w": "sink", "u": "reshape", "h": "reshape", "y": "sum_like"
+    }  # fmt: skip
+
+
+def test_random_numbers_are_no_constants(tmp_path: Path) -> None:
+    nodes = [
+        node("Bernoulli", "p", "b"),
+        node("Cast", "b", "s", to=TensorProto.INT64),
+        node("Reshape", "x s"),
+    ]
+    constants = {"p": np.array([1.0], np.float32)}
+    network = model(nodes, {"x": (1,)}, constants=constants)
+    with pytest.raises(InputError, match="shape of 'y' cannot be inferred"):
+        read_onnx(save(network, tmp_path))
+
+
 def test_size_counts_elements(tmp_path: Path) -> None:
     nodes = [
         node("Size", "x", "n"),
@@ -151,6 +199,7 @@ def test_large_weights_lose_their_data_at_once(tmp_path: Path) -> None:
     nodes = [node("Constant", "", "c", value=numpy_helper.from_array(big)), node("Add", "w c")]
     graph = graph_of(tmp_path, nodes, {}, constants={"w": big})
     assert [(s.name, s.shape) for s in graph.sinks()] == [("w", (40, 50)), ("c", (40, 50))]
+    assert load_model(tmp_path / "net.onnx").ByteSize() < 1000 < 8 * big.size
 
 
 def test_sparse_initialisers_are_sinks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import NodeProto
+from onnx import NodeProto, defs
 from onnx.reference import ReferenceEvaluator
 
 from layoutopt.onnx.read import read_onnx
@@ -67,6 +67,8 @@ CASES: list[Case] = [
     ("depth to space CRD", [node("DepthToSpace", "x", blocksize=2, mode="CRD")],
      {"x": (2, 12, 2, 3)}, {}, 17),
     ("space to depth", [node("SpaceToDepth", "x", blocksize=2)], {"x": (2, 3, 4, 6)}, {}, 17),
+    ("space to depth CRD", [node("SpaceToDepth", "x", blocksize=2, mode="CRD")],
+     {"x": (2, 3, 4, 6)}, {}, 28),
     ("channel shuffle", [node("Reshape", "x s", "a"), node("Transpose", "a", "b",
                          perm=[0, 2, 1, 3]), node("Flatten", "b", "y", axis=1)],
      {"x": (1, 6, 5)}, {"s": ints(1, 2, 3, 5)}, 17),
@@ -77,6 +79,8 @@ CASES: list[Case] = [
 def test_elements_come_from_where_the_graph_says(case: Case, tmp_path: Path) -> None:
     """Every input element is a different number, so equal numbers are the same element."""
     _, nodes, inputs, constants, opset = case
+    if opset > defs.onnx_opset_version():
+        pytest.skip("the installed onnx is older than the operator set")
     outputs = nodes[-1].output
     network = model(nodes, inputs, outputs, constants, opset)
     data, start = {}, 0
