@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import defs, numpy_helper
 
 from layoutopt.errors import InputError
 from layoutopt.onnx.read import read_onnx
@@ -64,7 +64,8 @@ def test_views_move_elements_as_the_standard_says(examples: list, tmp_path: Path
                     continue  # the mask
                 assert said[value.name].tobytes() == np.asarray(truth).tobytes(), case.name
                 seen.update(types)
-    assert set(seen) == set(VIEWS) - set(NUMBERS_CHANGE)
+    known = {name for name in VIEWS if defs.has(name)}
+    assert set(seen) == known - set(NUMBERS_CHANGE)
 
 
 @pytest.mark.slow
