@@ -178,3 +178,16 @@ def refused(*parts: str) -> Iterator[None]:
         assert part in text
     assert text
     assert len(text.splitlines()) == 1
+
+
+def hard_problem(seed: int, nodes: int, labels: int, *, negative: bool = False) -> Labelling:
+    """Return a random problem with three edges and two rewards for each node."""
+    draw = random.Random(seed)
+    edges: Edges = {}
+    for u in range(nodes):
+        for v in draw.sample(range(nodes), 3):
+            if u != v:
+                sign = -1 if negative and draw.random() < 0.3 else 1
+                edges[min(u, v), max(u, v)] = sign * draw.randint(1, 20)
+    wanted = {(u, draw.randrange(labels)): draw.randint(1, 30) for u in range(nodes) for _ in "ab"}
+    return labelling(nodes, labels, edges, wanted)

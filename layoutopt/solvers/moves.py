@@ -83,10 +83,13 @@ def expand(
         return labels
     flow.add_arcs_with_capacity(np.full(len(likes), n), likes, gain[likes])
     flow.add_arcs_with_capacity(dislikes, np.full(len(dislikes), n + 1), -gain[dislikes])
-    if flow.solve(n, n + 1) != flow.OPTIMAL:
-        return labels
     moves = np.zeros(n + 2, bool)
-    moves[flow.get_source_side_min_cut()] = True
+    if len(dislikes):
+        if flow.solve(n, n + 1) != flow.OPTIMAL:
+            return labels
+        moves[flow.get_source_side_min_cut()] = True
+    else:
+        moves[:] = True
     changed = labels.copy()
     changed[nodes[moves[:n]]] = to
     return changed

@@ -1,0 +1,299 @@
+"""The integer programme, and CP-SAT and HiGHS on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from layoutopt.limits import Limits, Progress
+from layoutopt.problem import IntArray, Labelling, Precedence
+from layoutopt.result import Result, Status, Stopped
+from layoutopt.solvers import cpsat, mip
+from layoutopt.solvers.formulation import programme, reachable
+from tests.support import (
+    Edges,
+    allowed,
+    hard_problem,
+    labelling,
+    optimum,
+    random_labels,
+    random_problem,
+    worth,
+)
+
+Solver = Callable[[Labelling, Limits, IntArray | None], Result]
+
+SOLVERS: dict[str, Solver] = {"cpsat": cpsat.solve, "mip": mip.solve}
+
+solvers = pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
+
+PAIR: Edges = {(0, 1): 4}
+TRIANGLE: Edges = {(0, 1): 1, (1, 2): 1, (0, 2): 1}
+
+
+def problems(count: int) -> Iterator[Labelling]:
+    """Yield small random problems, some with order rules."""
+    for seed in range(count):
+        yield random_problem(
+            seed,
+            4,
+            negative=seed % 2 == 0,
+            bans=seed % 3 == 0,
+            barriers=seed % 4 and 2 + seed % 2,
+        )
+
+
+def now() -> Limits:
+    """Return limits that are over."""
+    return Limits(deadline=time.monotonic())
+
+
+class TestProgramme:
+    """The programme as arrays."""
+
+    def test_by_hand(self) -> None:
+        """Two nodes, two labels that both may take, no fresh one: 4 indicators, 2 matches."""
+        given = programme(labelling(2, 3, PAIR, {(0, 2): 5, (1, 0): 6}))
+        assert given.node.tolist() == [0, 0, 1, 1]
+        assert given.label.tolist() == [0, 2, 0, 2]
+        assert given.rewards.tolist() == [0, 5, 6, 0]
+        assert given.match.tolist() == [[0, 2], [1, 3]]
+        assert given.weights.tolist() == [4, 4]
+        assert given.indicators(np.array([2, 0])).tolist() == [1, 2]
+        assert given.labelling(np.array([0, 3])).tolist() == [0, 2]
+
+    def test_only_useful_columns(self) -> None:
+        """Fresh labels come with bans, negative numbers and readers; bans take indicators away."""
+        rewards = {(0, 0): 5, (1, 0): 6}
+        counts = {
+            "plain": len(programme(labelling(2, 1, PAIR, rewards)).node),
+            "no label": len(programme(labelling(2, 0, PAIR)).node),
+            "banned": len(programme(labelling(2, 1, PAIR, rewards, [(0, 0)])).node),
+            "negative reward": len(programme(labelling(2, 1, PAIR, {(0, 0): -5})).node),
+            "negative edge": len(programme(labelling(2, 1, {(0, 1): -4}, rewards)).node),
+        }
+        assert counts == {
+            "plain": 2,
+            "no label": 2,
+            "banned": 3,
+            "negative reward": 4,
+            "negative edge": 6,
+        }
+
+    def test_states_the_problem(self) -> None:
+        """The best choice of one indicator per node is the problem's optimum."""
+        for problem in problems(250):
+            given = programme(problem)
+            bounds = np.searchsorted(given.node, np.arange(problem.nodes + 1)).tolist()
+            gates: dict[int, list[tuple[int, int]]] = {}
+            for indicator, arc in given.gates.tolist():
+                gates.setdefault(indicator, []).append(tuple(given.arcs[arc].tolist()))
+            static = [tuple(arc) for arc in given.static.tolist()]
+            best = None
+            for chosen in product(*(range(a, b) for a, b in pairwise(bounds))):
+                arcs = [*static, *(arc for i in chosen for arc in gates.get(i, ()))]
+                if _cyclic(arcs):
+                    continue
+                both = np.isin(given.match, chosen).all(axis=1)
+                value = int(given.rewards[list(chosen)].sum()) + int(given.weights[both].sum())
+                best = value if best is None else max(best, value)
+                labels = given.labelling(np.array(chosen))
+                assert value == problem.value(labels)
+            assert best == optimum(problem)
+
+    def test_reachable(self) -> None:
+        """Arcs lead on, in any order, and every barrier leads to itself."""
+        table = reachable(4, np.array([(2, 3), (0, 2)]))
+        assert np.argwhere(table).tolist() == [
+            *([0, 0], [0, 2], [0, 3], [1, 1]),
+            *([2, 2], [2, 3], [3, 3]),
+        ]
+
+
+def _cyclic(arcs: list[tuple[int, int]]) -> bool:
+    rest = set(arcs)
+    while rest:
+        heads = {b for _, b in rest}
+        kept = {(a, b) for a, b in rest if a in heads}
+        if kept == rest:
+            return True
+        rest = kept
+    return False
+
+
+class TestSolvers:
+    """Both solvers on the programme."""
+
+    @solvers
+    def test_exact(self, solve: Solver) -> None:
+        """On 120 random problems both prove the optimum, with a labelling that earns it."""
+        for problem in problems(120):
+            result = solve(problem, Limits(), None)
+            best = optimum(problem)
+            assert (result.objective, result.bound) == (best, best)
+            assert result.status is Status.OPTIMAL
+            assert result.stopped is Stopped.FINISHED
+            assert worth(problem, result.labelling.tolist()) == best
+            assert allowed(problem, result.labelling.tolist())
+
+    @solvers
+    def test_starts(self, solve: Solver) -> None:
+        """Any labelling to begin with, good, bad or against the rules, changes no optimum."""
+        for seed, problem in enumerate(problems(30)):
+            free = replace(problem, banned=problem.banned[:0])
+            result = solve(problem, Limits(), random_labels(free, seed))
+            assert result.objective == result.bound == optimum(problem)
+
+    @solvers
+    def test_nothing(self, solve: Solver) -> None:
+        """No nodes, and no labels."""
+        assert solve(labelling(0, 0), Limits(), None).bound == 0
+        result = solve(labelling(2, 0, PAIR), Limits(), None)
+        assert (result.objective, result.bound) == (4, 4)
+
+    @solvers
+    def test_bounds_without_time(self, solve: Solver) -> None:
+        """Stopped at once, the bound still holds, and a labelling is worth what it says."""
+        for problem in [*problems(20), hard_problem(0, 60, 4)]:
+            best = solve(problem, Limits(), None).bound
+            result = solve(problem, now(), None)
+            assert result.bound is not None
+            assert best is not None
+            assert result.bound >= best
+            if result.objective is not None:
+                assert result.objective == problem.value(result.labelling) <= best
+            elif best > 0:
+                assert result.stopped is Stopped.TIME_LIMIT
+
+    @solvers
+    def test_interrupted(self, solve: Solver) -> None:
+        """An interrupt from outside ends a long run soon, and is told."""
+        limits = Limits()
+        limits.interrupt.set()
+        begun = time.monotonic()
+        result = solve(hard_problem(1, 400, 8), limits, None)
+        assert result.stopped is Stopped.INTERRUPTED
+        assert time.monotonic() - begun < 20
+        assert result.bound is not None
+        assert result.bound >= 10000
+
+    @solvers
+    def test_repeatable(self, solve: Solver) -> None:
+        """With one seed and one worker, equal calls give equal labellings."""
+        problem = hard_problem(3, 30, 3)
+        one, two = (solve(problem, Limits(seed=5), None) for _ in range(2))
+        assert one.labelling.tolist() == two.labelling.tolist()
+        assert (one.objective, one.bound) == (two.objective, two.bound)
+
+    @solvers
+    def test_gap(self, solve: Solver) -> None:
+        """With a gap allowed, the answer may be worse, but by no more than that."""
+        for seed in range(5):
+            problem = hard_problem(seed, 12, 3, negative=True)
+            best = solve(problem, Limits(), None).objective
+            result = solve(problem, Limits(gap=0.2), None)
+            assert best is not None
+            assert result.objective is not None
+            assert result.bound is not None
+            assert result.objective <= best <= result.bound
+            assert result.bound - result.objective <= 0.2 * result.objective + 1e-6
+
+    def test_too_large_for_cpsat(self) -> None:
+        """Beyond 2^55 CP-SAT says nothing, rather than something wrong."""
+        for size, known in [(2**55 - 8, True), (2**55, False), (2**80, False)]:
+            result = cpsat.solve(labelling(2, 1, {(0, 1): size}, {(0, 0): 3}), Limits(), None)
+            assert (result.objective == size + 3) == known
+            if not known:
+                assert result.bound is None
+                assert result.labelling is None
+                assert result.stopped is Stopped.SIZE_LIMIT
+
+    def test_too_large_for_doubles(self) -> None:
+        """HiGHS takes multiples of a large unit, but nothing that doubles cannot hold."""
+        edges, rewards = {(0, 1): 10**30}, {(0, 0): 3 * 10**30}
+        result = mip.solve(labelling(2, 1, edges, rewards), Limits(), None)
+        assert result.objective == result.bound == 4 * 10**30
+        result = mip.solve(labelling(2, 1, edges, {(0, 0): 3}), Limits(), None)
+        assert (result.bound, result.stopped) == (None, Stopped.SIZE_LIMIT)
+
+    def test_bounds_of_doubles_are_raised(self) -> None:
+        """HiGHS may not call a rounded sum optimal: near 2^50 its bound keeps a distance."""
+        result = mip.solve(labelling(2, 1, {(0, 1): 2**49}, {(0, 0): 3}), Limits(), None)
+        assert result.objective == 2**49 + 3
+        assert result.bound is not None
+        assert result.bound >= result.objective
+
+    def test_messages_of_cpsat(self) -> None:
+        """Every message of a run holds the optimum between its two numbers."""
+        heard: list[Progress] = []
+        problem = hard_problem(2, 40, 4)
+        result = cpsat.solve(problem, Limits(tell=heard.append), None)
+        assert heard
+        for message in heard:
+            assert message.objective is not None
+            assert message.bound is not None
+            assert message.objective <= (result.objective or 0) <= message.bound
+
+    def test_time_limit_of_highs(self) -> None:
+        """HiGHS stops in time where its presolve alone would take minutes."""
+        begun = time.monotonic()
+        result = mip.solve(hard_problem(1, 2000, 8), Limits(deadline=begun + 1), None)
+        assert time.monotonic() - begun < 30
+        assert result.stopped is Stopped.TIME_LIMIT
+
+
+def order(
+    arcs: list[tuple[int, int]], offered: list[int], sets: list[tuple[int, ...]], readers: list[int]
+) -> Precedence:
+    """Return an order rule of barriers 0 and 1, or as many as are named."""
+    named = [*offered, *(b for arc in arcs for b in arc), *(b for s in sets for b in s)]
+    return Precedence(
+        1 + max(named),
+        np.array(arcs, np.int64).reshape(-1, 2),
+        np.array(offered),
+        tuple(sets),
+        np.array(readers),
+    )
+
+
+class TestOrder:
+    """Order rules on two nodes, by hand; each with a twin that the rule leaves alone."""
+
+    rewards = ((0, 0), 5), ((1, 1), 3)
+
+    def best(self, solve: Solver, rule: Precedence) -> int:
+        """Return the proved optimum of two nodes that want labels 0 and 1."""
+        problem = labelling(2, 2, {}, dict(self.rewards), precedence=rule)
+        result = solve(problem, Limits(), None)
+        assert result.objective == result.bound == optimum(problem)
+        return int(result.objective or 0)
+
+    @solvers
+    def test_exclusive(self, solve: Solver) -> None:
+        """Barrier 0 reads node 1, barrier 1 node 0: only one of the labels can be taken."""
+        assert self.best(solve, order([], [0, 1], [(1,), (0,)], [0, 1])) == 5
+        assert self.best(solve, order([], [0, 1], [(1,), ()], [0, 1])) == 8
+
+    @solvers
+    def test_own_barrier(self, solve: Solver) -> None:
+        """A node that barrier 0 reads cannot take its label; another one can."""
+        assert self.best(solve, order([], [0, -1], [(), (0,)], [1, 0])) == 3
+        assert self.best(solve, order([], [0, -1], [(), (0,)], [0, 1])) == 8
+
+    @solvers
+    def test_static(self, solve: Solver) -> None:
+        """Barrier 1 reads barrier 0: node 0, read by 0, cannot take label 0 of barrier 1."""
+        assert self.best(solve, order([(0, 1)], [1, -1], [(), (0,)], [1, 0])) == 3
+        assert self.best(solve, order([(1, 0)], [1, -1], [(), (0,)], [1, 0])) == 8
+
+    @solvers
+    def test_long_way_round(self, solve: Solver) -> None:
+        """Arcs 0 → 1 → 2 stand; labels of 2 at a reader of 0 close the ring, of 0 do not."""
+        arcs = [(0, 1), (1, 2)]
+        assert self.best(solve, order(arcs, [2, -1], [(), (0,)], [1, 0])) == 3
+        assert self.best(solve, order(arcs, [0, -1], [(), (2,)], [1, 0])) == 8
