@@ -208,11 +208,13 @@ def _worth(
     edges: Edges, of: EdgeList, which: IntArray, class_of: IntArray, copies: list[int]
 ) -> WeightArray:
     """Return what edges are worth in all copies of their component together."""
+    if not len(which):
+        return np.zeros(0, np.int64)
     value, times = of.value[which], class_of[of.first[which]]
-    largest = max(map(abs, edges.values), default=0) * max(copies, default=0)
-    kind: Any = np.int64 if largest * max(len(which), 1) < 2**61 else object
+    largest = max(map(abs, edges.values)) * max(copies)
+    kind: Any = np.int64 if largest * len(which) < 2**61 else object
     table, count = np.array(edges.values, kind), np.array(copies, kind)
-    return table[value] * count[times] if len(which) else np.zeros(0, np.int64)
+    return table[value] * count[times]
 
 
 def _owners(component: IntArray, labels: IntArray) -> IntArray:
