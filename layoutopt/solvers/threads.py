@@ -17,7 +17,7 @@ POLL = 0.05
 def run_stoppable(
     solve: Callable[[], Answer], stop: Callable[[], object], limits: Limits
 ) -> Answer:
-    """Call ``solve`` in a thread, and ``stop`` once when the limits say so.
+    """Call ``solve`` in a thread, and ``stop`` as soon as the limits say so.
 
     Returns
     -------
@@ -35,11 +35,10 @@ def run_stoppable(
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    while thread.is_alive() and not limits.over:
+    while thread.is_alive():
         thread.join(POLL)
-    if thread.is_alive():
-        stop()
-        thread.join()
+        if limits.over:
+            stop()  # again and again: a solver that has not begun yet does not hear it
     if errors:
         raise errors[0]
     return answers[0]

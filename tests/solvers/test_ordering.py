@@ -111,7 +111,7 @@ class TestThreads:
             run_stoppable(fail, lambda: None, Limits())
 
     def test_stopped_by_time_and_by_hand(self) -> None:
-        """When limits are over, the solver is asked to stop, once, and its answer is taken."""
+        """When limits are over, the solver is asked to stop, and its answer is taken."""
         by_time, by_hand = Limits(deadline=time.monotonic() + 0.1), Limits()
         threading.Timer(0.1, by_hand.interrupt.set).start()
         for limits in (by_time, by_hand):
@@ -123,4 +123,16 @@ class TestThreads:
                 enough.set()
 
             assert run_stoppable(lambda e=enough: e.wait(30), stop, limits) is True
-            assert asked == [1]
+            assert asked
+
+    def test_stopped_before_it_begins(self) -> None:
+        """A solver that is deaf until it has begun is asked again."""
+        limits, begun, enough = Limits(), threading.Event(), threading.Event()
+        limits.interrupt.set()
+
+        def solve() -> bool:
+            time.sleep(0.2)
+            begun.set()
+            return enough.wait(30)
+
+        assert run_stoppable(solve, lambda: begun.is_set() and enough.set(), limits)

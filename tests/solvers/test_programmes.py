@@ -185,7 +185,7 @@ class TestSolvers:
     @solvers
     def test_repeatable(self, solve: Solver) -> None:
         """With one seed and one worker, equal calls give equal labellings."""
-        problem = hard_problem(3, 30, 3)
+        problem = hard_problem(3, 18, 3)
         one, two = (solve(problem, Limits(seed=5), None) for _ in range(2))
         assert one.labelling.tolist() == two.labelling.tolist()
         assert (one.objective, one.bound) == (two.objective, two.bound)
@@ -194,7 +194,7 @@ class TestSolvers:
     def test_gap(self, solve: Solver) -> None:
         """With a gap allowed, the answer may be worse, but by no more than that."""
         for seed in range(5):
-            problem = hard_problem(seed, 12, 3, negative=True)
+            problem = hard_problem(seed, 10, 3, negative=True)
             best = solve(problem, Limits(), None).objective
             result = solve(problem, Limits(gap=0.2), None)
             assert best is not None
