@@ -214,7 +214,8 @@ def _worth(
     largest = max(map(abs, edges.values)) * max(copies)
     kind: Any = np.int64 if largest * len(which) < 2**61 else object
     table, count = np.array(edges.values, kind), np.array(copies, kind)
-    return table[value] * count[times]
+    worth: WeightArray = table[value] * count[times]
+    return worth
 
 
 def _owners(component: IntArray, labels: IntArray) -> IntArray:

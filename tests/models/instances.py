@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.op import type_name
@@ -79,6 +80,22 @@ def apart(seed: int) -> Graph:
                 graph.valued_pair(a, target, draw.choice([-2, 1, "0.5", 2]))
     return graph
 
+
+def wide(graph: Graph, seed: int) -> Graph:
+    """Return a graph again with values that take up to 24 digits together, far beyond 64 bits."""
+    draw = random.Random(seed)
+    again = Graph(f"{graph.name}-wide", graph.description)
+    for op in graph.ops:
+        again.add(op)
+    for a, b, value in graph.pairs:
+        scaled = Decimal(value).scaleb(draw.choice([-9, 0, 3, 12]))
+        again.valued_pair(
+            graph.tensor_name(a), graph.tensor_name(b), scaled + draw.choice([-1, 0, 1]) * TINY
+        )
+    return again
+
+
+TINY = Decimal("1e-10")
 
 FAMILIES: dict[str, Callable[[int], Graph]] = {"mixed": mixed, "tangle": tangle, "apart": apart}
 

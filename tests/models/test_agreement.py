@@ -14,7 +14,7 @@ from layoutopt.io.instance import OP_TYPES
 from layoutopt.result import Status
 from layoutopt.unwind import unwind
 from models import exhaustive, minizinc, textbook_mip
-from tests.models.instances import FAMILIES, features, stated
+from tests.models.instances import FAMILIES, features, stated, wide
 
 CHUNK = 50
 
@@ -64,6 +64,22 @@ def test_methods_prove_the_optimum_of_larger_graphs(start: int) -> None:
         for method in METHODS:
             result = unwind(graph, method)
             assert (result.status, result.objective) == (Status.OPTIMAL, optimum), graph.name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_beyond_64_bits_are_never_wrong(family: str) -> None:
+    """A proof may be missing there, but score, optimum and bound stand in this order."""
+    proofs = 0
+    for seed in range(CHUNK):
+        graph = wide(FAMILIES[family](seed), seed)
+        optimum = exhaustive.maximum(stated(graph))
+        for method in METHODS:
+            result = unwind(graph, method)
+            assert result.objective is not None, f"{graph.name} by {method}"
+            assert Fraction(result.objective) <= optimum, f"{graph.name} by {method}"
+            assert result.bound is None or Fraction(result.bound) >= optimum, graph.name
+            proofs += result.status is Status.OPTIMAL
+    assert proofs >= CHUNK
 
 
 @pytest.mark.parametrize("family", FAMILIES)
