@@ -152,9 +152,9 @@ class _Decomposition:
             if proposal.rank is not None:
                 self._try(proposal.rank)
             if self.limits.stopped is not None or len(self.cuts) == known:
-                # Without a new cut some part was not solved to its end.
+                # Without a new cut some part was not solved to its end, or numbers are rounded.
                 reasons = (result.stopped for result in self.best)
-                halted = next((r for r in reasons if r is not Stopped.FINISHED), Stopped.FINISHED)
+                halted = next((r for r in reasons if r is not Stopped.FINISHED), Stopped.SIZE_LIMIT)
                 stopped = self.limits.stopped or halted
                 break
         return _Found(self.best, max(bound, self.value), stopped)

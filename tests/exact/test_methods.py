@@ -1,0 +1,265 @@
+"""All exact methods on the same problems, order rules included."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from layoutopt.exact.methods import METHODS, Method
+from layoutopt.limits import Limits, Progress
+from layoutopt.presolve import elimination
+from layoutopt.problem import Labelling, Precedence
+from layoutopt.result import Status, Stopped
+from tests.support import Edges, allowed, labelling, optimum, random_problem, worth
+
+methods = pytest.mark.parametrize("solve", METHODS.values(), ids=METHODS)
+
+
+def proved(solve: Method, problem: Labelling, limits: Limits | None = None) -> int:
+    """Return the optimum, after checking that the method proves it."""
+    result = solve(problem, limits or Limits(), None)
+    best = optimum(problem)
+    assert (result.objective, result.bound) == (best, best)
+    assert result.status is Status.OPTIMAL
+    assert worth(problem, result.labelling.tolist()) == best
+    assert allowed(problem, result.labelling.tolist())
+    return best
+
+
+def rule(
+    barriers: int, arcs: list[tuple[int, int]], offered: list[int], readers: list[tuple[int, ...]]
+) -> Precedence:
+    """Return an order rule: the barrier of each label, and the barriers that read each node."""
+    sets = list(dict.fromkeys([(), *readers]))
+    return Precedence(
+        barriers,
+        np.array(arcs, np.int64).reshape(-1, 2),
+        np.array(offered, np.int64),
+        tuple(sets),
+        np.array([sets.index(read) for read in readers], np.int64),
+    )
+
+
+@methods
+def test_random_problems(solve: Method) -> None:
+    """150 random problems with and without order rules, all kinds of numbers and bans."""
+    bound_by_order = 0
+    for seed in range(150):
+        problem = random_problem(
+            seed,
+            negative=seed % 2 == 0,
+            bans=seed % 3 == 0,
+            barriers=(0, 2, 3, 4)[seed % 4],
+        )
+        best = proved(solve, problem)
+        free = labelling(0, 0) if problem.precedence is None else _without_order(problem)
+        bound_by_order += problem.precedence is not None and best < optimum(free)
+    assert bound_by_order > 15
+
+
+def _without_order(problem: Labelling) -> Labelling:
+    return Labelling(
+        problem.nodes,
+        problem.labels,
+        problem.edges,
+        problem.weights,
+        problem.reward_at,
+        problem.rewards,
+        problem.banned,
+    )
+
+
+def test_wide_numbers_with_order() -> None:
+    """Numbers beyond 64 bits: nearly all are exact, and a rounded bound is only a bound."""
+    rounded = 0
+    for seed in range(80):
+        problem = random_problem(seed, negative=seed % 2 == 0, barriers=3, wide=10**30)
+        result = METHODS["auto"](problem, Limits(), None)
+        best = optimum(problem)
+        assert result.bound is not None
+        assert result.objective == worth(problem, result.labelling.tolist()) == best
+        assert best <= result.bound <= best + problem.total() // 10**12
+        if result.bound > best:
+            rounded += 1
+            assert result.stopped is Stopped.SIZE_LIMIT
+    assert rounded < 10
+
+
+@methods
+def test_mutually_exclusive_barriers(solve: Method) -> None:
+    """Each of two barriers reads the node that wants the other's label: one wish is lost.
+
+    Wishes of 5 and 3: the 3 is lost.  Where one of them reads nothing, none is.
+    """
+    wishes: Edges = {(0, 0): 5, (1, 1): 3}
+    both = rule(2, [], [0, 1], [(1,), (0,)])
+    assert proved(solve, labelling(2, 2, {}, wishes, precedence=both)) == 5
+    one = rule(2, [], [0, 1], [(1,), ()])
+    assert proved(solve, labelling(2, 2, {}, wishes, precedence=one)) == 8
+
+
+@methods
+def test_edges_carry_the_conflict_on(solve: Method) -> None:
+    """A node tied to the one that is read takes its label by agreement, and falls under the rule.
+
+    Nodes 0 and 1 agree for 10 and share label 0 or label 1.  Node 0 cannot have label 0 of
+    barrier 0, which reads it; node 1 could, for 4, but then loses the 10.
+    """
+    edges, wishes = {(0, 1): 10}, {(1, 0): 4, (0, 1): 3}
+    order = rule(1, [], [0, -1], [(0,), ()])
+    assert proved(solve, labelling(2, 2, edges, wishes, precedence=order)) == 13
+    order = rule(1, [], [0, -1], [(), ()])
+    assert proved(solve, labelling(2, 2, edges, wishes, precedence=order)) == 14
+
+
+@methods
+def test_part_of_a_sink(solve: Method) -> None:
+    """A barrier reads the first half of a sink only: the second half may take its labels."""
+    wishes = {(u, u): 2 for u in range(4)}
+    order = rule(1, [], [0, 0, 0, 0], [(0,), (0,), (), ()])
+    assert proved(solve, labelling(4, 4, {}, wishes, precedence=order)) == 4
+    order = rule(1, [], [0, 0, 0, 0], [(), (), (), ()])
+    assert proved(solve, labelling(4, 4, {}, wishes, precedence=order)) == 8
+
+
+@methods
+def test_ring_of_barriers(solve: Method) -> None:
+    """Barrier i reads node i, which wants a label of barrier i + 1: the cheapest arc is given up.
+
+    Five barriers in a ring, wishes of 4, 6, 3, 7 and 5: everything but the 3.
+    """
+    values = [4, 6, 3, 7, 5]
+    wishes = {(i, i): value for i, value in enumerate(values)}
+    order = rule(5, [], [1, 2, 3, 4, 0], [(i,) for i in range(5)])
+    assert proved(solve, labelling(5, 5, {}, wishes, precedence=order)) == 22
+    order = rule(5, [], [1, 2, 3, 4, -1], [(i,) for i in range(5)])
+    assert proved(solve, labelling(5, 5, {}, wishes, precedence=order)) == 25
+
+
+def tournament(values: dict[tuple[int, int], int]) -> Labelling:
+    """Return a problem in which barrier b's coming before c earns ``values[b, c]``."""
+    wishes = {(i, i): value for i, value in enumerate(values.values())}
+    offered, readers = [b for b, _ in values], [(c,) for _, c in values]
+    barriers = 1 + max(offered)
+    order = rule(barriers, [], offered, readers)
+    return labelling(len(values), len(values), {}, wishes, precedence=order)
+
+
+def random_tournament(seed: int, barriers: int = 5) -> tuple[Labelling, int]:
+    """Return a tournament with random values, and the best that any order earns."""
+    draw = random.Random(seed)
+    values = {pair: draw.randint(1, 9) for pair in permutations(range(barriers), 2)}
+    ranks = permutations(range(barriers))
+    best = max(sum(v for (b, c), v in values.items() if r[b] < r[c]) for r in ranks)
+    return tournament(values), best
+
+
+@pytest.mark.parametrize("name", ["auto", "cpsat"])
+def test_long_chain_in_many_orders(name: str) -> None:
+    """A tournament of eight barriers: an order decides all 28 pairs.
+
+    Barrier b < c earns 2 for coming first, c > b earns 1.  In ascending order everybody's 2 is
+    earned: 56.  Nothing is better, as no pair can earn both.
+    """
+    values = {(b, c): 2 if b < c else 1 for b, c in permutations(range(8), 2)}
+    result = METHODS[name](tournament(values), Limits(), None)
+    assert (result.objective, result.bound) == (56, 56)
+
+
+@methods
+def test_tournaments(solve: Method) -> None:
+    """Random tournaments, against all orders of their barriers."""
+    for seed in range(6):
+        problem, best = random_tournament(seed, 4)
+        result = solve(problem, Limits(), None)
+        assert (result.objective, result.bound) == (best, best)
+        assert problem.value(result.labelling) == best
+
+
+@methods
+def test_static_arcs(solve: Method) -> None:
+    """A chain that stands, 0 → 1 → 2 → 3, decides what may be taken where: only forwards."""
+    arcs = [(0, 1), (1, 2), (2, 3)]
+    wishes = {(0, 0): 1, (1, 1): 2, (2, 2): 4, (3, 3): 8}
+    order = rule(4, arcs, [3, 0, 2, 1], [(0,), (3,), (1,), (2,)])
+    # 3 before 0 and 2 before 1 are against the chain; 0 before 3 and 1 before 2 are not.
+    assert proved(solve, labelling(4, 4, {}, wishes, precedence=order)) == 2 + 8
+
+
+@methods
+def test_several_readers(solve: Method) -> None:
+    """A node that two barriers read puts its label's barrier before both."""
+    wishes = {(0, 0): 5, (1, 1): 3, (2, 2): 3}
+    order = rule(3, [], [0, 1, 2], [(1, 2), (0,), (0,)])
+    assert proved(solve, labelling(3, 3, {}, wishes, precedence=order)) == 6
+    wishes = wishes | {(0, 0): 7}
+    assert proved(solve, labelling(3, 3, {}, wishes, precedence=order)) == 7
+
+
+class TestAuto:
+    """The decomposition by barrier order."""
+
+    @pytest.fixture(params=[False, True], ids=["tables", "search"])
+    def solve(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Method:
+        """Return the method, with and without dynamic programming for its parts."""
+        if request.param:
+            monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
+        return METHODS["auto"]
+
+    def test_messages(self, solve: Method) -> None:
+        """Messages speak of the whole: parts that order couples, and parts that it does not."""
+        count = 0
+        for seed in range(150):
+            problem = random_problem(seed, 6, negative=seed % 2 == 0, barriers=3)
+            heard: list[Progress] = []
+            best = proved(solve, problem, Limits(tell=heard.append))
+            count += len(heard)
+            assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
+        assert count > 0
+
+    def test_no_time(self, solve: Method) -> None:
+        """Without time there is a legal labelling, and a bound that holds."""
+        for seed in range(80):
+            problem = random_problem(seed, 6, negative=seed % 2 == 0, barriers=3)
+            result = solve(problem, Limits(deadline=time.monotonic()), None)
+            assert allowed(problem, result.labelling.tolist())
+            assert result.objective == worth(problem, result.labelling.tolist())
+            assert result.bound is not None
+            assert result.objective <= optimum(problem) <= result.bound
+
+    def test_gap(self, solve: Method) -> None:
+        """With a gap allowed the answer is within it, and says why it stopped."""
+        stopped = 0
+        for seed in range(20):
+            problem, best = random_tournament(seed)
+            result = solve(problem, Limits(gap=1.1), None)
+            assert allowed(problem, result.labelling.tolist())
+            assert result.objective is not None
+            assert result.bound is not None
+            assert result.objective <= best <= result.bound
+            assert result.bound - result.objective <= 1.1 * result.objective
+            if result.bound > result.objective:
+                stopped += 1
+                assert result.stopped is Stopped.GAP_LIMIT
+        assert stopped > 5
+
+    def test_progress_of_the_order(self, solve: Method) -> None:
+        """While an order is looked for, messages hold the optimum between their numbers."""
+        for seed in range(10):
+            problem, best = random_tournament(seed)
+            heard: list[Progress] = []
+            result = solve(problem, Limits(tell=heard.append), None)
+            assert result.objective == result.bound == best
+            assert {message.phase for message in heard} == {"barrier order"}
+            assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
+
+
+def test_a_new_method_is_tested() -> None:
+    """The tests above run over the dict, whose members are what they should be."""
+    assert {"auto", "cpsat", "mip"} <= set(METHODS)
+    assert all(isinstance(method, Callable) for method in METHODS.values())

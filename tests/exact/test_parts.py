@@ -1,0 +1,222 @@
+"""Problems without order rules: every path from a problem to its proved optimum."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from layoutopt.exact import parts as parts_module
+from layoutopt.exact.parts import left_over, simple_answer, solve_part, solve_parts
+from layoutopt.exact.tracker import Tracker
+from layoutopt.limits import Limits, Progress
+from layoutopt.presolve import elimination
+from layoutopt.problem import Labelling
+from layoutopt.result import Result, Status, Stopped
+from layoutopt.solvers import cpsat, mip
+from tests.support import (
+    allowed,
+    hard_problem,
+    labelling,
+    optimum,
+    random_labels,
+    random_problem,
+    worth,
+)
+
+
+def proved(problem: Labelling, limits: Limits | None = None) -> Result:
+    """Return a result after comparing it with the optimum of all labellings."""
+    best = optimum(problem)
+    result = solve_parts(problem, limits or Limits())
+    assert (result.objective, result.bound) == (best, best)
+    assert result.status is Status.OPTIMAL
+    assert result.stopped is Stopped.FINISHED
+    assert worth(problem, result.labelling.tolist()) == best
+    assert allowed(problem, result.labelling.tolist())
+    return result
+
+
+@pytest.fixture
+def tables_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let dynamic programming refuse everything, so that the search behind it is needed."""
+    monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
+
+
+def test_random_problems() -> None:
+    """400 random problems of all kinds, numbers beyond 64 bits included."""
+    for seed in range(400):
+        wide = {0: 10**30, 1: 2**58}.get(seed % 5, 1)
+        proved(random_problem(seed, 6, negative=seed % 2 == 0, bans=seed % 3 == 0, wide=wide))
+
+
+@pytest.mark.usefixtures("tables_are_small")
+class TestSearch:
+    """What is left to bounds and search."""
+
+    def test_random_problems(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without dynamic programming the optimum is proved all the same."""
+        closed: list[int] = []
+        original = parts_module.begin
+
+        def watched(*given: object) -> object:
+            closed.append(1)
+            return original(*given)
+
+        monkeypatch.setattr(parts_module, "begin", watched)
+        for seed in range(0, 400, 2):
+            proved(random_problem(seed, 6, negative=True, bans=seed % 3 == 0))
+        assert len(closed) > 25
+
+    @pytest.mark.parametrize("search", [cpsat.solve, mip.solve], ids=["cpsat", "mip"])
+    def test_each_search_alone(
+        self, monkeypatch: pytest.MonkeyPatch, search: Callable[..., Result]
+    ) -> None:
+        """Branching that finds nothing leaves it to CP-SAT, and CP-SAT to HiGHS."""
+        searched: list[int] = []
+
+        def counted(*given: object) -> Result:
+            searched.append(1)
+            return search(*given)
+
+        def idle(*_given: object) -> Result:
+            return Result()
+
+        monkeypatch.setattr(parts_module, "branch", lambda ascent: ascent.bound)
+        for module in (cpsat, mip):
+            mine = module.solve is search
+            monkeypatch.setattr(module, "solve", counted if mine else idle)
+        for seed in range(0, 300, 2):
+            proved(random_problem(seed, 6, negative=True))
+        assert len(searched) > 5
+
+    def test_numbers_too_large_for_floats(self) -> None:
+        """Rounded to 2^40, the bound is a little too high, and never too low."""
+        rounded = 0
+        for seed in range(0, 300, 2):
+            wide = 10**30 if seed % 4 else 2**56 + 1
+            problem = random_problem(seed, 6, negative=True, wide=wide)
+            heard: list[Progress] = []
+            result = solve_parts(problem, Limits(tell=heard.append))
+            best = optimum(problem)
+            assert result.objective is not None
+            assert result.bound is not None
+            assert result.objective == worth(problem, result.labelling.tolist())
+            assert result.objective <= best <= result.bound
+            assert result.bound - result.objective <= 1e-9 * max(problem.total(), 1)
+            if result.bound > result.objective:
+                rounded += 1
+                assert result.stopped is Stopped.SIZE_LIMIT
+            assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
+        assert rounded > 10
+
+    def test_messages(self) -> None:
+        """Every message holds the optimum of the whole between its two numbers."""
+        count = 0
+        for seed in range(300):
+            problem = random_problem(seed, 6, negative=seed % 3 > 0, bans=seed % 2 == 0)
+            heard: list[Progress] = []
+            best = proved(problem, Limits(tell=heard.append)).objective or 0
+            for message in heard:
+                count += 1
+                assert message.objective is not None
+                assert message.bound is not None
+                assert message.objective <= best <= message.bound, (seed, message)
+        assert count > 100
+
+    def test_starts(self) -> None:
+        """A labelling to begin with is answered at least, even without any time."""
+        for seed in range(100):
+            problem = random_problem(seed, 6, negative=seed % 2 == 0)
+            start = random_labels(problem, seed)
+            for limits in (Limits(), Limits(deadline=time.monotonic())):
+                result = solve_parts(problem, limits, start)
+                assert result.objective is not None
+                assert result.bound is not None
+                assert problem.value(start) <= result.objective <= optimum(problem) <= result.bound
+
+    def test_gaps_of_parts_add_up_to_less(self) -> None:
+        """Parts that stop at a gap make a whole within the gap, debts and constants included."""
+        stopped = 0
+        for seed in range(12):
+            halves = [hard_problem(2 * seed + i, 16, 4, negative=True) for i in (0, 1)]
+            one, two = halves
+            both = Labelling(
+                one.nodes + two.nodes,
+                6,
+                np.concatenate([one.edges, two.edges + one.nodes]),
+                np.concatenate([one.weights, two.weights]),
+                np.concatenate([one.reward_at, two.reward_at + (one.nodes, 0)]),
+                np.concatenate([one.rewards, two.rewards]),
+            )
+            for debt in (0, 200):
+                result = solve_parts(both, Limits(gap=0.3, debt=debt))
+                assert result.objective is not None
+                assert result.bound is not None
+                allowed_gap = 0.3 * (result.objective - debt)
+                assert result.bound - result.objective <= max(0, allowed_gap)
+                if result.bound > result.objective:
+                    stopped += 1
+                    assert result.stopped is Stopped.GAP_LIMIT
+        assert stopped > 10
+
+
+def test_part_by_hand() -> None:
+    """A triangle of weight 2 whose nodes want labels of their own at 3, 3 and 4.
+
+    All in label 2 earn 6 + 4; all apart earn 3 + 3 + 4.  Two together on label 2 and the third
+    alone: 2 + 4 + 3.  So 10 it is.
+    """
+    edges = {(0, 1): 2, (1, 2): 2, (0, 2): 2}
+    problem = labelling(3, 3, edges, {(0, 0): 3, (1, 1): 3, (2, 2): 4})
+    assert proved(problem).objective == 10
+    result = solve_part(problem, Limits(), np.array([3, 4, 5]))
+    assert result.objective == result.bound == 10
+
+
+def test_no_time() -> None:
+    """The simple answer: a given labelling, and a bound that earns all that can be earned."""
+    problem = labelling(2, 2, {(0, 1): -5}, {(0, 0): 3, (0, 1): 4, (1, 0): -2})
+    result = simple_answer(problem, Limits(deadline=0.0), np.array([0, 3]))
+    assert (result.objective, result.bound) == (3, 4)
+    assert result.stopped is Stopped.TIME_LIMIT
+    large = hard_problem(0, 100, 5, negative=True)
+    result = solve_parts(large, Limits(deadline=time.monotonic()))
+    assert result.stopped is Stopped.TIME_LIMIT
+    assert result.objective is not None
+    assert result.bound is not None
+    assert result.objective < result.bound
+
+
+def test_too_large_for_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no table fits, the answer says that size was the limit."""
+    monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
+    monkeypatch.setattr(parts_module, "field_of", lambda _part: None)
+    result = solve_parts(hard_problem(0, 30, 5, negative=True), Limits())
+    assert result.stopped is Stopped.SIZE_LIMIT
+    assert result.status is Status.FEASIBLE
+
+
+def test_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reductions close small problems; what they leave cannot be closed by them again."""
+    assert left_over(hard_problem(0, 30, 2)) == []
+    monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
+    [part] = left_over(hard_problem(0, 30, 5, negative=True))
+    assert 0 < part.nodes <= 30
+    assert [again.nodes for again in left_over(part)] == [part.nodes]
+
+
+def test_tracker() -> None:
+    """Objectives and bounds of parts add up, also while one of them is being solved."""
+    parts = [labelling(2, 1, {(0, 1): 4}, {(0, 0): 1}), labelling(1, 1, {}, {(0, 0): 7})]
+    starts = [np.array([1, 2]), np.array([0])]
+    heard: list[Progress] = []
+    tracker = Tracker(Limits(tell=heard.append).beside(100), parts, starts)
+    tracker.limits_for(0).report("first", 3, 4)
+    tracker.settle(0, Result(objective=5, bound=5, labelling=np.array([0, 0])))
+    tracker.limits_for(1).report("second", 7, 7)
+    tracker.settle(1, Result(objective=7, bound=8, stopped=Stopped.TIME_LIMIT))
+    assert [(m.objective, m.bound) for m in heard] == [(110, 111), (112, 112)]
+    assert tracker.stopped is Stopped.TIME_LIMIT
