@@ -16,7 +16,7 @@ from layoutopt.check.claims import counts
 from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.dense.boxes import boxes
 from layoutopt.dense.lower import Layouts, Lowered, lower
-from layoutopt.errors import InputError, InternalError
+from layoutopt.errors import InputError, InternalError, SizeError
 from layoutopt.exact.methods import METHODS
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import Store
@@ -82,11 +82,13 @@ def unwind(
     Raises
     ------
     InputError
-        If the solver is unknown, or the graph is empty or has a tile memory.
+        If the solver is unknown, the graph is empty or has a tile memory, or a limit is
+        no number that makes sense.
     SizeError
         If the graph does not fit this machine's memory.
     """
     _check_input(graph, solver)
+    _check_limits(time_limit, gap, workers)
     started = time.monotonic()
     deadline = float("inf") if time_limit is None else started + time_limit
     limits = Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=started)
@@ -96,6 +98,8 @@ def unwind(
             result = run.heuristic(solver) if solver in HEURISTICS else run.exact(solver)
         except TimeoutError:
             result = Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
+        except MemoryError:
+            raise SizeError("the graph does not fit this machine's memory") from None
         return run.answer(result, solver)
 
 
@@ -209,6 +213,15 @@ def _check_input(graph: Store, solver: str) -> None:
     for op in graph.ops:
         if isinstance(op, Source) and op.rule is not None:
             raise InputError(f"source {op.id!r} has a rule, which needs a tile memory")
+
+
+def _check_limits(time_limit: float | None, gap: float, workers: int) -> None:
+    if time_limit is not None and not time_limit >= 0:
+        raise InputError(f"time_limit must be 0 seconds or more, got {time_limit}")
+    if not gap >= 0:
+        raise InputError(f"gap must be 0 or more, got {gap}")
+    if workers < 1:
+        raise InputError(f"workers must be 1 or more, got {workers}")
 
 
 def _nearest(score: Fraction) -> float:

@@ -38,6 +38,8 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     """
     if problem.total() >= LARGEST:
         return Result(stopped=Stopped.SIZE_LIMIT)
+    if limits.over:
+        return Result(bound=problem.total(), stopped=limits.stopped or Stopped.TIME_LIMIT)
     given = programme(problem)
     model = _model(given)
     if start is not None:

@@ -42,9 +42,11 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     total = problem.total() // unit
     if total >= LARGEST:
         return Result(stopped=Stopped.SIZE_LIMIT)
-    given = programme(problem)
-    if not len(given.node):
+    if not problem.nodes:
         return Result(objective=0, bound=0, labelling=np.zeros(0, np.int64))
+    if limits.over:
+        return Result(bound=total * unit, stopped=limits.stopped or Stopped.TIME_LIMIT)
+    given = programme(problem)
     model = mathopt.Model.from_model_proto(_model(given, unit))
     answer = _run(model, given, limits, start)
     bound = min(total, math.floor(_dual(answer, total) + 1e-6 + 1e-9 * total)) * unit

@@ -94,7 +94,7 @@ class Ascent:
         self.stopped = Stopped.FINISHED
         self._expands = not (self.field.weights < 0).any()
         self._looks = 0
-        self._random = np.random.default_rng(self.limits.seed)
+        self._random = np.random.default_rng(self.limits.seed % 2**31)
 
     @property
     def bound(self) -> int:
