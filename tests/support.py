@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.unwinding import Graph
 from layoutopt.problem import Labelling, Precedence, exact_integers
 
 Edges = dict[tuple[int, int], int]
@@ -191,3 +192,25 @@ def hard_problem(seed: int, nodes: int, labels: int, *, negative: bool = False) 
                 edges[min(u, v), max(u, v)] = sign * draw.randint(1, 20)
     wanted = {(u, draw.randrange(labels)): draw.randint(1, 30) for u in range(nodes) for _ in "ab"}
     return labelling(nodes, labels, edges, wanted)
+
+
+def hard_graph(seed: int, side: int) -> Graph:
+    """Return a graph of one sink whose elements like and dislike each other every which way.
+
+    Its ``side * (side + 1)`` elements are one component, of which nothing is decided by a
+    reduction; from ``side`` 10 on, no method proves its optimum within seconds.
+    """
+    draw = random.Random(seed)
+    size = side * (side + 1)
+    graph = Graph(f"hard-{seed}", "one large component of signed values")
+    x = graph.sink((size,), name="x")
+    turned = graph.dim_shuffle(graph.reshape(x, (side, side + 1)), (1, 0))
+    shuffled = graph.reshape(turned, (size,))
+    rotated = graph.concat([graph.slice(x, (7,), (size,)), graph.slice(x, (0,), (7,))], 0)
+    for name, value in [("s", "2.5"), ("t", "3")]:
+        mapping = [draw.randrange(6) for _ in range(size)]
+        graph.valued_pair(x, graph.source((size,), mapping, name=name), value)
+    graph.valued_pair(x, shuffled, -5)
+    graph.valued_pair(x, rotated, 3)
+    graph.valued_pair(shuffled, rotated, -2)
+    return graph

@@ -16,6 +16,9 @@ from layoutopt.result import Result, Stopped
 from layoutopt.solvers.formulation import Programme, programme
 from layoutopt.solvers.threads import run_stoppable
 
+PATIENCE = 3.0
+"""Seconds that HiGHS gets to stop: it is deaf to interrupts, and late at its time limit."""
+
 LARGEST = 2**50
 """Objectives must stay below this, so that doubles hold them."""
 
@@ -48,7 +51,10 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
         return Result(bound=total * unit, stopped=limits.stopped or Stopped.TIME_LIMIT)
     given = programme(problem)
     model = mathopt.Model.from_model_proto(_model(given, unit))
-    answer = _run(model, given, limits, start)
+    try:
+        answer = _run(model, given, limits, start)
+    except TimeoutError:
+        return Result(bound=total * unit, stopped=limits.stopped or Stopped.TIME_LIMIT)
     bound = min(total, math.floor(_dual(answer, total) + 1e-6 + 1e-9 * total)) * unit
     stopped = limits.stopped or Stopped.FINISHED
     if not answer.solutions or answer.solutions[0].primal_solution is None:
@@ -95,6 +101,7 @@ def _run(
             ),
             interrupter.interrupt,
             limits,
+            PATIENCE,
         )
     except AttributeError as error:
         # MathOpt turns errors of the solver into this, without their text.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -15,14 +17,27 @@ POLL = 0.05
 
 
 def run_stoppable(
-    solve: Callable[[], Answer], stop: Callable[[], object], limits: Limits
+    solve: Callable[[], Answer],
+    stop: Callable[[], object],
+    limits: Limits,
+    patience: float = math.inf,
 ) -> Answer:
     """Call ``solve`` in a thread, and ``stop`` as soon as the limits say so.
+
+    Parameters
+    ----------
+    patience
+        Seconds after which a solver that does not stop is left to itself.
 
     Returns
     -------
     Answer
         What ``solve`` returned, be it before or after it was stopped.
+
+    Raises
+    ------
+    TimeoutError
+        If patience ran out.
     """
     answers: list[Answer] = []
     errors: list[BaseException] = []
@@ -35,10 +50,14 @@ def run_stoppable(
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
+    asked = math.inf
     while thread.is_alive():
         thread.join(POLL)
         if limits.over:
             stop()  # again and again: a solver that has not begun yet does not hear it
+            asked = min(asked, time.monotonic())
+            if time.monotonic() - asked > patience:
+                raise TimeoutError
     if errors:
         raise errors[0]
     return answers[0]

@@ -1,0 +1,399 @@
+"""The whole of ``unwind``: optima, proofs, limits, messages, repeatability and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import layoutopt
+from layoutopt.check.elements import evaluate
+from layoutopt.errors import InputError, InternalError, SizeError
+from layoutopt.exact.methods import METHODS
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import TileMemory, instance_bytes
+from layoutopt.limits import Progress
+from layoutopt.result import Result, Status, Stopped, UnwindingResult
+from layoutopt.unwind import SOLVERS, unwind
+from models.exhaustive import maximum
+from models.statement import state
+from tests.support import hard_graph, refused
+
+unwind_module = sys.modules["layoutopt.unwind"]
+
+
+def plain(result: UnwindingResult) -> dict[str, Any]:
+    """Return everything in a result but its times."""
+    return {
+        "status": str(result.status),
+        "stopped": str(result.stopped),
+        "score": str(result.score),
+        "bound": str(result.bound),
+        "max_score": str(result.max_score),
+        "size": result.size,
+        "pairs": [(p.a, p.b, str(p.value), p.elements, p.matched) for p in result.pairs],
+        "layouts": result.layouts,
+        "order": result.order,
+    }
+
+
+class TestOptima:
+    """What is found, against choosing everything by hand."""
+
+    def test_every_solver_finds_the_optimum(self) -> None:
+        """On 120 random graphs all exact methods prove what trying everything finds."""
+        ordered = 0
+        for seed in range(120):
+            graph = random_graph(seed, negative=seed % 2 == 0)
+            best = maximum(state(instance_bytes(graph).decode()))
+            for name in METHODS:
+                result = unwind(graph, name)
+                assert result.status is Status.OPTIMAL, (seed, name)
+                assert Fraction(result.score or 0) == best == Fraction(result.bound or 0)
+            greedy = unwind(graph, "greedy0")
+            assert Fraction(greedy.score or 0) <= best
+            ordered += "precedence" in repr(graph) or bool(graph.barriers())
+        assert ordered > 40
+
+    def test_results_are_complete(self) -> None:
+        """Layouts, pairs, order and counts fit the graph and each other."""
+        for seed in range(60):
+            graph = random_graph(seed, elements=20)
+            for name in ("auto", "greedy0"):
+                result = unwind(graph, name, seed=seed)
+                found = evaluate(graph, result.layouts or {})
+                assert found.violations == ()
+                assert (found.score, found.pairs) == (result.score, result.pairs)
+                assert found.max_score == result.max_score
+                assert (result.instance, result.solver, result.seed) == (graph.name, name, seed)
+                assert result.version == layoutopt.__version__
+                assert result.size["free_elements"] == sum(t.size for t in graph.sinks())
+                assert result.size["elements"] == sum(t.size for t in graph.tensors())
+                assert result.seconds.keys() >= {"solve", "check", "total"}
+                assert all(0 <= s <= result.seconds["total"] for s in result.seconds.values())
+
+    def test_transposed_target(self) -> None:
+        """A sink (2, 3) whose transposed is a source: one piece, six matches of 7.5."""
+        graph = Graph("transposed")
+        x = graph.sink((2, 3), name="x")
+        graph.valued_pair(graph.dim_shuffle(x, (1, 0)), graph.source((3, 2), name="t"), 7.5)
+        result = unwind(graph)
+        assert result.layouts == {"x": (("t", 0, 0, ((2, 1, 3), (3, 2, 1))),)}
+        assert (result.score, result.bound, result.max_score) == (45, 45, 45)
+        assert result.gap == 0
+        assert result.order == ("x",)
+        assert result.size == {
+            "tensors": 3,
+            "elements": 18,
+            "free_elements": 6,
+            "edges": 6,
+            "unconstrained": 0,
+            "groups": 1,
+            "group_kinds": 1,
+            "components": 6,
+            "classes": 1,
+        }
+
+
+class TestProof:
+    """``optimal`` is said only where score and bound are exactly equal."""
+
+    def decimals(self, first: str, second: str) -> Graph:
+        """Return a graph of one element with two wishes."""
+        graph = Graph("decimals")
+        x = graph.sink((1,), name="x")
+        for value in (first, second):
+            graph.valued_pair(x, graph.source((1,)), value)
+        return graph
+
+    def test_tenths(self) -> None:
+        """0.1 + 0.2 is no more than 0.3, and is not taken for more."""
+        graph = self.decimals("0.3", "0.1")
+        graph.valued_pair("x", "source1", "0.2")
+        for name in METHODS:
+            result = unwind(graph, name)
+            assert (result.score, result.bound) == (Decimal("0.3"), Decimal("0.3"))
+
+    def test_small_differences_decide(self) -> None:
+        """1 against 1 + 1e-30: the larger one is found, and proved."""
+        result = unwind(self.decimals("1", "1.000000000000000000000000000001"))
+        assert result.score == Decimal("1.000000000000000000000000000001")
+        assert result.status is Status.OPTIMAL
+
+    def test_small_differences_are_no_proof(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A solver that is 1e-30 short of its bound has not proved anything."""
+        graph = self.decimals("1", "1.000000000000000000000000000001")
+
+        def nearly(problem: Any, _limits: Any, _start: Any) -> Result:
+            labels = problem.reward_at[problem.rewards.argmin()][1:]
+            return Result(objective=problem.value(labels), bound=10**30 + 1, labelling=labels)
+
+        monkeypatch.setitem(METHODS, "auto", nearly)
+        result = unwind(graph)
+        assert (result.score, result.bound) == (1, Decimal("1.000000000000000000000000000001"))
+        assert result.status is Status.FEASIBLE
+        assert result.gap is not None
+        assert 0 < result.gap < 1e-29
+
+    def test_wrong_solvers_are_found_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A wrong objective, a bound below the score, broken order: internal errors, no results."""
+        graph = Graph()
+        x = graph.sink((1,), name="x")
+        graph.valued_pair(graph.barrier([x], (1,), name="b"), x, 2)
+        graph.valued_pair(x, graph.source((1,)), 1)
+
+        def result(label: int, objective: int, bound: int) -> Callable[..., Result]:
+            def solve(problem: Any, _limits: Any, _start: Any) -> Result:
+                labels = problem.reward_at[problem.rewards.argsort()[label]][1:]
+                return Result(objective=objective, bound=bound, labelling=labels)
+
+            return solve
+
+        for solver, reason in [
+            (result(0, 2, 2), "score 1.0, but the solver says 2.0"),
+            (result(0, 1, 0), "score 1.0 above the bound 0.0"),
+            (result(1, 2, 2), "barrier order: 'b' wait for each other"),
+        ]:
+            monkeypatch.setitem(METHODS, "auto", solver)
+            with pytest.raises(InternalError, match=reason):
+                unwind(graph)
+
+    def test_large_numbers(self) -> None:
+        """Values of 400 digits are exact; messages say infinity where floats end."""
+        graph = self.decimals("1e400", "1e-400")
+        heard: list[Progress] = []
+        result = unwind(graph, progress=heard.append)
+        assert result.score == Decimal("1e400")
+        assert result.status is Status.OPTIMAL
+        assert result.gap == 0
+
+
+class TestRepeatability:
+    """Equal calls give equal results."""
+
+    def test_same_seed(self) -> None:
+        """Two runs agree in everything but time, layouts and order included."""
+        for seed in range(25):
+            graph = random_graph(seed, elements=24, ops=14, pairs=8, negative=seed % 2 == 0)
+            for name in SOLVERS:
+                one, two = (unwind(graph, name, seed=7) for _ in range(2))
+                assert json.dumps(plain(one)) == json.dumps(plain(two))
+
+    def test_search_with_the_same_seed(self) -> None:
+        """Also where message passing and branching are needed."""
+        graph = hard_graph(0, 6)
+        one, two = (unwind(graph, seed=3) for _ in range(2))
+        assert one.status is Status.OPTIMAL
+        assert json.dumps(plain(one)) == json.dumps(plain(two))
+        assert unwind(graph, seed=-4).score == one.score
+
+    def test_other_processes(self) -> None:
+        """Processes that hash differently agree: nothing depends on the order of sets."""
+        program = (
+            "import json\n"
+            "from layoutopt.generate.random_graphs import random_graph\n"
+            "from layoutopt.unwind import unwind\n"
+            "for seed in range(30):\n"
+            "    graph = random_graph(seed, elements=24, ops=14, pairs=8)\n"
+            "    result = unwind(graph)\n"
+            "    print(json.dumps([str(result.score), result.layouts, result.order]))\n"
+        )
+        texts = set()
+        for salt in ("1", "2"):
+            run = subprocess.run(
+                [sys.executable, "-c", program],
+                capture_output=True,
+                text=True,
+                check=True,
+                cwd=Path(layoutopt.__file__).parents[1],
+                env={**os.environ, "PYTHONHASHSEED": salt},
+            )
+            texts.add(run.stdout)
+        assert len(texts) == 1
+        assert len(texts.pop().splitlines()) == 30
+
+
+class TestLimits:
+    """Time, gap and interrupts, on a graph whose optimum nobody proves in seconds."""
+
+    @pytest.mark.parametrize("name", SOLVERS)
+    def test_time(self, name: str) -> None:
+        """The whole call ends soon after its limit, with layouts, and a bound if it has any."""
+        graph = hard_graph(1, 14)
+        begun = time.monotonic()
+        result = unwind(graph, name, time_limit=1.5)
+        assert time.monotonic() - begun < 15  # slow machines included
+        assert result.layouts is not None
+        assert evaluate(graph, result.layouts).violations == ()
+        if name != "greedy0":
+            assert result.status is Status.FEASIBLE
+            assert result.stopped is Stopped.TIME_LIMIT
+            assert result.bound is not None
+            assert result.score is not None
+            assert result.score < result.bound <= 10**6
+
+    def test_longer_is_not_worse(self) -> None:
+        """More time never gives less, and bounds of short runs hold for long ones."""
+        graph = hard_graph(1, 12)
+        short, long = (unwind(graph, time_limit=t) for t in (0.2, 2))
+        assert short.score is not None
+        assert long.score is not None
+        assert short.bound is not None
+        assert short.score <= long.score <= short.bound
+
+    @pytest.mark.parametrize("name", SOLVERS)
+    def test_no_time(self, name: str) -> None:
+        """With no time at all there is a result that says so, and nothing else."""
+        result = unwind(hard_graph(1, 5), name, time_limit=0)
+        assert result.stopped is Stopped.TIME_LIMIT
+        assert (result.score, result.bound, result.gap, result.layouts) == (None,) * 4
+        assert result.status is Status.UNKNOWN
+        assert result.pairs == result.order == ()
+        assert result.max_score is not None
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_interrupt(self, name: str) -> None:
+        """Ctrl-C once: the best layouts so far, and the handler is as it was before."""
+        before = signal.getsignal(signal.SIGINT)
+        timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        begun = time.monotonic()
+        result = unwind(hard_graph(1, 14), name, time_limit=60)
+        timer.join()
+        assert time.monotonic() - begun < 20
+        assert result.stopped is Stopped.INTERRUPTED
+        assert result.status is Status.FEASIBLE
+        assert result.layouts is not None
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_gap(self) -> None:
+        """With a gap allowed, it stops early, within the gap, and says why."""
+        for gap in (0.5, 0.1):
+            result = unwind(hard_graph(2, 12), gap=gap, time_limit=60)
+            assert result.stopped is Stopped.GAP_LIMIT
+            assert result.status is Status.FEASIBLE
+            assert result.gap is not None
+            assert 0 < result.gap <= gap
+
+    def test_gap_beside_a_large_constant(self) -> None:
+        """A gap is relative to the whole score, which a constant loss can make small."""
+        graph = hard_graph(2, 5)
+        x = graph.tensor("x")
+        best = unwind(graph).score
+        assert best is not None
+        graph.valued_pair(x, x, -int(best) // x.size)
+        for name in METHODS:
+            result = unwind(graph, name, gap=0.2, time_limit=60)
+            assert result.score is not None
+            assert result.bound is not None
+            assert 0 <= result.bound - result.score <= Decimal("0.2") * abs(result.score)
+
+
+class TestMessages:
+    """What a listener is told."""
+
+    @pytest.mark.parametrize("name", SOLVERS)
+    def test_bounds_and_objectives(self, name: str) -> None:
+        """Bounds never rise, objectives never fall, the final ones agree with the last."""
+        told = 0
+        graphs = [random_graph(s, elements=24, ops=14, pairs=8) for s in range(20)]
+        for graph in [*graphs, hard_graph(3, 5)]:
+            heard: list[Progress] = []
+            result = unwind(graph, name, progress=heard.append)
+            best = result.bound if result.bound is not None else result.max_score
+            seconds = [message.seconds for message in heard]
+            assert seconds == sorted(seconds)
+            assert seconds[-1] <= result.seconds["total"]
+            assert all(message.phase for message in heard)
+            known = [m for m in heard if m.objective is not None and m.bound is not None]
+            told += len(known)
+            for message in known:
+                assert (message.objective or 0) <= float(best) + 1e-9
+                assert (message.bound or 0) >= float(result.score or 0) - 1e-9
+                assert message.gap is not None
+                assert message.gap >= 0
+            assert [m.objective for m in known] == sorted(m.objective or 0 for m in known)
+            assert [m.bound for m in known] == sorted((m.bound or 0 for m in known), reverse=True)
+        assert told > 0 or name in ("mip", "greedy0")
+
+    def test_hard_search(self) -> None:
+        """The same where parts, rounding, branching and search all have their say."""
+        heard: list[Progress] = []
+        result = unwind(hard_graph(4, 8), progress=heard.append, time_limit=3)
+        known = [m for m in heard if m.objective is not None]
+        assert {"message passing", "branching"} <= {m.phase for m in known}
+        assert [m.objective for m in known] == sorted(m.objective or 0 for m in known)
+        assert [m.bound for m in known] == sorted((m.bound or 0 for m in known), reverse=True)
+        assert known[-1].objective == float(result.score or 0)
+        assert (known[-1].bound or 0) >= float(result.bound or 0)
+
+    def test_phases(self) -> None:
+        """Each step announces itself."""
+        heard: list[Progress] = []
+        unwind(random_graph(3), progress=heard.append)
+        phases = [message.phase for message in heard]
+        assert phases[0] == "barriers"
+        assert any(phase.startswith("tracing group 1 of ") for phase in phases)
+        assert phases[-1] == "checking"
+
+
+class TestBadInput:
+    """What cannot be solved, in one line each."""
+
+    def test_refused(self) -> None:
+        """Unknown solvers, empty graphs, tile memories, rules, senseless limits."""
+        graph = random_graph(1)
+        with refused("unknown solver 'best'; known: auto, cpsat, mip", "greedy0"):
+            unwind(graph, "best")
+        with refused("the graph has no ops"):
+            unwind(Graph("empty"))
+        with refused("time_limit must be 0 seconds or more, got -1"):
+            unwind(graph, time_limit=-1)
+        with refused("time_limit must be 0 seconds or more, got nan"):
+            unwind(graph, time_limit=float("nan"))
+        with refused("gap must be 0 or more, got -0.1"):
+            unwind(graph, gap=-0.1)
+        with refused("workers must be 1 or more, got 0"):
+            unwind(graph, workers=0)
+        tiled = random_graph(1)
+        tiled.tile_memory = TileMemory(4, 1024)
+        with refused("without a tile memory"):
+            unwind(tiled)
+        ruled = Graph()
+        ruled.source((4,), rule={"kind": "linear"}, name="s")
+        with refused("source 's' has a rule, which needs a tile memory"):
+            unwind(ruled)
+
+    @pytest.mark.parametrize("name", SOLVERS)
+    def test_too_large(self, name: str) -> None:
+        """A graph that no memory holds is refused, not tried until something breaks."""
+        graph = Graph("huge")
+        graph.valued_pair(graph.sink((2**50,), name="x"), graph.source((2**50,)), 1)
+        with pytest.raises(SizeError, match="this machine"):
+            unwind(graph, name)
+        assert issubclass(SizeError, InputError)
+
+
+def test_large_graphs_have_no_greedy_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a size, greedy0 is not asked for a start, and the answer is as good."""
+    monkeypatch.setattr(unwind_module, "START_LIMIT", 0)
+
+    def never(*_given: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(unwind_module, "greedy0", never)
+    for name in METHODS:
+        graph = random_graph(4, elements=20)
+        assert unwind(graph, name).status is Status.OPTIMAL
