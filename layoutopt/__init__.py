@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -81,3 +83,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Keeps ``layoutopt.unwind`` the function when the module of that name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        hides = isinstance(value, ModuleType) and _HOME.get(name) == name
+        super().__setattr__(name, getattr(value, name) if hides else value)
+
+
+sys.modules[__name__].__class__ = _Package
