@@ -34,7 +34,7 @@ def random_graph(
     pairs
         Number of ValuedPairs.
     barriers
-        Whether opaque ops may occur.
+        Whether opaque ops may occur, beside the reduces that sums add.
     negative
         Whether some values are zero or negative.
     mappings

@@ -1,0 +1,47 @@
+"""The family of random graphs: seeded, legal, and of every kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.op import Kind, type_name
+from layoutopt.graphs.ops import Source
+from layoutopt.io.instance import OP_TYPES, instance_bytes, parse_instance
+
+
+def test_every_op_type_occurs() -> None:
+    """A few hundred graphs hold every op of the format, and odd sizes besides."""
+    types: Counter[str] = Counter()
+    shapes = set()
+    for seed in range(400):
+        graph = random_graph(seed)
+        types.update(type_name(op) for op in graph.ops)
+        shapes.update(graph.shapes)
+    assert set(types) == set(OP_TYPES)
+    assert min(types.values()) > 20
+    assert () in shapes
+    assert any(0 in shape for shape in shapes)
+
+
+def test_equal_arguments_give_equal_graphs() -> None:
+    """The seed decides everything, and files of the graphs are read again."""
+    for seed in range(50):
+        graph = random_graph(seed, negative=True)
+        assert graph == random_graph(seed, negative=True)
+        assert parse_instance(instance_bytes(graph)) == graph
+        assert graph.name == f"random-{seed}"
+
+
+def test_switches() -> None:
+    """What is switched off does not occur; sizes keep to their limits."""
+    for seed in range(80):
+        graph = random_graph(seed, elements=5, ops=3, pairs=4, barriers=False, mappings=False)
+        opaque = {type_name(op) for op in graph.ops if op.kind in (Kind.BARRIER, Kind.FIXED_POINT)}
+        assert opaque <= {"sum_like_reduce"}  # which sums add
+        assert all(op.mapping is None for op in graph.ops if isinstance(op, Source))
+        assert all(value > 0 for _, _, value in graph.pairs)
+        assert sum(sink.size for sink in graph.sinks()) <= 5
+    assert any(v <= 0 for s in range(20) for _, _, v in random_graph(s, negative=True).pairs)
+    mapped = (op.mapping for s in range(20) for op in random_graph(s).ops if isinstance(op, Source))
+    assert any(mapping is not None for mapping in mapped)
