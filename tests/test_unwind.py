@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -24,7 +25,7 @@ from layoutopt.exact.methods import METHODS
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import TileMemory, instance_bytes
-from layoutopt.limits import Progress
+from layoutopt.limits import Limits, Progress
 from layoutopt.result import Result, Status, Stopped, UnwindingResult
 from layoutopt.unwind import SOLVERS, unwind
 from models.exhaustive import maximum
@@ -339,6 +340,21 @@ class TestMessages:
         assert known[-1].objective == float(result.score or 0)
         assert (known[-1].bound or 0) >= float(result.bound or 0)
 
+    def test_numbers_beyond_floats(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Scores that no float holds are told as infinity."""
+
+        def loud(problem: Any, limits: Limits, _start: Any) -> Result:
+            limits.report("loud", -(10**801), 10**801)
+            return METHODS["mip"](problem, limits, None)
+
+        monkeypatch.setitem(METHODS, "auto", loud)
+        graph = Graph()
+        graph.valued_pair(graph.sink((1,)), graph.source((1,)), "1e400")
+        heard: list[Progress] = []
+        unwind(graph, progress=heard.append)
+        [message] = [m for m in heard if m.phase == "loud"]
+        assert (message.objective, message.bound) == (-math.inf, math.inf)
+
     def test_phases(self) -> None:
         """Each step announces itself."""
         heard: list[Progress] = []
@@ -397,3 +413,26 @@ def test_large_graphs_have_no_greedy_start(monkeypatch: pytest.MonkeyPatch) -> N
     for name in METHODS:
         graph = random_graph(4, elements=20)
         assert unwind(graph, name).status is Status.OPTIMAL
+
+
+def test_starts_that_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A greedy start that does not come in time is done without."""
+
+    def slow(*_given: Any) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(unwind_module, "greedy0", slow)
+    assert unwind(random_graph(4, elements=20)).status is Status.OPTIMAL
+
+
+def test_no_answer_and_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that says nothing is answered with fresh locations for everything."""
+    monkeypatch.setattr(unwind_module, "START_LIMIT", 0)
+    graph = Graph("beyond CP-SAT")
+    x, s = graph.sink((2,), name="x"), graph.source((2,), name="s")
+    graph.valued_pair(x, s, "1e30")
+    graph.valued_pair(x, s, 1)
+    result = unwind(graph, "cpsat")
+    assert (result.score, result.bound, result.stopped) == (0, None, Stopped.SIZE_LIMIT)
+    assert result.layouts == {"x": (("x", 0, 0, ((2, 1, 1),)),)}
+    assert result.status is Status.FEASIBLE

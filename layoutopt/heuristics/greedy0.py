@@ -38,7 +38,7 @@ from layoutopt.problem import IntArray
 Origins = dict[int, tuple[IntArray, IntArray]]
 """For each sink, by tensor number: the root tensor and the flat element of every location."""
 
-Reached = tuple[int, IntArray | None, IntArray | None]
+Reached = tuple[int, IntArray, IntArray]
 """The number of a consumer, the elements of its output, and the origin of each."""
 
 
@@ -82,7 +82,7 @@ class _Greedy:
         self.routes: dict[int, Routes] = {}
         self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
         self.pieces = 0
-        self.stack: list[tuple[int, IntArray | None]] = []
+        self.stack: list[tuple[int, IntArray]] = []
         self.queue: list[tuple[int, int, int, int]] = []
 
     def run(self) -> Origins:
@@ -126,18 +126,14 @@ class _Greedy:
                 if self.graph.ops[i].kind is Kind.BARRIER:
                     self._learn(i)
                 else:
-                    value = self.where[t] if origin is None else self.where[t][origin]
-                    self._cover(self.graph.op_outputs[i][0], image, value)
+                    self._cover(self.graph.op_outputs[i][0], image, self.where[t][origin])
         return grew
 
-    def _readers(self, t: int, places: IntArray | None) -> Iterator[Reached]:
+    def _readers(self, t: int, places: IntArray) -> Iterator[Reached]:
         """Return what a piece reaches, in the order of the tensor's consumers."""
         barriers, straight, others = self._sorted(t)
-        found: list[Reached] = [(n, None, None) for n in barriers]
-        found += [(n, places, places) for n in straight]
-        if others and places is None:
-            found += [(n, *self.ways.image(*self.consumers[t][n])) for n in others]
-        elif others and places is not None:
+        found: list[Reached] = [(n, places, places) for n in (*barriers, *straight)]
+        if others:
             if t not in self.routes:
                 images = [(n, *self.ways.image(*self.consumers[t][n])) for n in others]
                 self.routes[t] = routes(len(self.where[t]), images)
@@ -172,16 +168,14 @@ class _Greedy:
             places = np.flatnonzero(self.where[t] < 0)
             self._cover(t, places, places + self.first[t])
 
-    def _cover(self, t: int, places: IntArray | None, locations: Array) -> None:
+    def _cover(self, t: int, places: IntArray, locations: Array) -> None:
         """Add a piece."""
-        at = slice(None) if places is None else places
-        count = len(self.where[t]) if places is None else len(places)
-        if not count:
+        if not len(places):
             return
         self.pieces += 1
-        self.where[t][at] = locations
-        self.since[t][at] = self.pieces
-        self.missing[t] -= count
+        self.where[t][places] = locations
+        self.since[t][places] = self.pieces
+        self.missing[t] -= len(places)
         self.stack.append((t, places))
 
     def _carry_back(self, t: int, p: int) -> None:

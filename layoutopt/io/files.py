@@ -149,7 +149,7 @@ def number(raw: msgspec.Raw) -> Decimal:
     InputError
         If it is no number, or has more digits than any value may have.
     """
-    text = bytes(raw).decode()
+    text = bytes(raw).decode(errors="replace")
     if not text[:1].isdigit() and not text.startswith("-"):
         raise InputError(f"must be a number, got {text[:40]}")
     return exact_decimal(text)

@@ -10,7 +10,7 @@ import pytest
 
 from layoutopt.dense import classes as classes_module
 from layoutopt.dense import refine as refine_module
-from layoutopt.dense.classes import find_classes
+from layoutopt.dense.classes import _numbered, find_classes
 from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import find_groups, key_of
 from layoutopt.dense.refine import mix, refine
@@ -178,6 +178,16 @@ def test_untouched_elements_have_no_class() -> None:
     assert found.copies.tolist() == [1]
 
 
+def test_rows_of_large_numbers() -> None:
+    """Equal rows get equal numbers, and different rows different ones, whatever their size."""
+    draw = random.Random(0)
+    rows = [[draw.choice([0, 1, 2**40, 2**50 + 1]) for _ in range(4)] for _ in range(200)]
+    numbers = _numbered([np.array(column) for column in zip(*rows, strict=True)]).tolist()
+    for one, row in zip(numbers, rows, strict=True):
+        for two, other in zip(numbers, rows, strict=True):
+            assert (one == two) == (row == other)
+
+
 def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hashes of unlike components collide, they are hashed again, not merged."""
     salts: list[int] = []
@@ -187,11 +197,13 @@ def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.zeros(len(values), np.uint64) if salt < 2 else mix(values, salt)
 
     monkeypatch.setattr(classes_module, "mix", poor)
-    edges = made([], [(0, 0, 0), (1, 1, 1), (2, 2, 0)], 3)
-    found = find_classes(edges, np.zeros(3, np.int64), np.zeros(3, np.int64))
-    one, two, three = found.class_of.tolist()
-    assert one == three != two
-    assert max(salts) == 2
+    for more in ([], [(1, 3, 0)]):  # rows of equal length, and of different lengths
+        edges = made([], [(0, 0, 0), (1, 1, 1), (2, 2, 0), *more], 3)
+        found = find_classes(edges, np.zeros(3, np.int64), np.arange(4) // 3)
+        one, two, three = found.class_of.tolist()
+        assert one == three != two
+        assert max(salts) == 2
+        salts.clear()
 
 
 def test_refinement_tells_nodes_apart() -> None:

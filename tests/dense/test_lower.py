@@ -23,7 +23,7 @@ from layoutopt.graphs.values import to_decimal
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling
-from tests.support import random_labels
+from tests.support import hard_graph, random_labels
 
 
 def graphs(count: int) -> Iterator[Graph]:
@@ -71,6 +71,18 @@ def test_scores_agree_with_the_specification() -> None:
     assert free > 400  # the graphs are not trivial,
     assert merged > classes / 10  # some components are merged,
     assert ordered > 900  # and most orders are possible
+
+
+def test_large_components_agree() -> None:
+    """The same for one component of up to 110 elements, each of a colour of its own."""
+    for side in range(3, 11):
+        graph = hard_graph(side, side)
+        lowered = lower(graph, Limits())
+        assert lowered.size["components"] == lowered.size["classes"] == 1
+        for seed in range(10):
+            labels = some_labels(lowered.problem, seed)
+            found = evaluate(graph, lowered.layouts(labels))
+            assert (found.violations, found.score) == ((), score(lowered, labels))
 
 
 def test_order_rules_agree_with_the_specification() -> None:
@@ -307,6 +319,22 @@ class TestMemory:
         graph.valued_pair(x, graph.source((2**60,)), 1)
         with pytest.raises(SizeError, match="group of tensor 'x' needs about"):
             lower(graph, Limits())
+
+    def test_systems_that_do_not_tell(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without a table of free memory the whole memory counts; without that, anything goes."""
+
+        def no_table(_name: str) -> None:
+            raise OSError
+
+        graph = Graph("huge")
+        graph.valued_pair(graph.sink((2**60,)), graph.source((2**60,)), 1)
+        monkeypatch.setattr(lower_module, "open", no_table, raising=False)
+        with pytest.raises(SizeError, match="this machine has"):
+            lower(graph, Limits())
+        monkeypatch.setattr(lower_module.os, "sysconf_names", {})
+        small = Graph("small")
+        small.valued_pair(small.sink((2,)), small.source((2,)), 1)
+        assert lower(small, Limits()).problem.nodes == 1
 
     def test_estimate(self) -> None:
         """Eight bytes for each element of each tensor, sixty for each position of a pair."""

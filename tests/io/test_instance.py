@@ -224,6 +224,16 @@ BAD: list[tuple[bytes, str, str]] = [
     (with_value("true"), "$.valued_pairs[0]", "must be a number, got true"),
     (with_value("[\n1]"), "$.valued_pairs[0]", "must be a number, got [ 1]"),
     (with_value("01"), "line 1, column", "is not JSON"),
+    (with_value('"BAD"').replace(b"BAD", b"\xff"), "$.valued_pairs[0]", "must be a number, got"),
+    (with_value("[" * 10**5 + "]" * 10**5), "", "nested too deeply"),
+    (document(SINK, name="BAD").replace(b"BAD", b"\xff"), "", "is not JSON ('utf-8' codec"),
+    (
+        document(SOURCE | {"rule": {"kind": "k", "deep": "HERE"}}).replace(
+            b'"HERE"', b"[" * 10**5 + b"]" * 10**5
+        ),
+        "",
+        "the JSON is nested too deeply",
+    ),
     (document(SINK, tile_memory={"tiles": 0, "bytes_per_tile": 1}), "$.tile_memory.tiles", ">= 1"),
     (document(SINK, tile_memory={"tiles": 4}), "$.tile_memory", "field `bytes_per_tile`"),
 ]
@@ -323,6 +333,14 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["g.json"]
+
+
+def test_devices_are_written_to() -> None:
+    """What is no file is not replaced by one."""
+    write_instance(random_graph(1), "/dev/null")
+    assert not Path("/dev/null").is_file()
+    with refused("/dev/full: cannot be written"):
+        write_instance(random_graph(1), "/dev/full")
 
 
 def test_permissions_are_kept(tmp_path: Path) -> None:
