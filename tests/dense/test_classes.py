@@ -133,11 +133,13 @@ def random_edges(seed: int) -> Edges:
     )
 
 
-def test_classes_are_isomorphic() -> None:
+@pytest.mark.parametrize("few", [0, 1000])
+def test_classes_are_isomorphic(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     """Components of one class are isomorphic; most isomorphic ones are in one class.
 
     Merging may miss some symmetric ones, which costs time and never truth.
     """
+    monkeypatch.setattr(classes_module, "FEW", few, raising=False)
     same = missed = 0
     for seed in range(200):
         edges = random_edges(seed)
@@ -197,6 +199,7 @@ def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.zeros(len(values), np.uint64) if salt < 2 else mix(values, salt)
 
     monkeypatch.setattr(classes_module, "mix", poor)
+    monkeypatch.setattr(classes_module, "FEW", 0, raising=False)
     for more in ([], [(1, 3, 0)]):  # rows of equal length, and of different lengths
         edges = made([], [(0, 0, 0), (1, 1, 1), (2, 2, 0), *more], 3)
         found = find_classes(edges, np.zeros(3, np.int64), np.arange(4) // 3)
