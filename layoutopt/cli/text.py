@@ -20,7 +20,9 @@ def ratio(value: float | None) -> str:
     """Return a ratio in percent; ``-`` if it is unknown."""
     if value is None:
         return "-"
-    return "0" if value == 0 else f"{value:.2%}" if value >= 5e-5 else f"{value:.1e}"
+    if value == 0:
+        return "0"
+    return f"{value:.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1, indent: str = "  ") -> str:

@@ -53,8 +53,11 @@ def boxes(origin: IntArray, start: IntArray) -> list[Box]:
     origin, start
         For each flat position the tensor that it comes from, and the flat element there.
     """
-    order = np.argsort(origin, kind="stable")
-    items = _Items(origin[order], start[order], order, np.zeros((len(order), 0, 3), np.int64))
+    to = np.arange(len(origin), dtype=start.dtype)
+    if (origin[1:] < origin[:-1]).any():
+        to = np.argsort(origin, kind="stable")
+        origin, start = origin[to], start[to]
+    items = _Items(origin, start, to, np.zeros((len(to), 0, 3), np.int64))
     while len(items.to) > 1:
         joined = _joined(items)
         if len(joined.to) == len(items.to):
@@ -98,20 +101,22 @@ def _runs(items: _Items) -> tuple[IntArray, IntArray]:
     other form a *block*, which becomes a run.  Where one run ends, the link to the next box
     is lost.  So a block of one link is lost exactly if a run ends at its left.
     """
-    step = np.stack([np.diff(items.start), np.diff(items.to)])
     fits = items.origin[1:] == items.origin[:-1]
     fits &= (items.loops[1:] == items.loops[:-1]).all(axis=(1, 2))
-    turn = (step[:, 1:] != step[:, :-1]).any(axis=0) | ~fits[1:] | ~fits[:-1]
+    turn = ~fits[1:] | ~fits[:-1]
+    for place in (items.start, items.to):
+        step = np.diff(place)
+        turn |= step[1:] != step[:-1]
     opens = np.flatnonzero(np.r_[True, turn])
     links = np.diff(np.r_[opens, len(fits)])
     makes = _makes_run(links, fits[opens])
     late = np.r_[False, makes[:-1]] & makes  # the run before took the first link's left end
     first = opens[makes] + late[makes]
     length = links[makes] + 1 - late[makes]
-    covered = np.zeros(len(items.to) + 1, np.int64)
-    covered[first] += 1
-    covered[first + length] -= 1
-    alone = np.flatnonzero(np.cumsum(covered[:-1]) == 0)
+    edge = np.zeros(len(items.to) + 1, np.int8)
+    edge[first] += 1
+    edge[first + length] -= 1
+    alone = np.flatnonzero(np.cumsum(edge[:-1], dtype=np.int8) == 0)
     firsts = np.concatenate([first, alone])
     order = np.argsort(firsts)
     return firsts[order], np.concatenate([length, np.ones(len(alone), np.int64)])[order]

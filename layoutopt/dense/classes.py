@@ -3,8 +3,9 @@
 A component's nodes are its free elements and, as nodes of its own, the locations that they
 may earn.  Once no two nodes of a component share a colour, the component is told by its
 *row*: the sorted list of its edges' (colour, colour, value).  Equal rows are isomorphic
-components.  Rows are grouped by hash and then compared entry by entry, so that no hash
-collision can merge two kinds.
+components.  Where there are few kinds of edge, the numbers of each are compared instead of
+rows; otherwise rows are grouped by hash and then compared entry by entry, so that no hash
+collision can merge two classes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from scipy.sparse.csgraph import connected_components
 from layoutopt.dense.edges import EdgeList, Edges
 from layoutopt.dense.refine import mix, refine
 from layoutopt.problem import IntArray
+
+FEW = 16
+"""Up to so many kinds of edge are counted, more are sorted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +68,20 @@ def find_classes(edges: Edges, node_colour: IntArray, location_colour: IntArray)
     component, count = _components(edges.agree, edges.numbers.free)
     label_colour = location_colour[edges.earn.second - edges.numbers.free]
     odd = np.zeros(count, bool)
-    _mark_twins(odd, component, np.arange(edges.numbers.free), node_colour)
+    if len(edges.agree.first):
+        _mark_twins(odd, component, np.arange(edges.numbers.free), node_colour)
     _mark_twins(odd, component[edges.earn.first], edges.earn.second, label_colour)
     if odd.any():
         node_colour, label_colour = _refined(edges, component, odd, node_colour, label_colour)
-    rows = _rows(edges, component, node_colour, label_colour)
-    class_of, copies, first = _grouped(*rows, count)
+    where = np.concatenate([component[edges.agree.first], component[edges.earn.first]])
+    kind = _kinds(edges, node_colour, label_colour)
+    class_of, copies, first = _classified(where, kind, count)
     return Classes(component, class_of, copies, first, node_colour, label_colour)
 
 
 def _components(agree: EdgeList, free: int) -> tuple[IntArray, int]:
     if not len(agree.first):
-        return np.arange(free), free
+        return np.arange(free, dtype=agree.first.dtype), free
     ones = np.ones(len(agree.first), bool)
     matrix = coo_array((ones, (agree.first, agree.second)), shape=(free, free))
     count, component = connected_components(matrix, directed=False)
@@ -88,10 +94,10 @@ def _mark_twins(
     """Mark components in which two different things have one colour."""
     seen = np.zeros(len(odd), things.dtype)
     for one in range(int(colour.max(initial=-1)) + 1):
-        here = np.flatnonzero(colour == one)
-        where = component[here]
-        seen[where] = things[here]
-        odd[where[seen[where] != things[here]]] = True
+        here = colour == one
+        where, thing = component[here], things[here]
+        seen[where] = thing
+        odd[where[seen[where] != thing]] = True
 
 
 def _refined(
@@ -114,7 +120,7 @@ def _refined(
     top = int(node_colour.max(initial=0)) + 1
     colours = refine(
         np.concatenate([component[nodes], component[tied[first]]]),
-        np.concatenate([node_colour[nodes], top + label_colour[ties[first]]]),
+        np.concatenate([node_colour[nodes], label_colour[ties[first]].astype(np.int64) + top]),
         np.concatenate(
             [
                 np.column_stack(
@@ -132,10 +138,8 @@ def _refined(
     return node_colour, label_colour
 
 
-def _rows(
-    edges: Edges, component: IntArray, node_colour: IntArray, label_colour: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return component and kind of every edge, sorted by component and then by kind.
+def _kinds(edges: Edges, node_colour: IntArray, label_colour: IntArray) -> IntArray:
+    """Return the kind of every edge, those that agree first.
 
     Two edges have one kind if their ends' colours and their values are equal, and they
     both agree or both earn.
@@ -143,26 +147,83 @@ def _rows(
     one, two = node_colour[edges.agree.first], node_colour[edges.agree.second]
     near = np.concatenate([np.minimum(one, two), node_colour[edges.earn.first]])
     far = np.concatenate([np.maximum(one, two), label_colour])
-    value = np.concatenate([edges.agree.value, edges.earn.value + len(edges.values)])
-    kind = _numbered([near, far, value])
-    where = np.concatenate([component[edges.agree.first], component[edges.earn.first]])
-    kinds = int(kind.max(initial=0)) + 1
-    key = np.sort(where * np.int64(kinds) + kind)
-    return key // kinds, key % kinds
+    earns = np.repeat([False, True], [len(edges.agree.first), len(edges.earn.first)])
+    value = np.concatenate([edges.agree.value, edges.earn.value])
+    return _numbered([near, far, value, earns])
 
 
 def _numbered(columns: Sequence[IntArray]) -> IntArray:
-    """Return equal numbers for equal rows of a table: mixed radix, packed again when large."""
-    number = np.zeros(len(columns[0]), np.int64)
+    """Return equal numbers for equal rows of a table: mixed radix, packed when large."""
+    number: IntArray = np.zeros(len(columns[0]), np.int32)
     size = 1
     for column in columns:
         width = int(column.max(initial=0)) + 1
         if size * width >= 2**62:
-            number = np.unique(number, return_inverse=True)[1]
-            size = int(number.max(initial=0)) + 1
-        number = number * width + column
+            number, size = _packed(number, size)
         size *= width
-    return np.unique(number, return_inverse=True)[1] if size > len(number) else number
+        kind = np.int32 if size < 2**31 else np.int64
+        number = number.astype(kind, copy=False) * width + column
+    return _packed(number, size)[0]
+
+
+def _packed(number: IntArray, size: int) -> tuple[IntArray, int]:
+    """Return the same partition by numbers ``0 .. n-1``, in the same order, and ``n``."""
+    if size > 2 * len(number) + 2**16:
+        values, packed = np.unique(number, return_inverse=True)
+        return packed, len(values)
+    seen = np.zeros(size, bool)
+    seen[number] = True
+    rank = np.cumsum(seen, dtype=np.int32 if size < 2**31 else np.int64) - 1
+    return rank[number], int(rank[-1]) + 1 if size else 0
+
+
+def _classified(where: IntArray, kind: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return class of each component, and size and first member of each class.
+
+    Parameters
+    ----------
+    where, kind
+        Component and kind of each edge.
+    count
+        Number of components.
+    """
+    kinds = int(kind.max(initial=-1)) + 1
+    if kinds <= FEW:
+        return _counted(where, kind, kinds, count)
+    key = np.sort(where * np.int64(kinds) + kind)
+    return _grouped(key // kinds, key % kinds, count)
+
+
+def _counted(
+    where: IntArray, kind: IntArray, kinds: int, count: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Classify components by how many edges of each kind they have."""
+    of: IntArray = np.zeros(count, np.int32)
+    classes = 1
+    for one in range(kinds):
+        times, most = _times(where[kind == one], count)
+        width = most + 1
+        wide = np.int32 if classes * width < 2**31 else np.int64
+        of, classes = _packed(of.astype(wide, copy=False) * width + times, classes * width)
+    touched = np.zeros(count, bool)
+    touched[where] = True
+    members = np.flatnonzero(touched)
+    own, classes = _packed(of[members], classes)
+    class_of = np.full(count, -1, own.dtype)
+    class_of[members] = own
+    first = np.zeros(classes, np.int64)
+    first[own[::-1]] = members[::-1]
+    return class_of, np.bincount(own, minlength=classes), first
+
+
+def _times(where: IntArray, count: int) -> tuple[IntArray, int]:
+    """Return how often each number below ``count`` occurs, and the largest of that."""
+    once: IntArray = np.zeros(count, np.int8)
+    once[where] = 1
+    if np.count_nonzero(once) == len(where):
+        return once, int(len(where) > 0)
+    times = np.bincount(where, minlength=count)
+    return times, int(times.max())
 
 
 def _grouped(where: IntArray, kind: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -79,7 +79,7 @@ def edges_of(graph: Store, group: Group, values: list[int]) -> Edges:
         if values[p] == 0:
             continue
         kind = index.setdefault(values[p], len(index))
-        x, y = arrays[a].reshape(-1), arrays[b].reshape(-1)
+        x, y = _aligned(arrays[a], arrays[b])
         differ = x != y
         constant += values[p] * int(len(x) - np.count_nonzero(differ))
         x_free, y_free = x < numbers.free, y < numbers.free
@@ -89,6 +89,16 @@ def edges_of(graph: Store, group: Group, values: list[int]) -> Edges:
     return Edges(numbers, tuple(index), _list(agree, numbers), _list(earn, numbers), constant)
 
 
+def _aligned(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return two arrays flat, in the order in which the first one lies in memory.
+
+    Index arrays of permuted views would otherwise be walked with long strides again and
+    again.
+    """
+    axes = np.argsort([-abs(step) for step in x.strides], kind="stable")
+    return x.transpose(axes).reshape(-1), y.transpose(axes).reshape(-1)
+
+
 def _where(keep: NDArray[np.bool_], x: Array, y: Array) -> tuple[Array, Array]:
     return (x, y) if keep.all() else (x[keep], y[keep])
 
@@ -96,7 +106,8 @@ def _where(keep: NDArray[np.bool_], x: Array, y: Array) -> tuple[Array, Array]:
 def _list(parts: list[tuple[Array, Array, int]], numbers: Numbering) -> EdgeList:
     none = [np.zeros(0, numbers.dtype)]
     counts = [len(x) for x, _, _ in parts]
-    kinds = np.array([kind for _, _, kind in parts], np.int32)
+    largest = max((kind for _, _, kind in parts), default=0)
+    kinds = np.array([kind for _, _, kind in parts], np.min_scalar_type(-largest - 1))
     return EdgeList(
         np.concatenate(none + [x for x, _, _ in parts]),
         np.concatenate(none + [y for _, y, _ in parts]),

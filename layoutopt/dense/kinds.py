@@ -20,6 +20,9 @@ from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merg
 FEW = 16
 """Up to so many colours are looked up one by one, more by sorting."""
 
+TABLE = 2**16
+"""Tables of so many entries are always small enough."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupKind:
@@ -67,29 +70,43 @@ class GroupKind:
         classes, earn = self.classes, self.edges.earn
         component, colour = classes.component, classes.node_colour
         where = np.arange(len(component), dtype=self.edges.numbers.dtype)
-        class_of = classes.class_of[component]
-        used = np.flatnonzero(class_of >= 0)
-        if not len(used):
+        if not len(self.nodes):
             return where
-        key = class_of * np.int64(int(colour.max()) + 1) + colour
-        by_key = np.argsort(key[self.nodes])
-        model = by_key[np.searchsorted(key[self.nodes][by_key], key[used])]
-        named = labels < self.problem.labels
-        take = named[model]
-        if take.any():
-            where[used[take]] = _find(
+        model = self._models()
+        named = np.append(labels < self.problem.labels, False)  # the last for no model
+        fresh = np.append(labels >= self.problem.labels, False)
+        take = np.flatnonzero(named[model])
+        if len(take):
+            wanted = self.label_colour[np.where(named[:-1], labels, 0)]
+            where[take] = _find(
                 (component[earn.first], classes.label_colour, earn.second),
-                component[used[take]],
-                self.label_colour[np.where(named, labels, 0)][model[take]],
+                component[take],
+                wanted[model[take]],
             )
-        if not take.all():
+        take = np.flatnonzero(fresh[model])
+        if len(take):
             owner = _owners(component[self.nodes], labels)
-            where[used[~take]] = _find(
-                (component, colour, np.arange(len(component))),
-                component[used[~take]],
-                colour[self.nodes][owner][model[~take]],
+            where[take] = _find(
+                (component, colour, np.arange(len(component), dtype=where.dtype)),
+                component[take],
+                colour[self.nodes][owner][model[take]],
             )
         return where
+
+    def _models(self) -> IntArray:
+        """Return the problem's node that stands for each free element, -1 where none does."""
+        classes = self.classes
+        class_of = classes.class_of[classes.component]
+        width = np.int64(int(classes.node_colour.max()) + 1)
+        key = np.where(class_of >= 0, class_of * width + classes.node_colour, -1)
+        own, size = key[self.nodes], len(classes.copies) * int(width) + 1
+        if size <= 2 * len(key) + TABLE:
+            table = np.full(size, -1, classes.component.dtype)
+            table[own] = np.arange(len(own))
+            return table[key]  # the last entry, for -1, stays -1
+        order = np.argsort(own)
+        found = order[np.minimum(np.searchsorted(own[order], key), len(own) - 1)]
+        return np.where(key >= 0, found, -1)
 
     def labels(self, where: IntArray) -> IntArray:
         """Return the labels that the problem's nodes have in given layouts.
@@ -113,8 +130,9 @@ class GroupKind:
         A location that a mapping gives is named by the first element that has it.
         """
         numbers = self.edges.numbers
-        tensor = np.searchsorted(numbers.starts, where, side="right") - 1
-        element = where - numbers.starts[tensor]
+        starts = numbers.starts.astype(where.dtype)
+        tensor = np.searchsorted(starts, where, side="right").astype(where.dtype) - 1
+        element = where - starts[tensor]
         if numbers.pool:
             firsts = _first_uses(graph, numbers)
             pooled = where >= numbers.starts[-1]
@@ -137,7 +155,7 @@ def reduce_kind(
     edges = edges_of(graph, groups[0], values)
     numbers = edges.numbers
     sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
-    colour: IntArray = np.repeat(np.arange(len(numbers.sinks), dtype=np.int32), sizes)
+    colour: IntArray = np.repeat(_small(len(numbers.sinks)), sizes)
     readers = [contest.readers[t] for t in numbers.sinks if t in contest.readers]
     read_by = np.concatenate(readers) if readers else None
     if read_by is not None:
@@ -145,9 +163,14 @@ def reduce_kind(
             colour * np.int64(len(contest.reader_sets)) + read_by, return_inverse=True
         )[1]
     sizes = np.append(np.diff(numbers.starts[len(numbers.sinks) :]), len(numbers.pool))
-    origin = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    origin = np.repeat(_small(len(sizes)), sizes)
     classes = find_classes(edges, colour, origin)
     return _representatives(graph, tuple(groups), edges, classes, contest, read_by, origin)
+
+
+def _small(count: int) -> IntArray:
+    """Return ``0 .. count-1`` in the smallest signed type that holds them."""
+    return np.arange(count, dtype=np.min_scalar_type(-count - 1))
 
 
 def _representatives(
@@ -273,4 +296,4 @@ def memory_needed(graph: Store, group: Group) -> int:
     """Return roughly how many bytes tracing and classifying a group takes."""
     elements = sum(size(graph.shapes[t]) for t in group.tensors)
     edges = sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)
-    return 8 * elements + 60 * edges
+    return 4 * elements + 45 * edges
