@@ -119,10 +119,11 @@ class TestInterruptible:
         assert signal.getsignal(signal.SIGINT) is before
 
     def test_nothing_happens(self) -> None:
-        """Without Ctrl-C nothing is set."""
-        limits = Limits()
+        """Without Ctrl-C nothing is set, and the old handler comes back all the same."""
+        before, limits = signal.getsignal(signal.SIGINT), Limits()
         with interruptible(limits):
-            pass
+            assert signal.getsignal(signal.SIGINT) is not before
+        assert signal.getsignal(signal.SIGINT) is before
         assert not limits.interrupt.is_set()
 
     def test_other_threads(self) -> None:

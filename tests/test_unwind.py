@@ -165,7 +165,7 @@ class TestProof:
         for solver, reason in [
             (result(0, 2, 2), "score 1.0, but the solver says 2.0"),
             (result(0, 1, 0), "score 1.0 above the bound 0.0"),
-            (result(1, 2, 2), "barrier order: 'b' wait for each other"),
+            (result(1, 2, 2), "barrier order: 'b' waits for itself"),
         ]:
             monkeypatch.setitem(METHODS, "auto", solver)
             with pytest.raises(InternalError, match=reason):
@@ -193,11 +193,15 @@ class TestRepeatability:
                 assert json.dumps(plain(one)) == json.dumps(plain(two))
 
     def test_search_with_the_same_seed(self) -> None:
-        """Also where message passing and branching are needed."""
-        graph = hard_graph(0, 6)
-        one, two = (unwind(graph, seed=3) for _ in range(2))
+        """Also where message passing and branching are needed, down to every message."""
+        graph = hard_graph(4, 7)
+        heard: list[list[Progress]] = [[], []]
+        one, two = (unwind(graph, seed=3, progress=tell.append) for tell in heard)
         assert one.status is Status.OPTIMAL
         assert json.dumps(plain(one)) == json.dumps(plain(two))
+        first, second = ([(m.phase, m.objective, m.bound) for m in told] for told in heard)
+        assert first == second
+        assert "branching" in {phase for phase, _, _ in first}
         assert unwind(graph, seed=-4).score == one.score
 
     def test_other_processes(self) -> None:
@@ -337,8 +341,26 @@ class TestMessages:
         assert {"message passing", "branching"} <= {m.phase for m in known}
         assert [m.objective for m in known] == sorted(m.objective or 0 for m in known)
         assert [m.bound for m in known] == sorted((m.bound or 0 for m in known), reverse=True)
-        assert known[-1].objective == float(result.score or 0)
+        assert (known[-1].objective or 0) <= float(result.score or 0)
         assert (known[-1].bound or 0) >= float(result.bound or 0)
+
+    def test_best_so_far(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A solver that tells of something worse is heard as what is known by then."""
+
+        def erratic(problem: Any, limits: Limits, _start: Any) -> Result:
+            for objective, bound in [(5, 9), (3, 10), (6, 8), (None, None), (0, 99)]:
+                limits.report("erratic", objective, bound)
+            return METHODS["mip"](problem, limits, None)
+
+        monkeypatch.setitem(METHODS, "auto", erratic)
+        graph = Graph()
+        x = graph.sink((1,))
+        graph.valued_pair(x, graph.source((1,)), "0.5")
+        graph.valued_pair(x, x, -1)
+        heard: list[Progress] = []
+        unwind(graph, progress=heard.append)
+        told = [(m.objective, m.bound) for m in heard if m.phase == "erratic"]
+        assert told == [(1.5, 3.5), (1.5, 3.5), (2.0, 3.0), (None, None), (2.0, 3.0)]
 
     def test_numbers_beyond_floats(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Scores that no float holds are told as infinity."""

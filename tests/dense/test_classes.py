@@ -139,7 +139,7 @@ def test_classes_are_isomorphic(monkeypatch: pytest.MonkeyPatch, few: int) -> No
 
     Merging may miss some symmetric ones, which costs time and never truth.
     """
-    monkeypatch.setattr(classes_module, "FEW", few, raising=False)
+    monkeypatch.setattr(classes_module, "FEW", few)
     same = missed = 0
     for seed in range(200):
         edges = random_edges(seed)
@@ -199,7 +199,7 @@ def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.zeros(len(values), np.uint64) if salt < 2 else mix(values, salt)
 
     monkeypatch.setattr(classes_module, "mix", poor)
-    monkeypatch.setattr(classes_module, "FEW", 0, raising=False)
+    monkeypatch.setattr(classes_module, "FEW", 0)
     for more in ([], [(1, 3, 0)]):  # rows of equal length, and of different lengths
         edges = made([], [(0, 0, 0), (1, 1, 1), (2, 2, 0), *more], 3)
         found = find_classes(edges, np.zeros(3, np.int64), np.arange(4) // 3)

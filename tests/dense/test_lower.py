@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -23,6 +24,7 @@ from layoutopt.graphs.values import to_decimal
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling
+from layoutopt.unwind import unwind
 from tests.support import hard_graph, random_labels
 
 
@@ -123,6 +125,48 @@ def _ordered(problem: Labelling, labels: np.ndarray) -> bool:
             return False
         arcs = kept
     return True
+
+
+class TestReaders:
+    """Which barriers read which elements, where parts of one sink are read by different ones."""
+
+    def test_overlapping_parts(self) -> None:
+        """B reads x0 x1, c reads x1 x2: x1 may take neither's locations, x3 both's.
+
+        x0 may take c's, x2 b's, but not together.
+        """
+        graph = Graph("overlap")
+        x = graph.sink((4,), name="x")
+        graph.valued_pair(graph.barrier([graph.slice(x, (0,), (2,))], (4,), name="b"), x, 3)
+        graph.valued_pair(graph.barrier([graph.slice(x, (1,), (3,))], (4,), name="c"), x, 5)
+        lowered = lower(graph, Limits())
+        order = lowered.problem.precedence
+        assert order is not None
+        assert [order.reader_sets[s] for s in order.node_readers] == [(0,), (0, 1), (1,), ()]
+        legal = {}
+        for node, label in lowered.problem.reward_at.tolist():
+            labels = lowered.problem.labels + np.arange(4)
+            labels[node] = label
+            found = evaluate(graph, lowered.layouts(labels))
+            legal[node, int(order.label_barrier[label])] = not found.violations
+            assert _ordered(lowered.problem, labels) == (not found.violations)
+        assert legal == {
+            **{(0, 0): False, (0, 1): True},
+            **{(1, 0): False, (1, 1): False},
+            **{(2, 0): True, (2, 1): False},
+            **{(3, 0): True, (3, 1): True},
+        }
+        assert unwind(graph).score == 10
+
+    def test_readers_tell_classes_apart(self) -> None:
+        """Elements that are alike but for who reads them are different classes."""
+        graph = Graph("half")
+        x = graph.sink((6,), name="x")
+        graph.valued_pair(graph.barrier([graph.slice(x, (0,), (2,))], (6,), name="b"), x, 3)
+        lowered = lower(graph, Limits())
+        assert (lowered.size["components"], lowered.size["classes"]) == (6, 2)
+        assert sorted(lowered.problem.rewards.tolist()) == [2, 4]  # copies; the unit is 3
+        assert unwind(graph).score == 12
 
 
 def test_random_pairs_of_labels_and_orders_agree() -> None:
@@ -296,21 +340,23 @@ class TestMemory:
     """Graphs that do not fit."""
 
     def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A group that needs more memory than there is is named, with both numbers."""
+        """A group that needs a byte more than there is is named, with both numbers."""
         graph = Graph("large")
-        small, x = graph.sink((2,), name="small"), graph.sink((2**20,), name="x")
+        small, x = graph.sink((2,), name="small"), graph.sink((2**16,), name="x")
         graph.valued_pair(small, graph.source((2,)), 1)
-        graph.valued_pair(x, graph.source((2**20,)), 1)
-        monkeypatch.setattr(lower_module, "_memory", lambda: 2**26)
+        graph.valued_pair(x, graph.source((2**16,)), 1)
+        needed = max(memory_needed(graph, group) for group in find_groups(graph))
+        monkeypatch.setattr(lower_module, "_memory", lambda: needed - 1)
         with pytest.raises(SizeError) as error:
             lower(graph, Limits())
-        text = str(error.value)
-        assert text == (
-            "the group of tensor 'x' needs about 0.0742 GiB when every element is traced; "
-            "this machine has 0.0625 GiB free"
+        gib = f"{needed / 2**30:.3g} GiB"
+        assert str(error.value) == (
+            f"the group of tensor 'x' needs about {gib} when every element is traced; "
+            f"this machine has {gib} free"
         )
-        monkeypatch.setattr(lower_module, "_memory", lambda: None)
-        assert lower(graph, Limits()).problem.nodes == 2
+        for enough in (needed, None):
+            monkeypatch.setattr(lower_module, "_memory", lambda enough=enough: enough)
+            assert lower(graph, Limits()).problem.nodes == 2
 
     def test_no_elements_are_made_before(self) -> None:
         """A tensor of 2^60 elements is refused at once, not tried."""
@@ -337,12 +383,21 @@ class TestMemory:
         assert lower(small, Limits()).problem.nodes == 1
 
     def test_estimate(self) -> None:
-        """Eight bytes for each element of each tensor, sixty for each position of a pair."""
-        graph = Graph()
-        x = graph.sink((10,))
-        graph.valued_pair(graph.reverse(x, [0]), graph.source((10,)), 1)
-        [group] = find_groups(graph)
-        assert memory_needed(graph, group) == 8 * 30 + 60 * 10
+        """What is estimated grows with elements and pairs, and is no less than what is used."""
+        estimates = []
+        for size, pairs in [(10**5, 1), (2 * 10**5, 1), (2 * 10**5, 3)]:
+            graph = Graph()
+            x = graph.sink((size,))
+            for _ in range(pairs):
+                graph.valued_pair(graph.reverse(x, [0]), graph.source((size,)), 1)
+            [group] = find_groups(graph)
+            tracemalloc.start()
+            lower(graph, Limits())
+            used = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            estimates.append(memory_needed(graph, group))
+            assert used < 1.5 * estimates[-1] + 2**20
+        assert estimates == sorted(set(estimates))
 
 
 def test_time_runs_out() -> None:

@@ -15,7 +15,15 @@ from layoutopt.limits import Limits, Progress
 from layoutopt.presolve import elimination
 from layoutopt.problem import Labelling, Precedence
 from layoutopt.result import Status, Stopped
-from tests.support import Edges, allowed, labelling, optimum, random_problem, worth
+from tests.support import (
+    Edges,
+    allowed,
+    hard_problem,
+    labelling,
+    optimum,
+    random_problem,
+    worth,
+)
 
 methods = pytest.mark.parametrize("solve", METHODS.values(), ids=METHODS)
 
@@ -150,6 +158,27 @@ def tournament(values: dict[tuple[int, int], int]) -> Labelling:
     return labelling(len(values), len(values), {}, wishes, precedence=order)
 
 
+def beside(one: Labelling, two: Labelling) -> Labelling:
+    """Return two problems side by side, the second without order rules."""
+    order = one.precedence
+    assert order is not None
+    return Labelling(
+        one.nodes + two.nodes,
+        one.labels + two.labels,
+        np.concatenate([one.edges, two.edges + one.nodes]),
+        np.concatenate([one.weights, two.weights]),
+        np.concatenate([one.reward_at, two.reward_at + (one.nodes, one.labels)]),
+        np.concatenate([one.rewards, two.rewards]),
+        precedence=Precedence(
+            order.barriers,
+            order.arcs,
+            np.concatenate([order.label_barrier, np.full(two.labels, -1)]),
+            order.reader_sets,
+            np.concatenate([order.node_readers, np.full(two.nodes, order.reader_sets.index(()))]),
+        ),
+    )
+
+
 def random_tournament(seed: int, barriers: int = 5) -> tuple[Labelling, int]:
     """Return a tournament with random values, and the best that any order earns."""
     draw = random.Random(seed)
@@ -189,6 +218,16 @@ def test_static_arcs(solve: Method) -> None:
     order = rule(4, arcs, [3, 0, 2, 1], [(0,), (3,), (1,), (2,)])
     # 3 before 0 and 2 before 1 are against the chain; 0 before 3 and 1 before 2 are not.
     assert proved(solve, labelling(4, 4, {}, wishes, precedence=order)) == 2 + 8
+
+
+@methods
+def test_static_arcs_close_rings(solve: Method) -> None:
+    """Arc 0 → 1 stands, and the wishes add 1 → 2 and 2 → 0: one of them is too many."""
+    wishes = {(0, 0): 5, (1, 1): 3}
+    order = rule(3, [(0, 1)], [2, 1], [(0,), (2,)])
+    assert proved(solve, labelling(2, 2, {}, wishes, precedence=order)) == 5
+    order = rule(3, [(1, 0)], [2, 1], [(0,), (2,)])
+    assert proved(solve, labelling(2, 2, {}, wishes, precedence=order)) == 8
 
 
 @methods
@@ -257,6 +296,23 @@ class TestAuto:
             assert result.objective == result.bound == best
             assert {message.phase for message in heard} == {"barrier order"}
             assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
+
+    def test_progress_of_both(self, solve: Method) -> None:
+        """Beside an order there are parts that it does not touch; messages add both up."""
+        phases = set()
+        for seed in range(6):
+            problem, best = random_tournament(seed)
+            other = hard_problem(seed, 14, 4, negative=True)
+            both = beside(problem, other)
+            best += int(solve(other, Limits(), None).objective or 0)
+            heard: list[Progress] = []
+            result = solve(both, Limits(tell=heard.append), None)
+            assert result.objective == result.bound == best
+            assert both.value(result.labelling) == best
+            phases |= {message.phase for message in heard}
+            assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
+        assert "barrier order" in phases
+        assert "message passing" in phases
 
 
 def test_a_new_method_is_tested() -> None:

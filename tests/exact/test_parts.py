@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from layoutopt.presolve import elimination
 from layoutopt.problem import Labelling
 from layoutopt.result import Result, Status, Stopped
 from layoutopt.solvers import cpsat, mip
+from layoutopt.solvers.branching import branch
+from layoutopt.solvers.relaxation import Ascent, begin, field_of
 from tests.support import (
     allowed,
     hard_problem,
@@ -37,6 +40,22 @@ def proved(problem: Labelling, limits: Limits | None = None) -> Result:
     assert worth(problem, result.labelling.tolist()) == best
     assert allowed(problem, result.labelling.tolist())
     return result
+
+
+def times(problem: Labelling, factor: int) -> Labelling:
+    """Return a problem with all numbers multiplied."""
+    return replace(problem, weights=problem.weights * factor, rewards=problem.rewards * factor)
+
+
+def signed(seed: int) -> Labelling:
+    """Return a random problem with negative numbers."""
+    return random_problem(seed, 6, negative=True)
+
+
+def climbs(problem: Labelling) -> bool:
+    """Return whether message passing alone proves what reductions leave."""
+    fields = [field_of(part) for part in left_over(problem)]
+    return all(f is not None and begin(f, Limits()).climb(np.arange(f.nodes)) for f in fields)
 
 
 @pytest.fixture
@@ -67,8 +86,24 @@ class TestSearch:
 
         monkeypatch.setattr(parts_module, "begin", watched)
         for seed in range(0, 400, 2):
-            proved(random_problem(seed, 6, negative=True, bans=seed % 3 == 0))
+            problem = random_problem(seed, 6, negative=True, bans=seed % 3 == 0)
+            proved(times(problem, 7) if seed % 4 else problem)
         assert len(closed) > 25
+
+    def test_turns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """When the first turns of all searches are too short, longer ones follow."""
+        turns: list[int] = []
+
+        def counted(ascent: Ascent) -> int:
+            turns.append(1)
+            return ascent.bound if len(turns) < 3 else branch(ascent)
+
+        monkeypatch.setattr(parts_module, "TURN", 1e-4)
+        monkeypatch.setattr(parts_module, "COLUMNS_LIMIT", 0)
+        monkeypatch.setattr(parts_module, "branch", counted)
+        problem = next(p for p in map(signed, range(400)) if left_over(p) and not climbs(p))
+        proved(problem)
+        assert len(turns) >= 3
 
     @pytest.mark.parametrize("search", [cpsat.solve, mip.solve], ids=["cpsat", "mip"])
     def test_each_search_alone(
@@ -117,6 +152,7 @@ class TestSearch:
         count = 0
         for seed in range(300):
             problem = random_problem(seed, 6, negative=seed % 3 > 0, bans=seed % 2 == 0)
+            problem = times(problem, 1 + seed % 4)
             heard: list[Progress] = []
             best = proved(problem, Limits(tell=heard.append)).objective or 0
             for message in heard:
@@ -125,6 +161,19 @@ class TestSearch:
                 assert message.bound is not None
                 assert message.objective <= best <= message.bound, (seed, message)
         assert count > 100
+
+    def test_messages_after_cuts(self) -> None:
+        """The same for larger parts, of which isolating cuts decide a part."""
+        count = 0
+        for seed in range(8):
+            problem = hard_problem(seed, 60, 5)
+            heard: list[Progress] = []
+            result = solve_parts(problem, Limits(tell=heard.append))
+            best = mip.solve(problem, Limits(), None).objective
+            assert result.objective == result.bound == best
+            count += len(heard)
+            assert all((m.objective or 0) <= (best or 0) <= (m.bound or 0) for m in heard)
+        assert count >= 8
 
     def test_starts(self) -> None:
         """A labelling to begin with is answered at least, even without any time."""
@@ -210,7 +259,8 @@ def test_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tracker() -> None:
     """Objectives and bounds of parts add up, also while one of them is being solved."""
-    parts = [labelling(2, 1, {(0, 1): 4}, {(0, 0): 1}), labelling(1, 1, {}, {(0, 0): 7})]
+    first = labelling(2, 1, {(0, 1): 4}, {(0, 0): 1, (1, 0): -3})
+    parts = [first, labelling(1, 1, {}, {(0, 0): 7})]
     starts = [np.array([1, 2]), np.array([0])]
     heard: list[Progress] = []
     tracker = Tracker(Limits(tell=heard.append).beside(100), parts, starts)

@@ -240,7 +240,7 @@ class TestSolvers:
             assert message.objective <= (result.objective or 0) <= message.bound
 
     def test_time_limit_of_highs(self) -> None:
-        """HiGHS stops in time where its presolve alone would take minutes."""
+        """A model that takes HiGHS minutes is given up soon after the limit."""
         begun = time.monotonic()
         result = mip.solve(hard_problem(1, 2000, 8), Limits(deadline=begun + 1), None)
         assert time.monotonic() - begun < 30
@@ -297,3 +297,10 @@ class TestOrder:
         arcs = [(0, 1), (1, 2)]
         assert self.best(solve, order(arcs, [2, -1], [(), (0,)], [1, 0])) == 3
         assert self.best(solve, order(arcs, [0, -1], [(), (2,)], [1, 0])) == 8
+
+    @solvers
+    def test_static_arcs_close_rings(self, solve: Solver) -> None:
+        """Arc 0 → 1 stands, and the wishes add 1 → 2 and 2 → 0: one of them is too many."""
+        sets = [(0,), (2,)]
+        assert self.best(solve, order([(0, 1)], [2, 1], sets, [0, 1])) == 5
+        assert self.best(solve, order([(1, 0)], [2, 1], sets, [0, 1])) == 8
