@@ -69,7 +69,8 @@ def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
     pairs, score = _scored(graph, matched)
     steps, cycle = order.derive(dependencies(graph, layouts))
     names = ", ".join(repr(graph.ops[b].id) for b in cycle[:5])
-    broken = (f"barrier order: {names} wait for each other",) if cycle else ()
+    what = "waits for itself" if len(cycle) == 1 else "wait for each other"
+    broken = (f"barrier order: {names} {what}",) if cycle else ()
     return Evaluation(broken, score, max_score, pairs, steps)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
+from layoutopt.cli.streams import reserved_stdout
 from layoutopt.cli.text import number, ratio, table
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def command(
     for path in instances:
         network = path.suffix == ".onnx"
         graph, _ = options.load(path, attractions if network else None, dim if network else None)
-        with shown(quiet) as tell:
+        with shown(quiet) as tell, reserved_stdout():
             found = compare(
                 graph,
                 solvers,

@@ -10,6 +10,7 @@ import typer
 
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
+from layoutopt.cli.streams import reserved_stdout
 from layoutopt.cli.text import number, ratio, table
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def command(
     options.check_target(json, overwrite)
     graph, spent = options.load(instance, attractions, dim)
     left = None if time_limit is None else max(time_limit - spent, 0.0)
-    with shown(quiet) as tell:
+    with shown(quiet) as tell, reserved_stdout():
         result = unwind(
             graph,
             solver,

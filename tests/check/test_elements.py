@@ -196,7 +196,7 @@ class TestOrder:
         x = graph.sink((2,), name="x")
         graph.valued_pair(x, graph.barrier([x], (2,), name="b"), 1)
         found = evaluate(graph, {"x": whole("b", 2)})
-        assert found.violations == ("barrier order: 'b' wait for each other",)
+        assert found.violations == ("barrier order: 'b' waits for itself",)
 
     def test_fixed_points_do_not_wait(self) -> None:
         """With a fixed point instead, the same layout is legal."""

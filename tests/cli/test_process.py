@@ -78,3 +78,15 @@ def test_a_reader_may_go_away() -> None:
     )
     assert "Traceback" not in ran.stderr
     reader.stdin.close()
+
+
+def test_native_code_cannot_write_between_the_lines() -> None:
+    code = (
+        "import os\n"
+        "from layoutopt.cli.streams import reserved_stdout\n"
+        "with reserved_stdout():\n"
+        "    os.write(1, b'noise')\n"
+        "os.write(1, b'answer')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert (ran.stdout, ran.stderr) == (b"answer", b"noise")
