@@ -1,6 +1,7 @@
 """Seconds to proof on hard cores, method by method.
 
-``python -m benchmarks.hard_cores [--seconds 60] [--quick]`` prints the table of the README.
+``python -m benchmarks.hard_cores`` prints the table of the README; ``--methods auto --largest
+1000`` makes it a short one.
 """
 
 from __future__ import annotations
@@ -80,12 +81,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="limit of each run")
-    parser.add_argument("--quick", action="store_true", help="only auto, only small cases")
+    parser.add_argument("--methods", nargs="*", choices=METHOD_NAMES, default=METHOD_NAMES)
+    parser.add_argument("--largest", type=int, default=10**9, help="nodes of the largest case")
     given = parser.parse_args()
-    methods = ("auto",) if given.quick else METHOD_NAMES
+    methods = given.methods
     rows = []
     for case in CASES:
-        if given.quick and case.nodes > 1000:
+        if case.nodes > given.largest:
             continue
         row, peak = [case.title], 0.0
         for method in methods:

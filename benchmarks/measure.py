@@ -30,7 +30,7 @@ class Measured:
     peak_mb
         Largest resident memory of the process, in MiB.
     failure
-        ``"out of memory"`` or ``"ended"``; empty if it returned.
+        ``"out of memory"``, ``"died"`` or ``"ended"``; empty if it returned.
     """
 
     answer: Any
@@ -59,7 +59,7 @@ def measure(target: Callable[..., Any], *args: Any, seconds: float | None = None
     try:
         found: Measured = here.recv() if ready else Measured(None, 0, 0, "ended")
     except EOFError:
-        found = Measured(None, 0, 0, "out of memory")
+        found = Measured(None, 0, 0, "died")
     process.kill()
     process.join()
     return found
