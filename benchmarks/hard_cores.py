@@ -17,7 +17,7 @@ from benchmarks.measure import Measured, Timed, markdown, measure, timed
 from layoutopt.exact.methods import METHODS
 from layoutopt.limits import Limits
 from layoutopt.problem import Labelling
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 
 METHOD_NAMES = ("plain CP-SAT", *METHODS)
 

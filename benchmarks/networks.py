@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.measure import Timed, markdown, measure
 from layoutopt.onnx.read import read_onnx
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 
 NAMES = (
     *("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50"),

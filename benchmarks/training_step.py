@@ -12,7 +12,7 @@ from benchmarks import plain_cpsat
 from benchmarks.measure import Timed, markdown, measure, timed
 from layoutopt.generate.training import training_step
 from layoutopt.io.instance import instance_bytes
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 from models.statement import state
 
 LARGE = ((12, 110, 1), (12, 370, 3), (12, 850, 6))

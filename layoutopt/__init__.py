@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from layoutopt.check.elements import Evaluation, evaluate
-    from layoutopt.compare import Comparison, compare
+    from layoutopt.comparison import Comparison, compare
     from layoutopt.errors import InputError, InternalError, LayoutoptError, SizeError
     from layoutopt.graphs.store import Tensor, ValuedPair
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
     from layoutopt.limits import Progress
-    from layoutopt.read import read
+    from layoutopt.reading import read
     from layoutopt.result import PairScore, Status, Stopped, UnwindingResult
-    from layoutopt.unwind import SOLVERS, unwind
+    from layoutopt.unwinding import SOLVERS, unwind
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Comparison": "compare",
+    "Comparison": "comparison",
     "Evaluation": "check.elements",
     "Graph": "graphs.unwinding",
     "InputError": "errors",
@@ -31,18 +29,18 @@ _HOME = {
     "LayoutoptError": "errors",
     "PairScore": "result",
     "Progress": "limits",
-    "SOLVERS": "unwind",
+    "SOLVERS": "unwinding",
     "SizeError": "errors",
     "Status": "result",
     "Stopped": "result",
     "Tensor": "graphs.store",
     "UnwindingResult": "result",
     "ValuedPair": "graphs.store",
-    "compare": "compare",
+    "compare": "comparison",
     "evaluate": "check.elements",
-    "read": "read",
+    "read": "reading",
     "read_result": "io.result",
-    "unwind": "unwind",
+    "unwind": "unwinding",
     "write_instance": "io.instance",
     "write_result": "io.result",
 }
@@ -83,14 +81,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Keeps ``layoutopt.unwind`` the function when the module of that name is imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        hides = isinstance(value, ModuleType) and _HOME.get(name) == name
-        super().__setattr__(name, getattr(value, name) if hides else value)
-
-
-sys.modules[__name__].__class__ = _Package

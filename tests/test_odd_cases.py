@@ -13,7 +13,7 @@ from layoutopt.exact.methods import METHODS
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.result import Status, UnwindingResult
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 
 
 def sink(name: str, *shape: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from layoutopt.cli.streams import reserved_stdout
 from layoutopt.cli.text import number, ratio, table
 
 if TYPE_CHECKING:
-    from layoutopt.compare import Comparison
+    from layoutopt.comparison import Comparison
     from layoutopt.result import UnwindingResult
 
 HEAD = ["instance", "solver", "status", "score", "bound", "gap", "seconds", "loss"]
@@ -45,7 +45,7 @@ def command(
     Without --solver these are auto and greedy0.  The last column is what a solver loses
     against the best score of its instance.
     """
-    from layoutopt.compare import compare
+    from layoutopt.comparison import compare
     from layoutopt.result import Stopped
 
     options.check_limits(time_limit, gap, workers)
@@ -80,7 +80,7 @@ def command(
 
 
 def _solvers(names: list[str] | None) -> list[str]:
-    from layoutopt.unwind import SOLVERS
+    from layoutopt.unwinding import SOLVERS
 
     if not names:
         return ["auto", "greedy0"]

@@ -9,9 +9,10 @@ import typer
 
 from layoutopt import __version__
 from layoutopt.cli import check, compare, importing, schema, show, solve
-from layoutopt.errors import InputError
+from layoutopt.errors import InputError, InternalError
 
 BAD_INPUT = 2
+INTERNAL = 70
 INTERRUPTED = 130
 
 app = typer.Typer(
@@ -53,6 +54,9 @@ def main() -> None:
         code = app(standalone_mode=False)
     except InputError as error:
         code = _refuse(str(error))
+    except InternalError as error:
+        typer.echo(f"layoutopt: internal error, no answer is given: {error}", err=True)
+        code = INTERNAL
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "layoutopt"

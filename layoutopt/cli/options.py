@@ -89,7 +89,7 @@ def sizes(dims: list[str] | None) -> dict[str, int]:
 
 def load(path: Path, attractions: Path | None, dims: list[str] | None) -> tuple[Graph, float]:
     """Return a file's graph, and the seconds that reading took."""
-    from layoutopt.read import read
+    from layoutopt.reading import read
 
     started = time.monotonic()
     graph = read(path, attractions=attractions, dims=sizes(dims))

@@ -33,7 +33,7 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Find the best layouts of a graph's inputs, and prove it."""
-    from layoutopt.unwind import unwind
+    from layoutopt.unwinding import unwind
 
     options.check_limits(time_limit, gap, workers)
     options.check_target(json, overwrite)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt import Graph, write_instance
+from layoutopt import Evaluation, Graph, write_instance
 from layoutopt.generate.random_graphs import random_graph
 from tests.cli.conftest import Run
 
@@ -183,3 +183,12 @@ def test_layouts_of_a_sink_set_in_parts(run: Run, tmp_path: Path) -> None:
     document["order"].reverse()
     target.write_text(json.dumps(document))
     assert run("check", path, target).code == 1
+
+
+def test_a_wrong_answer_is_never_given(
+    run: Run, instance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("layoutopt.unwinding.evaluate", lambda *_: Evaluation(("broken",), None, 0))
+    ran = run("solve", instance)
+    assert (ran.code, ran.out) == (70, "")
+    assert "internal error" in ran.err

@@ -25,7 +25,7 @@ from layoutopt.graphs.values import to_decimal
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 from tests.support import hard_graph, random_labels
 
 

@@ -18,7 +18,7 @@ from layoutopt.graphs.store import Store, Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 
 Place = tuple[int, int]
 """Tensor and flat element."""

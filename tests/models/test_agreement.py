@@ -12,7 +12,7 @@ from layoutopt.exact.methods import METHODS
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.io.instance import OP_TYPES
 from layoutopt.result import Status
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from tests.models.instances import FAMILIES, features, stated, wide
 

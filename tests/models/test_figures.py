@@ -19,7 +19,7 @@ from layoutopt.graphs.roots import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
 from layoutopt.result import Piece, Status
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement, state
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutopt.onnx.read import read_onnx
 from layoutopt.result import Status
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 from tests.onnx.networks import model, node, save
 
 HEADS, WIDTH = 2, 4

@@ -10,7 +10,7 @@ import pytest
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.onnx.read import read_network, read_onnx
 from layoutopt.result import Status
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 
 FOLDER = Path(onnx.__file__).parent / "backend/test/data/light"
 

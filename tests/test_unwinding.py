@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import layoutopt
+from layoutopt import unwinding
 from layoutopt.check.elements import evaluate
 from layoutopt.errors import InputError, InternalError, SizeError
 from layoutopt.exact.methods import METHODS
@@ -27,12 +28,10 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import TileMemory, instance_bytes
 from layoutopt.limits import Limits, Progress
 from layoutopt.result import Result, Status, Stopped, UnwindingResult
-from layoutopt.unwind import SOLVERS, unwind
+from layoutopt.unwinding import SOLVERS, unwind
 from models.exhaustive import maximum
 from models.statement import state
 from tests.support import hard_graph, refused
-
-unwind_module = sys.modules["layoutopt.unwind"]
 
 
 def plain(result: UnwindingResult) -> dict[str, Any]:
@@ -209,7 +208,7 @@ class TestRepeatability:
         program = (
             "import json\n"
             "from layoutopt.generate.random_graphs import random_graph\n"
-            "from layoutopt.unwind import unwind\n"
+            "from layoutopt.unwinding import unwind\n"
             "for seed in range(30):\n"
             "    graph = random_graph(seed, elements=24, ops=14, pairs=8)\n"
             "    result = unwind(graph)\n"
@@ -426,12 +425,12 @@ class TestBadInput:
 
 def test_large_graphs_have_no_greedy_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a size, greedy0 is not asked for a start, and the answer is as good."""
-    monkeypatch.setattr(unwind_module, "START_LIMIT", 0)
+    monkeypatch.setattr(unwinding, "START_LIMIT", 0)
 
     def never(*_given: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(unwind_module, "greedy0", never)
+    monkeypatch.setattr(unwinding, "greedy0", never)
     for name in METHODS:
         graph = random_graph(4, elements=20)
         assert unwind(graph, name).status is Status.OPTIMAL
@@ -443,13 +442,13 @@ def test_starts_that_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_given: Any) -> None:
         raise TimeoutError
 
-    monkeypatch.setattr(unwind_module, "greedy0", slow)
+    monkeypatch.setattr(unwinding, "greedy0", slow)
     assert unwind(random_graph(4, elements=20)).status is Status.OPTIMAL
 
 
 def test_no_answer_and_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that says nothing is answered with fresh locations for everything."""
-    monkeypatch.setattr(unwind_module, "START_LIMIT", 0)
+    monkeypatch.setattr(unwinding, "START_LIMIT", 0)
     graph = Graph("beyond CP-SAT")
     x, s = graph.sink((2,), name="x"), graph.source((2,), name="s")
     graph.valued_pair(x, s, "1e30")

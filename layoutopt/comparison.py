@@ -9,7 +9,7 @@ from decimal import Decimal
 from layoutopt.graphs.store import Store
 from layoutopt.limits import Progress
 from layoutopt.result import Stopped, UnwindingResult
-from layoutopt.unwind import unwind
+from layoutopt.unwinding import unwind
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +68,16 @@ def compare(
     graph
         The graph.
     solvers
-        Names from :data:`layoutopt.unwind.SOLVERS`.
+        Names from :data:`layoutopt.unwinding.SOLVERS`.
     time_limit
         Seconds for each solver.
     gap, seed, workers, progress
-        As for :func:`layoutopt.unwind.unwind`.
+        As for :func:`layoutopt.unwinding.unwind`.
 
     Raises
     ------
     InputError
-        As :func:`layoutopt.unwind.unwind` does.
+        As :func:`layoutopt.unwinding.unwind` does.
     """
     results = []
     for solver in solvers:
