@@ -77,7 +77,7 @@ def entry(found: Measured, seconds: float) -> str:
     proved, gap = found.answer
     if proved:
         return f"{found.seconds:.2g}" if found.seconds < 10 else f"{found.seconds:.0f}"
-    return "nothing" if gap is None else f"{gap:.2g} left" if gap > 10 else f"{gap:.1%} left"
+    return "nothing" if gap is None else f"{gap:.2g}x left" if gap > 10 else f"{gap:.1%} left"
 
 
 def main() -> None:
