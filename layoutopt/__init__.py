@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from layoutopt.check.elements import Evaluation, evaluate
     from layoutopt.comparison import Comparison, compare
-    from layoutopt.errors import InputError, InternalError, LayoutoptError, SizeError
+    from layoutopt.errors import (
+        InputError,
+        InternalError,
+        LayoutoptError,
+        SizeError,
+        SolverError,
+    )
     from layoutopt.graphs.store import Tensor, ValuedPair
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.io.instance import write_instance
@@ -31,6 +37,7 @@ _HOME = {
     "Progress": "limits",
     "SOLVERS": "unwinding",
     "SizeError": "errors",
+    "SolverError": "errors",
     "Status": "result",
     "Stopped": "result",
     "Tensor": "graphs.store",
@@ -56,6 +63,7 @@ __all__ = [
     "PairScore",
     "Progress",
     "SizeError",
+    "SolverError",
     "Status",
     "Stopped",
     "Tensor",

@@ -37,5 +37,9 @@ class SizeError(InputError):
     """The input is legal but needs more memory than this machine has."""
 
 
+class SolverError(LayoutoptError):
+    """A solver failed on a problem that it should take."""
+
+
 class InternalError(LayoutoptError):
     """Two independent computations disagree: a defect of this package, never an answer."""

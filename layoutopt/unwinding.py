@@ -59,9 +59,8 @@ def unwind(
     graph
         The graph.
     solver
-        ``"auto"``: reductions, bounds and search, whatever pays.  ``"cpsat"`` and ``"mip"``:
-        the integer programme of one representative of each class, as it is written.
-        ``"greedy0"``: the classic heuristic, without a bound.
+        ``"auto"``: reductions, bounds and search.  ``"cpsat"`` and ``"mip"``: the integer
+        programme of one of each class, as it is written.  ``"greedy0"``: a heuristic.
     time_limit
         Seconds for the whole call; none by default.
     gap
@@ -82,10 +81,11 @@ def unwind(
     Raises
     ------
     InputError
-        If the solver is unknown, the graph is empty or has a tile memory, or a limit is
-        no number that makes sense.
+        If the solver is unknown, the graph empty or with a tile memory, or a limit no number.
     SizeError
         If the graph does not fit this machine's memory.
+    SolverError
+        If CP-SAT or HiGHS was asked for by name and failed.
     """
     _check_input(graph, solver)
     _check_limits(time_limit, gap, workers)

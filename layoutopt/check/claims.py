@@ -83,7 +83,7 @@ def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:
         yield f"max_score: is {found.max_score}, the result says {result.max_score}"
     if found.score is not None and result.bound is not None and result.bound < found.score:
         yield f"bound: {result.bound} is below the layouts' score {found.score}"
-    if not found.pairs or not result.pairs:
+    if found.score is None or not result.pairs:
         return
     if len(found.pairs) != len(result.pairs):
         yield f"pairs: the instance has {len(found.pairs)}, the result {len(result.pairs)}"

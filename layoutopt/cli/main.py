@@ -9,7 +9,7 @@ import typer
 
 from layoutopt import __version__
 from layoutopt.cli import check, compare, importing, schema, show, solve
-from layoutopt.errors import InputError, InternalError
+from layoutopt.errors import InputError, LayoutoptError
 
 BAD_INPUT = 2
 INTERNAL = 70
@@ -54,7 +54,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except InputError as error:
         code = _refuse(str(error))
-    except InternalError as error:
+    except LayoutoptError as error:
         typer.echo(f"layoutopt: internal error, no answer is given: {error}", err=True)
         code = INTERNAL
     except typer.TyperException as error:

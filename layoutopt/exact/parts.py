@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from layoutopt.errors import SolverError
 from layoutopt.exact.tracker import Tracker
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split
@@ -166,7 +167,10 @@ def _searched(search: Search, part: Labelling, ascent: Ascent, bound: int, limit
     bans = np.argwhere(hopeless[:, : part.labels])
     value = ascent.value
     told = limits.restated(lambda x: max(value, x), lambda x: min(bound, max(value, x)))
-    result = search(replace(part, banned=bans), told)
+    try:
+        result = search(replace(part, banned=bans), told)
+    except SolverError:
+        return bound  # nothing is lost: branching and the other solver go on
     if result.objective is not None and result.objective > ascent.value:
         ascent.labels, ascent.value = result.labelling, int(result.objective)
     return bound if result.bound is None else max(int(result.bound), ascent.value)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from ortools.graph.python import max_flow
 
+from layoutopt.errors import SolverError
 from layoutopt.presolve.fix import fix
 from layoutopt.presolve.reduction import Reduction
 from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
@@ -80,7 +81,7 @@ def _side(problem: Labelling, gain: WeightArray) -> IntArray:
     if len(likes) and len(dislikes):
         status = flow.solve(source, sink)
         if status != flow.OPTIMAL:
-            raise RuntimeError(f"maximum flow ended with status {status}")
+            raise SolverError(f"maximum flow ended with status {status}")
         # The largest of all best sets: whatever cannot reach the sink.
         inside[flow.get_sink_side_min_cut()] = False
     elif len(dislikes):

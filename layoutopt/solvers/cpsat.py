@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from layoutopt.errors import SolverError
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling
 from layoutopt.result import Result, Stopped
@@ -51,7 +52,7 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     )
     response = solver.response_proto
     if status == cp_model.MODEL_INVALID:
-        raise RuntimeError(f"CP-SAT refused the model: {model.validate()}")
+        raise SolverError(f"CP-SAT refused the model: {model.validate()}")
     bound = -int(response.inner_objective_lower_bound)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         # CP-SAT says 0 as long as it knows nothing.

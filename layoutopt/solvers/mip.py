@@ -10,6 +10,7 @@ from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 from ortools.util.python.solve_interrupter import SolveInterrupter
 
+from layoutopt.errors import SolverError
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling
 from layoutopt.result import Result, Stopped
@@ -105,7 +106,7 @@ def _run(
         )
     except AttributeError as error:
         # MathOpt turns errors of the solver into this, without their text.
-        raise RuntimeError("HiGHS failed on the model") from error
+        raise SolverError("HiGHS failed on the model") from error
 
 
 def _hint(model: mathopt.Model, given: Programme, start: IntArray) -> mathopt.SolutionHint:

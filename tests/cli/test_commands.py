@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt import Evaluation, Graph, write_instance
+from layoutopt import Evaluation, Graph, SolverError, write_instance
+from layoutopt.exact.methods import METHODS
 from layoutopt.generate.random_graphs import random_graph
 from tests.cli.conftest import Run
 
@@ -120,6 +121,7 @@ def test_check_agrees_with_solve(run: Run, tmp_path: Path, seed: int) -> None:
         ("order", ["y"], "no sink"),
         ("order", ["x", "x"], "twice"),
         ("pairs", [], None),
+        ("pairs", [{"a": "x", "b": "a", "value": 8, "elements": 1, "matched": 0}], "pairs"),
     ],
 )
 def test_check_finds_every_false_claim(
@@ -192,3 +194,28 @@ def test_a_wrong_answer_is_never_given(
     ran = run("solve", instance)
     assert (ran.code, ran.out) == (70, "")
     assert "internal error" in ran.err
+
+
+def test_pairs_of_an_instance_without_pairs(run: Run, tmp_path: Path) -> None:
+    graph = Graph("alone")
+    graph.sink((1,), name="x")
+    path, target = tmp_path / "alone.json", tmp_path / "result.json"
+    write_instance(graph, path)
+    document = json.loads(run("solve", path, "--json", "-").out)
+    document["pairs"] = [{"a": "x", "b": "x", "value": 1, "elements": 1, "matched": 1}]
+    target.write_text(json.dumps(document))
+    ran = run("check", path, target)
+    assert ran.code == 1
+    assert "the instance has 0, the result 1" in ran.out
+
+
+def test_a_solver_that_fails_is_told_in_one_line(
+    run: Run, instance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise SolverError("it failed")
+
+    monkeypatch.setitem(METHODS, "mip", fail)
+    ran = run("solve", instance, "--solver", "mip")
+    assert (ran.code, ran.out) == (70, "")
+    assert ran.err == "layoutopt: internal error, no answer is given: it failed\n"

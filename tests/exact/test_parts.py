@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutopt.errors import SolverError
 from layoutopt.exact import parts as parts_module
-from layoutopt.exact.parts import left_over, simple_answer, solve_part, solve_parts
+from layoutopt.exact.parts import _searched, left_over, simple_answer, solve_part, solve_parts
 from layoutopt.exact.tracker import Tracker
 from layoutopt.limits import Limits, Progress
 from layoutopt.presolve import elimination
@@ -275,3 +276,18 @@ def test_tracker() -> None:
     tracker.settle(1, Result(objective=7, bound=8, stopped=Stopped.TIME_LIMIT))
     assert [(m.objective, m.bound) for m in heard] == [(110, 111), (112, 112)]
     assert tracker.stopped is Stopped.TIME_LIMIT
+
+
+def test_a_failing_search_costs_nothing() -> None:
+    """Where a solver fails inside ``auto``, bound and labelling stay as they were."""
+    part = random_problem(3, nodes=6, labels=3)
+    field = field_of(part)
+    assert field is not None
+    ascent = begin(field, Limits(), None)
+    before = ascent.value, ascent.labels.tolist()
+
+    def fail(*_: object) -> Result:
+        raise SolverError("it failed")
+
+    assert _searched(fail, part, ascent, 99, Limits()) == 99
+    assert (ascent.value, ascent.labels.tolist()) == before
