@@ -7,17 +7,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
-Loop: TypeAlias = tuple[int, int, int]
-"""``(extent, from_stride, to_stride)`` over flat indices."""
-
-Piece: TypeAlias = tuple[str, int, int, tuple[Loop, ...]]
-"""``(origin, from, to, loops)``: element ``to + sum(i * to_stride)`` of a sink takes the
-location of element ``from + sum(i * from_stride)`` of tensor ``origin``."""
-
-Step: TypeAlias = str | tuple[str, int]
-"""A sink that can be set whole, or ``(sink, number of one of its pieces)``."""
+from layoutopt.pieces import Piece, Step
 
 
 class Status(StrEnum):

@@ -14,14 +14,16 @@ from decimal import Decimal
 
 import numpy as np
 
-from layoutopt.check import order, pieces
+from layoutopt import pieces
+from layoutopt.check import order
 from layoutopt.check.flow import carried
 from layoutopt.check.needs import dependencies
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_decimal, to_integers
-from layoutopt.result import PairScore, Piece, Step
+from layoutopt.pieces import Piece, Step
+from layoutopt.result import PairScore
 
 Layouts = Mapping[str, Sequence[Piece]]
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from layoutopt.graphs import ops
 from layoutopt.graphs.op import Array, Op, Shape
-
-Index = NDArray[np.int64]
+from layoutopt.pieces import Index, outer_sum
 
 _zip = partial(zip, strict=True)
 
@@ -28,14 +27,6 @@ def strides(shape: Shape) -> list[int]:
     for n in shape[:0:-1]:
         steps.append(steps[-1] * n)
     return steps[::-1][: len(shape)]
-
-
-def outer_sum(terms: Sequence[Index], start: int = 0) -> Index:
-    """Return ``start + terms[0][i_0] + terms[1][i_1] + ...``, flat in row-major order."""
-    total = np.full((1,) * len(terms), start, np.int64)
-    for d, term in enumerate(terms):
-        total = total + term.reshape([-1 if e == d else 1 for e in range(len(terms))])
-    return total.reshape(-1)
 
 
 def carried(op: Op, values: Sequence[Array], shapes: Sequence[Shape], out: Shape) -> Array:

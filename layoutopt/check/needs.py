@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from layoutopt.check import pieces
+from layoutopt import pieces
 from layoutopt.check.flow import carried
 from layoutopt.check.order import Dependencies
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
-from layoutopt.result import Piece
+from layoutopt.pieces import Piece
 
 Layouts = Mapping[str, Sequence[Piece]]
 

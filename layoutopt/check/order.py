@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from layoutopt.result import Step
+from layoutopt.pieces import Step
 
 
 @dataclass(frozen=True)

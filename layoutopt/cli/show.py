@@ -12,7 +12,8 @@ from layoutopt.cli.text import number, table
 
 if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
-    from layoutopt.result import Piece, UnwindingResult
+    from layoutopt.pieces import Piece
+    from layoutopt.result import UnwindingResult
 
 SINKS_SHOWN = 12
 PIECES_SHOWN = 3

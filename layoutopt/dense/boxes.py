@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.pieces import Loop
 from layoutopt.problem import IntArray
-from layoutopt.result import Loop
 
 
 @dataclass(frozen=True)

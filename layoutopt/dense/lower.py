@@ -25,8 +25,8 @@ from layoutopt.errors import SizeError
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_integers
 from layoutopt.limits import Limits
+from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray
-from layoutopt.result import Piece
 
 Layouts = dict[str, tuple[Piece, ...]]
 

@@ -11,7 +11,8 @@ from msgspec import Meta, Struct
 
 from layoutopt.errors import InputError
 from layoutopt.io import files
-from layoutopt.result import PairScore, Piece, Status, Step, UnwindingResult
+from layoutopt.pieces import Piece, Step
+from layoutopt.result import PairScore, Status, UnwindingResult
 
 FORMAT = "layoutopt/result/1"
 

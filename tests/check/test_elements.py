@@ -6,11 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from layoutopt.check import order, pieces
+from layoutopt import pieces
+from layoutopt.check import order
 from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.check.needs import dependencies
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Piece
+from layoutopt.pieces import Piece
 
 
 def whole(origin: str, size: int) -> tuple[Piece, ...]:

@@ -18,7 +18,8 @@ from layoutopt.generate.traps import TRAPS, aliases
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
-from layoutopt.result import Piece, Status
+from layoutopt.pieces import Piece
+from layoutopt.result import Status
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement, state

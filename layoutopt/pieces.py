@@ -8,11 +8,30 @@ A piece ``(origin, from, to, ((extent, from_stride, to_stride), ...))`` says tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from layoutopt.check.flow import Index, outer_sum
-from layoutopt.result import Loop, Piece
+Index = NDArray[np.int64]
+
+Loop: TypeAlias = tuple[int, int, int]
+"""``(extent, from_stride, to_stride)`` over flat indices."""
+
+Piece: TypeAlias = tuple[str, int, int, tuple[Loop, ...]]
+"""``(origin, from, to, loops)``: element ``to + sum(i * to_stride)`` of a sink takes the
+location of element ``from + sum(i * from_stride)`` of tensor ``origin``."""
+
+Step: TypeAlias = str | tuple[str, int]
+"""A sink that can be set whole, or ``(sink, number of one of its pieces)``."""
+
+
+def outer_sum(terms: Sequence[Index], start: int = 0) -> Index:
+    """Return ``start + terms[0][i_0] + terms[1][i_1] + ...``, flat in row-major order."""
+    total = np.full((1,) * len(terms), start, np.int64)
+    for d, term in enumerate(terms):
+        total = total + term.reshape([-1 if e == d else 1 for e in range(len(terms))])
+    return total.reshape(-1)
 
 
 def read(piece: Piece) -> Index:
