@@ -15,7 +15,8 @@ if TYPE_CHECKING:
         SizeError,
         SolverError,
     )
-    from layoutopt.graphs.store import Tensor, ValuedPair
+    from layoutopt.graphs.store import ValuedPair
+    from layoutopt.graphs.tensor import Tensor
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
@@ -40,7 +41,7 @@ _HOME = {
     "SolverError": "errors",
     "Status": "result",
     "Stopped": "result",
-    "Tensor": "graphs.store",
+    "Tensor": "graphs.tensor",
     "UnwindingResult": "result",
     "ValuedPair": "graphs.store",
     "compare": "comparison",

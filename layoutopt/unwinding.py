@@ -18,10 +18,11 @@ from layoutopt.dense.boxes import boxes
 from layoutopt.dense.lower import Layouts, Lowered, lower
 from layoutopt.errors import InputError, InternalError, SizeError
 from layoutopt.exact.methods import METHODS
+from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_decimal
-from layoutopt.heuristics.greedy0 import Origins, greedy0
+from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits, Progress, interruptible
 from layoutopt.problem import IntArray
 from layoutopt.result import Result, Stopped, UnwindingResult

@@ -149,7 +149,7 @@ class _Numbers:
         """Return the numbers that a sink's elements take."""
         taken = np.empty(size(self.graph.shapes[t]), self.dtype)
         for piece in layout:
-            origin = self.graph.tensor(piece[0]).index
+            origin = self.graph.number(piece[0])
             mapped = self.graph.ops[self.graph.producers[origin]]
             where = pieces.read(piece)
             if isinstance(mapped, Source) and mapped.mapping is not None:

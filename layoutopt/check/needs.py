@@ -27,7 +27,7 @@ def dependencies(graph: Store, layouts: Layouts) -> Dependencies:
     for name in sinks:
         spans.append(range(len(waits_for), len(waits_for) + len(layouts[name])))
         for piece in layouts[name]:
-            producer = graph.producers[graph.tensor(piece[0]).index]
+            producer = graph.producers[graph.number(piece[0])]
             is_barrier = graph.ops[producer].kind is Kind.BARRIER
             waits_for.append(producer if is_barrier else None)
     tokens = _Tokens(graph, layouts, dict(zip(sinks, spans, strict=True)))

@@ -17,7 +17,7 @@ import networkx
 import numpy as np
 
 from layoutopt.dense.groups import Group, sources_of
-from layoutopt.dense.trace import trace
+from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.problem import IntArray
@@ -62,7 +62,7 @@ def find_contest(graph: Store, groups: Sequence[Group]) -> Contest:
     of = np.zeros(int(starts[-1]), np.int64)
     for c, barrier in enumerate(barriers):
         inputs = graph.op_inputs[barrier]
-        held = trace(graph, roots, inputs)
+        held = flow(graph, roots, inputs)
         tokens = np.unique(np.concatenate([held[t].reshape(-1) for t in inputs] or [of[:0]]))
         arcs += [(-2 - b, c) for b in tokens[tokens < -1].tolist()]
         sets = _split(of, tokens[tokens >= 0], sets, c)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.dense.groups import Group
-from layoutopt.dense.trace import Numbering, number_roots, root_arrays, trace
+from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
+from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array
 from layoutopt.graphs.store import Store
 from layoutopt.problem import IntArray
@@ -67,7 +68,7 @@ def edges_of(graph: Store, group: Group, values: list[int]) -> Edges:
         The value of each of the graph's pairs, as multiples of one unit.
     """
     numbers = number_roots(graph, group)
-    arrays = trace(
+    arrays = flow(
         graph, root_arrays(graph, numbers), {t for p in group.pairs for t in graph.pairs[p][:2]}
     )
     index: dict[int, int] = {}

@@ -12,7 +12,7 @@ from layoutopt.dense.barriers import Contest
 from layoutopt.dense.classes import Classes, find_classes
 from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import Group
-from layoutopt.dense.trace import Numbering, mapping_of
+from layoutopt.dense.numbering import Numbering, mapping_of
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel

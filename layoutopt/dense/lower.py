@@ -20,7 +20,7 @@ from layoutopt.dense.barriers import Contest, find_contest
 from layoutopt.dense.boxes import Box, boxes
 from layoutopt.dense.groups import Group, find_groups, key_of
 from layoutopt.dense.kinds import GroupKind, memory_needed, reduce_kind
-from layoutopt.dense.trace import mapping_of
+from layoutopt.dense.numbering import mapping_of
 from layoutopt.errors import SizeError
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_integers

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from layoutopt.graphs.builder import Value
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from math import prod
 
 from layoutopt.graphs.op import Shape
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 LHS, RHS, CHAIN = 100, 100, 50

@@ -9,15 +9,16 @@ from typing import Any, TypeAlias, overload
 
 from layoutopt.errors import InputError
 from layoutopt.graphs import ops
+from layoutopt.graphs.editing import Editor
 from layoutopt.graphs.op import Op, Shape
-from layoutopt.graphs.store import Store, Tensor
+from layoutopt.graphs.tensor import Tensor
 
 Value: TypeAlias = float | Decimal | str
 Operand: TypeAlias = Tensor | str
 Dims: TypeAlias = Iterable[int]
 
 
-class Builder(Store):
+class Builder(Editor):
     """A store of ops with one method per op type; see :class:`layoutopt.Graph`."""
 
     def __init__(self, name: str = "", description: str = "") -> None:
@@ -185,7 +186,7 @@ class Builder(Store):
     def _all(
         self, cls: type[Op], inputs: Iterable[Operand], name: str | None, **attributes: Any
     ) -> tuple[Tensor, ...]:
-        names = tuple(x if isinstance(x, str) else self.tensor(x).name for x in inputs)
+        names = tuple(x if isinstance(x, str) else self.tensor_name(self.number(x)) for x in inputs)
         own = self._free_name(cls) if name is None else name
         return self.add(cls(id=own, inputs=names, **attributes))
 

@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from msgspec.structs import replace
-
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import MAX_ELEMENTS, Kind, Op, OpError, Shape, size, type_name
+from layoutopt.graphs.inference import settle
+from layoutopt.graphs.op import Kind, Op, OpError, Shape, type_name
+from layoutopt.graphs.tensor import Slot, Tensor
 from layoutopt.graphs.values import exact_decimal
-
-MAX_RANK = 64
-"""NumPy's own limit."""
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A handle of one tensor of a graph.
-
-    Parameters
-    ----------
-    graph
-        The graph that the tensor belongs to.
-    index
-        The tensor's number: tensors are counted in order of insertion, and the outputs of
-        one op in their own order.
-    """
-
-    graph: Store
-    index: int
-
-    @property
-    def name(self) -> str:
-        """The tensor's name in files: ``"id"``, or ``"id:1"`` for output 1 of several."""
-        return self.graph.tensor_name(self.index)
-
-    @property
-    def shape(self) -> Shape:
-        """The tensor's shape."""
-        return self.graph.shapes[self.index]
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return size(self.shape)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {list(self.shape)})"
 
 
 @dataclass(frozen=True)
@@ -95,6 +57,7 @@ class Store:
         self.op_inputs: list[tuple[int, ...]] = []
         self.op_outputs: list[range] = []
         self.pairs: list[tuple[int, int, Decimal]] = []
+        self._slots: list[Slot] = []
         self._number: dict[str, int] = {}
 
     def add(self, op: Op) -> tuple[Tensor, ...]:
@@ -110,13 +73,12 @@ class Store:
         if not op.id or op.id in self._number:
             raise InputError(f"{title}: the id is {'taken' if op.id else 'empty'}")
         try:
-            inputs = tuple(self.tensor(name).index for name in op.inputs)
+            inputs = tuple(self.number(name) for name in op.inputs)
         except InputError as error:
             raise InputError(f"{title}: {error.reason}") from None
         before = [self.shapes[t] for t in inputs]
         try:
-            shapes = _infer(op, before)
-            op = _with_shape(op, shapes)
+            op, shapes = settle(op, before)
         except OpError as error:
             operands = ", ".join(map(_described, op.inputs, before))
             tail = f" (operands: {operands})" if operands else ""
@@ -143,7 +105,9 @@ class Store:
         self.shapes.extend(shapes)
         self.producers.extend([len(self.ops)] * len(shapes))
         self.ops.append(op)
-        return tuple(Tensor(self, first + i) for i in range(len(shapes)))
+        slot = Slot(len(self._slots))
+        self._slots.append(slot)
+        return tuple(Tensor(self, slot, i) for i in range(len(shapes)))
 
     def valued_pair(
         self, a: Tensor | str, b: Tensor | str, value: float | Decimal | str
@@ -177,10 +141,25 @@ class Store:
         InputError
             If there is no such tensor here, or the name fits an op with several outputs.
         """
+        return self.handle(self.number(which))
+
+    def handle(self, number: int) -> Tensor:
+        """Return the handle of a tensor given by number."""
+        producer = self.producers[number]
+        return Tensor(self, self._slots[producer], number - self.op_outputs[producer][0])
+
+    def number(self, which: Tensor | str) -> int:
+        """Return the number of a tensor given by name or handle.
+
+        Raises
+        ------
+        InputError
+            As :meth:`tensor` does.
+        """
         if isinstance(which, Tensor):
             if which.graph is not self:
                 raise InputError(f"tensor {which.name!r} belongs to another graph")
-            return which
+            return which.index
         number, output = self._number.get(which), 0
         if number is None:
             head, _, tail = which.rpartition(":")
@@ -193,7 +172,7 @@ class Store:
             raise InputError(f"{which!r} has {outputs} outputs; name one, as in {which + ':0'!r}")
         if output >= len(self.op_outputs[number]):
             raise InputError(f"{which!r}: the op has {len(self.op_outputs[number])} output(s)")
-        return Tensor(self, self.op_outputs[number][output])
+        return self.op_outputs[number][output]
 
     def tensor_name(self, number: int) -> str:
         """Return the name that files give to a tensor."""
@@ -204,11 +183,11 @@ class Store:
 
     def kind(self, which: Tensor | str) -> Kind:
         """Return how a tensor gets its locations."""
-        return self.ops[self.producers[self.tensor(which).index]].kind
+        return self.ops[self.producers[self.number(which)]].kind
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Return all tensors in order of insertion."""
-        return tuple(Tensor(self, t) for t in range(len(self.shapes)))
+        return tuple(self.handle(t) for t in range(len(self.shapes)))
 
     def sinks(self) -> tuple[Tensor, ...]:
         """Return the tensors whose locations are to be chosen."""
@@ -228,13 +207,13 @@ class Store:
 
     def valued_pairs(self) -> tuple[ValuedPair, ...]:
         """Return all pairs as they were added; repeated ones are not merged."""
-        return tuple(ValuedPair(Tensor(self, a), Tensor(self, b), v) for a, b, v in self.pairs)
+        return tuple(ValuedPair(self.handle(a), self.handle(b), v) for a, b, v in self.pairs)
 
     def valued_partners(self, which: Tensor | str) -> tuple[tuple[Tensor, Decimal], ...]:
         """Return ``(partner, value)`` for every pair that a tensor is in."""
-        t = self.tensor(which).index
+        t = self.number(which)
         found = [(b if a == t else a, v) for a, b, v in self.pairs if t in (a, b)]
-        return tuple((Tensor(self, p), v) for p, v in found)
+        return tuple((self.handle(p), v) for p, v in found)
 
     def carriers(self, op: int) -> list[int]:
         """Return the input tensors, by number, whose locations an op passes on."""
@@ -254,44 +233,8 @@ class Store:
 
     def _of_kind(self, kind: Kind) -> tuple[Tensor, ...]:
         found = (self.op_outputs[i] for i, op in enumerate(self.ops) if op.kind is kind)
-        return tuple(Tensor(self, t) for outputs in found for t in outputs)
+        return tuple(self.handle(t) for outputs in found for t in outputs)
 
 
 def _described(name: str, shape: Shape) -> str:
     return f"{name!r} {list(shape)}"
-
-
-def _infer(op: Op, before: Sequence[Shape]) -> tuple[Shape, ...]:
-    """Return the outputs' shapes, all of them legal."""
-    if op.arity is not None and len(before) != op.arity:
-        raise OpError(f"takes {op.arity} input(s), {len(before)} given")
-    given: Iterable[Shape | None] = (
-        getattr(op, "shape", None),
-        *(getattr(op, "shapes", None) or ()),
-    )
-    for shape in given:
-        _check_shape(shape or ())
-    return op.infer(before)
-
-
-def _check_shape(shape: Shape) -> None:
-    if any(d < 0 for d in shape):
-        raise OpError(f"shape {list(shape)} has a negative dimension")
-    if len(shape) > MAX_RANK:
-        raise OpError(f"rank {len(shape)} is more than {MAX_RANK}")
-    if size(tuple(d for d in shape if d)) > MAX_ELEMENTS:
-        raise OpError(f"shape {list(shape)} has more than 2^62 elements")
-
-
-def _with_shape(op: Op, shapes: Sequence[Shape]) -> Op:
-    """Return the op with its derived shape written down, which a given one must equal."""
-    if getattr(op, "shapes", None) is not None:
-        return op
-    for shape in shapes:
-        _check_shape(shape)
-    given = getattr(op, "shape", None)
-    if given is None:
-        return replace(op, shape=shapes[0])
-    if given != shapes[0]:
-        raise OpError(f"shape {list(given)} is given, {list(shapes[0])} follows from the inputs")
-    return op

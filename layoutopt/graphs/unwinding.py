@@ -9,11 +9,12 @@ from typing import Any
 from layoutopt.errors import InputError
 from layoutopt.graphs import op
 from layoutopt.graphs.builder import Builder, Operand, Value, integers
+from layoutopt.graphs.locations import locations_of
 from layoutopt.graphs.ops import SumLike
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SumLikeTensor(Tensor):
     """The output of a ``sum_like``, with what was made for its broadcast operands.
 
@@ -42,6 +43,8 @@ class Graph(Builder):
     >>> target = graph.source((3, 2), name="target")
     >>> pair = graph.valued_pair(graph.dim_shuffle(x, (1, 0)), target, 7.5)
     """
+
+    locations = locations_of
 
     def sum_like(
         self,
@@ -74,7 +77,7 @@ class Graph(Builder):
         attraction = _attractions(len(operands), value, values or {})
         if not unwind:
             shape = _broadcast(operands)
-            return SumLikeTensor(self, self.barrier(operands, shape, name=name).index)
+            return SumLikeTensor(self, self.barrier(operands, shape, name=name).slot, 0)
         out = self._one(SumLike, operands, name, unwindable_inputs=unwind)
         reduces = []
         for (i, j), attracted in attraction.items():
@@ -88,7 +91,7 @@ class Graph(Builder):
                 reduced = self.sum_like_reduce(large, small.shape)
                 self.valued_pair(reduced, small, attracted)
                 reduces.append((large, reduced, small))
-        return SumLikeTensor(self, out.index, tuple(reduces))
+        return SumLikeTensor(self, out.slot, 0, tuple(reduces))
 
     def call(
         self,

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_integers
@@ -34,9 +35,6 @@ from layoutopt.heuristics.routes import Routes, routes
 from layoutopt.heuristics.ways import Ways
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
-
-Origins = dict[int, tuple[IntArray, IntArray]]
-"""For each sink, by tensor number: the root tensor and the flat element of every location."""
 
 Reached = tuple[int, IntArray, IntArray]
 """The number of a consumer, the elements of its output, and the origin of each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.onnx.barriers import barrier
 from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from layoutopt.graphs.op import dominates
 from layoutopt.graphs.ops import SumLike
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.onnx.barriers import barrier
 from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch
 

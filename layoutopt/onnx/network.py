@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Shape
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.attractions import Attractions
 from layoutopt.onnx.protobuf import captured

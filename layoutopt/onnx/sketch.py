@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Array, Shape, dominates
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.attractions import Attractions
 

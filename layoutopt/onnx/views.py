@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Shape
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.barriers import barrier
 from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch, Step

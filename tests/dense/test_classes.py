@@ -13,8 +13,9 @@ from layoutopt.dense import refine as refine_module
 from layoutopt.dense.classes import _numbered, find_classes
 from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import find_groups, key_of
+from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
 from layoutopt.dense.refine import mix, refine
-from layoutopt.dense.trace import Numbering, number_roots, root_arrays, trace
+from layoutopt.graphs.locations import flow
 from layoutopt.graphs.unwinding import Graph
 
 
@@ -56,7 +57,7 @@ def test_provenance_by_hand() -> None:
     [group] = find_groups(graph)
     numbers = number_roots(graph, group)
     assert (numbers.free, numbers.pool, numbers.total) == (6, (7, 5, 6), 9)
-    found = trace(graph, root_arrays(graph, numbers), [view.index])[view.index]
+    found = flow(graph, root_arrays(graph, numbers), [view.index])[view.index]
     assert found.tolist() == [0, 3, 1, 4, 2, 5, 6, 7]
     edges = edges_of(graph, group, [1])
     assert edges.constant == 0

@@ -14,7 +14,8 @@ from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.ops import Expand
-from layoutopt.graphs.store import Store, Tensor
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.op import type_name
-from layoutopt.graphs.store import Tensor
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from models.exhaustive import maximum

@@ -1,13 +1,12 @@
-"""Provenance: the root element that every tensor element comes from.
+"""The root elements of a group, numbered.
 
-Every view is applied to arrays of root numbers instead of data.  What comes out says, for
-each element of any tensor, which sink element it is or which location it has; composing
-index maps is left to NumPy.
+Index arrays of these numbers flow through the views of a graph (:mod:`layoutopt.graphs.locations`);
+what comes out says, for each element of any tensor, which sink element it is or which
+location it has.  Composing index maps is left to NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,32 +86,4 @@ def root_arrays(graph: Store, numbers: Numbering) -> dict[int, Array]:
         else:
             flat = np.array([place[w] for w in where], numbers.dtype)
         arrays[t] = flat.reshape(graph.shapes[t])
-    return arrays
-
-
-def trace(graph: Store, roots: Mapping[int, Array], wanted: Iterable[int]) -> dict[int, Array]:
-    """Return the root numbers of the elements of the wanted tensors, shaped.
-
-    Parameters
-    ----------
-    roots
-        What stands for the elements of each root tensor.
-    wanted
-        Tensor numbers.
-    """
-    arrays = dict(roots)
-    for target in wanted:
-        todo = [target]
-        while todo:
-            t = todo[-1]
-            producer = graph.producers[t]
-            carriers = graph.carriers(producer)
-            missing = [c for c in carriers if c not in arrays]
-            if t in arrays or not missing:
-                todo.pop()
-                if t not in arrays:
-                    view = graph.ops[producer].view([arrays[c] for c in carriers])
-                    arrays[t] = np.asarray(view).reshape(graph.shapes[t])
-            else:
-                todo.extend(missing)
     return arrays

@@ -1,0 +1,146 @@
+"""Locations as numbers: which elements of a graph lie where, for given layouts.
+
+Every element of every root tensor (sink, source, barrier output, fixed point) has a location
+of its own with a number of its own, counted through the roots in order; elements of sources
+with a ``mapping`` have the numbers of distinct values instead, which follow.  Views carry
+numbers on.  Two elements lie at one location if their numbers are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutopt import pieces
+from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.roots import Source
+from layoutopt.graphs.store import Store
+from layoutopt.pieces import Piece
+
+Origins: TypeAlias = dict[int, tuple[Array, Array]]
+"""Sinks by tensor number: for each element the root tensor whose location it takes, and the
+flat element there."""
+
+
+class Locations:
+    """The numbers of a graph's locations.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+
+    Attributes
+    ----------
+    first
+        The number of the first element of each root tensor.
+    pool
+        A number for each value of a mapping.
+    count
+        How many numbers there are.
+    """
+
+    def __init__(self, graph: Store) -> None:
+        self.graph = graph
+        self.first: dict[int, int] = {}
+        self.pool: dict[int | str, int] = {}
+        count = 0
+        for t, producer in enumerate(graph.producers):
+            if graph.ops[producer].kind is not Kind.VIEW:
+                self.first[t] = count
+                count += size(graph.shapes[t])
+        for op in graph.ops:
+            for where in (op.mapping or ()) if isinstance(op, Source) else ():
+                self.pool.setdefault(where, count + len(self.pool))
+        self.count = count + len(self.pool)
+
+    def own(self, t: int) -> Array:
+        """Return the numbers of the locations that a root tensor has of its own, flat."""
+        op = self.graph.ops[self.graph.producers[t]]
+        if isinstance(op, Source) and op.mapping is not None:
+            return np.array([self.pool[where] for where in op.mapping], np.int64)
+        return np.arange(self.first[t], self.first[t] + size(self.graph.shapes[t]))
+
+    def taken(self, t: int, layout: Iterable[Piece]) -> Array:
+        """Return the numbers that a sink's elements take, flat."""
+        where = self.own(t)
+        for piece in layout:
+            where[pieces.written(piece)] = self.own(self.graph.number(piece[0]))[pieces.read(piece)]
+        return where
+
+    def origins(self, numbers: Array) -> tuple[Array, Array]:
+        """Return the first root tensor that has each location, and the flat element there.
+
+        A tensor of -1 stands where the number is negative.
+        """
+        own = [self.own(t) for t in self.first]
+        tensors = np.repeat(list(self.first), [len(x) for x in own])
+        elements = np.concatenate([np.arange(len(x)) for x in own] or [np.zeros(0, np.int64)])
+        where = np.concatenate(own or [np.zeros(0, np.int64)])
+        place = np.zeros(self.count, np.int64)
+        place[where[::-1]] = np.arange(len(where))[::-1]  # the first of equal ones stays
+        at = place[np.maximum(numbers, 0)] if self.count else np.zeros_like(numbers)
+        given = numbers >= 0
+        return np.where(given, tensors[at], -1), np.where(given, elements[at], 0)
+
+
+def flow(graph: Store, roots: Mapping[int, Array], wanted: Iterable[int]) -> dict[int, Array]:
+    """Return what stands for the elements of the wanted tensors, shaped.
+
+    Parameters
+    ----------
+    roots
+        What stands for the elements of each root tensor, shaped.
+    wanted
+        Tensor numbers.
+
+    Returns
+    -------
+    dict
+        Arrays by tensor number, also of all tensors on the way.
+    """
+    arrays = dict(roots)
+    for target in wanted:
+        todo = [target]
+        while todo:
+            t = todo[-1]
+            producer = graph.producers[t]
+            carriers = graph.carriers(producer)
+            missing = [c for c in carriers if c not in arrays]
+            if t in arrays or not missing:
+                todo.pop()
+                if t not in arrays:
+                    view = graph.ops[producer].view([arrays[c] for c in carriers])
+                    arrays[t] = np.asarray(view).reshape(graph.shapes[t])
+            else:
+                todo.extend(missing)
+    return arrays
+
+
+def locations_of(
+    graph: Store, layouts: Mapping[str, Sequence[Piece]] | None = None
+) -> dict[str, Array]:
+    """Return the location number of every element of every tensor.
+
+    Parameters
+    ----------
+    layouts
+        Pieces by sink name.  Elements that they leave out, and all without them, lie at
+        locations of their own.
+
+    Returns
+    -------
+    dict
+        For each tensor, by name, an array of its shape.  Equal numbers are one location;
+        the numbers of elements of roots do not depend on the layouts.
+    """
+    numbers, given = Locations(graph), layouts or {}
+    roots = {}
+    for t in numbers.first:
+        sink = graph.ops[graph.producers[t]].kind is Kind.SINK
+        where = numbers.taken(t, given.get(graph.tensor_name(t), ())) if sink else numbers.own(t)
+        roots[t] = where.reshape(graph.shapes[t])
+    every = flow(graph, roots, range(len(graph.shapes)))
+    return {graph.tensor_name(t): every[t] for t in range(len(graph.shapes))}
