@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from layoutopt.assignment import Assignment
 from layoutopt.graphs.store import Store
 from layoutopt.limits import Progress
 from layoutopt.result import Stopped, UnwindingResult
@@ -55,6 +56,7 @@ def compare(
     graph: Store,
     solvers: Sequence[str] = ("auto", "greedy0"),
     *,
+    fixed: Assignment | None = None,
     time_limit: float | None = None,
     gap: float = 0.0,
     seed: int = 0,
@@ -69,6 +71,8 @@ def compare(
         The graph.
     solvers
         Names from :data:`layoutopt.unwinding.SOLVERS`.
+    fixed
+        Layouts of some sinks, or of parts of them, that every solver keeps.
     time_limit
         Seconds for each solver.
     gap, seed, workers, progress
@@ -84,6 +88,7 @@ def compare(
         result = unwind(
             graph,
             solver,
+            fixed=fixed,
             time_limit=time_limit,
             gap=gap,
             seed=seed,

@@ -1,10 +1,11 @@
-"""Graphs from files: instances and networks."""
+"""Graphs from files, instances and networks, and from Python functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from layoutopt.building import build, is_function
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import read_instance
@@ -24,7 +25,9 @@ def read(
     Parameters
     ----------
     path
-        An instance (``.json`` or ``.json.gz``) or a network (``.onnx``).
+        An instance (``.json`` or ``.json.gz``), a network (``.onnx``), or the name of a Python
+        function that returns a graph (``module:function`` or ``file.py:function``), whose code
+        is run.
     attractions
         For a network: a TOML file with values that replace some of the shipped table's.
     dims
@@ -40,8 +43,11 @@ def read(
         from layoutopt.onnx.read import read_onnx
 
         return read_onnx(path, attractions=attractions, dims=dims)
-    if not name.endswith(SUFFIXES) and not Path(path).is_dir():
-        raise InputError(f"is of no known kind; allowed: {', '.join(SUFFIXES)}", file=name)
     if attractions is not None or dims:
         raise InputError("attractions and dims are for .onnx files only", file=name)
+    if not name.endswith(SUFFIXES) and not Path(path).is_dir():
+        if is_function(name):
+            return build(name)
+        allowed = f"{', '.join(SUFFIXES)} and module:function"
+        raise InputError(f"is of no known kind; allowed: {allowed}", file=name)
     return read_instance(path)

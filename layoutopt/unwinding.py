@@ -12,12 +12,13 @@ from fractions import Fraction
 import numpy as np
 
 from layoutopt import __version__
+from layoutopt.assignment import Assignment, Beginning, begin
 from layoutopt.check.claims import counts
 from layoutopt.check.elements import Evaluation, evaluate, most
-from layoutopt.dense.boxes import boxes
-from layoutopt.dense.lower import Layouts, Lowered, lower
+from layoutopt.dense.lower import Layouts, Lowered, lower, pieces_of
 from layoutopt.errors import InputError, InternalError, SizeError
 from layoutopt.exact.methods import METHODS
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import Store
@@ -27,8 +28,8 @@ from layoutopt.limits import Limits, Progress, interruptible
 from layoutopt.problem import IntArray
 from layoutopt.result import Result, Stopped, UnwindingResult
 
-HEURISTICS: dict[str, Callable[[Store, Limits], Origins]] = {"greedy0": greedy0}
-"""Heuristics by name: from a graph to the origin of each sink element's location."""
+HEURISTICS: dict[str, Callable[[Store, Limits, Given], Origins]] = {"greedy0": greedy0}
+"""Heuristics by name: from a graph and what is given to the origin of each sink element."""
 
 SOLVERS = (*METHODS, *HEURISTICS)
 """Names that :func:`unwind` takes."""
@@ -47,6 +48,8 @@ def unwind(
     graph: Store,
     solver: str = "auto",
     *,
+    fixed: Assignment | None = None,
+    start: Assignment | None = None,
     time_limit: float | None = None,
     gap: float = 0.0,
     seed: int = 0,
@@ -62,6 +65,11 @@ def unwind(
     solver
         ``"auto"``: reductions, bounds and search.  ``"cpsat"`` and ``"mip"``: the integer
         programme of one of each class, as it is written.  ``"greedy0"``: a heuristic.
+    fixed
+        Layouts of some sinks, or of parts of them, that are kept; score and bound are those of
+        the best way to lay out the rest.  :data:`layoutopt.assignment.Assignment` tells the forms.
+    start
+        Layouts to begin with, whole or in part; the answer is at least as good.
     time_limit
         Seconds for the whole call; none by default.
     gap
@@ -82,18 +90,19 @@ def unwind(
     Raises
     ------
     InputError
-        If the solver is unknown, the graph empty or with a tile memory, or a limit no number.
+        If the solver is unknown, the graph empty or with a tile memory, a limit no number, or
+        given layouts do not fit the graph or break barrier order.
     SizeError
         If the graph does not fit this machine's memory.
     SolverError
         If CP-SAT or HiGHS was asked for by name and failed.
     """
-    _check_input(graph, solver)
+    _check_input(graph, solver, start)
     _check_limits(time_limit, gap, workers)
     started = time.monotonic()
-    deadline = float("inf") if time_limit is None else started + time_limit
+    deadline = math.inf if time_limit is None else started + time_limit
     limits = Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=started)
-    run = _Run(graph, limits)
+    run = _Run(graph, limits, begin(graph, fixed, start))
     with interruptible(limits):
         try:
             result = run.heuristic(solver) if solver in HEURISTICS else run.exact(solver)
@@ -107,21 +116,22 @@ def unwind(
 class _Run:
     """One call of :func:`unwind`."""
 
-    def __init__(self, graph: Store, limits: Limits) -> None:
-        self.graph, self.limits = graph, limits
+    def __init__(self, graph: Store, limits: Limits, begun: Beginning) -> None:
+        self.graph, self.limits, self.begun = graph, limits, begun
         self.seconds: dict[str, float] = {}
         self.size = counts(graph)
 
     def heuristic(self, name: str) -> Result:
         """Return the layouts that a heuristic chooses."""
         with self._phase("solve"):
-            layouts = _pieces(self.graph, HEURISTICS[name](self.graph, self.limits))
+            found = HEURISTICS[name](self.graph, self.limits, self.begun.given)
+            layouts = _pieces(self.graph, found)
         return Result(labelling=layouts)
 
     def exact(self, name: str) -> Result:
         """Lower the graph, solve the problem that comes out, and restore layouts."""
         with self._phase("trace"):
-            lowered = lower(self.graph, self.limits)
+            lowered = lower(self.graph, self.limits, self.begun.given)
         self.size |= lowered.size
         with self._phase("solve"):
             result = self._solve(lowered, name)
@@ -136,17 +146,19 @@ class _Run:
 
     def answer(self, result: Result, solver: str) -> UnwindingResult:
         """Check layouts against the specification, and report what they earn."""
-        checked = None
-        if result.labelling is not None:
+        checked, layouts = None, result.labelling
+        if layouts is not None:
             self.limits.report("checking")
             with self._phase("check"):
-                checked = evaluate(self.graph, result.labelling)
+                checked = evaluate(self.graph, layouts)
             _confirm(checked, result)
+        if self.begun.beats(checked):
+            checked, layouts = self.begun.evaluation, self.begun.layouts
         self.seconds["total"] = time.monotonic() - self.limits.started
         return UnwindingResult(
             objective=None if checked is None else checked.score,
             bound=result.bound,
-            labelling=result.labelling,
+            labelling=layouts,
             stopped=result.stopped,
             seconds=self.seconds,
             instance=self.graph.name,
@@ -178,10 +190,13 @@ class _Run:
 
     def _start(self, lowered: Lowered, limits: Limits) -> IntArray | None:
         """Return what greedy0 chooses, if it is quick enough to ask."""
+        if self.begun.start is not None:
+            return lowered.labels(self.begun.start)
         if self.size["elements"] > START_LIMIT or not lowered.problem.nodes:
             return None
         try:
-            return lowered.labels(greedy0(self.graph, limits.within(START_SHARE * limits.left)))
+            short = limits.within(START_SHARE * limits.left)
+            return lowered.labels(greedy0(self.graph, short, self.begun.given))
         except TimeoutError:
             return None
 
@@ -204,9 +219,11 @@ class _Run:
             self.seconds[name] = time.monotonic() - begun
 
 
-def _check_input(graph: Store, solver: str) -> None:
+def _check_input(graph: Store, solver: str, start: Assignment | None) -> None:
     if solver not in SOLVERS:
         raise InputError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
+    if start is not None and solver in HEURISTICS:
+        raise InputError(f"{solver} begins from nothing; start is for {', '.join(METHODS)}")
     if not graph.ops:
         raise InputError("the graph has no ops")
     if graph.tile_memory is not None:
@@ -234,12 +251,7 @@ def _nearest(score: Fraction) -> float:
 
 
 def _pieces(graph: Store, origins: Origins) -> Layouts:
-    return {
-        graph.tensor_name(sink): tuple(
-            (graph.tensor_name(box.origin), box.start, box.to, box.loops) for box in boxes(*origin)
-        )
-        for sink, origin in origins.items()
-    }
+    return {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in origins.items()}
 
 
 def _confirm(checked: Evaluation, result: Result) -> None:

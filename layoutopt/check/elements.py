@@ -44,6 +44,8 @@ class Evaluation:
         What each ValuedPair earns.
     order
         An order in which the sinks can be set.
+    missing
+        Number of sink elements whose location was not given.
     """
 
     violations: tuple[str, ...]
@@ -51,6 +53,7 @@ class Evaluation:
     max_score: Decimal
     pairs: tuple[PairScore, ...] = ()
     order: tuple[Step, ...] = ()
+    missing: int = 0
 
 
 def evaluate(graph: Store, layouts: Layouts) -> Evaluation:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from layoutopt.cli.streams import reserved_stdout
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
+    from layoutopt.pieces import Piece
+
+    Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
 
 InstancePath = Annotated[
     Path,
-    typer.Argument(metavar="INSTANCE", help="An instance (.json, .json.gz) or network (.onnx)."),
+    typer.Argument(
+        metavar="INSTANCE",
+        help="An instance (.json, .json.gz), a network (.onnx), or a Python function that "
+        "returns a graph (module:function).",
+    ),
 ]
 Solver = Annotated[
     str, typer.Option(metavar="NAME", help="auto, cpsat, mip or the heuristic greedy0.")
@@ -38,6 +46,13 @@ Json = Annotated[
     typer.Option("--json", metavar="FILE", help="Write the result here; - is stdout."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")]
+Fixed = Annotated[
+    Path | None,
+    typer.Option(metavar="RESULT", help="Keep the layouts of this result file, whole or in part."),
+]
+Start = Annotated[
+    Path | None, typer.Option(metavar="RESULT", help="Begin with the layouts of this result file.")
+]
 Attractions = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="TOML file with values that replace the shipped ones."),
@@ -87,10 +102,29 @@ def sizes(dims: list[str] | None) -> dict[str, int]:
     return found
 
 
+def layouts(path: Path | None) -> Layouts | None:
+    """Return the layouts of a result file; ``None`` without one.
+
+    Raises
+    ------
+    InputError
+        If the file is no result, or has no layouts.
+    """
+    if path is None:
+        return None
+    from layoutopt.io.result import read_result
+
+    found = read_result(path).layouts
+    if found is None:
+        raise InputError("has no layouts", "$.layouts", str(path))
+    return found
+
+
 def load(path: Path, attractions: Path | None, dims: list[str] | None) -> tuple[Graph, float]:
     """Return a file's graph, and the seconds that reading took."""
     from layoutopt.reading import read
 
     started = time.monotonic()
-    graph = read(path, attractions=attractions, dims=sizes(dims))
+    with reserved_stdout():  # a function that builds a graph may print
+        graph = read(path, attractions=attractions, dims=sizes(dims))
     return graph, time.monotonic() - started

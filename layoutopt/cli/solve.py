@@ -22,6 +22,8 @@ PAIRS_SHOWN = 12
 def command(
     instance: options.InstancePath,
     solver: options.Solver = "auto",
+    fixed: options.Fixed = None,
+    start: options.Start = None,
     time_limit: options.TimeLimit = None,
     gap: options.Gap = 0.0,
     seed: options.Seed = 0,
@@ -37,12 +39,15 @@ def command(
 
     options.check_limits(time_limit, gap, workers)
     options.check_target(json, overwrite)
+    kept, begun = options.layouts(fixed), options.layouts(start)
     graph, spent = options.load(instance, attractions, dim)
     left = None if time_limit is None else max(time_limit - spent, 0.0)
     with shown(quiet) as tell, reserved_stdout():
         result = unwind(
             graph,
             solver,
+            fixed=kept,
+            start=begun,
             time_limit=left,
             gap=gap,
             seed=seed,
@@ -90,6 +95,8 @@ def summary(result: UnwindingResult) -> str:
 
 def _verdict(result: UnwindingResult) -> list[list[str]]:
     why = "" if result.stopped == "finished" else f" ({result.stopped})"
+    given = result.size.get("given", 0)
+    why += f" with {given:,} elements given" if given else ""
     rows = [
         ["status", f"{result.status}{why}"],
         ["score", number(result.score)],

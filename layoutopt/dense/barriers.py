@@ -17,6 +17,7 @@ import networkx
 import numpy as np
 
 from layoutopt.dense.groups import Group, sources_of
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
@@ -49,14 +50,14 @@ class Contest:
     groups: frozenset[int]
 
 
-def find_contest(graph: Store, groups: Sequence[Group]) -> Contest:
+def find_contest(graph: Store, groups: Sequence[Group], given: Given) -> Contest:
     """Return the barriers and groups among which order limits the choice."""
-    barriers, contested = _on_cycles(graph, groups)
+    barriers, contested = _on_cycles(graph, groups, given)
     sinks = [t for g in sorted(contested) for t in groups[g].sinks]
-    if not barriers:
+    if not contested:
         return Contest((), np.zeros((0, 2), np.int64), ((),), {}, frozenset())
     starts = np.cumsum([0, *(size(graph.shapes[t]) for t in sinks)])
-    roots = _root_tokens(graph, barriers, dict(zip(sinks, starts.tolist(), strict=False)))
+    roots = _root_tokens(graph, barriers, dict(zip(sinks, starts.tolist(), strict=False)), given)
     arcs: list[tuple[int, int]] = []
     sets: list[tuple[int, ...]] = [()]
     of = np.zeros(int(starts[-1]), np.int64)
@@ -85,32 +86,48 @@ def _split(
     return sets + [(*sets[s], barrier) for s in old.tolist()]
 
 
-def _root_tokens(graph: Store, barriers: Sequence[int], starts: dict[int, int]) -> dict[int, Array]:
+def _root_tokens(
+    graph: Store, barriers: Sequence[int], starts: dict[int, int], given: Given
+) -> dict[int, Array]:
     """Return what stands for root elements.
 
-    That is a number of its own for each element of a contested sink, ``-2 - k`` for the
-    outputs of contested barrier ``k``, and -1 for everything else.
+    That is a number of its own for each free element of a contested sink, ``-2 - k`` for the
+    outputs of contested barrier ``k`` and for elements that are given its locations, and -1
+    for everything else.
     """
-    place = {b: k for k, b in enumerate(barriers)}
+    place = {t: -2 - k for k, b in enumerate(barriers) for t in graph.op_outputs[b]}
     wanted = sources_of(graph, {t for b in barriers for t in graph.op_inputs[b]})
     tokens: dict[int, Array] = {}
     for t in wanted:
-        producer, shape = graph.producers[t], graph.shapes[t]
+        kind, shape = graph.ops[graph.producers[t]].kind, graph.shapes[t]
+        if kind is Kind.VIEW:
+            continue
+        token: Array = np.broadcast_to(np.int64(place.get(t, -1)), shape)
         if t in starts:
-            tokens[t] = np.arange(starts[t], starts[t] + size(shape)).reshape(shape)
-        elif graph.ops[producer].kind is not Kind.VIEW:
-            token = -2 - place[producer] if producer in place else -1
-            tokens[t] = np.broadcast_to(np.int64(token), shape)
+            token = np.arange(starts[t], starts[t] + size(shape)).reshape(shape)
+        if t in given.origins:
+            tensors = given.origins[t][0].reshape(shape)
+            own = np.full(len(graph.shapes) + 1, -1)  # the last entry is for what is not given
+            own[list(place)] = list(place.values())
+            token = np.where(tensors >= 0, own[tensors], token)
+        tokens[t] = token
     return tokens
 
 
-def _on_cycles(graph: Store, groups: Sequence[Group]) -> tuple[tuple[int, ...], set[int]]:
+def _on_cycles(
+    graph: Store, groups: Sequence[Group], given: Given
+) -> tuple[tuple[int, ...], set[int]]:
     """Return the barriers and groups on a cycle.
 
-    An arc leads from a barrier to each group that can earn its locations, from a group to
-    each barrier that reads one of its sinks, and from a barrier to each that reads it.
+    An arc leads from a barrier to each group that can earn its locations and to each sink that
+    is given them, from a group or such a sink to each barrier that reads it, and from a barrier
+    to each that reads it.
     """
     links: Any = networkx.DiGraph()
+    for t in given.origins:
+        for origin in given.tensors(t):
+            if graph.ops[graph.producers[origin]].kind is Kind.BARRIER:
+                links.add_edge(("barrier", graph.producers[origin]), ("given", t))
     group_of = {t: g for g, group in enumerate(groups) for t in group.sinks}
     for g, group in enumerate(groups):
         for t in group.fixed if group.sinks else ():
@@ -121,6 +138,8 @@ def _on_cycles(graph: Store, groups: Sequence[Group]) -> tuple[tuple[int, ...], 
         if op.kind is Kind.BARRIER:
             for root in {r for t in graph.op_inputs[i] for r in read[t]}:
                 producer = graph.producers[root]
+                if root in given.origins:
+                    links.add_edge(("given", root), ("barrier", i))
                 if root in group_of:
                     links.add_edge(("group", group_of[root]), ("barrier", i))
                 elif graph.ops[producer].kind is Kind.BARRIER:

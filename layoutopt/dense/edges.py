@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from layoutopt.dense.groups import Group
 from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array
 from layoutopt.graphs.store import Store
@@ -59,7 +60,7 @@ class Edges:
     constant: int
 
 
-def edges_of(graph: Store, group: Group, values: list[int]) -> Edges:
+def edges_of(graph: Store, group: Group, values: list[int], given: Given) -> Edges:
     """Trace a group and collect its edges.
 
     Parameters
@@ -69,7 +70,9 @@ def edges_of(graph: Store, group: Group, values: list[int]) -> Edges:
     """
     numbers = number_roots(graph, group)
     arrays = flow(
-        graph, root_arrays(graph, numbers), {t for p in group.pairs for t in graph.pairs[p][:2]}
+        graph,
+        root_arrays(graph, group, numbers, given),
+        {t for p in group.pairs for t in graph.pairs[p][:2]},
     )
     index: dict[int, int] = {}
     agree: list[tuple[Array, Array, int]] = []

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import Flatten, Identity, Reshape, Source, Squeeze, SumLike
 from layoutopt.graphs.store import Store
@@ -32,9 +33,10 @@ class Group:
         Numbers of all tensors that these pairs' locations come from, ascending, which is an
         order of evaluation.
     sinks
-        The sinks among them.
+        The sinks among them, but for those whose elements are all given.
     fixed
-        The other roots among them: sources, fixed points, barrier outputs.
+        Roots whose own locations can be taken: sources, fixed points and barrier outputs among
+        them, and whatever elements of their sinks are given.
     """
 
     pairs: tuple[int, ...]
@@ -43,9 +45,9 @@ class Group:
     fixed: tuple[int, ...]
 
 
-def find_groups(graph: Store) -> list[Group]:
+def find_groups(graph: Store, given: Given) -> list[Group]:
     """Return the groups of all ValuedPairs; a pair of two fixed tensors is a group alone."""
-    free = free_tensors(graph)
+    free = free_tensors(graph, given)
     links = [(a, b) for a, b, _ in graph.pairs if free[a] and free[b]]
     for i, op in enumerate(graph.ops):
         if op.kind is Kind.VIEW:
@@ -60,28 +62,30 @@ def find_groups(graph: Store) -> list[Group]:
         free_side = a if free[a] else b if free[b] else None
         owner = ("fixed", p) if free_side is None else int(linked[free_side])
         members.setdefault(owner, []).append(p)
-    return [_group(graph, pairs) for pairs in members.values()]
+    return [_group(graph, given, pairs) for pairs in members.values()]
 
 
-def free_tensors(graph: Store) -> list[bool]:
-    """Return for each tensor whether some of its elements may come from a sink."""
+def free_tensors(graph: Store, given: Given) -> list[bool]:
+    """Return for each tensor whether some of its elements may come from a free sink element."""
     free = [False] * len(graph.shapes)
     for i, op in enumerate(graph.ops):
         if op.kind is Kind.SINK:
-            free[graph.op_outputs[i][0]] = True
+            free[graph.op_outputs[i][0]] = not given.whole(graph.op_outputs[i][0])
         elif op.kind is Kind.VIEW:
             free[graph.op_outputs[i][0]] = any(free[t] for t in graph.carriers(i))
     return free
 
 
-def _group(graph: Store, pairs: list[int]) -> Group:
+def _group(graph: Store, given: Given, pairs: list[int]) -> Group:
     tensors = sources_of(graph, {t for p in pairs for t in graph.pairs[p][:2]})
     kinds = {t: graph.ops[graph.producers[t]].kind for t in tensors}
+    sinks = [t for t in tensors if kinds[t] is Kind.SINK]
+    fixed = {t for t in tensors if kinds[t] not in (Kind.SINK, Kind.VIEW)}
     return Group(
         tuple(pairs),
         tuple(tensors),
-        tuple(t for t in tensors if kinds[t] is Kind.SINK),
-        tuple(t for t in tensors if kinds[t] not in (Kind.SINK, Kind.VIEW)),
+        tuple(t for t in sinks if not given.whole(t)),
+        tuple(sorted(fixed.union(*(given.tensors(t) for t in sinks)))),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,12 @@ from layoutopt.dense.barriers import Contest
 from layoutopt.dense.classes import Classes, find_classes
 from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import Group
+from layoutopt.dense.lookup import Places, find, owners
 from layoutopt.dense.numbering import Numbering, mapping_of
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel
-
-FEW = 16
-"""Up to so many colours are looked up one by one, more by sorting."""
 
 TABLE = 2**16
 """Tables of so many entries are always small enough."""
@@ -43,6 +42,10 @@ class GroupKind:
         location.
     problem
         The representatives of the classes, weights multiplied by the number of copies.
+    given
+        Where elements of the group are given, or own other fresh locations than usual: for
+        each free element the number of the given location, or -1, and of the fresh one that
+        it owns.
     """
 
     groups: tuple[Group, ...]
@@ -52,6 +55,7 @@ class GroupKind:
     label_colour: IntArray
     label_key: IntArray
     problem: Labelling
+    given: tuple[IntArray, IntArray] | None = None
 
     def spread(self, labels: IntArray) -> IntArray:
         """Return what every free element of the first group takes.
@@ -67,6 +71,16 @@ class GroupKind:
             For each free element the number of a location, or of the free element that owns
             the fresh location that it takes.
         """
+        where = self._chosen(labels)
+        if self.given is None:
+            return where
+        placed, own = self.given
+        fresh = where < len(own)
+        where[fresh] = own[where[fresh]]
+        return np.where(placed >= 0, placed, where)
+
+    def _chosen(self, labels: IntArray) -> IntArray:
+        """Return what every free element takes if none is given."""
         classes, earn = self.classes, self.edges.earn
         component, colour = classes.component, classes.node_colour
         where = np.arange(len(component), dtype=self.edges.numbers.dtype)
@@ -78,15 +92,15 @@ class GroupKind:
         take = np.flatnonzero(named[model])
         if len(take):
             wanted = self.label_colour[np.where(named[:-1], labels, 0)]
-            where[take] = _find(
+            where[take] = find(
                 (component[earn.first], classes.label_colour, earn.second),
                 component[take],
                 wanted[model[take]],
             )
         take = np.flatnonzero(fresh[model])
         if len(take):
-            owner = _owners(component[self.nodes], labels)
-            where[take] = _find(
+            owner = owners(component[self.nodes], labels)
+            where[take] = find(
                 (component, colour, np.arange(len(component), dtype=where.dtype)),
                 component[take],
                 colour[self.nodes][owner][model[take]],
@@ -122,7 +136,7 @@ class GroupKind:
         at = np.minimum(np.searchsorted(self.label_key, key), max(len(self.label_key) - 1, 0))
         named = self.label_key[at] == key if len(self.label_key) else np.zeros(len(key), bool)
         where = np.where(where < 0, -1 - self.nodes, where)
-        return np.where(named, at, self.problem.labels + _owners(component, where))
+        return np.where(named, at, self.problem.labels + owners(component, where))
 
     def origins(self, graph: Store, where: IntArray) -> tuple[IntArray, IntArray]:
         """Return root tensor (sinks first, then fixed ones) and flat element of numbers.
@@ -141,7 +155,7 @@ class GroupKind:
 
 
 def reduce_kind(
-    graph: Store, groups: Sequence[Group], values: list[int], contest: Contest
+    graph: Store, groups: Sequence[Group], values: list[int], contest: Contest, given: Given
 ) -> GroupKind:
     """Trace a group and find the representatives of its components.
 
@@ -152,7 +166,7 @@ def reduce_kind(
     values
         The value of each of the graph's pairs, as multiples of one unit.
     """
-    edges = edges_of(graph, groups[0], values)
+    edges = edges_of(graph, groups[0], values, given)
     numbers = edges.numbers
     sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
     colour: IntArray = np.repeat(_small(len(numbers.sinks)), sizes)
@@ -165,7 +179,26 @@ def reduce_kind(
     sizes = np.append(np.diff(numbers.starts[len(numbers.sinks) :]), len(numbers.pool))
     origin = np.repeat(_small(len(sizes)), sizes)
     classes = find_classes(edges, colour, origin)
-    return _representatives(graph, tuple(groups), edges, classes, contest, read_by, origin)
+    kind = _representatives(graph, tuple(groups), edges, classes, contest, read_by, origin)
+    return replace(kind, given=_given_numbers(graph, numbers, given))
+
+
+def _given_numbers(
+    graph: Store, numbers: Numbering, given: Given
+) -> tuple[IntArray, IntArray] | None:
+    """Return :attr:`GroupKind.given`."""
+    if not any(given.touches(t) for t in numbers.sinks):
+        return None
+    placed, own = [], []
+    for t, start in zip(numbers.sinks, numbers.starts.tolist(), strict=False):
+        elements = np.arange(start, start + size(graph.shapes[t]), dtype=numbers.dtype)
+        none = np.full(len(elements), -1, numbers.dtype)
+        tensors, of = given.own(t)
+        usual = (tensors == t) & (of == np.arange(len(of)))
+        stood_in = numbers.locate(graph, np.where(usual, -1, tensors), of)
+        own.append(np.where(usual, elements, stood_in))
+        placed.append(numbers.locate(graph, *given.origins[t]) if t in given.origins else none)
+    return np.concatenate(placed), np.concatenate(own)
 
 
 def _small(count: int) -> IntArray:
@@ -189,7 +222,7 @@ def _representatives(
     copies = [int(c) * len(groups) for c in classes.copies]
     bonds = np.flatnonzero(chosen[component[edges.agree.first]])
     ties = np.flatnonzero(chosen[component[edges.earn.first]])
-    place = _Places(nodes, len(component))
+    place = Places(nodes, len(component))
     tied = edges.earn.first[ties]
     key = component[tied] * np.int64(edges.numbers.total) + edges.earn.second[ties]
     label_key, first, label = np.unique(key, return_index=True, return_inverse=True)
@@ -216,17 +249,6 @@ def _representatives(
     return GroupKind(groups, edges, classes, nodes, colour, label_key, problem)
 
 
-class _Places:
-    """Position of free elements among the chosen ones."""
-
-    def __init__(self, chosen: IntArray, count: int) -> None:
-        self._place = np.zeros(count, np.int64)
-        self._place[chosen] = np.arange(len(chosen))
-
-    def __call__(self, elements: IntArray) -> IntArray:
-        return self._place[elements]
-
-
 def _worth(
     edges: Edges, of: EdgeList, which: IntArray, class_of: IntArray, copies: list[int]
 ) -> WeightArray:
@@ -239,45 +261,6 @@ def _worth(
     table, count = np.array(edges.values, kind), np.array(copies, kind)
     worth: WeightArray = table[value] * count[times]
     return worth
-
-
-def _owners(component: IntArray, labels: IntArray) -> IntArray:
-    """Return for each node the first node of its component that has its label."""
-    order = np.lexsort((np.arange(len(labels)), labels, component))
-    c, chosen = component[order], labels[order]
-    new = np.r_[True, (c[1:] != c[:-1]) | (chosen[1:] != chosen[:-1])][: len(labels)]
-    owner = np.empty(len(labels), np.int64)
-    owner[order] = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
-    return owner
-
-
-def _find(
-    table: tuple[IntArray, IntArray, IntArray], component: IntArray, colour: IntArray
-) -> IntArray:
-    """Look things up by component and colour.
-
-    Parameters
-    ----------
-    table
-        Component, colour and thing; equal component and colour mean equal things.
-    component, colour
-        What to look up; everything is there.
-    """
-    owner, kind, thing = table
-    wanted = np.unique(colour)
-    found = np.empty(len(component), thing.dtype)
-    if len(wanted) <= FEW:
-        seen = np.zeros(int(owner.max(initial=0)) + 1, thing.dtype)
-        for one in wanted:
-            have, want = kind == one, colour == one
-            seen[owner[have]] = thing[have]
-            found[want] = seen[component[want]]
-        return found
-    width = np.int64(max(int(kind.max()), int(wanted[-1])) + 1)
-    key = owner * width + kind
-    order = np.argsort(key)
-    at = np.searchsorted(key[order], component * width + colour)
-    return thing[order[at]]
 
 
 def _first_uses(graph: Store, numbers: Numbering) -> IntArray:

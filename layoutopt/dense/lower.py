@@ -20,8 +20,9 @@ from layoutopt.dense.barriers import Contest, find_contest
 from layoutopt.dense.boxes import Box, boxes
 from layoutopt.dense.groups import Group, find_groups, key_of
 from layoutopt.dense.kinds import GroupKind, memory_needed, reduce_kind
-from layoutopt.dense.numbering import mapping_of
 from layoutopt.errors import SizeError
+from layoutopt.graphs.given import Given
+from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_integers
 from layoutopt.limits import Limits
@@ -49,6 +50,8 @@ class Lowered:
     size
         Counts by name: ``unconstrained`` sink elements, ``groups``, ``group_kinds``,
         ``components``, ``classes``.
+    given
+        What is given beforehand.
     """
 
     graph: Store
@@ -57,6 +60,7 @@ class Lowered:
     unit: Fraction
     kinds: tuple[GroupKind, ...]
     size: dict[str, int]
+    given: Given
 
     def layouts(self, labels: IntArray) -> Layouts:
         """Return the layouts of all sinks for labels of the problem's nodes.
@@ -77,9 +81,16 @@ class Lowered:
                     found[name] = tuple(_piece(self.graph, group, box) for box in shapes)
             node, label = node + kind.problem.nodes, label + kind.problem.labels
         for sink in self.graph.sinks():
-            whole = (sink.name, 0, 0, ((sink.size, 1, 1),))
-            found.setdefault(sink.name, (whole,) if sink.size else ())
+            if sink.name not in found:
+                found[sink.name] = self._untied(sink.index)
         return {sink.name: found[sink.name] for sink in self.graph.sinks()}
+
+    def _untied(self, t: int) -> tuple[Piece, ...]:
+        """Return the layout of a sink that no group needs."""
+        name, count = self.graph.tensor_name(t), size(self.graph.shapes[t])
+        if self.given.touches(t):
+            return pieces_of(self.graph, *self.given.placed(t, self.given.own(t)))
+        return ((name, 0, 0, ((count, 1, 1),)),) if count else ()
 
     def labels(self, origins: Mapping[int, tuple[IntArray, IntArray]]) -> IntArray:
         """Return labels of the problem's nodes from layouts.
@@ -108,16 +119,17 @@ class Lowered:
             for i in (0, 1)
         )
         tensors, elements = tensors[kind.nodes], elements[kind.nodes]
-        where = np.full(len(kind.nodes), -1)
-        place = {value: int(numbers.starts[-1]) + k for k, value in enumerate(numbers.pool)}
-        for t, start in zip((*group.sinks, *group.fixed), numbers.starts.tolist(), strict=False):
-            here = np.flatnonzero(tensors == t)
-            values = mapping_of(self.graph, t)
-            if values is None:
-                where[here] = start + elements[here]
-            else:
-                where[here] = [place[values[e]] for e in elements[here].tolist()]
+        where = numbers.locate(self.graph, tensors, elements)
+        for t, start in zip(group.sinks, numbers.starts.tolist(), strict=False):
+            fresh = (tensors == t) & (where < 0)
+            where[fresh] = start + elements[fresh]
         return where
+
+
+def pieces_of(graph: Store, tensors: IntArray, elements: IntArray) -> tuple[Piece, ...]:
+    """Write the origins of a sink's elements, root tensor and flat element, as pieces."""
+    found = boxes(tensors, elements)
+    return tuple((graph.tensor_name(b.origin), b.start, b.to, b.loops) for b in found)
 
 
 def _piece(graph: Store, group: Group, box: Box) -> Piece:
@@ -125,8 +137,13 @@ def _piece(graph: Store, group: Group, box: Box) -> Piece:
     return graph.tensor_name(roots[box.origin]), box.start, box.to, box.loops
 
 
-def lower(graph: Store, limits: Limits) -> Lowered:
+def lower(graph: Store, limits: Limits, given: Given | None = None) -> Lowered:
     """Return a graph's labelling problem.
+
+    Parameters
+    ----------
+    given
+        Sink elements whose locations are given beforehand.
 
     Raises
     ------
@@ -136,23 +153,26 @@ def lower(graph: Store, limits: Limits) -> Lowered:
         If time runs out.
     """
     values, unit = to_integers([value for _, _, value in graph.pairs])
-    groups = find_groups(graph)
+    given = Given(graph) if given is None else given
+    groups = find_groups(graph, given)
     _check_memory(graph, groups)
     limits.report("barriers")
-    contest = find_contest(graph, groups)
+    contest = find_contest(graph, groups, given)
     alike: dict[Hashable, list[Group]] = {}
     for g, group in enumerate(groups):
-        key: Hashable = g if g in contest.groups else key_of(graph, group)
+        alone = g in contest.groups or any(map(given.touches, group.tensors))
+        key: Hashable = g if alone else key_of(graph, group)
         alike.setdefault(key, []).append(group)
     kinds = []
     for n, members in enumerate(alike.values()):
         if limits.over:
             raise TimeoutError
         limits.report(f"tracing group {n + 1} of {len(alike)}")
-        kinds.append(reduce_kind(graph, members, values, contest))
+        kinds.append(reduce_kind(graph, members, values, contest, given))
     constant = sum(kind.edges.constant * len(kind.groups) for kind in kinds)
     problem = _joined([kind.problem for kind in kinds], contest)
-    return Lowered(graph, problem, constant, unit, tuple(kinds), _size(graph, groups, kinds))
+    sizes = _sizes(graph, groups, kinds, given)
+    return Lowered(graph, problem, constant, unit, tuple(kinds), sizes, given)
 
 
 def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
@@ -196,13 +216,15 @@ def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
     return np.concatenate([np.zeros(0, np.int64), *arrays])
 
 
-def _size(graph: Store, groups: Sequence[Group], kinds: Sequence[GroupKind]) -> dict[str, int]:
-    free = sum(t.size for t in graph.sinks())
+def _sizes(
+    graph: Store, groups: Sequence[Group], kinds: Sequence[GroupKind], given: Given
+) -> dict[str, int]:
+    free = sum(t.size for t in graph.sinks()) - given.count
     tied = sum(
         int(np.count_nonzero(k.classes.class_of[k.classes.component] >= 0)) * len(k.groups)
         for k in kinds
     )
-    return {
+    return ({"given": given.count} if given.count else {}) | {
         "unconstrained": free - tied,
         "groups": len(groups),
         "group_kinds": len(kinds),

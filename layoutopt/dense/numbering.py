@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.dense.groups import Group
-from layoutopt.graphs.op import Array, size
+from layoutopt.graphs.given import Given
+from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import Store
 
@@ -52,6 +53,35 @@ class Numbering:
         """The smallest integer type that holds every number."""
         return np.dtype(np.int32) if self.total < 2**31 else np.dtype(np.int64)
 
+    def own(self, graph: Store, t: int) -> Array:
+        """Return the numbers of the locations that a root tensor has of its own, flat.
+
+        They are -1 where the group does not know a location.
+        """
+        values = mapping_of(graph, t)
+        if values is not None:
+            place = {value: int(self.starts[-1]) + k for k, value in enumerate(self.pool)}
+            return np.array([place.get(value, -1) for value in values], self.dtype)
+        count = size(graph.shapes[t])
+        if t not in self.fixed:
+            return np.full(count, -1, self.dtype)
+        start = int(self.starts[len(self.sinks) + self.fixed.index(t)])
+        return np.arange(start, start + count, dtype=self.dtype)
+
+    def locate(self, graph: Store, tensors: Array, elements: Array) -> Array:
+        """Return the numbers of locations, -1 where the group does not know one.
+
+        Parameters
+        ----------
+        tensors, elements
+            Root tensor and flat element of each; a tensor of -1 is none.
+        """
+        where = np.full(len(tensors), -1, self.dtype)
+        for t in np.unique(tensors[tensors >= 0]).tolist():
+            here = np.flatnonzero(tensors == t)
+            where[here] = self.own(graph, t)[elements[here]]
+        return where
+
 
 def number_roots(graph: Store, group: Group) -> Numbering:
     """Number the root elements of a group."""
@@ -73,17 +103,23 @@ def mapping_of(graph: Store, t: int) -> tuple[int | str, ...] | None:
     return op.mapping if isinstance(op, Source) else None
 
 
-def root_arrays(graph: Store, numbers: Numbering) -> dict[int, Array]:
+def root_arrays(graph: Store, group: Group, numbers: Numbering, given: Given) -> dict[int, Array]:
     """Return the root numbers of the elements of each root tensor, shaped."""
-    place = {where: int(numbers.starts[-1]) + k for k, where in enumerate(numbers.pool)}
     arrays = {}
-    for t, start in zip(
-        (*numbers.sinks, *numbers.fixed), numbers.starts[:-1].tolist(), strict=True
-    ):
-        where = mapping_of(graph, t)
-        if where is None:
-            flat = np.arange(start, start + size(graph.shapes[t]), dtype=numbers.dtype)
-        else:
-            flat = np.array([place[w] for w in where], numbers.dtype)
-        arrays[t] = flat.reshape(graph.shapes[t])
+    for t in group.tensors:
+        kind = graph.ops[graph.producers[t]].kind
+        if kind is Kind.SINK:
+            arrays[t] = _sink_array(graph, numbers, given, t).reshape(graph.shapes[t])
+        elif kind is not Kind.VIEW:
+            arrays[t] = numbers.own(graph, t).reshape(graph.shapes[t])
     return arrays
+
+
+def _sink_array(graph: Store, numbers: Numbering, given: Given, t: int) -> Array:
+    """Return the numbers of a sink's elements, and of their locations where these are given."""
+    start = int(numbers.starts[numbers.sinks.index(t)]) if t in numbers.sinks else 0
+    flat = np.arange(start, start + size(graph.shapes[t]), dtype=numbers.dtype)
+    if t not in given.origins:
+        return flat
+    taken = numbers.locate(graph, *given.origins[t])
+    return np.where(taken >= 0, taken, flat)

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
@@ -40,15 +41,21 @@ Reached = tuple[int, IntArray, IntArray]
 """The number of a consumer, the elements of its output, and the origin of each."""
 
 
-def greedy0(graph: Store, limits: Limits) -> Origins:
+def greedy0(graph: Store, limits: Limits, given: Given | None = None) -> Origins:
     """Choose layouts as Greedy0 does.
+
+    Parameters
+    ----------
+    given
+        Sink elements whose locations are given; they are covered from the start, or as soon
+        as the barrier is known whose locations they take.
 
     Raises
     ------
     TimeoutError
         If time runs out.
     """
-    return _Greedy(graph, limits).run()
+    return _Greedy(graph, limits, Given(graph) if given is None else given).run()
 
 
 class _Greedy:
@@ -59,8 +66,8 @@ class _Greedy:
     number of the piece that covered it.
     """
 
-    def __init__(self, graph: Store, limits: Limits) -> None:
-        self.graph, self.limits = graph, limits
+    def __init__(self, graph: Store, limits: Limits, given: Given) -> None:
+        self.graph, self.limits, self.given = graph, limits, given
         self.ways = Ways(graph)
         self.first: dict[int, int] = {}
         count = 0
@@ -70,7 +77,7 @@ class _Greedy:
                 count += size(graph.shapes[t])
         kind = np.int32 if count < 2**31 else np.int64
         sizes = [size(shape) for shape in graph.shapes]
-        needed = _relevant(graph)
+        needed = _relevant(graph, given)
         self.where: dict[int, Array] = {t: np.full(sizes[t], -1, kind) for t in needed}
         self.since: dict[int, Array] = {t: np.zeros(sizes[t], np.int32) for t in needed}
         self.missing = dict(zip(needed, (sizes[t] for t in needed), strict=True))
@@ -79,6 +86,8 @@ class _Greedy:
         self.partners = _partners(graph)
         self.routes: dict[int, Routes] = {}
         self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
+        given_masks = {t: tensors >= 0 for t, (tensors, _) in given.origins.items()}
+        self.closed = self.ways.flags(given_masks)
         self.pieces = 0
         self.stack: list[tuple[int, IntArray]] = []
         self.queue: list[tuple[int, int, int, int]] = []
@@ -92,6 +101,8 @@ class _Greedy:
             )
             for t in self.graph.op_outputs[i] if starts else ():
                 self._cover_itself(t)
+        for t in self.given.origins:
+            self._cover_given(t)
         self._settle()
         for sink in self.graph.sinks():
             if sink.index in self.where:
@@ -155,16 +166,31 @@ class _Greedy:
 
     def _learn(self, i: int) -> None:
         """Cover the outputs of a barrier whose inputs are all covered."""
-        outputs = [out for out in self.graph.op_outputs[i] if out in self.where]
+        outputs = {out for out in self.graph.op_outputs[i] if out in self.where}
         if outputs and all(self.missing[x] == 0 for x in self.graph.op_inputs[i]):
-            for out in outputs:
+            for out in sorted(outputs):
                 self._cover_itself(out)
+            for t in self.given.origins:
+                if not outputs.isdisjoint(self.given.tensors(t)):
+                    self._cover_given(t)
 
     def _cover_itself(self, t: int) -> None:
         """Give the uncovered elements of a root tensor their own locations."""
         if t in self.where and self.missing[t]:
-            places = np.flatnonzero(self.where[t] < 0)
+            uncovered = self.where[t] < 0
+            if t in self.given.origins:
+                uncovered &= self.given.origins[t][0] < 0
+            places = np.flatnonzero(uncovered)
             self._cover(t, places, places + self.first[t])
+
+    def _cover_given(self, t: int) -> None:
+        """Cover the given elements of a sink whose locations are known by now."""
+        tensors, elements = self.given.origins[t]
+        for origin in np.unique(tensors[tensors >= 0]).tolist():
+            is_barrier = self.graph.ops[self.graph.producers[origin]].kind is Kind.BARRIER
+            if t in self.where and not (is_barrier and self.missing[origin]):
+                places = np.flatnonzero((tensors == origin) & (self.where[t] < 0))
+                self._cover(t, places, elements[places] + self.first[origin])
 
     def _cover(self, t: int, places: IntArray, locations: Array) -> None:
         """Add a piece."""
@@ -182,6 +208,8 @@ class _Greedy:
             return
         roots = self.ways.roots(p)
         usable = np.flatnonzero((self.where[p] < 0) & (self.where[t] >= 0) & (roots >= 0))
+        if self.given.origins:
+            usable = usable[~self.closed[roots[usable]]]
         if not len(usable):
             return
         root, piece = roots[usable], self.since[t][usable]
@@ -200,7 +228,7 @@ class _Greedy:
     def _origins(self, sink: int) -> tuple[IntArray, IntArray]:
         if sink not in self.where:
             elements = np.arange(size(self.graph.shapes[sink]))
-            return np.full(len(elements), sink), elements
+            return self.given.placed(sink, (np.full(len(elements), sink), elements))
         tensors = np.array(list(self.first))
         starts = np.array(list(self.first.values()))
         # Tensors without elements share their first number with the next one.
@@ -208,14 +236,19 @@ class _Greedy:
         return tensors[at], self.where[sink] - starts[at]
 
 
-def _relevant(graph: Store) -> list[int]:
+def _relevant(graph: Store, given: Given) -> list[int]:
     """Return the tensors that pairs, and barriers whose outputs matter, depend on."""
-    found = {t for a, b, _ in graph.pairs for t in (a, b)}
-    for i in range(len(graph.ops) - 1, -1, -1):
-        if any(t in found for t in graph.op_outputs[i]):
-            found.update(graph.op_outputs[i])
-            barrier = graph.ops[i].kind is Kind.BARRIER
-            found.update(graph.op_inputs[i] if barrier else graph.carriers(i))
+    found: set[int] = set()
+    todo = [t for a, b, _ in graph.pairs for t in (a, b)]
+    while todo:
+        t = todo.pop()
+        if t not in found:
+            found.add(t)
+            i = graph.producers[t]
+            if graph.ops[i].kind is Kind.BARRIER:
+                todo += [*graph.op_outputs[i], *graph.op_inputs[i]]
+            todo += graph.carriers(i)
+            todo += given.tensors(t) if t in given.origins else ()
     return sorted(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -66,6 +67,19 @@ class Ways:
         """Return the sink of root elements of one sink, and their flat places in it."""
         at = int(np.searchsorted(self._starts, roots[0], side="right")) - 1
         return int(self._sinks[at]), roots - self._starts[at]
+
+    def flags(self, marked: Mapping[int, IntArray]) -> IntArray:
+        """Return for each sink element, by number, whether it is marked.
+
+        Parameters
+        ----------
+        marked
+            For some sinks which of their elements are marked.
+        """
+        flags = np.zeros(int(self._starts[-1]), bool)
+        for t, mask in marked.items():
+            flags[self._first[t] : self._first[t] + len(mask)] = mask
+        return flags
 
     def many(self, t: int) -> bool:
         """Return whether several ways may lead back from a tensor."""

@@ -219,3 +219,34 @@ def test_a_solver_that_fails_is_told_in_one_line(
     ran = run("solve", instance, "--solver", "mip")
     assert (ran.code, ran.out) == (70, "")
     assert ran.err == "layoutopt: internal error, no answer is given: it failed\n"
+
+
+def test_fixed_layouts_are_kept(run: Run, instance: Path) -> None:
+    """With ``x`` at ``a``, as greedy0 has it, 8 is proved to be all that can be earned."""
+    greedy, kept = instance.with_name("greedy.json"), instance.with_name("kept.json")
+    assert run("solve", instance, "--solver", "greedy0", "--json", greedy).code == 0
+    ran = run("solve", instance, "--fixed", greedy, "--json", kept)
+    assert ran.code == 0
+    assert "optimal with 1 elements given" in ran.out
+    document = json.loads(kept.read_text())
+    assert (document["status"], document["score"], document["bound"]) == ("optimal", 8, 8)
+    assert document["size"]["given"] == 1
+    assert run("check", instance, kept).code == 0
+
+
+def test_a_start_is_used(run: Run, instance: Path) -> None:
+    """Without time the answer is the start's."""
+    start = instance.with_name("start.json")
+    assert run("solve", instance, "--json", start).code == 0
+    ran = run("solve", instance, "--start", start, "--time-limit", 0, "--json", "-")
+    assert (ran.code, json.loads(ran.out)["score"]) == (0, 15)
+
+
+def test_fixed_without_layouts_is_refused(run: Run, instance: Path) -> None:
+    """A result that has no layouts, and a file that is no result, are refused in one line."""
+    empty = instance.with_name("empty.json")
+    run("solve", instance, "--solver", "greedy0", "--time-limit", 0, "--json", empty)
+    for name, reason in ((empty, "$.layouts: has no layouts"), (instance, "$.format")):
+        ran = run("solve", instance, "--fixed", name)
+        assert ran.code == 2
+        assert f"{name}: {reason}" in ran.err

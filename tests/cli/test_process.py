@@ -90,3 +90,26 @@ def test_native_code_cannot_write_between_the_lines() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
     assert (ran.stdout, ran.stderr) == (b"answer", b"noise")
+
+
+def test_what_a_users_function_prints_stays_out_of_the_answer(tmp_path: Path) -> None:
+    """``solve module:function --json -`` writes JSON alone to stdout."""
+    (tmp_path / "mine.py").write_text(
+        "import os, layoutopt\n"
+        "def build():\n"
+        "    print('building')\n"
+        "    os.write(1, b'raw')\n"
+        "    graph = layoutopt.Graph('mine')\n"
+        "    graph.valued_pair(graph.sink((2,), name='x'), graph.source((2,), name='s'), 3)\n"
+        "    return graph\n"
+    )
+    ran = subprocess.run(
+        [*COMMAND, "solve", "mine:build", "--quiet", "--json", "-"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, json.loads(ran.stdout)["score"]) == (0, 6)
+    assert "building" in ran.stderr

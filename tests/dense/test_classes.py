@@ -15,6 +15,7 @@ from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import find_groups, key_of
 from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
 from layoutopt.dense.refine import mix, refine
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.unwinding import Graph
 
@@ -29,7 +30,7 @@ def test_groups() -> None:
     graph.valued_pair(c, s, 2)
     graph.valued_pair(d, s, 2)
     graph.valued_pair(s, graph.reverse(s, [0]), 3)
-    groups = find_groups(graph)
+    groups = find_groups(graph, Given(graph))
     names = [[graph.tensor_name(t) for t in group.sinks] for group in groups]
     assert names == [["a", "b"], ["c"], ["d"], []]
     assert [group.pairs for group in groups] == [(0,), (1,), (2,), (3,)]
@@ -44,7 +45,7 @@ def test_barriers_end_groups() -> None:
     x, y = graph.sink((2,)), graph.sink((2,))
     graph.valued_pair(graph.barrier([x], (2,)), y, 1)
     graph.valued_pair(x, graph.source((2,)), 1)
-    assert [group.sinks for group in find_groups(graph)] == [(y.index,), (x.index,)]
+    assert [group.sinks for group in find_groups(graph, Given(graph))] == [(y.index,), (x.index,)]
 
 
 def test_provenance_by_hand() -> None:
@@ -54,12 +55,12 @@ def test_provenance_by_hand() -> None:
     s = graph.source((2,), [7, 5], name="s")
     view = graph.concat([graph.flatten(graph.dim_shuffle(x, (1, 0))), s], 0)
     graph.valued_pair(view, graph.source((8,), [5, 6, 5, 6, 5, 6, 5, 6]), 1)
-    [group] = find_groups(graph)
+    [group] = find_groups(graph, Given(graph))
     numbers = number_roots(graph, group)
     assert (numbers.free, numbers.pool, numbers.total) == (6, (7, 5, 6), 9)
-    found = flow(graph, root_arrays(graph, numbers), [view.index])[view.index]
+    found = flow(graph, root_arrays(graph, group, numbers, Given(graph)), [view.index])[view.index]
     assert found.tolist() == [0, 3, 1, 4, 2, 5, 6, 7]
-    edges = edges_of(graph, group, [1])
+    edges = edges_of(graph, group, [1], Given(graph))
     assert edges.constant == 0
     assert list(zip(edges.earn.first.tolist(), edges.earn.second.tolist(), strict=True)) == [
         (0, 7),

@@ -20,6 +20,7 @@ from layoutopt.dense.kinds import memory_needed
 from layoutopt.dense.lower import Lowered, lower
 from layoutopt.errors import SizeError
 from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.graphs.values import to_decimal
 from layoutopt.limits import Limits
@@ -348,7 +349,7 @@ class TestMemory:
         small, x = graph.sink((2,), name="small"), graph.sink((2**16,), name="x")
         graph.valued_pair(small, graph.source((2,)), 1)
         graph.valued_pair(x, graph.source((2**16,)), 1)
-        needed = max(memory_needed(graph, group) for group in find_groups(graph))
+        needed = max(memory_needed(graph, group) for group in find_groups(graph, Given(graph)))
         monkeypatch.setattr(lower_module, "_memory", lambda: needed - 1)
         with pytest.raises(SizeError) as error:
             lower(graph, Limits())
@@ -393,7 +394,7 @@ class TestMemory:
             x = graph.sink((size,))
             for _ in range(pairs):
                 graph.valued_pair(graph.reverse(x, [0]), graph.source((size,)), 1)
-            [group] = find_groups(graph)
+            [group] = find_groups(graph, Given(graph))
             tracemalloc.start()
             lower(graph, Limits())
             used = tracemalloc.get_traced_memory()[1]

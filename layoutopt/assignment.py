@@ -1,0 +1,208 @@
+"""Layouts as users give them: whole or in part, as pieces or as arrays of locations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from layoutopt import pieces
+from layoutopt.check.elements import Evaluation, evaluate
+from layoutopt.dense.lower import Layouts, pieces_of
+from layoutopt.errors import InputError
+from layoutopt.graphs.given import Given
+from layoutopt.graphs.locations import Locations, Origins
+from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.pieces import Piece
+from layoutopt.result import UnwindingResult
+
+Assignment: TypeAlias = Mapping[Any, Sequence[Piece] | Array] | UnwindingResult
+"""For some sinks, by name or handle, where their elements lie: pieces that cover a part of the
+sink or all of it, or an array of its shape with the number that
+:meth:`layoutopt.Graph.locations` gives to each location, -1 where none is given.  A result
+gives all its layouts."""
+
+
+def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
+    """Return where the given elements lie.
+
+    Parameters
+    ----------
+    what
+        Name of the argument, for errors.
+
+    Returns
+    -------
+    dict
+        For each sink that is given anything, by tensor number: root tensor and flat element of
+        every location, a tensor of -1 for elements that are not given.
+
+    Raises
+    ------
+    InputError
+        If a sink, a piece or an array does not fit the graph.
+    """
+    if isinstance(given, UnwindingResult):
+        given = given.layouts
+    found: Origins = {}
+    numbers: Locations | None = None
+    for key, layout in (given or {}).items():
+        try:
+            sink = _sink(graph, key)
+            if isinstance(layout, np.ndarray):
+                numbers = numbers or Locations(graph)
+                found[sink.index] = _of_array(numbers, sink, layout)
+            else:
+                found[sink.index] = _of_pieces(graph, sink, layout)
+        except InputError as error:
+            raise InputError(f"{what}: {error.reason}") from None
+    return found
+
+
+def complete(graph: Store, given: Assignment, what: str) -> tuple[Layouts, int]:
+    """Return layouts of all sinks, and how many elements the given ones leave out.
+
+    Elements that are left out get locations of their own.  Sinks that pieces cover keep these
+    pieces as they are.
+    """
+    origins = read_origins(graph, given, what)
+    missing = sum(t.size for t in graph.sinks()) - Given(graph, origins).count
+    layouts = _layouts(graph, origins)
+    whole = given.layouts if isinstance(given, UnwindingResult) else given
+    for key, layout in (whole or {}).items():
+        sink = graph.tensor(key)
+        if not isinstance(layout, np.ndarray) and (origins[sink.index][0] >= 0).all():
+            layouts[sink.name] = tuple(_plain(piece) for piece in layout)
+    return layouts, missing
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """What a computation begins with.
+
+    Parameters
+    ----------
+    given
+        The elements that are kept.
+    start
+        Where all elements lie at first, by sink; ``None`` without a start.
+    layouts, evaluation
+        The same as pieces, or what is kept with the rest at locations of its own, and its
+        worth; ``None`` if nothing was given.
+    """
+
+    given: Given
+    start: Origins | None = None
+    layouts: Layouts | None = None
+    evaluation: Evaluation | None = None
+
+    def beats(self, other: Evaluation | None) -> bool:
+        """Return whether this is worth more than something else."""
+        if self.evaluation is None or self.evaluation.score is None:
+            return False
+        return other is None or other.score is None or self.evaluation.score > other.score
+
+
+def begin(graph: Store, fixed: Assignment | None, start: Assignment | None) -> Beginning:
+    """Read what is kept, and what to begin with.
+
+    Raises
+    ------
+    InputError
+        If it does not fit the graph, or breaks barrier order.
+    """
+    given = Given(graph, read_origins(graph, fixed, "fixed"))
+    if fixed is None and start is None:
+        return Beginning(given)
+    origins = read_origins(graph, start, "start")
+    origins = {
+        sink.index: given.placed(sink.index, _placed(sink, origins.get(sink.index)))
+        for sink in graph.sinks()
+    }
+    layouts = _layouts(graph, origins)
+    found = evaluate(graph, layouts)
+    if found.violations:
+        what = "fixed" if start is None else "start"
+        raise InputError(f"{what}: {found.violations[0]}")
+    return Beginning(given, None if start is None else origins, layouts, found)
+
+
+def _placed(sink: Tensor, origin: tuple[Array, Array] | None) -> tuple[Array, Array]:
+    """Return the origins of all elements of a sink, its own where none is given."""
+    own = np.full(sink.size, sink.index), np.arange(sink.size)
+    if origin is None:
+        return own
+    tensors, elements = origin
+    return np.where(tensors < 0, own[0], tensors), np.where(tensors < 0, own[1], elements)
+
+
+def _layouts(graph: Store, origins: Origins) -> Layouts:
+    return {
+        sink.name: pieces_of(graph, *_placed(sink, origins.get(sink.index)))
+        for sink in graph.sinks()
+    }
+
+
+def _sink(graph: Store, key: Any) -> Tensor:
+    if not isinstance(key, str | Tensor):
+        raise InputError(f"{key!r} is neither the name nor the handle of a sink")
+    tensor = graph.tensor(key)
+    if tensor.kind is not Kind.SINK:
+        raise InputError(f"{tensor.name!r} is no sink; only sinks can be laid out")
+    return tensor
+
+
+def _of_array(numbers: Locations, sink: Tensor, where: Array) -> tuple[Array, Array]:
+    if where.shape != sink.shape or not np.issubdtype(where.dtype, np.integer):
+        raise InputError(
+            f"sink {sink.name!r}: an array of locations must hold integers in shape "
+            f"{list(sink.shape)}, got {where.dtype} in {list(where.shape)}"
+        )
+    if where.size and not (where.min() >= -1 and where.max() < numbers.count):
+        raise InputError(
+            f"sink {sink.name!r}: locations are numbered 0..{numbers.count - 1} (-1: not given), "
+            f"got {where.min()}..{where.max()}"
+        )
+    return numbers.origins(where.reshape(-1))
+
+
+def _of_pieces(graph: Store, sink: Tensor, layout: Any) -> tuple[Array, Array]:
+    tensors, elements = np.full(sink.size, -1), np.zeros(sink.size, np.int64)
+    try:
+        layout = [_plain(piece) for piece in layout]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"sink {sink.name!r}: needs an array of locations, or pieces (origin, from, to, "
+            "((extent, from_stride, to_stride), ...))"
+        ) from None
+    for n, piece in enumerate(layout):
+        origin = graph.number(piece[0])
+        if graph.ops[graph.producers[origin]].kind is Kind.VIEW:
+            raise InputError(f"sink {sink.name!r}: piece {n}: {piece[0]!r} has no own locations")
+        fault = pieces.fault(piece, sink.size, size(graph.shapes[origin]))
+        written = None if fault else pieces.written(piece)
+        if written is not None and ((tensors[written] >= 0).any() or _repeats(written)):
+            fault = "sets an element that is set already"
+        if fault:
+            raise InputError(f"sink {sink.name!r}: piece {n}: {fault}")
+        tensors[written], elements[written] = origin, pieces.read(piece)
+    return tensors, elements
+
+
+def _repeats(elements: Array) -> bool:
+    return len(np.unique(elements)) < len(elements)
+
+
+def _plain(piece: Any) -> Piece:
+    """Return a piece with names and integers only, whatever sequences it was written in."""
+    origin, start, to, loops = piece
+    name = origin.name if isinstance(origin, Tensor) else origin
+    if not isinstance(name, str):
+        raise TypeError
+    plain = tuple((index(n), index(a), index(b)) for n, a, b in loops)
+    return name, index(start), index(to), plain

@@ -1,0 +1,30 @@
+"""What layouts that a user gives are worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from layoutopt.assignment import Assignment, complete
+from layoutopt.check import elements
+from layoutopt.check.elements import Evaluation
+from layoutopt.graphs.store import Store
+
+
+def evaluate(graph: Store, layouts: Assignment) -> Evaluation:
+    """Score layouts by the specification, with no solver, and check every rule.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    layouts
+        Where sinks lie, whole or in part; see :data:`layoutopt.assignment.Assignment`.
+        Elements that are left out count as lying at locations of their own, and are counted.
+
+    Raises
+    ------
+    InputError
+        If a sink, a piece or an array does not fit the graph.
+    """
+    full, missing = complete(graph, layouts, "layouts")
+    return replace(elements.evaluate(graph, full), missing=missing)

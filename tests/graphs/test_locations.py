@@ -1,0 +1,73 @@
+"""Locations of whole graphs, as numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.locations import Locations
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.unwinding import unwind
+
+
+def small() -> Graph:
+    """Return a graph of two sinks, shared locations, a view of both sinks and a barrier."""
+    graph = Graph()
+    x, y = graph.sink((2,), name="x"), graph.sink((1, 2), name="y")
+    graph.source((3,), ["here", 7, "here"], name="s")
+    graph.source((2,), [7, "7"], name="t")
+    joined = graph.concat([graph.reshape(x, (1, 2)), y], 0, name="joined")
+    graph.barrier([joined], (2,), name="b")
+    return graph
+
+
+def test_numbers_without_layouts_by_hand() -> None:
+    """Roots are counted through; equal values of mappings are one number, views carry them."""
+    own = small().locations()
+    assert {name: where.tolist() for name, where in own.items()} == {
+        "x": [0, 1],
+        "y": [[2, 3]],
+        "s": [11, 12, 11],
+        "t": [12, 13],
+        "reshape0": [[0, 1]],
+        "joined": [[0, 1], [2, 3]],
+        "b": [9, 10],
+    }
+
+
+def test_numbers_with_layouts_by_hand() -> None:
+    """Sinks take what their pieces name; what is left out stays where it is; roots stay too."""
+    graph = small()
+    layouts = {"x": [("t", 1, 0, ((2, -1, 1),))], "y": [("b", 0, 1, ((1, 1, 1),))]}
+    where = graph.locations(layouts)
+    assert where["x"].tolist() == [13, 12]
+    assert where["joined"].tolist() == [[13, 12], [2, 9]]
+    assert where["b"].tolist() == [9, 10]
+
+
+def test_origins_name_the_first_element_of_each_location() -> None:
+    """The way back finds the first tensor that has a location; negative numbers have none."""
+    graph = small()
+    tensors, elements = Locations(graph).origins(np.array([12, 11, 0, -1, 13]))
+    names = [graph.tensor_name(t) if t >= 0 else "" for t in tensors.tolist()]
+    assert names == ["s", "s", "x", "", "t"]
+    assert elements.tolist() == [1, 0, 0, 0, 1]
+
+
+def test_matches_of_pairs_agree_with_the_specification() -> None:
+    """Counting equal numbers of each pair gives what the check counts."""
+    for seed in range(60):
+        graph = random_graph(seed, elements=12)
+        result = unwind(graph)
+        where = graph.locations(result.layouts)
+        for pair in result.pairs:
+            assert np.count_nonzero(where[pair.a] == where[pair.b]) == pair.matched
+        again = Locations(graph).origins(
+            np.concatenate([np.zeros(0, int), *(w.reshape(-1) for w in where.values())])
+        )
+        assert all(graph.handle(t).kind is not Kind.VIEW for t in np.unique(again[0]).tolist())
+
+
+def test_an_empty_graph_has_no_locations() -> None:
+    assert Graph().locations() == {}
