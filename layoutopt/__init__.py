@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from layoutopt.check.elements import Evaluation, evaluate
+    from layoutopt.check.elements import Evaluation
     from layoutopt.comparison import Comparison, compare
     from layoutopt.errors import (
         InputError,
@@ -15,12 +15,21 @@ if TYPE_CHECKING:
         SizeError,
         SolverError,
     )
+    from layoutopt.evaluation import evaluate
+    from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
+    from layoutopt.graphs.growers import DynamicTensor, OptimizerStep
     from layoutopt.graphs.store import ValuedPair
+    from layoutopt.graphs.sums import SumLikeTensor
     from layoutopt.graphs.tensor import Tensor
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
     from layoutopt.limits import Progress
+    from layoutopt.program.lower import lower
+    from layoutopt.program.numpy_target import NumpyTarget
+    from layoutopt.program.schedule import Run, Schedule, schedule
+    from layoutopt.program.steps import Know, Place, steps
+    from layoutopt.program.target import Target
     from layoutopt.reading import read
     from layoutopt.result import PairScore, Status, Stopped, UnwindingResult
     from layoutopt.unwinding import SOLVERS, unwind
@@ -29,25 +38,39 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Comparison": "comparison",
+    "ConvTensor": "graphs.contractions",
+    "DynamicTensor": "graphs.growers",
     "Evaluation": "check.elements",
     "Graph": "graphs.unwinding",
     "InputError": "errors",
     "InternalError": "errors",
+    "Know": "program.steps",
     "LayoutoptError": "errors",
+    "MatmulTensor": "graphs.contractions",
+    "NumpyTarget": "program.numpy_target",
+    "OptimizerStep": "graphs.growers",
     "PairScore": "result",
+    "Place": "program.steps",
     "Progress": "limits",
+    "Run": "program.schedule",
     "SOLVERS": "unwinding",
+    "Schedule": "program.schedule",
     "SizeError": "errors",
     "SolverError": "errors",
     "Status": "result",
     "Stopped": "result",
+    "SumLikeTensor": "graphs.sums",
+    "Target": "program.target",
     "Tensor": "graphs.tensor",
     "UnwindingResult": "result",
     "ValuedPair": "graphs.store",
     "compare": "comparison",
-    "evaluate": "check.elements",
+    "evaluate": "evaluation",
+    "lower": "program.lower",
     "read": "reading",
     "read_result": "io.result",
+    "schedule": "program.schedule",
+    "steps": "program.steps",
     "unwind": "unwinding",
     "write_instance": "io.instance",
     "write_result": "io.result",
@@ -56,25 +79,39 @@ _HOME = {
 __all__ = [
     "SOLVERS",
     "Comparison",
+    "ConvTensor",
+    "DynamicTensor",
     "Evaluation",
     "Graph",
     "InputError",
     "InternalError",
+    "Know",
     "LayoutoptError",
+    "MatmulTensor",
+    "NumpyTarget",
+    "OptimizerStep",
     "PairScore",
+    "Place",
     "Progress",
+    "Run",
+    "Schedule",
     "SizeError",
     "SolverError",
     "Status",
     "Stopped",
+    "SumLikeTensor",
+    "Target",
     "Tensor",
     "UnwindingResult",
     "ValuedPair",
     "__version__",
     "compare",
     "evaluate",
+    "lower",
     "read",
     "read_result",
+    "schedule",
+    "steps",
     "unwind",
     "write_instance",
     "write_result",

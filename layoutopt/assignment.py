@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutopt import pieces
 from layoutopt.check.elements import Evaluation, evaluate
-from layoutopt.dense.lower import Layouts, pieces_of
+from layoutopt.dense.layouts import Layouts, pieces_of
 from layoutopt.errors import InputError
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Locations, Origins

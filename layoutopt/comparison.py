@@ -9,7 +9,9 @@ from decimal import Decimal
 from layoutopt.assignment import Assignment
 from layoutopt.graphs.store import Store
 from layoutopt.limits import Progress
-from layoutopt.result import Stopped, UnwindingResult
+from layoutopt.pictures import html
+from layoutopt.pictures.text import number, ratio
+from layoutopt.result import Stopped, UnwindingResult, picture_html
 from layoutopt.unwinding import unwind
 
 
@@ -50,6 +52,18 @@ class Comparison:
                 yield None
             else:
                 yield float(best - result.score) / max(abs(float(best)), 1e-9)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for r, loss in zip(self.results, self.losses(), strict=True):
+            numbers = [number(r.score), number(r.bound), ratio(r.gap)]
+            seconds = f"{r.seconds.get('total', 0.0):.3f}"
+            rows.append([r.solver, str(r.status), *numbers, seconds, ratio(loss)])
+        head = ["solver", "status", "score", "bound", "gap", "seconds", "loss"]
+        drawn = [(f"{r.solver}: {number(r.score)}", picture_html(r)) for r in self.results]
+        name = self.results[0].instance if self.results else ""
+        parts = [html.heading(name or "unnamed"), html.table(head, rows, left=2)]
+        return html.block([*parts, html.beside(part for part in drawn if part[1])])
 
 
 def compare(

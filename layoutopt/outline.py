@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from layoutopt.check.claims import counts
-from layoutopt.dense.lower import lower
 from layoutopt.exact.parts import left_over
 from layoutopt.graphs.op import type_name
 from layoutopt.graphs.store import Store
 from layoutopt.limits import Limits
+from layoutopt.lowering import lower
 from layoutopt.problem import Labelling
 
 
@@ -26,7 +26,7 @@ class Outline:
     graph
         Counts of the graph: see :func:`layoutopt.check.claims.counts`.
     lowered
-        Counts of what is tied together: see :class:`layoutopt.dense.lower.Lowered`.
+        Counts of what is tied together: see :class:`layoutopt.lowering.Lowered`.
     problem
         ``nodes``, ``labels``, ``edges`` and ``rewards`` of the labelling problem of one
         representative of each class, and its ``contested_barriers``: those whose order has

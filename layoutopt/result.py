@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from layoutopt.errors import InputError
+from layoutopt.pictures import html
+from layoutopt.pictures.text import number, ratio
 from layoutopt.pieces import Piece, Step
+
+PAIRS_SHOWN = 30
+"""Length of a table of pairs in a notebook."""
 
 
 class Status(StrEnum):
@@ -87,6 +94,11 @@ class PairScore:
     elements: int
     matched: int
 
+    @property
+    def loss(self) -> Decimal:
+        """What is missing to a match at every position."""
+        return self.value * (self.elements - self.matched)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnwindingResult(Result):
@@ -105,6 +117,8 @@ class UnwindingResult(Result):
         What each ValuedPair earns, in the graph's order.
     order
         In which order the sinks can be set so that every barrier is known when it is needed.
+    graph
+        The graph that was solved, not a copy; ``None`` for a result read from a file.
     """
 
     instance: str
@@ -115,6 +129,7 @@ class UnwindingResult(Result):
     size: dict[str, int] = field(default_factory=dict)
     pairs: tuple[PairScore, ...] = ()
     order: tuple[Step, ...] = ()
+    graph: Any = None  # to name its class here would be a look upstairs
 
     @property
     def score(self) -> Decimal | None:
@@ -126,3 +141,52 @@ class UnwindingResult(Result):
         """The pieces that cover each sink, by sink name."""
         layouts: dict[str, tuple[Piece, ...]] | None = self.labelling
         return layouts
+
+    def __repr__(self) -> str:
+        told = [f"score {number(self.score)}", f"bound {number(self.bound)}"]
+        told += [f"gap {ratio(self.gap)}", f"solver {self.solver!r}"]
+        return f"UnwindingResult({self.instance!r}: {self.status}, {', '.join(told)})"
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
+
+
+def result_html(result: UnwindingResult) -> str:
+    """Return a result as HTML: what is proved, what pairs earn, and a picture of the layouts."""
+    head = html.heading(result.instance or "unnamed")
+    return html.block([head, _verdict(result), pairs_html(result.pairs), picture_html(result)])
+
+
+def picture_html(result: UnwindingResult) -> str:
+    """Return the graph with its layouts as HTML; nothing if it is too large, or not there."""
+    if result.graph is None or result.layouts is None:
+        return ""
+    try:
+        picture = result.graph.draw(result.layouts)
+    except InputError:
+        return html.line("the graph has changed since it was solved", html.MUTED)
+    return "" if picture.reduced else html.fitted(str(picture))
+
+
+def _verdict(result: UnwindingResult) -> str:
+    why = "" if result.stopped is Stopped.FINISHED else f" ({result.stopped})"
+    numbers = [number(result.score), number(result.bound), ratio(result.gap)]
+    rest = [number(result.max_score), f"{result.seconds.get('total', 0.0):.2f}", result.solver]
+    return html.table(
+        ["status", "score", "bound", "gap", "if all matched", "seconds", "solver"],
+        [[f"{result.status}{why}", *numbers, *rest]],
+    )
+
+
+def pairs_html(pairs: Sequence[PairScore]) -> str:
+    """Return a table of what pairs earn, those first that lose most; nothing without pairs."""
+    if not pairs:
+        return ""
+    order = sorted(pairs, key=lambda pair: -pair.loss)
+    rows = []
+    for p in order[:PAIRS_SHOWN]:
+        counts = [f"{p.matched:,}", f"{p.elements:,}"]
+        rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
+    more = f"... and {len(pairs) - PAIRS_SHOWN:,} more pairs" if len(pairs) > PAIRS_SHOWN else ""
+    head = ["pair", "", "value", "matched", "of", "loses"]
+    return html.table(head, rows, left=2) + html.line(more, html.MUTED)

@@ -15,7 +15,7 @@ from layoutopt import __version__
 from layoutopt.assignment import Assignment, Beginning, begin
 from layoutopt.check.claims import counts
 from layoutopt.check.elements import Evaluation, evaluate, most
-from layoutopt.dense.lower import Layouts, Lowered, lower, pieces_of
+from layoutopt.dense.layouts import Layouts, pieces_of
 from layoutopt.errors import InputError, InternalError, SizeError
 from layoutopt.exact.methods import METHODS
 from layoutopt.graphs.given import Given
@@ -25,6 +25,7 @@ from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_decimal
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits, Progress, interruptible
+from layoutopt.lowering import Lowered, lower
 from layoutopt.problem import IntArray
 from layoutopt.result import Result, Stopped, UnwindingResult
 
@@ -63,45 +64,38 @@ def unwind(
     graph
         The graph.
     solver
-        ``"auto"``: reductions, bounds and search.  ``"cpsat"`` and ``"mip"``: the integer
-        programme of one of each class, as it is written.  ``"greedy0"``: a heuristic.
+        ``"auto"``: reductions, bounds, search.  ``"cpsat"``, ``"mip"``: the integer programme of
+        one of each class.  ``"greedy0"``: a heuristic.
     fixed
-        Layouts of some sinks, or of parts of them, that are kept; score and bound are those of
-        the best way to lay out the rest.  :data:`layoutopt.assignment.Assignment` tells the forms.
+        Layouts (:data:`~layoutopt.assignment.Assignment`), whole or in part, that are kept; score
+        and bound are those of the best rest.
     start
         Layouts to begin with, whole or in part; the answer is at least as good.
-    time_limit
-        Seconds for the whole call; none by default.
-    gap
-        Relative gap at which to stop; 0 asks for a proof.
-    seed
-        Seed of everything random.
-    workers
-        Threads that a search may use.  With 1, equal calls give equal results.
+    time_limit, gap
+        Seconds for the whole call, none by default; relative gap at which to stop, 0 for a proof.
+    seed, workers
+        Seed of everything random; threads of a search.  With 1, equal calls give equal results.
     progress
-        Called with every :class:`~layoutopt.limits.Progress`; scores are the graph's.
+        Called with every :class:`~layoutopt.limits.Progress`.
 
     Returns
     -------
     UnwindingResult
-        Checked against the specification in :mod:`layoutopt.check`.  It has no layouts if
-        time ran out before there were any.
+        Checked against :mod:`layoutopt.check`; without layouts if time ran out too early.
 
     Raises
     ------
     InputError
-        If the solver is unknown, the graph empty or with a tile memory, a limit no number, or
-        given layouts do not fit the graph or break barrier order.
+        If solver, graph, limits or given layouts cannot be used.
     SizeError
-        If the graph does not fit this machine's memory.
+        If the graph is too irregular to be solved by classes, and too large for memory.
     SolverError
         If CP-SAT or HiGHS was asked for by name and failed.
     """
     _check_input(graph, solver, start)
     _check_limits(time_limit, gap, workers)
-    started = time.monotonic()
-    deadline = math.inf if time_limit is None else started + time_limit
-    limits = Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=started)
+    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    limits = Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress)
     run = _Run(graph, limits, begin(graph, fixed, start))
     with interruptible(limits):
         try:
@@ -169,6 +163,7 @@ class _Run:
             size=self.size,
             pairs=() if checked is None else checked.pairs,
             order=() if checked is None else checked.order,
+            graph=self.graph,
         )
 
     def _solve(self, lowered: Lowered, name: str) -> Result:

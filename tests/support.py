@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.problem import Labelling, Precedence, exact_integers
+from layoutopt.result import Status, UnwindingResult
+from layoutopt.unwinding import unwind
 
 Edges = dict[tuple[int, int], int]
 
@@ -214,3 +217,15 @@ def hard_graph(seed: int, side: int) -> Graph:
     graph.valued_pair(x, rotated, 3)
     graph.valued_pair(shuffled, rotated, -2)
     return graph
+
+
+def named_pairs(graph: Graph) -> list[tuple[str, str, Decimal]]:
+    """Return names and value of each ValuedPair, in order."""
+    return [(p.a.name, p.b.name, p.value) for p in graph.valued_pairs()]
+
+
+def proved(graph: Graph) -> UnwindingResult:
+    """Return the result for a graph, whose score must be proved to be the best."""
+    result = unwind(graph)
+    assert result.status is Status.OPTIMAL
+    return result

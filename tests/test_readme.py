@@ -1,17 +1,25 @@
-"""The README shows what really happens."""
+"""The README and the guide show what really happens."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from layoutopt.graphs.op import type_name
+from layoutopt.io.instance import OP_TYPES
 from tests.cli.conftest import Run, run
 
 __all__ = ["run"]
 
 README = Path(__file__).parents[1] / "README.md"
+DOCS = README.parent / "docs"
+
+GUIDES = {"graph": (20, 2), "program": (6, 2)}
+"""For each guide with examples how many comments are compared, at least, and how many outputs."""
 
 
 def blocks(kind: str) -> list[str]:
@@ -47,3 +55,62 @@ def test_the_shown_outputs_are_real(run: Run, monkeypatch: pytest.MonkeyPatch) -
     command, *lines = compared.splitlines()
     ran = run(*command.removeprefix("$ layoutopt").split())
     assert words(ran.out) == words("\n".join(lines))
+
+
+def run_statements(code: str, names: dict[str, Any]) -> list[tuple[str, str]]:
+    """Run the statements of a code block one by one, and hold each comment against what happened.
+
+    Returns
+    -------
+    list
+        For each comment that can be wrong, it and what should stand there: the value of an
+        expression, or the types of the ops that a line appended, where the comment names some.
+    """
+    lines, found = code.splitlines(), []
+    for node in ast.parse(code).body:
+        before = len(names["graph"].ops) if "graph" in names else 0
+        text = ast.get_source_segment(code, node) or ""
+        line = lines[(node.end_lineno or 0) - 1].encode()
+        comment = line[node.end_col_offset :].decode().partition("# ")[2]
+        if isinstance(node, ast.Expr) and comment:
+            found.append((comment, str(eval(text, names))))
+            continue
+        exec(text, names)
+        if set(comment.split(", ")) <= set(OP_TYPES):
+            found.append((comment, ", ".join(map(type_name, names["graph"].ops[before:]))))
+    return found
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_guides_examples_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All examples are one program; comments and printed text are what comes out."""
+    guide = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    compared = printed = 0
+    for kind, block in re.findall(r"```(\w+)\n(.*?)```", guide, re.DOTALL):
+        if kind == "text":
+            assert capsys.readouterr().out == block
+            printed += 1
+            continue
+        assert kind == "python"
+        assert capsys.readouterr().out == ""
+        for comment, value in run_statements(block, names):
+            assert value == comment
+            compared += 1
+    assert compared >= GUIDES[name][0]
+    assert printed == GUIDES[name][1]
+    assert len(re.findall("```", guide)) == 2 * len(re.findall(r"```\w+\n.*?```", guide, re.DOTALL))
+
+
+def test_no_guide_is_left_out() -> None:
+    """Every page with examples is run."""
+    shown = {path.stem for path in DOCS.glob("*.md") if "```python" in path.read_text("utf-8")}
+    assert shown == set(GUIDES)
+
+
+def test_wrong_comments_are_found() -> None:
+    """A guide whose comment is wrong would be noticed, for values and for ops."""
+    code = (
+        "import layoutopt\ngraph = layoutopt.Graph()\nx = graph.sink((2,))  # source\nx.size  # 3"
+    )
+    assert run_statements(code, {}) == [("source", "sink"), ("3", "2")]

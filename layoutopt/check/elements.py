@@ -1,31 +1,37 @@
-"""The specification: score and rules of given layouts, element by element.
+"""The specification: score and rules of given layouts, element by element or piece by piece.
 
 Locations are numbered: every element of every root tensor (sink, source, barrier output,
 fixed point) has a number of its own, except that sources with a ``mapping`` have one number
 per distinct value.  Sinks take the numbers that their pieces name, views carry numbers on,
-and a ValuedPair earns its value for each position at which two numbers are equal.
+and a ValuedPair earns its value for each position at which two numbers are equal.  Where there
+are too many elements for that, :mod:`layoutopt.check.matching` counts equal locations by loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 
 from layoutopt import pieces
-from layoutopt.check import order
+from layoutopt.check import needs, order
+from layoutopt.check.choice import STEPS, either
+from layoutopt.check.cover import cover
+from layoutopt.check.equations import Equations
 from layoutopt.check.flow import carried
-from layoutopt.check.needs import dependencies
+from layoutopt.check.matching import Layouts, matches
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.values import to_decimal, to_integers
+from layoutopt.pictures import html
+from layoutopt.pictures.text import number
 from layoutopt.pieces import Piece, Step
-from layoutopt.result import PairScore
-
-Layouts = Mapping[str, Sequence[Piece]]
+from layoutopt.result import PairScore, pairs_html
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,16 @@ class Evaluation:
     order: tuple[Step, ...] = ()
     missing: int = 0
 
+    def _repr_html_(self) -> str:
+        told = html.line(f"score {number(self.score)} of {number(self.max_score)}")
+        broken = [html.line(line, "color:#b3261e") for line in self.violations]
+        return html.block([told, *broken, pairs_html(self.pairs)])
+
 
 def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
     """Score layouts and check every rule.
+
+    Small graphs are looked at element by element, large ones piece by piece.
 
     Parameters
     ----------
@@ -65,18 +78,51 @@ def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
         The instance.
     layouts
         Pieces by sink name.
+
+    Raises
+    ------
+    SizeError
+        If the graph is too large for the one way, and its layouts too irregular for the other.
     """
-    max_score = most(graph)
-    broken = tuple(_coverage(graph, layouts))
+    return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
+
+
+def by_elements(graph: Store, layouts: Layouts) -> Evaluation:
+    """Score layouts and check every rule with an array for each tensor."""
+    broken = _coverage(graph, layouts, lambda layout, sink: pieces.cover(layout, sink.size))
     if broken:
-        return Evaluation(broken, None, max_score)
-    matched = _matches(graph, layouts)
+        return Evaluation(broken, None, most(graph))
+    return _evaluation(graph, _matches(graph, layouts), needs.by_elements(graph, layouts))
+
+
+def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Evaluation:
+    """Score layouts and check every rule by their loops, whatever the number of elements.
+
+    Parameters
+    ----------
+    limit
+        How many steps may be taken; see :class:`layoutopt.check.equations.Equations`.
+
+    Raises
+    ------
+    SizeError
+        If they do not suffice.
+    """
+    equations = Equations(limit)
+    broken = _coverage(graph, layouts, lambda layout, sink: cover(layout, sink.shape, equations))
+    if broken:
+        return Evaluation(broken, None, most(graph))
+    matched = matches(graph, layouts, equations)
+    return _evaluation(graph, matched, needs.by_pieces(graph, layouts, equations.left))
+
+
+def _evaluation(graph: Store, matched: Sequence[int], given: order.Dependencies) -> Evaluation:
     pairs, score = _scored(graph, matched)
-    steps, cycle = order.derive(dependencies(graph, layouts))
+    steps, cycle = order.derive(given)
     names = ", ".join(repr(graph.ops[b].id) for b in cycle[:5])
     what = "waits for itself" if len(cycle) == 1 else "wait for each other"
     broken = (f"barrier order: {names} {what}",) if cycle else ()
-    return Evaluation(broken, score, max_score, pairs, steps)
+    return Evaluation(broken, score, most(graph), pairs, steps)
 
 
 def most(graph: Store) -> Decimal:
@@ -94,8 +140,22 @@ def _scored(graph: Store, matched: Sequence[int]) -> tuple[tuple[PairScore, ...]
     return pairs, to_decimal(total, unit)
 
 
-def _coverage(graph: Store, layouts: Layouts) -> Iterator[str]:
-    """Name every sink that its pieces do not cover once, and every piece that fits nothing."""
+def _coverage(
+    graph: Store, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
+) -> tuple[str, ...]:
+    """Return a line for every sink not covered once, and for every piece that fits nothing.
+
+    Parameters
+    ----------
+    cover
+        Returns why pieces do not cover a sink, if so.
+    """
+    return tuple(_uncovered(graph, layouts, cover))
+
+
+def _uncovered(
+    graph: Store, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
+) -> Iterator[str]:
     sinks = {sink.name: sink for sink in graph.sinks()}
     roots = {t.name: t for t in graph.tensors() if graph.kind(t) is not Kind.VIEW}
     for name in layouts:
@@ -116,7 +176,7 @@ def _coverage(graph: Store, layouts: Layouts) -> Iterator[str]:
             if reason is not None:
                 bad = True
                 yield f"sink {name!r}: piece {i}: {reason}"
-        reason = None if bad else pieces.cover(layouts[name], sink.size)
+        reason = None if bad else cover(layouts[name], sink)
         if reason is not None:
             yield f"sink {name!r}: {reason}"
 

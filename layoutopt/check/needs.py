@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import accumulate
 
 import numpy as np
 
 from layoutopt import pieces
+from layoutopt.check.boxes import Box, normal
+from layoutopt.check.choice import STEPS, either
+from layoutopt.check.equations import Equations
 from layoutopt.check.flow import carried
+from layoutopt.check.matching import Layouts
 from layoutopt.check.order import Dependencies
+from layoutopt.check.tracing import Tracing
+from layoutopt.graphs import ops
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
-from layoutopt.pieces import Piece
 
-Layouts = Mapping[str, Sequence[Piece]]
+PARTIAL = (ops.Slice, ops.SubSample, ops.SettSample)
+"""The views that leave elements out."""
 
 
 def dependencies(graph: Store, layouts: Layouts) -> Dependencies:
     """Return which pieces and barriers wait for which.
 
     Only barriers that some piece takes locations of, and those that these need, matter.
+
+    Raises
+    ------
+    SizeError
+        As :func:`layoutopt.check.elements.evaluate` does.
+    """
+    return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
+
+
+def by_elements(graph: Store, layouts: Layouts) -> Dependencies:
+    """Return the same with arrays of what each element waits for."""
+    return _gathered(graph, layouts, _Tokens(graph, layouts).held)
+
+
+def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Dependencies:
+    """Return the same by loops, in up to so many steps."""
+    return _gathered(graph, layouts, _TokensOfBoxes(graph, layouts, Equations(limit)).held)
+
+
+def _gathered(graph: Store, layouts: Layouts, held: Callable[[int], Iterable[int]]) -> Dependencies:
+    """Return the same from what tensors wait for.
+
+    Parameters
+    ----------
+    held
+        Returns what the elements of a tensor, by number, wait for: a piece ``p``, counted
+        through all sinks; a barrier ``-2 - b``; or nothing, -1.
     """
     sinks = [sink.name for sink in graph.sinks()]
     spans: list[range] = []
@@ -30,20 +65,24 @@ def dependencies(graph: Store, layouts: Layouts) -> Dependencies:
             producer = graph.producers[graph.number(piece[0])]
             is_barrier = graph.ops[producer].kind is Kind.BARRIER
             waits_for.append(producer if is_barrier else None)
-    tokens = _Tokens(graph, layouts, dict(zip(sinks, spans, strict=True)))
     needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
     todo = {b for b in waits_for if b is not None}
     while todo:
         barrier = todo.pop()
-        held: set[int] = set()
-        for t in graph.op_inputs[barrier]:
-            held.update(tokens.held(t))
-        parts = frozenset(p for p in held if p >= 0)
-        others = frozenset(-2 - p for p in held if p < -1)
+        behind = {p for t in graph.op_inputs[barrier] for p in held(t)}
+        parts = frozenset(p for p in behind if p >= 0)
+        others = frozenset(-2 - p for p in behind if p < -1)
         needs[barrier] = parts, others
-        behind = others | {waits_for[p] for p in parts}
-        todo |= {b for b in behind if b is not None and b not in needs}
+        more = others | {waits_for[p] for p in parts}
+        todo |= {b for b in more if b is not None and b not in needs}
     return Dependencies(sinks, spans, waits_for, needs)
+
+
+def _first_pieces(graph: Store, layouts: Layouts) -> dict[str, int]:
+    """Return the number of each sink's first piece."""
+    names = [sink.name for sink in graph.sinks()]
+    starts = accumulate((len(layouts[name]) for name in names), initial=0)
+    return dict(zip(names, starts, strict=False))
 
 
 class _Tokens:
@@ -52,9 +91,10 @@ class _Tokens:
     A tensor whose elements all wait for the same thing has a plain number, not an array.
     """
 
-    def __init__(self, graph: Store, layouts: Layouts, spans: dict[str, range]) -> None:
-        self.graph, self.layouts, self.spans = graph, layouts, spans
+    def __init__(self, graph: Store, layouts: Layouts) -> None:
+        self.graph, self.layouts = graph, layouts
         self.found: dict[int, int | Array] = {}
+        self.first = _first_pieces(graph, layouts)
 
     def held(self, t: int) -> set[int]:
         """Return the distinct tokens of a tensor's elements."""
@@ -91,10 +131,45 @@ class _Tokens:
 
     def _of_sink(self, t: int) -> int | Array:
         name = self.graph.tensor_name(t)
-        layout, start = self.layouts[name], self.spans[name].start
+        layout, start = self.layouts[name], self.first[name]
         if len(layout) == 1:
             return start
         token = np.empty(size(self.graph.shapes[t]), np.int64)
         for k, piece in enumerate(layout):
             token[pieces.written(piece)] = start + k
         return token
+
+
+class _TokensOfBoxes:
+    """The same with boxes instead of elements: their labels are tokens."""
+
+    def __init__(self, graph: Store, layouts: Layouts, equations: Equations) -> None:
+        self.graph, self.layouts = graph, layouts
+        self.first = _first_pieces(graph, layouts)
+        self.tracing = Tracing(graph, self._given, equations)
+
+    def held(self, t: int) -> set[int]:
+        """Return the distinct tokens of a tensor's elements."""
+        found: set[int] = set()
+        seen, stack = {t}, [t]
+        while stack:
+            out = stack.pop()
+            producer = self.graph.producers[out]
+            op, count = self.graph.ops[producer], size(self.graph.shapes[out])
+            if op.kind is Kind.VIEW and count and not isinstance(op, PARTIAL):
+                more = set(self.graph.carriers(producer)) - seen
+                seen |= more
+                stack += more
+            else:
+                found |= {box.label for box in self.tracing.boxes(out)}
+        return found
+
+    def _given(self, t: int) -> Iterator[Box]:
+        i = self.graph.producers[t]
+        op, count = self.graph.ops[i], size(self.graph.shapes[t])
+        if op.kind is Kind.SINK:
+            name = self.graph.tensor_name(t)
+            for token, (_, _, to, loops) in enumerate(self.layouts[name], self.first[name]):
+                yield normal(token, 0, to, [(n, 0, here) for n, _, here in loops])
+        elif count:
+            yield normal(-2 - i if op.kind is Kind.BARRIER else -1, 0, 0, [(count, 0, 1)])

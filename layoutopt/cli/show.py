@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from layoutopt.cli import options, solve
 from layoutopt.cli.text import number, table
+from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
@@ -23,25 +25,90 @@ def command(
     path: Annotated[
         Path, typer.Argument(metavar="INSTANCE|RESULT", help="An instance, network or result.")
     ],
+    instance: Annotated[
+        Path | None,
+        typer.Option(metavar="INSTANCE", help="What a result is of, to draw its layouts."),
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw it here; - is stdout.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page about it here; - is stdout."),
+    ] = None,
+    overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
 ) -> int:
-    """Show what reductions leave of an instance, or a result."""
-    if _is_result(path):
-        from layoutopt.io.result import read_result
+    """Show what reductions leave of an instance, or a result; draw either.
 
-        typer.echo(result_text(read_result(path).result()))
-    else:
+    Tensors are drawn as grids, a cell for each element, with one colour for each location.
+    """
+    if svg is not None and svg == html:
+        raise InputError("--svg and --html name the same file", file=str(svg))
+    for target in (svg, html):
+        options.check_target(target, overwrite)
+    result = _read(path) if _is_result(path) else None
+    if result is None:
+        if instance is not None:
+            raise InputError("is no result; --instance is for results", file=str(path))
         graph, _ = options.load(path, attractions, dim)
-        typer.echo(instance_text(graph))
+    elif instance is not None:
+        graph, _ = options.load(instance, attractions, dim)
+        result = _joined(result, graph, path, instance)
+    elif svg is not None:
+        reason = "a result alone has no graph to draw; --instance INSTANCE names it"
+        raise InputError(reason, file=str(path))
+    if "-" not in (str(svg), str(html)):
+        typer.echo(instance_text(graph) if result is None else result_text(result))
+    if svg is not None:
+        _write(str(graph.draw(result)), svg, overwrite)
+    if html is not None:
+        _write(_page(result or graph), html, overwrite)
     return 0
+
+
+def _read(path: Path) -> UnwindingResult:
+    from layoutopt.io.result import read_result
+
+    return read_result(path).result()
+
+
+def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -> UnwindingResult:
+    """Return a result with its graph."""
+    if graph.name != result.instance:
+        whose = f"is of {result.instance!r}, but {instance} is {graph.name!r}"
+        raise InputError(whose, file=str(path))
+    try:
+        graph.draw(result)
+    except InputError as error:
+        raise error.located(file=str(path)) from None
+    return replace(result, graph=graph)
+
+
+def _page(shown: UnwindingResult | Graph) -> str:
+    from layoutopt.graphs.display import document
+    from layoutopt.pictures.html import page
+    from layoutopt.result import UnwindingResult, result_html
+
+    if isinstance(shown, UnwindingResult):
+        return page(shown.instance or "unnamed", result_html(shown))
+    return page(shown.name or "unnamed", document(shown))
+
+
+def _write(text: str, path: Path, overwrite: bool) -> None:
+    from layoutopt.io.files import write_bytes
+
+    if str(path) == "-":
+        typer.echo(text)
+    else:
+        write_bytes(path, f"{text}\n".encode(), overwrite=overwrite)
 
 
 def _is_result(path: Path) -> bool:
     """Return whether a file says that it is a result; whatever is wrong shows later."""
     import msgspec
 
-    from layoutopt.errors import InputError
     from layoutopt.io.files import read_bytes
     from layoutopt.io.result import FORMAT
 

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
+from layoutopt.pictures.text import number, ratio
 
-def number(value: Decimal | float | None) -> str:
-    """Return a number with separators and no idle zeros; ``-`` if it is unknown."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
-    text = f"{value:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def ratio(value: float | None) -> str:
-    """Return a ratio in percent; ``-`` if it is unknown."""
-    if value is None:
-        return "-"
-    if value == 0:
-        return "0"
-    return f"{value:.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
+__all__ = ["number", "ratio", "table"]
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1, indent: str = "  ") -> str:

@@ -9,7 +9,7 @@ at element by element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,17 +45,31 @@ class Contest:
 
     barriers: tuple[int, ...]
     arcs: IntArray
-    reader_sets: tuple[tuple[int, ...], ...]
+    reader_sets: list[tuple[int, ...]]
     readers: dict[int, IntArray]
     groups: frozenset[int]
 
 
-def find_contest(graph: Store, groups: Sequence[Group], given: Given) -> Contest:
-    """Return the barriers and groups among which order limits the choice."""
-    barriers, contested = _on_cycles(graph, groups, given)
+def no_contest() -> Contest:
+    """Return that order limits nothing."""
+    return Contest((), np.zeros((0, 2), np.int64), [()], {}, frozenset())
+
+
+def find_contest(
+    graph: Store,
+    groups: Sequence[Group],
+    given: Given,
+    barriers: Sequence[int],
+    contested: Collection[int],
+) -> Contest:
+    """Look at barriers and groups that may lie on a cycle element by element.
+
+    Parameters
+    ----------
+    barriers, contested
+        Op numbers of the barriers, and numbers of the groups; see :func:`find_cycles`.
+    """
     sinks = [t for g in sorted(contested) for t in groups[g].sinks]
-    if not contested:
-        return Contest((), np.zeros((0, 2), np.int64), ((),), {}, frozenset())
     starts = np.cumsum([0, *(size(graph.shapes[t]) for t in sinks)])
     roots = _root_tokens(graph, barriers, dict(zip(sinks, starts.tolist(), strict=False)), given)
     arcs: list[tuple[int, int]] = []
@@ -69,9 +83,9 @@ def find_contest(graph: Store, groups: Sequence[Group], given: Given) -> Contest
         sets = _split(of, tokens[tokens >= 0], sets, c)
     readers = {t: of[a:b] for t, a, b in zip(sinks, starts[:-1], starts[1:], strict=True)}
     return Contest(
-        barriers,
+        tuple(barriers),
         np.array(arcs, np.int64).reshape(-1, 2),
-        tuple(sets),
+        sets,
         readers,
         frozenset(contested),
     )
@@ -114,10 +128,10 @@ def _root_tokens(
     return tokens
 
 
-def _on_cycles(
+def find_cycles(
     graph: Store, groups: Sequence[Group], given: Given
 ) -> tuple[tuple[int, ...], set[int]]:
-    """Return the barriers and groups on a cycle.
+    """Return the barriers and groups on a cycle, found on tensors alone.
 
     An arc leads from a barrier to each group that can earn its locations and to each sink that
     is given them, from a group or such a sink to each barrier that reads it, and from a barrier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,18 +59,35 @@ def boxes(origin: IntArray, start: IntArray) -> list[Box]:
         to = np.argsort(origin, kind="stable")
         origin, start = origin[to], start[to]
     items = _Items(origin, start, to, np.zeros((len(to), 0, 3), np.int64))
+    return sorted(_folded(items), key=lambda box: box.to)
+
+
+def fold(boxes: Sequence[Box]) -> list[Box]:
+    """Write boxes of one depth that follow each other with constant strides as fewer, deeper ones.
+
+    Parameters
+    ----------
+    boxes
+        Boxes with equally many loops.
+    """
+    origin, start, to = np.array([(b.origin, b.start, b.to) for b in boxes], np.int64).T
+    loops = np.array([box.loops for box in boxes], np.int64).reshape(len(boxes), -1, 3)
+    order = np.lexsort((to, *loops.reshape(len(boxes), -1).T, origin))
+    return _folded(_Items(origin[order], start[order], to[order], loops[order]))
+
+
+def _folded(items: _Items) -> list[Box]:
     while len(items.to) > 1:
         joined = _joined(items)
         if len(joined.to) == len(items.to):
             break
         items = joined
-    found = [
+    return [
         Box(int(o), int(s), int(t), _plain(loops))
         for o, s, t, loops in zip(
             items.origin, items.start, items.to, items.loops.tolist(), strict=True
         )
     ]
-    return sorted(found, key=lambda box: box.to)
 
 
 def _plain(loops: list[list[int]]) -> tuple[Loop, ...]:

@@ -26,6 +26,10 @@ FEW = 16
 """Up to so many kinds of edge are counted, more are sorted."""
 
 
+MANY = 256
+"""Above so many colours, twins are found by sorting."""
+
+
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Components of a group's free elements, and their classes.
@@ -92,8 +96,15 @@ def _mark_twins(
     odd: NDArray[np.bool_], component: IntArray, things: IntArray, colour: IntArray
 ) -> None:
     """Mark components in which two different things have one colour."""
+    colours = int(colour.max(initial=-1)) + 1
+    if colours > MANY:
+        order = np.lexsort((things, colour, component))
+        where, shade, thing = component[order], colour[order], things[order]
+        same = (where[1:] == where[:-1]) & (shade[1:] == shade[:-1])
+        odd[where[1:][same & (thing[1:] != thing[:-1])]] = True
+        return
     seen = np.zeros(len(odd), things.dtype)
-    for one in range(int(colour.max(initial=-1)) + 1):
+    for one in range(colours):
         here = colour == one
         where, thing = component[here], things[here]
         seen[where] = thing

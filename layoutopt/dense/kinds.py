@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from layoutopt.dense.barriers import Contest
-from layoutopt.dense.classes import Classes, find_classes
-from layoutopt.dense.edges import EdgeList, Edges, edges_of
+from layoutopt.dense.boxes import Box, boxes
+from layoutopt.dense.classes import Classes
+from layoutopt.dense.edges import Edges
 from layoutopt.dense.groups import Group
-from layoutopt.dense.lookup import Places, find, owners
+from layoutopt.dense.lookup import find, owners
 from layoutopt.dense.numbering import Numbering, mapping_of
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
-from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel
+from layoutopt.problem import IntArray, Labelling
 
 TABLE = 2**16
 """Tables of so many entries are always small enough."""
@@ -29,6 +28,8 @@ class GroupKind:
 
     Parameters
     ----------
+    graph
+        The graph.
     groups
         The groups.
     edges, classes
@@ -48,6 +49,7 @@ class GroupKind:
         it owns.
     """
 
+    graph: Store
     groups: tuple[Group, ...]
     edges: Edges
     classes: Classes
@@ -56,6 +58,38 @@ class GroupKind:
     label_key: IntArray
     problem: Labelling
     given: tuple[IntArray, IntArray] | None = None
+
+    @property
+    def constant(self) -> int:
+        """What one group earns whatever is chosen."""
+        return self.edges.constant
+
+    @property
+    def copies(self) -> list[int]:
+        """The number of components of each class, in one group."""
+        return [int(count) for count in self.classes.copies]
+
+    @property
+    def tied(self) -> int:
+        """The number of sink elements, in one group, that a pair reaches."""
+        return int(np.count_nonzero(self.classes.class_of[self.classes.component] >= 0))
+
+    def boxes(self, labels: IntArray) -> list[list[Box]]:
+        """Return the boxes of each sink of the first group.
+
+        Parameters
+        ----------
+        labels
+            A label for each of the problem's nodes.
+
+        Returns
+        -------
+        list
+            Origins of boxes count the group's sinks, then its fixed tensors.
+        """
+        where, numbers = self.spread(labels), self.edges.numbers
+        starts = numbers.starts[: len(numbers.sinks) + 1].tolist()
+        return [boxes(*self._origins(where[a:b])) for a, b in pairwise(starts)]
 
     def spread(self, labels: IntArray) -> IntArray:
         """Return what every free element of the first group takes.
@@ -122,15 +156,15 @@ class GroupKind:
         found = order[np.minimum(np.searchsorted(own[order], key), len(own) - 1)]
         return np.where(key >= 0, found, -1)
 
-    def labels(self, where: IntArray) -> IntArray:
+    def labels(self, origins: Origins) -> IntArray:
         """Return the labels that the problem's nodes have in given layouts.
 
         Parameters
         ----------
-        where
-            For each node the number of its location, or of the free element that owns its
-            fresh location; -1 for a location that the group does not know.
+        origins
+            For each sink, by tensor number, root tensor and flat element of each location.
         """
+        where = self._numbers(origins)
         component = self.classes.component[self.nodes]
         key = component * np.int64(self.edges.numbers.total) + where
         at = np.minimum(np.searchsorted(self.label_key, key), max(len(self.label_key) - 1, 0))
@@ -138,7 +172,22 @@ class GroupKind:
         where = np.where(where < 0, -1 - self.nodes, where)
         return np.where(named, at, self.problem.labels + owners(component, where))
 
-    def origins(self, graph: Store, where: IntArray) -> tuple[IntArray, IntArray]:
+    def _numbers(self, origins: Origins) -> IntArray:
+        """Return the location numbers that the nodes have in the first group."""
+        numbers, group = self.edges.numbers, self.groups[0]
+        tensors, elements = (
+            np.concatenate([np.zeros(0, np.int64), *(origins[t][i] for t in group.sinks)])[
+                self.nodes
+            ]
+            for i in (0, 1)
+        )
+        where = numbers.locate(self.graph, tensors, elements)
+        for t, start in zip(group.sinks, numbers.starts.tolist(), strict=False):
+            fresh = (tensors == t) & (where < 0)
+            where[fresh] = start + elements[fresh]
+        return where
+
+    def _origins(self, where: IntArray) -> tuple[IntArray, IntArray]:
         """Return root tensor (sinks first, then fixed ones) and flat element of numbers.
 
         A location that a mapping gives is named by the first element that has it.
@@ -148,119 +197,10 @@ class GroupKind:
         tensor = np.searchsorted(starts, where, side="right").astype(where.dtype) - 1
         element = where - starts[tensor]
         if numbers.pool:
-            firsts = _first_uses(graph, numbers)
+            firsts = _first_uses(self.graph, numbers)
             pooled = where >= numbers.starts[-1]
             tensor[pooled], element[pooled] = firsts[element[pooled]].T
         return tensor, element
-
-
-def reduce_kind(
-    graph: Store, groups: Sequence[Group], values: list[int], contest: Contest, given: Given
-) -> GroupKind:
-    """Trace a group and find the representatives of its components.
-
-    Parameters
-    ----------
-    groups
-        Groups of one key.
-    values
-        The value of each of the graph's pairs, as multiples of one unit.
-    """
-    edges = edges_of(graph, groups[0], values, given)
-    numbers = edges.numbers
-    sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
-    colour: IntArray = np.repeat(_small(len(numbers.sinks)), sizes)
-    readers = [contest.readers[t] for t in numbers.sinks if t in contest.readers]
-    read_by = np.concatenate(readers) if readers else None
-    if read_by is not None:
-        colour = np.unique(
-            colour * np.int64(len(contest.reader_sets)) + read_by, return_inverse=True
-        )[1]
-    sizes = np.append(np.diff(numbers.starts[len(numbers.sinks) :]), len(numbers.pool))
-    origin = np.repeat(_small(len(sizes)), sizes)
-    classes = find_classes(edges, colour, origin)
-    kind = _representatives(graph, tuple(groups), edges, classes, contest, read_by, origin)
-    return replace(kind, given=_given_numbers(graph, numbers, given))
-
-
-def _given_numbers(
-    graph: Store, numbers: Numbering, given: Given
-) -> tuple[IntArray, IntArray] | None:
-    """Return :attr:`GroupKind.given`."""
-    if not any(given.touches(t) for t in numbers.sinks):
-        return None
-    placed, own = [], []
-    for t, start in zip(numbers.sinks, numbers.starts.tolist(), strict=False):
-        elements = np.arange(start, start + size(graph.shapes[t]), dtype=numbers.dtype)
-        none = np.full(len(elements), -1, numbers.dtype)
-        tensors, of = given.own(t)
-        usual = (tensors == t) & (of == np.arange(len(of)))
-        stood_in = numbers.locate(graph, np.where(usual, -1, tensors), of)
-        own.append(np.where(usual, elements, stood_in))
-        placed.append(numbers.locate(graph, *given.origins[t]) if t in given.origins else none)
-    return np.concatenate(placed), np.concatenate(own)
-
-
-def _small(count: int) -> IntArray:
-    """Return ``0 .. count-1`` in the smallest signed type that holds them."""
-    return np.arange(count, dtype=np.min_scalar_type(-count - 1))
-
-
-def _representatives(
-    graph: Store,
-    groups: tuple[Group, ...],
-    edges: Edges,
-    classes: Classes,
-    contest: Contest,
-    read_by: IntArray | None,
-    origin: IntArray,
-) -> GroupKind:
-    free, component = edges.numbers.free, classes.component
-    chosen = np.zeros(len(classes.class_of), bool)
-    chosen[classes.representative] = True
-    nodes = np.flatnonzero(chosen[component])
-    copies = [int(c) * len(groups) for c in classes.copies]
-    bonds = np.flatnonzero(chosen[component[edges.agree.first]])
-    ties = np.flatnonzero(chosen[component[edges.earn.first]])
-    place = Places(nodes, len(component))
-    tied = edges.earn.first[ties]
-    key = component[tied] * np.int64(edges.numbers.total) + edges.earn.second[ties]
-    label_key, first, label = np.unique(key, return_index=True, return_inverse=True)
-    ends = place(np.stack([edges.agree.first[bonds], edges.agree.second[bonds]], axis=1))
-    class_of = classes.class_of[component]
-    pairs, weights = merge_parallel(
-        np.sort(ends, axis=1), _worth(edges, edges.agree, bonds, class_of, copies)
-    )
-    reward_at, rewards = merge_parallel(
-        np.stack([place(tied), label], axis=1), _worth(edges, edges.earn, ties, class_of, copies)
-    )
-    precedence = None
-    if read_by is not None:
-        barrier = {b: k for k, b in enumerate(contest.barriers)}
-        fixed = [barrier.get(graph.producers[t], -1) for t in edges.numbers.fixed]
-        offered = np.array([*fixed, -1])[origin[edges.earn.second[ties[first]] - free]]
-        precedence = Precedence(
-            len(contest.barriers), contest.arcs, offered, contest.reader_sets, read_by[nodes]
-        )
-    problem = Labelling(
-        len(nodes), len(first), pairs, weights, reward_at, rewards, precedence=precedence
-    )
-    colour = classes.label_colour[ties[first]]
-    return GroupKind(groups, edges, classes, nodes, colour, label_key, problem)
-
-
-def _worth(
-    edges: Edges, of: EdgeList, which: IntArray, class_of: IntArray, copies: list[int]
-) -> WeightArray:
-    """Return what edges are worth in all copies of their component together."""
-    if not len(which):
-        return np.zeros(0, np.int64)
-    value, times = of.value[which], class_of[of.first[which]]
-    largest = max(map(abs, edges.values)) * max(copies)
-    kind: Any = np.int64 if largest * len(which) < 2**61 else object
-    table, count = np.array(edges.values, kind), np.array(copies, kind)
-    worth: WeightArray = table[value] * count[times]
-    return worth
 
 
 def _first_uses(graph: Store, numbers: Numbering) -> IntArray:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
-LHS, RHS, CHAIN = 100, 100, 50
-"""Values of a matmul's operands at their targets, and of its result at its input."""
-
-UPDATE, BIAS = 20, 10
-"""Values of an update's operands, and of a bias at what it is added to."""
+BIAS = 10
+"""Value of a bias at what it is added to."""
 
 
 def training_step(layers: int, width: int, batch: int = 8, step: int = 0) -> Graph:
@@ -53,23 +50,12 @@ def _layer(graph: Graph, name: str, x: Tensor, wide: int, fused: bool) -> Tensor
         own = f"{name}.{part}"
         lower, upper = (0, part * wide), (rows, (part + 1) * wide)
         used = graph.slice(w, lower, upper) if fused else w
-        y = _matmul(graph, own, x, used)
-        _matmul(graph, f"{own}.back", y, graph.dim_shuffle(used, (1, 0)))
+        y = graph.grow_matmul(x, used, name=own)
+        graph.grow_matmul(y, graph.dim_shuffle(used, (1, 0)), name=f"{own}.back")
         outputs.append(y)
     joined = graph.concat(outputs, 1) if fused else outputs[0]
-    activated = graph.sum_like([joined, bias], BIAS, name=f"{name}.y")
+    activated = graph.grow_elementwise([joined, bias], value=BIAS, name=f"{name}.y")
     gradient = graph.fixed_point([x, joined], w.shape, name=f"{name}.g")
     moments = [graph.sink(w.shape, name=f"{name}.{moment}") for moment in ("m", "v")]
-    graph.sum_like([w, gradient, *moments], UPDATE, name=f"{name}.update")
+    graph.grow_optimizer_step(w, gradient, moments, name=f"{name}.update")
     return graph.slice(activated, (0, 0), (x.shape[0], wide)) if fused else activated
-
-
-def _matmul(graph: Graph, name: str, lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Add a matmul with targets for its operands, and return its result."""
-    y = graph.fixed_point([lhs, rhs], (lhs.shape[0], rhs.shape[1]), name=f"{name}.mm")
-    for operand, value, side in ((lhs, LHS, "lhs"), (rhs, RHS, "rhs")):
-        target = graph.source(operand.shape, name=f"{name}.{side}")
-        graph.valued_pair(operand, target, value)
-    if lhs.shape == y.shape:
-        graph.valued_pair(lhs, y, CHAIN)
-    return y

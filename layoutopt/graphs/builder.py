@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from operator import index
+from numbers import Integral
 from typing import Any, TypeAlias, overload
 
 from layoutopt.errors import InputError
 from layoutopt.graphs import ops
+from layoutopt.graphs.arguments import integers, listed, places
 from layoutopt.graphs.editing import Editor
-from layoutopt.graphs.op import Op, Shape
+from layoutopt.graphs.indexing import dimension, filled, from_end
+from layoutopt.graphs.op import Op, OpError, Shape
 from layoutopt.graphs.tensor import Tensor
 
 Value: TypeAlias = float | Decimal | str
@@ -46,7 +48,9 @@ class Builder(Editor):
         rule
             A tile mapping by name, for a graph with a tile memory.
         """
-        where = None if mapping is None else tuple(mapping)
+        if not (rule is None or isinstance(rule, Mapping)):
+            raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")
+        where = None if mapping is None else places(mapping)
         how = None if rule is None else dict(rule)
         return self._one(ops.Source, (), name, shape=integers(shape), mapping=where, rule=how)
 
@@ -117,6 +121,12 @@ class Builder(Editor):
         """Add the barrier that stands for the layout of a broadcast operand beside ``x``."""
         return self._one(ops.SumLikeReduce, (x,), name, shape=integers(shape))
 
+    def unpaired_sum_like(
+        self, inputs: Iterable[Operand], unwindable: Dims, name: str | None = None
+    ) -> Tensor:
+        """Add an elementwise op without the pairs that :meth:`Graph.sum_like` adds."""
+        return self._one(ops.SumLike, inputs, name, unwindable_inputs=integers(unwindable))
+
     def identity(self, x: Operand, name: str | None = None) -> Tensor:
         """Add the same tensor once more."""
         return self._one(ops.Identity, (x,), name)
@@ -130,35 +140,99 @@ class Builder(Editor):
         return self._one(ops.Squeeze, (x,), name)
 
     def reshape(self, x: Operand, shape: Dims, name: str | None = None) -> Tensor:
-        """Add the same elements, in row-major order, in another shape."""
-        return self._one(ops.Reshape, (x,), name, shape=integers(shape))
+        """Add the same elements, in row-major order, in another shape.
+
+        Parameters
+        ----------
+        shape
+            The new shape; one dimension may be -1, which stands for what the others leave.
+        """
+        after = integers(shape)
+        if -1 in after:
+            before = self.tensor(x)
+            try:
+                after = filled(after, before.shape)
+            except OpError as error:
+                raise InputError(f"reshape of {before.name!r}: {error}") from None
+        return self._one(ops.Reshape, (x,), name, shape=after)
 
     def dim_shuffle(self, x: Operand, permutation: Dims, name: str | None = None) -> Tensor:
         """Add ``numpy.transpose(x, permutation)``."""
-        return self._one(ops.DimShuffle, (x,), name, permutation=integers(permutation))
+        order = self._dims(x, permutation)
+        return self._one(ops.DimShuffle, (x,), name, permutation=order)
 
     def reverse(self, x: Operand, dims: Dims, name: str | None = None) -> Tensor:
         """Add ``numpy.flip(x, dims)``."""
-        return self._one(ops.Reverse, (x,), name, dims=integers(dims))
+        return self._one(ops.Reverse, (x,), name, dims=self._dims(x, dims))
 
-    def slice(self, x: Operand, lower: Dims, upper: Dims, name: str | None = None) -> Tensor:
-        """Add the box ``lower[d] <= i < upper[d]`` of ``x``."""
+    def slice(
+        self,
+        x: Operand,
+        lower: Dims | int,
+        upper: Dims | int,
+        dim: int | None = None,
+        name: str | None = None,
+    ) -> Tensor:
+        """Add the box ``lower[d] <= i < upper[d]`` of ``x``.
+
+        Parameters
+        ----------
+        lower, upper
+            Bounds for every dimension, or two integers for one dimension.
+        dim
+            The dimension that two integers are for, by default 0.
+        """
+        if isinstance(lower, Integral) != isinstance(upper, Integral):
+            both = f"lower {lower!r} and upper {upper!r}"
+            raise InputError(f"slice: {both} must both be integers, or both lists")
+        if isinstance(lower, Integral):
+            before, d = self.tensor(x), 0 if dim is None else dim
+            lower = _alone("slice", before, d, lower, [0] * before.ndim)
+            upper = _alone("slice", before, d, upper, before.shape)
+        elif dim is not None:
+            raise InputError("slice: dim goes with two integers, not with a list of bounds")
         return self._one(ops.Slice, (x,), name, lower=integers(lower), upper=integers(upper))
 
-    def sub_sample(self, x: Operand, strides: Dims, name: str | None = None) -> Tensor:
-        """Add every ``strides[d]``-th index of each dimension, from index 0."""
+    def sub_sample(
+        self, x: Operand, strides: Dims | int, dim: int | None = None, name: str | None = None
+    ) -> Tensor:
+        """Add every ``strides[d]``-th index of each dimension, from index 0.
+
+        Parameters
+        ----------
+        strides
+            A stride for every dimension, or an integer for one.
+        dim
+            The dimension that an integer is for.
+        """
+        if isinstance(strides, Integral) != (dim is not None):
+            raise InputError("sub_sample: give an integer and its dim, or a list and no dim")
+        if dim is not None:
+            before = self.tensor(x)
+            strides = _alone("sub_sample", before, dim, strides, [1] * before.ndim)
         return self._one(ops.SubSample, (x,), name, strides=integers(strides))
 
     def sett_sample(
         self, x: Operand, setts: Iterable[Iterable[Dims]], name: str | None = None
     ) -> Tensor:
-        """Add the on-indices of nested stripes ``[on, off, phase]`` of each dimension."""
-        nested = tuple(tuple(integers(stripe) for stripe in stripes) for stripes in setts)
+        """Add the on-indices of nested stripes of each dimension.
+
+        Parameters
+        ----------
+        setts
+            For each dimension a list of stripes ``[on, off, phase]``, outermost first, each
+            nested in the on-runs of the one before.  An empty list keeps all indices.
+        """
+        given = [listed("a dimension's setts", stripes) for stripes in listed("setts", setts)]
+        nested = tuple(tuple(map(integers, stripes)) for stripes in given)
         return self._one(ops.SettSample, (x,), name, setts=nested)
 
     def concat(self, inputs: Iterable[Operand], axis: int, name: str | None = None) -> Tensor:
         """Add tensors one after the other along one dimension."""
-        return self._one(ops.Concat, inputs, name, axis=integers([axis])[0])
+        operands, [along] = listed("inputs", inputs), integers([axis])
+        if operands:
+            [along] = self._dims(operands[0], [along])
+        return self._one(ops.Concat, operands, name, axis=along)
 
     def expand(self, x: Operand, shape: Dims, name: str | None = None) -> Tensor:
         """Add ``numpy.broadcast_to(x, shape)``."""
@@ -174,8 +248,9 @@ class Builder(Editor):
         **attributes: Any,
     ) -> Tensor | tuple[Tensor, ...]:
         one = None if shape is None else integers(shape)
-        many = None if shapes is None else tuple(integers(s) for s in shapes)
-        outputs = self._all(cls, inputs, name, shape=one, shapes=many, **attributes)
+        many = None if shapes is None else tuple(map(integers, listed("shapes", shapes)))
+        operands = listed("inputs", inputs)
+        outputs = self._all(cls, operands, name, shape=one, shapes=many, **attributes)
         return outputs[0] if many is None else outputs
 
     def _one(
@@ -186,22 +261,32 @@ class Builder(Editor):
     def _all(
         self, cls: type[Op], inputs: Iterable[Operand], name: str | None, **attributes: Any
     ) -> tuple[Tensor, ...]:
-        names = tuple(x if isinstance(x, str) else self.tensor_name(self.number(x)) for x in inputs)
         own = self._free_name(cls) if name is None else name
-        return self.add(cls(id=own, inputs=names, **attributes))
+        operands = self._operands(inputs, own, str(cls.__struct_config__.tag))
+        names = tuple(map(self.tensor_name, operands))
+        return self._append(cls(id=own, inputs=names, **attributes), operands)
+
+    def _dims(self, x: Operand, dims: Dims) -> Shape:
+        """Return dimensions of a tensor, those counted from the end made non-negative."""
+        given = integers(dims)
+        if all(d >= 0 for d in given):
+            return given
+        rank = self.tensor(x).ndim
+        return tuple(from_end(d, rank) for d in given)
 
     def _free_name(self, cls: type[Op]) -> str:
         tag = str(cls.__struct_config__.tag)
         count = self._counts.get(tag, 0)
-        while f"{tag}{count}" in self._number:
+        while (name := f"{tag}{count}") in self._number:
             count += 1
-        self._counts[tag] = count + 1
-        return f"{tag}{count}"
+        self._counts[tag] = count
+        return name
 
 
-def integers(values: Dims) -> Shape:
-    """Return the values as a tuple of Python integers, or say which are none."""
+def _alone(title: str, x: Tensor, dim: int, value: Any, others: Sequence[int]) -> list[Any]:
+    """Return a number per dimension: the value for the one that is meant, else the others."""
     try:
-        return tuple(index(v) for v in values)
-    except TypeError:
-        raise InputError(f"{values!r} must be integers") from None
+        d = dimension(integers([dim])[0], x.ndim)
+    except OpError as error:
+        raise InputError(f"{title} of {x.name!r}: {error}") from None
+    return [*others[:d], value, *others[d + 1 :]]

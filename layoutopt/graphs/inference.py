@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -27,33 +27,26 @@ def settle(op: Op, before: Sequence[Shape]) -> tuple[Op, tuple[Shape, ...]]:
     """
     if op.arity is not None and len(before) != op.arity:
         raise OpError(f"takes {op.arity} input(s), {len(before)} given")
-    given: Iterable[Shape | None] = (
-        getattr(op, "shape", None),
-        *(getattr(op, "shapes", None) or ()),
-    )
-    for shape in given:
-        _check(shape or ())
-    shapes = op.infer(before)
-    for shape in shapes:
+    one, several = getattr(op, "shape", None), getattr(op, "shapes", None)
+    for shape in (() if one is None else (one,)) + (several or ()):
         _check(shape)
-    return _written(op, shapes), shapes
+    shapes = op.infer(before)
+    if several is not None:
+        return op, shapes
+    if one is None:
+        _check(shapes[0])
+        return replace(op, shape=shapes[0]), shapes
+    if one != shapes[0]:
+        raise OpError(f"shape {list(one)} is given, {list(shapes[0])} follows from the inputs")
+    return op, shapes
 
 
 def _check(shape: Shape) -> None:
-    if any(d < 0 for d in shape):
+    if shape and min(shape) < 0:
         raise OpError(f"shape {list(shape)} has a negative dimension")
     if len(shape) > MAX_RANK:
         raise OpError(f"rank {len(shape)} is more than {MAX_RANK}")
-    if size(tuple(d for d in shape if d)) > MAX_ELEMENTS:
+    if size(shape) > MAX_ELEMENTS or (
+        0 in shape and size(tuple(filter(None, shape))) > MAX_ELEMENTS
+    ):
         raise OpError(f"shape {list(shape)} has more than 2^62 elements")
-
-
-def _written(op: Op, shapes: Sequence[Shape]) -> Op:
-    if getattr(op, "shapes", None) is not None:
-        return op
-    given = getattr(op, "shape", None)
-    if given is None:
-        return replace(op, shape=shapes[0])
-    if given != shapes[0]:
-        raise OpError(f"shape {list(given)} is given, {list(shapes[0])} follows from the inputs")
-    return op

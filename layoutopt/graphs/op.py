@@ -32,7 +32,10 @@ class Kind(Enum):
     VIEW = "view"
 
 
-class Op(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+# gc=False: an op refers to nothing that refers back, and large graphs have very many of them.
+class Op(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
     """What all ops share.
 
     Parameters

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from layoutopt.errors import InputError
+from layoutopt.graphs.content import Content
 from layoutopt.graphs.inference import settle
 from layoutopt.graphs.op import Kind, Op, OpError, Shape, type_name
 from layoutopt.graphs.tensor import Slot, Tensor
@@ -23,42 +26,8 @@ class ValuedPair:
     value: Decimal
 
 
-class Store:
-    """Ops, tensors and ValuedPairs.
-
-    Parameters
-    ----------
-    name, description
-        Free text, kept in files.
-
-    Attributes
-    ----------
-    ops
-        The ops in order of insertion.
-    shapes
-        The shape of each tensor, by tensor number.
-    producers
-        The number of the op that makes each tensor.
-    op_inputs, op_outputs
-        Tensor numbers by op number.
-    pairs
-        ``(tensor number, tensor number, value)`` in order of insertion.
-    tile_memory
-        The instance's tile memory, if any.
-    """
-
-    def __init__(self, name: str = "", description: str = "") -> None:
-        self.name = name
-        self.description = description
-        self.tile_memory: Any = None
-        self.ops: list[Op] = []
-        self.shapes: list[Shape] = []
-        self.producers: list[int] = []
-        self.op_inputs: list[tuple[int, ...]] = []
-        self.op_outputs: list[range] = []
-        self.pairs: list[tuple[int, int, Decimal]] = []
-        self._slots: list[Slot] = []
-        self._number: dict[str, int] = {}
+class Store(Content):
+    """Ops, tensors and ValuedPairs, added one by one; see :class:`layoutopt.Graph`."""
 
     def add(self, op: Op) -> tuple[Tensor, ...]:
         """Append an op whose inputs are given by name, and return its outputs.
@@ -69,45 +38,35 @@ class Store:
             If the name is taken, an input is unknown, or attributes and operands do not
             fit.  The text names op and operands.
         """
-        title = f"op {op.id!r} ({type_name(op)})"
-        if not op.id or op.id in self._number:
-            raise InputError(f"{title}: the id is {'taken' if op.id else 'empty'}")
+        inputs = self._operands(op.inputs, op.id, type_name(op))
+        names = tuple(map(self.tensor_name, inputs))
+        return self._append(op if names == op.inputs else replace(op, inputs=names), inputs)
+
+    def _operands(self, inputs: Iterable[Tensor | str], name: str, tag: str) -> tuple[int, ...]:
+        """Return the numbers of an op's inputs, and name that op in errors."""
         try:
-            inputs = tuple(self.number(name) for name in op.inputs)
+            return tuple(map(self.number, inputs))
         except InputError as error:
-            raise InputError(f"{title}: {error.reason}") from None
+            raise InputError(f"op {name!r} ({tag}): {error.reason}") from None
+
+    def _append(self, op: Op, inputs: tuple[int, ...]) -> tuple[Tensor, ...]:
         before = [self.shapes[t] for t in inputs]
         try:
             op, shapes = settle(op, before)
+            self._check_name(op.id, len(shapes))
         except OpError as error:
             operands = ", ".join(map(_described, op.inputs, before))
             tail = f" (operands: {operands})" if operands else ""
-            raise InputError(f"{title}: {error}{tail}") from None
-        if self._ambiguous(op.id, len(shapes)):
-            raise InputError(f"{title}: the id makes a tensor's name ambiguous")
-        return self._append(op, inputs, shapes)
-
-    def _ambiguous(self, name: str, outputs: int) -> bool:
-        """Return whether ``"id:1"`` would name both an op and an output of another."""
-        head, _, tail = name.rpartition(":")
-        other = self.op_outputs[self._number[head]] if head in self._number else ()
-        return (len(other) > 1 and tail in map(str, range(len(other)))) or (
-            outputs > 1 and any(f"{name}:{i}" in self._number for i in range(outputs))
-        )
-
-    def _append(
-        self, op: Op, inputs: tuple[int, ...], shapes: Sequence[Shape]
-    ) -> tuple[Tensor, ...]:
-        first = len(self.shapes)
-        self._number[op.id] = len(self.ops)
+            raise InputError(f"op {op.id!r} ({type_name(op)}): {error}{tail}") from None
+        slot, first = Slot(len(self.ops)), len(self.shapes)
+        self._number[op.id] = slot.number
+        self.ops.append(op)
         self.op_inputs.append(inputs)
         self.op_outputs.append(range(first, first + len(shapes)))
         self.shapes.extend(shapes)
-        self.producers.extend([len(self.ops)] * len(shapes))
-        self.ops.append(op)
-        slot = Slot(len(self._slots))
+        self.producers.extend([slot.number] * len(shapes))
         self._slots.append(slot)
-        return tuple(Tensor(self, slot, i) for i in range(len(shapes)))
+        return tuple([Tensor(self, slot, i) for i in range(len(shapes))])
 
     def valued_pair(
         self, a: Tensor | str, b: Tensor | str, value: float | Decimal | str
@@ -133,53 +92,27 @@ class Store:
         self.pairs.append((ta.index, tb.index, exact))
         return ValuedPair(ta, tb, exact)
 
-    def tensor(self, which: Tensor | str) -> Tensor:
-        """Return the handle of a tensor given by name or handle.
+    def op(self, which: Tensor | str) -> Op:
+        """Return an op given by name, or by name or handle of an output.
 
         Raises
         ------
         InputError
-            If there is no such tensor here, or the name fits an op with several outputs.
+            If there is no such op here.
         """
-        return self.handle(self.number(which))
+        return self.ops[self.op_number(which)]
 
-    def handle(self, number: int) -> Tensor:
-        """Return the handle of a tensor given by number."""
-        producer = self.producers[number]
-        return Tensor(self, self._slots[producer], number - self.op_outputs[producer][0])
+    def inputs(self, op: Tensor | str) -> tuple[Tensor, ...]:
+        """Return the tensors that an op reads."""
+        return tuple(map(self.handle, self.op_inputs[self.op_number(op)]))
 
-    def number(self, which: Tensor | str) -> int:
-        """Return the number of a tensor given by name or handle.
+    def outputs(self, op: Tensor | str) -> tuple[Tensor, ...]:
+        """Return the tensors that an op makes."""
+        return tuple(map(self.handle, self.op_outputs[self.op_number(op)]))
 
-        Raises
-        ------
-        InputError
-            As :meth:`tensor` does.
-        """
-        if isinstance(which, Tensor):
-            if which.graph is not self:
-                raise InputError(f"tensor {which.name!r} belongs to another graph")
-            return which.index
-        number, output = self._number.get(which), 0
-        if number is None:
-            head, _, tail = which.rpartition(":")
-            number = self._number.get(head)
-            if number is None or not (tail.isascii() and tail.isdecimal()):
-                raise InputError(f"{which!r} names no tensor of an earlier op")
-            output = int(tail)
-        elif len(self.op_outputs[number]) != 1:
-            outputs = len(self.op_outputs[number])
-            raise InputError(f"{which!r} has {outputs} outputs; name one, as in {which + ':0'!r}")
-        if output >= len(self.op_outputs[number]):
-            raise InputError(f"{which!r}: the op has {len(self.op_outputs[number])} output(s)")
-        return self.op_outputs[number][output]
-
-    def tensor_name(self, number: int) -> str:
-        """Return the name that files give to a tensor."""
-        producer = self.producers[number]
-        outputs = self.op_outputs[producer]
-        name = self.ops[producer].id
-        return name if len(outputs) == 1 else f"{name}:{number - outputs[0]}"
+    def consumers(self, which: Tensor | str) -> tuple[tuple[str, int], ...]:
+        """Return ``(op name, input index)`` for every place where a tensor is read."""
+        return tuple((self.ops[i].id, k) for i, k in self._readers_of(self.number(which)))
 
     def kind(self, which: Tensor | str) -> Kind:
         """Return how a tensor gets its locations."""
@@ -212,8 +145,8 @@ class Store:
     def valued_partners(self, which: Tensor | str) -> tuple[tuple[Tensor, Decimal], ...]:
         """Return ``(partner, value)`` for every pair that a tensor is in."""
         t = self.number(which)
-        found = [(b if a == t else a, v) for a, b, v in self.pairs if t in (a, b)]
-        return tuple((self.handle(p), v) for p, v in found)
+        found = [self.pairs[p] for p in self._pairs_with(t)]
+        return tuple((self.handle(b if a == t else a), v) for a, b, v in found)
 
     def carriers(self, op: int) -> list[int]:
         """Return the input tensors, by number, whose locations an op passes on."""

@@ -1,12 +1,15 @@
-"""Handles of a graph's tensors."""
+"""Handles of a graph's tensors, with NumPy's habits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Kind, Op, Shape, size
+from layoutopt.graphs import indexing
+from layoutopt.graphs.op import Kind, Op, OpError, Shape, dominates, size
 
 
 class Slot:
@@ -29,6 +32,8 @@ class Tensor:
     """A handle of one tensor of a graph.
 
     Two handles are equal if they name the same output of the same op of the same graph.
+    Methods and operators append ops to that graph and return the handle of the result.  Those
+    that rearrange elements append nothing where nothing changes, and return the same handle.
 
     Parameters
     ----------
@@ -38,11 +43,21 @@ class Tensor:
         Where the op stands that makes the tensor.
     output
         Which of the op's outputs the tensor is.
+
+    Examples
+    --------
+    >>> from layoutopt import Graph
+    >>> x = Graph().sink((4, 6), name="x")
+    >>> x[1:3, ::-2].T
+    Tensor('dim_shuffle0', [3, 2])
     """
 
     graph: Any  # to name the class here would be a circle
     slot: Slot
     output: int
+
+    __array_ufunc__ = None  # so that NumPy leaves operators to this class
+    __contains__ = None  # or else ``y in x`` would slice x into rows
 
     @property
     def index(self) -> int:
@@ -84,6 +99,157 @@ class Tensor:
         """How the tensor gets its locations."""
         return self.op.kind
 
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its dimensions in reverse order: a ``dim_shuffle``."""
+        return self.transpose()
+
+    def transpose(self, *axes: int | Sequence[int] | None) -> Tensor:
+        """Append a ``dim_shuffle``.
+
+        Parameters
+        ----------
+        axes
+            The permutation, as several integers or one sequence; by default the reverse order.
+
+        Raises
+        ------
+        InputError
+            If it is no permutation of the dimensions.
+        """
+        rank = self.ndim
+        with self._named():
+            order = indexing.spread(range(rank)[::-1] if axes in ((), (None,)) else axes)
+        same = tuple(indexing.from_end(d, rank) for d in order) == tuple(range(rank))
+        return self if same else self._new("dim_shuffle", order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """Append a ``dim_shuffle`` that exchanges two dimensions.
+
+        Raises
+        ------
+        InputError
+            If there is no such dimension.
+        """
+        with self._named():
+            order = indexing.swapped(self.ndim, *indexing.spread((axis1, axis2)))
+        return self.transpose(order)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+        """Append a ``reshape``.
+
+        Parameters
+        ----------
+        shape
+            The new shape, as several integers or one sequence.  One of them may be -1, which
+            stands for what is left.
+
+        Raises
+        ------
+        InputError
+            If it has another number of elements.
+        """
+        with self._named():
+            full = indexing.filled(indexing.spread(shape), self.shape)
+        return self if full == self.shape else self._new("reshape", full)
+
+    def flatten(self) -> Tensor:
+        """Append a ``flatten``: all elements in one dimension, in row-major order."""
+        return self if self.ndim == 1 else self._new("flatten")
+
+    ravel = flatten
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
+        """Append a ``squeeze``, or a ``reshape`` if dimensions are named.
+
+        Parameters
+        ----------
+        axis
+            The dimensions that go, each of size 1; by default all such.
+
+        Raises
+        ------
+        InputError
+            If one has another size.
+        """
+        if axis is None:
+            return self._new("squeeze") if 1 in self.shape else self
+        with self._named():
+            shape = indexing.squeezed(self.shape, indexing.spread((axis,)))
+        return self.reshape(shape)
+
+    def broadcast_to(self, shape: int | Sequence[int]) -> Tensor:
+        """Append an ``expand``: every element as often as the shape asks for.
+
+        Raises
+        ------
+        InputError
+            If the tensor does not broadcast to the shape by NumPy's rules.
+        """
+        with self._named():
+            given = indexing.spread((shape,))
+        return self if given == self.shape else self._new("expand", given)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """Append what a basic index of NumPy does, as at most one op of each kind.
+
+        These are, in this order, a ``slice``, a ``reverse``, a ``sub_sample`` and a ``reshape``.
+
+        Parameters
+        ----------
+        index
+            Integers, which drop their dimension, slices with any step, ``...`` and ``None``.
+
+        Raises
+        ------
+        InputError
+            If there is anything else in the index, or an integer out of range.
+        """
+        with self._named():
+            step = indexing.sampling(self.shape, index)
+        x = self
+        if step.box is not None:
+            x = self.graph.slice(x, *step.box)
+        if step.dims:
+            x = self.graph.reverse(x, step.dims)
+        if step.strides is not None:
+            x = self.graph.sub_sample(x, step.strides)
+        return x.reshape(step.shape)
+
+    def __add__(self, other: Tensor) -> Tensor:
+        """Append the ``sum_like`` of two tensors, as every elementwise operator does.
+
+        The first operand that has the output's shape gives its locations, and a ValuedPair
+        of value 1 draws the operands together (see :meth:`layoutopt.Graph.sum_like`).  If neither
+        operand has the output's shape, a ``barrier`` is appended.
+        """
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        alike = [dominates(self.shape, other.shape), dominates(other.shape, self.shape)]
+        layout = alike.index(True) if any(alike) else ()
+        total: Tensor = self.graph.sum_like([self, other], 1, unwindable=layout)
+        return total
+
+    __sub__ = __mul__ = __truediv__ = __add__
+
+    def __len__(self) -> int:
+        """Return the size of the first dimension."""
+        if not self.shape:
+            raise InputError(f"{self.name!r} has rank 0, and so no length and no rows")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """Return an iterator over ``x[0]``, ``x[1]``, ..., which are appended as they come."""
+        return map(self.__getitem__, range(len(self)))
+
+    def __bool__(self) -> bool:
+        """Return that there is a tensor, whatever its length."""
+        return True
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse to become an array: a handle has no values."""
+        raise InputError(f"{self.name!r} is a handle of a tensor, which holds no values")
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tensor):
             return NotImplemented
@@ -96,3 +262,16 @@ class Tensor:
         if self.slot.number < 0:
             return f"{type(self).__name__}(removed)"
         return f"{type(self).__name__}({self.name!r}, {list(self.shape)})"
+
+    def _new(self, method: str, *arguments: Any) -> Tensor:
+        """Append an op that reads this tensor alone."""
+        result: Tensor = getattr(self.graph, method)(self, *arguments)
+        return result
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the tensor in errors of index arithmetic."""
+        try:
+            yield
+        except OpError as error:
+            raise InputError(f"{self.name!r} {list(self.shape)}: {error}") from None

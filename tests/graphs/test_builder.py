@@ -1,7 +1,8 @@
-"""The builder: handles, names, pairs, and the helpers that add several things at once."""
+"""The builder: handles, names and pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,19 +10,15 @@ import numpy as np
 
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Kind, type_name
-from layoutopt.graphs.unwinding import Graph, SumLikeTensor
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import instance_bytes, parse_instance
 from tests.support import refused
 
 
 def pairs(graph: Graph) -> list[tuple[str, str, Decimal]]:
     """Return all pairs by name."""
     return [(p.a.name, p.b.name, p.value) for p in graph.valued_pairs()]
-
-
-def types(graph: Graph) -> list[str]:
-    """Return the types of all ops."""
-    return [type_name(op) for op in graph.ops]
 
 
 class TestHandles:
@@ -86,6 +83,20 @@ class TestHandles:
         assert graph.barrier([], (1,), name="c").name == "c"  # "c:0" is the sink, as before
         assert graph.kind("c:0") is Kind.SINK
 
+    def test_names_that_are_none(self) -> None:
+        """A name must be a string with something in it, and new."""
+        graph = Graph()
+        graph.sink((1,), name="x")
+        for wrong, reason in [
+            ("", "the id is empty"),
+            (3, "the id is no string"),
+            (["x"], "the id is no string"),
+            ("x", "the id is taken"),
+        ]:
+            with refused(f"op {wrong!r} (sink): ", reason):
+                graph.sink((1,), name=wrong)
+        assert len(graph.ops) == 1
+
     def test_free_names(self) -> None:
         """Unnamed ops are numbered by type, past names that are taken."""
         graph = Graph()
@@ -102,6 +113,126 @@ class TestHandles:
                 graph.sink(wrong)
         with refused("must be integers"):
             graph.concat(["sink0"], 0.5)
+
+    def test_locations_of_sources(self) -> None:
+        """A mapping's integers are Python's, of whatever kind they came; others are refused."""
+        graph = Graph()
+        x = graph.source((3,), np.array([4, 4, 5], np.uint8), name="x")
+        y = graph.source((3,), [np.int64(4), "a", np.str_("b")], name="y")
+        assert graph.op(x) == ops.Source(id="x", inputs=(), shape=(3,), mapping=(4, 4, 5))
+        assert graph.op(y) == ops.Source(id="y", inputs=(), shape=(3,), mapping=(4, "a", "b"))
+        assert parse_instance(instance_bytes(graph)) == graph
+        for wrong in ([0.5], [None], [[1]], np.array([1.0]), np.array([[1, 2]])):
+            with refused("mapping must hold one integer or string per element"):
+                graph.source((1,), wrong)
+        for wrong in (1, "a", x):
+            with refused("mapping must be a list, not one "):
+                graph.source((1,), wrong)
+        with refused("rule must be a dictionary, not str"):
+            graph.source((1,), rule="linear")
+
+    def test_lists_that_are_none(self) -> None:
+        """Where a list of lists is wanted, anything else is refused in one line."""
+        graph = Graph()
+        x = graph.sink((3,), name="x")
+        for add, reason in [
+            (lambda: graph.sett_sample(x, 1), "setts must be a list, not one int"),
+            (lambda: graph.sett_sample(x, [1]), "a dimension's setts must be a list, not one int"),
+            (lambda: graph.sett_sample(x, [[1]]), "1 must be integers"),
+            (lambda: graph.barrier([x], shapes=1), "shapes must be a list, not one int"),
+            (lambda: graph.barrier([x], shapes=[1]), "1 must be integers"),
+            (lambda: graph.barrier(1, (1,)), "inputs must be a list, not one int"),
+        ]:
+            with refused(reason):
+                add()
+        assert len(graph.ops) == 1
+
+    def test_refused_ops_leave_no_trace(self) -> None:
+        """After an op was refused, the next one gets the name that it would have had."""
+        graph = Graph()
+        graph.sink((2,))
+        with refused("op 'reverse0'"):
+            graph.reverse("sink0", [1])
+        assert graph.reverse("sink0", [0]).name == "reverse0"
+
+    def test_inputs_are_kept_by_one_name(self) -> None:
+        """``"x:0"`` is ``"x"``, also in ops that are given as data."""
+        one, two = Graph(), Graph()
+        for graph, name in ((one, "x"), (two, "x:0")):
+            graph.sink((2,), name="x")
+            graph.identity(name)
+            graph.add(ops.Identity(id="again", inputs=(name,)))
+        assert one == two
+        assert two.op("again").inputs == ("x",)
+
+    def test_what_is_no_tensor(self) -> None:
+        """An operand must be a handle or a name."""
+        graph = Graph()
+        for wrong in (3, None, ("x",), ["x"], {}):
+            with refused("op 'identity0' (identity): ", "is neither a tensor nor the name of one"):
+                graph.identity(wrong)
+
+
+class TestForms:
+    """Shorter ways to say the same."""
+
+    def test_the_same_op(self) -> None:
+        """Both ways of each row give the same op, and files keep no negative dimension."""
+        rows: list[tuple[Callable[[Graph], object], Callable[[Graph], object]]] = [
+            (lambda g: g.slice("x", 1, 2), lambda g: g.slice("x", (1, 0, 0), (2, 3, 4))),
+            (lambda g: g.slice("x", 1, 3, 2), lambda g: g.slice("x", (0, 0, 1), (2, 3, 3))),
+            (lambda g: g.slice("x", 1, 3, dim=-2), lambda g: g.slice("x", (0, 1, 0), (2, 3, 4))),
+            (lambda g: g.slice("x", np.int64(0), 0), lambda g: g.slice("x", [0] * 3, [0, 3, 4])),
+            (lambda g: g.sub_sample("x", 3, dim=2), lambda g: g.sub_sample("x", (1, 1, 3))),
+            (lambda g: g.sub_sample("x", 2, -3), lambda g: g.sub_sample("x", (2, 1, 1))),
+            (lambda g: g.reverse("x", (-1, 0)), lambda g: g.reverse("x", (2, 0))),
+            (lambda g: g.concat(["x", "x"], -1), lambda g: g.concat(["x", "x"], 2)),
+            (lambda g: g.dim_shuffle("x", (-1, 0, -2)), lambda g: g.dim_shuffle("x", (2, 0, 1))),
+            (lambda g: g.reshape("x", (-1, 8)), lambda g: g.reshape("x", (3, 8))),
+            (lambda g: g.reshape("x", [-1]), lambda g: g.reshape("x", [24])),
+            (lambda g: g.reshape("x", (24, -1)), lambda g: g.reshape("x", (24, 1))),
+        ]
+        for short, long in rows:
+            one, two = Graph(), Graph()
+            for graph, add in ((one, short), (two, long)):
+                graph.sink((2, 3, 4), name="x")
+                add(graph)
+            assert one == two
+            assert b"-" not in instance_bytes(one)
+
+    def test_wrong_arguments(self) -> None:
+        """Each form says in one line what goes together; nothing is added."""
+        rows: list[tuple[Callable[[Graph], object], str]] = [
+            (lambda g: g.slice("x", 1, [2, 3]), "slice: lower 1 and upper [2, 3] must both be"),
+            (lambda g: g.slice("x", [0, 0], 1, 0), "slice: lower [0, 0] and upper 1 must both be"),
+            (lambda g: g.slice("x", [0, 0], [1, 1], 0), "slice: dim goes with two integers"),
+            (lambda g: g.slice("x", 0, 1, dim=2), "slice of 'x': there is no dimension 2 in a"),
+            (lambda g: g.slice("x", 0, 1, dim=-3), "slice of 'x': there is no dimension -3"),
+            (lambda g: g.slice("x", 0, 1, dim="0"), "['0'] must be integers"),
+            (lambda g: g.slice("s", 0, 1), "slice of 's': there is no dimension 0 in a tensor of"),
+            (lambda g: g.slice("x", 0.0, 1.0), "0.0 must be integers"),
+            (lambda g: g.slice("x", -1, 1), "0 <= lower <= upper <= 2 does not hold for -1, 1"),
+            (lambda g: g.sub_sample("x", 2), "sub_sample: give an integer and its dim, or a list"),
+            (lambda g: g.sub_sample("x", [2, 2], 0), "sub_sample: give an integer and its dim"),
+            (lambda g: g.sub_sample("x", 2, 2), "sub_sample of 'x': there is no dimension 2"),
+            (lambda g: g.sub_sample("x", 0, 0), "strides [0, 1] must be at least 1"),
+            (lambda g: g.reshape("x", (-1, 4)), "reshape of 'x': no size fits the -1 in shape"),
+            (lambda g: g.reshape("x", (-1, -1)), "no size fits the -1 in shape [-1, -1] for 6"),
+            (lambda g: g.reshape("x", (-1, 0)), "no size fits the -1 in shape [-1, 0] for 6"),
+            (lambda g: g.reshape("no", (-1, 0)), "'no' names no tensor"),
+            (lambda g: g.reshape("x", (-1, -6)), "shape [-1, -6] has a negative dimension"),
+            (lambda g: g.concat("x", 0), "inputs must be a list, not one str"),
+            (lambda g: g.concat(["x", "no"], -1), "'no' names no tensor"),
+            (lambda g: g.concat(["no", "x"], -1), "'no' names no tensor"),
+            (lambda g: g.barrier("x", (1,)), "inputs must be a list, not one str"),
+        ]
+        for add, reason in rows:
+            graph = Graph()
+            graph.sink((2, 3), name="x")
+            graph.sink((), name="s")
+            with refused(reason):
+                add(graph)
+            assert len(graph.ops) == 2
 
 
 class TestPairs:
@@ -139,127 +270,6 @@ class TestPairs:
         assert found == [("y", 1), ("z", 2), ("x", 4), ("y", 5)]
 
 
-class TestSumLike:
-    """The helper for elementwise ops."""
-
-    def test_equal_shapes_are_paired(self) -> None:
-        """Every two different inputs of one shape get a pair, in order."""
-        graph = Graph()
-        x, y, z = (graph.sink((2,), name=n) for n in "xyz")
-        out = graph.sum_like([x, y, z], 3, {(2, 0): "7.5"}, unwindable=(1, 0), name="s")
-        assert isinstance(out, SumLikeTensor)
-        assert out.reduces == ()
-        assert pairs(graph) == [("x", "y", 3), ("x", "z", Decimal("7.5")), ("y", "z", 3)]
-        assert types(graph) == ["sink"] * 3 + ["sum_like"]
-        op = graph.ops[3]
-        assert isinstance(op, ops.SumLike)
-        assert op.unwindable_inputs == (1, 0)
-
-    def test_broadcast_operands_get_reduces(self) -> None:
-        """The larger operand is reduced to the smaller one's shape, and tied to it."""
-        graph = Graph()
-        x, bias = graph.sink((2, 3), name="x"), graph.sink((3,), name="bias")
-        out = graph.sum_like([bias, x], 5, unwindable=1)
-        [(large, reduced, small)] = out.reduces
-        assert (large, small) == (x, bias)
-        assert (reduced.shape, graph.kind(reduced)) == ((3,), Kind.BARRIER)
-        assert pairs(graph) == [(reduced.name, "bias", 5)]
-        assert types(graph) == ["sink", "sink", "sum_like", "sum_like_reduce"]
-
-    def test_operands_apart(self) -> None:
-        """Where neither broadcasts to the other, nothing is added for the two."""
-        graph = Graph()
-        row, column = graph.sink((1, 3), name="row"), graph.sink((2, 1), name="column")
-        x = graph.sink((2, 3), name="x")
-        out = graph.sum_like([row, column, x], unwindable=2)
-        assert [(a.name, b.name) for a, _, b in out.reduces] == [("x", "row"), ("x", "column")]
-        assert len(graph.pairs) == 2
-
-    def test_one_tensor_twice(self) -> None:
-        """Two copies of a tensor are not paired, but each gets its own reduce."""
-        graph = Graph()
-        x, b = graph.sink((2,), name="x"), graph.sink((1,), name="b")
-        out = graph.sum_like([x, x, b])
-        assert len(out.reduces) == 2
-        assert [(p.b.name, p.value) for p in graph.valued_pairs()] == [("b", 1), ("b", 1)]
-
-    def test_nothing_unwindable(self) -> None:
-        """Without unwindable inputs it is a plain barrier, and no pairs are added."""
-        graph = Graph()
-        x, y = graph.sink((2, 1), name="x"), graph.sink((3,), name="y")
-        out = graph.sum_like([x, y], 9, unwindable=())
-        assert (out.shape, graph.kind(out), graph.pairs) == ((2, 3), Kind.BARRIER, [])
-
-    def test_wrong_arguments(self) -> None:
-        """Values for pairs that are none, values twice, and shapes that do not fit."""
-        graph = Graph()
-        x, y = graph.sink((2,), name="x"), graph.sink((3,), name="y")
-        cases = [
-            ({"values": {(0, 2): 1}}, [x, x], "pair of inputs (0, 2) is not two of the 2"),
-            ({"values": {(0, 0): 1}}, [x, x], "pair of inputs (0, 0) is not two of the 2"),
-            ({"values": {(0, 1): 1, (1, 0): 2}}, [x, x], "(1, 0) is given twice"),
-            (
-                {"unwindable": ()},
-                [x, y],
-                "sum_like of 'x', 'y': shapes [[2], [3]] do not broadcast",
-            ),
-            ({"unwindable": ()}, [], "sum_like of nothing: needs at least one input"),
-            ({"unwindable": "a"}, [x], "must be integers"),
-        ]
-        for arguments, operands, reason in cases:
-            with refused(reason):
-                graph.sum_like(operands, **arguments)
-        assert types(graph) == ["sink", "sink"]
-
-
-class TestCall:
-    """The helper for subgraphs that are called."""
-
-    def caller(self) -> Graph:
-        """Return a graph with a callee (in0, in1 -> out) and tensors to call it with."""
-        graph = Graph()
-        for name in ("in0", "in1", "a", "b"):
-            graph.sink((2,), name=name)
-        graph.sum_like(["in0", "in1"], 1, name="out")
-        graph.pairs.clear()
-        return graph
-
-    def test_one_value(self) -> None:
-        """One value serves all copies; sinks come before pairs."""
-        graph = self.caller()
-        sinks = graph.call([("a", "in0"), ("b", "in1")], ["out"], 4)
-        assert [graph.kind(s) for s in sinks] == [Kind.SINK]
-        assert pairs(graph) == [("a", "in0", 4), ("b", "in1", 4), ("out", sinks[0].name, 4)]
-
-    def test_value_per_copy(self) -> None:
-        """Each copy may have its own value and each result its name; ops are shared."""
-        graph = self.caller()
-        first = graph.call([("a", "in0")], ["out", "in1"], 1, [5], [6, 7], ["r", "s"])
-        assert [s.name for s in first] == ["r", "s"]
-        assert pairs(graph) == [("a", "in0", 5), ("out", "r", 6), ("in1", "s", 7)]
-        before = len(graph.ops)
-        graph.call([(first[0], "in0")], ["out"])
-        assert types(graph)[before:] == ["sink"]
-
-    def test_no_copies(self) -> None:
-        """A call of nothing adds nothing."""
-        graph = self.caller()
-        assert graph.call([], []) == ()
-        assert graph.pairs == []
-
-    def test_wrong_lengths(self) -> None:
-        """Lists of another length than the copies are refused before anything is added."""
-        for arguments, reason in [
-            ({"values_in": [1, 2]}, "values_in has 2 entries for 1 copies"),
-            ({"values_out": []}, "values_out has 0 entries for 1 copies"),
-            ({"names": ["r", "s"]}, "names has 2 entries for 1 copies"),
-        ]:
-            graph = self.caller()
-            with refused(reason):
-                graph.call([("a", "in0")], ["out"], **arguments)
-            assert graph == self.caller()
-
-
 class TestQueries:
     """What a graph tells about itself."""
 
@@ -280,6 +290,61 @@ class TestQueries:
         assert [t.name for t in graph.tensors()] == ["x", "s", "b:0", "b:1", "f", "r", "y", "i"]
         assert [t.index for t in graph.tensors()] == list(range(8))
         assert graph.kind("i") is Kind.VIEW
+
+    def test_ops_by_name(self) -> None:
+        """An op, what it reads, what it makes and who reads that, by name or handle."""
+        graph = Graph()
+        x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
+        a, b = graph.barrier([y, x, y], shapes=[(1,), (2,)], name="b")
+        graph.concat([x, b, x], 0, name="c")
+        graph.barrier([], shapes=[], name="nothing")
+        assert graph.op("b") is graph.op("b:1") is graph.op(a) is graph.ops[2]
+        assert graph.inputs("b") == graph.inputs(b) == (y, x, y)
+        assert (graph.inputs("x"), graph.inputs("nothing")) == ((), ())
+        assert graph.outputs("b") == graph.outputs(b) == (a, b)
+        assert (graph.outputs(x), graph.outputs("nothing")) == ((x,), ())
+        assert graph.consumers("x") == (("b", 1), ("c", 0), ("c", 2))
+        assert graph.consumers(y) == (("b", 0), ("b", 2))
+        assert (graph.consumers(a), graph.consumers("b:1")) == ((), (("c", 1),))
+        for ask in (graph.op, graph.inputs, graph.outputs, graph.consumers):
+            with refused("'no' names no tensor of an earlier op"):
+                ask("no")
+        with refused("'b' has 2 outputs; name one"):
+            graph.consumers("b")
+
+    def test_table(self) -> None:
+        """A printed graph shows ops, operands, shapes and attractions, one line per output."""
+        graph = Graph("shown")
+        x, t = graph.sink((2, 3), name="x"), graph.source((3, 2), name="target")
+        graph.valued_pair(x.T, t, "7.50")
+        graph.valued_pair(t, t, -1)
+        graph.barrier([x, t], shapes=[(1,), ()], name="b")
+        graph.barrier([], shapes=[], name="nothing")
+        assert str(graph).splitlines() == [
+            "Graph('shown': 5 ops, 2 valued pairs)",
+            "tensor        type         inputs     shape   attractions",
+            "x             sink                    [2, 3]",
+            "target        source                  [3, 2]  dim_shuffle0: 7.50, target: -1",
+            "dim_shuffle0  dim_shuffle  x          [3, 2]  target: 7.50",
+            "b:0           barrier      x, target  [1]",
+            "b:1           barrier      x, target  []",
+            "nothing       barrier",
+        ]
+        assert str(Graph()).splitlines()[1:] == ["tensor  type  inputs  shape  attractions"]
+
+    def test_long_tables_are_cut(self) -> None:
+        """After 60 ops the table says how many are left, and after six entries a cell does."""
+        graph = Graph()
+        sinks = [graph.sink((1,), name=f"s{n}") for n in range(60)]
+        assert len(str(graph).splitlines()) == 62
+        for other in sinks[1:9]:
+            graph.valued_pair(sinks[0], other, 1)
+        graph.concat(sinks, 0, name="joint")
+        graph.identity("joint")
+        first, *lines = str(graph).splitlines()[2:]
+        assert first.endswith("s1: 1, s2: 1, s3: 1, s4: 1, s5: 1, s6: 1, and 2 more")
+        assert len(lines) == 60
+        assert lines[-1] == "... and 2 more ops"
 
     def test_equality(self) -> None:
         """Equal graphs have equal ops, pairs and texts, and nothing else counts."""

@@ -139,10 +139,11 @@ BAD: list[tuple[Add, str, str, str]] = [
         "permutation [0, 0] is not one of the 2 dimensions",
     ),
     (lambda g: g.dim_shuffle("x2_3", (0,)), "dim_shuffle", "'x2_3'", "permutation [0]"),
-    (lambda g: g.dim_shuffle("x2_3", (-1, 0)), "dim_shuffle", "'x2_3'", "permutation [-1, 0]"),
+    (lambda g: g.dim_shuffle("x2_3", (-1, 1)), "dim_shuffle", "'x2_3'", "permutation [1, 1]"),
+    (lambda g: g.dim_shuffle("x2_3", (-3, 0)), "dim_shuffle", "'x2_3'", "permutation [-3, 0]"),
     (lambda g: g.reverse("x4", (1,)), "reverse", "'x4'", "dims names dimension 1 of a tensor of"),
-    (lambda g: g.reverse("x4", (-1,)), "reverse", "'x4'", "dims names dimension -1"),
-    (lambda g: g.reverse("x4", (0, 0)), "reverse", "'x4'", "dims [0, 0] names a dimension twice"),
+    (lambda g: g.reverse("x4", (-2,)), "reverse", "'x4'", "dims names dimension -2"),
+    (lambda g: g.reverse("x4", (0, -1)), "reverse", "'x4'", "dims [0, 0] names a dimension twice"),
     (lambda g: g.slice("x4", (0, 0), (1,)), "slice", "'x4'", "lower has 2 entries for 1 dim"),
     (lambda g: g.slice("x4", (0,), (1, 1)), "slice", "'x4'", "upper has 2 entries for 1 dim"),
     (lambda g: g.slice("x4", (0,), (5,)), "slice", "'x4'", "0 <= lower <= upper <= 4"),
@@ -150,6 +151,8 @@ BAD: list[tuple[Add, str, str, str]] = [
     (lambda g: g.slice("x4", (3,), (2,)), "slice", "'x4'", "does not hold for 3, 2"),
     (lambda g: g.sub_sample("x4", (0,)), "sub_sample", "'x4'", "strides [0] must be at least 1"),
     (lambda g: g.sub_sample("x4", (2**62,)), "sub_sample", "'x4'", "below 2^62"),
+    (lambda g: g.slice("x4", 1, 5), "slice", "'x4'", "dimension 0: 0 <= lower <= upper <= 4"),
+    (lambda g: g.sub_sample("x4", -1, dim=0), "sub_sample", "'x4'", "strides [-1] must be at"),
     (lambda g: g.sub_sample("x4", ()), "sub_sample", "'x4'", "strides has 0 entries for 1 dim"),
     (lambda g: g.sett_sample("x4", []), "sett_sample", "'x4'", "setts has 0 entries for 1 dim"),
     (lambda g: g.sett_sample("x4", [[(1, 1)]]), "sett_sample", "'x4'", "a stripe must be [on, off"),
@@ -159,6 +162,7 @@ BAD: list[tuple[Add, str, str, str]] = [
     (lambda g: g.concat(["x4", "x2_3"], 0), "concat", "'x2_3'", "input 1 has shape [2, 3], which"),
     (lambda g: g.concat(["x2_3", "x2_1"], 0), "concat", "'x2_1'", "does not continue [2, 3] along"),
     (lambda g: g.concat(["x4"], 1), "concat", "'x4'", "axis names dimension 1 of a tensor of rank"),
+    (lambda g: g.concat(["x4"], -2), "concat", "'x4'", "axis names dimension -2 of a tensor of"),
     (lambda g: g.concat(["x"], 0), "concat", "'x'", "axis names dimension 0 of a tensor of rank 0"),
     (lambda g: g.concat([], 0), "concat", "", "needs at least one input"),
     (lambda g: g.expand("x2_3", (2, 4)), "expand", "'x2_3'", "[2, 3] does not broadcast to [2, 4]"),
@@ -190,6 +194,10 @@ def test_ops_given_as_data_are_checked() -> None:
             ops.Identity(id="a", inputs=("x4",), shape=(2, 2)),
             "shape [2, 2] is given, [4] follows from the inputs",
         ),
+        (ops.Reverse(id="a", inputs=("x4",), dims=(-1,)), "dims names dimension -1"),
+        (ops.Concat(id="a", inputs=("x4",), axis=-1), "axis names dimension -1"),
+        (ops.DimShuffle(id="a", inputs=("x4",), permutation=(-1,)), "permutation [-1]"),
+        (ops.Reshape(id="a", inputs=("x4",), shape=(-1,)), "shape [-1] has a negative"),
         (ops.Identity(id="a", inputs=("x4", "x4")), "takes 1 input(s), 2 given"),
         (ops.Sink(id="a", inputs=("x4",), shape=(1,)), "takes 0 input(s), 1 given"),
         (ops.SumLike(id="a", inputs=("x4",), unwindable_inputs=()), "unwindable_inputs is empty"),
@@ -212,6 +220,8 @@ def test_huge_tensors_need_no_memory() -> None:
     assert graph.slice(x, (7,), (2**61,)).size == 2**61 - 7
     assert graph.concat([x, x], 0).size == 2**62
     assert graph.reshape(x, (2**30, 2**31)).shape == (2**30, 2**31)
+    with refused("op 'concat1' (concat): ", "more than 2^62 elements (operands: 'x' ["):
+        graph.concat([x, x, x], 0)
 
 
 stripe = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(-9, 9)).filter(

@@ -12,18 +12,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from layoutopt import lowering as lower_module
 from layoutopt.check.elements import evaluate
 from layoutopt.dense import kinds as kinds_module
-from layoutopt.dense import lower as lower_module
 from layoutopt.dense.groups import find_groups
 from layoutopt.dense.kinds import memory_needed
-from layoutopt.dense.lower import Lowered, lower
 from layoutopt.errors import SizeError
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.graphs.values import to_decimal
 from layoutopt.limits import Limits
+from layoutopt.lowering import Lowered, lower
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling
 from layoutopt.unwinding import unwind
@@ -363,12 +363,12 @@ class TestMemory:
             assert lower(graph, Limits()).problem.nodes == 2
 
     def test_no_elements_are_made_before(self) -> None:
-        """A tensor of 2^60 elements is refused at once, not tried."""
+        """A tensor of 2^60 elements, to be traced one by one, is refused at once, not tried."""
         graph = Graph("huge")
         x = graph.sink((2**60,), name="x")
         graph.valued_pair(x, graph.source((2**60,)), 1)
         with pytest.raises(SizeError, match="group of tensor 'x' needs about"):
-            lower(graph, Limits())
+            lower(graph, Limits(), lift_from=2**62)
 
     def test_systems_that_do_not_tell(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without a table of free memory the whole memory counts; without that, anything goes."""
@@ -380,7 +380,7 @@ class TestMemory:
         graph.valued_pair(graph.sink((2**60,)), graph.source((2**60,)), 1)
         monkeypatch.setattr(lower_module, "open", no_table, raising=False)
         with pytest.raises(SizeError, match="this machine has"):
-            lower(graph, Limits())
+            lower(graph, Limits(), lift_from=2**62)
         monkeypatch.setattr(lower_module.os, "sysconf_names", {})
         small = Graph("small")
         small.valued_pair(small.sink((2,)), small.source((2,)), 1)

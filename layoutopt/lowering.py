@@ -8,28 +8,35 @@ groups of that kind, so that the problem's optimum is the graph's.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutopt.dense.barriers import Contest, find_contest
-from layoutopt.dense.boxes import Box, boxes
-from layoutopt.dense.groups import Group, find_groups, key_of
-from layoutopt.dense.kinds import GroupKind, memory_needed, reduce_kind
+from layoutopt.dense.barriers import Contest, find_contest, find_cycles, no_contest
+from layoutopt.dense.boxes import Box
+from layoutopt.dense.groups import Group, find_groups, free_tensors, key_of, sources_of
+from layoutopt.dense.kinds import GroupKind, memory_needed
+from layoutopt.dense.layouts import Layouts, pieces_of
+from layoutopt.dense.representatives import reduce_kind
 from layoutopt.errors import SizeError
 from layoutopt.graphs.given import Given
+from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.values import to_integers
+from layoutopt.lifting.contest import lifted_contest
+from layoutopt.lifting.kinds import LiftedKind, lift_kind
 from layoutopt.limits import Limits
 from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray
 
-Layouts = dict[str, tuple[Piece, ...]]
+Kind: TypeAlias = GroupKind | LiftedKind
+
+LIFT_FROM = 10**5
+"""Groups of so many pair positions are solved without touching their elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +65,7 @@ class Lowered:
     problem: Labelling
     constant: int
     unit: Fraction
-    kinds: tuple[GroupKind, ...]
+    kinds: tuple[Kind, ...]
     size: dict[str, int]
     given: Given
 
@@ -72,10 +79,8 @@ class Lowered:
         for kind in self.kinds:
             own = labels[node : node + kind.problem.nodes]
             fresh = own - self.problem.labels - node + kind.problem.labels
-            where = kind.spread(np.where(own < self.problem.labels, own - label, fresh))
-            starts = kind.edges.numbers.starts[: len(kind.edges.numbers.sinks) + 1]
-            for place, (a, b) in enumerate(pairwise(starts)):
-                shapes = boxes(*kind.origins(self.graph, where[a:b]))
+            every = kind.boxes(np.where(own < self.problem.labels, own - label, fresh))
+            for place, shapes in enumerate(every):
                 for group in kind.groups:
                     name = self.graph.tensor_name(group.sinks[place])
                     found[name] = tuple(_piece(self.graph, group, box) for box in shapes)
@@ -92,7 +97,7 @@ class Lowered:
             return pieces_of(self.graph, *self.given.placed(t, self.given.own(t)))
         return ((name, 0, 0, ((count, 1, 1),)),) if count else ()
 
-    def labels(self, origins: Mapping[int, tuple[IntArray, IntArray]]) -> IntArray:
+    def labels(self, origins: Origins) -> IntArray:
         """Return labels of the problem's nodes from layouts.
 
         Parameters
@@ -103,33 +108,11 @@ class Lowered:
         found = [np.zeros(0, np.int64)]
         node, label = 0, 0
         for kind in self.kinds:
-            own = kind.labels(self._numbers(kind, origins))
+            own = kind.labels(origins)
             fresh = own - kind.problem.labels + self.problem.labels + node
             found.append(np.where(own < kind.problem.labels, own + label, fresh))
             node, label = node + kind.problem.nodes, label + kind.problem.labels
         return np.concatenate(found)
-
-    def _numbers(
-        self, kind: GroupKind, origins: Mapping[int, tuple[IntArray, IntArray]]
-    ) -> IntArray:
-        """Return the location numbers that a kind's nodes have in its first group."""
-        numbers, group = kind.edges.numbers, kind.groups[0]
-        tensors, elements = (
-            np.concatenate([np.zeros(0, np.int64), *(origins[t][i] for t in group.sinks)])
-            for i in (0, 1)
-        )
-        tensors, elements = tensors[kind.nodes], elements[kind.nodes]
-        where = numbers.locate(self.graph, tensors, elements)
-        for t, start in zip(group.sinks, numbers.starts.tolist(), strict=False):
-            fresh = (tensors == t) & (where < 0)
-            where[fresh] = start + elements[fresh]
-        return where
-
-
-def pieces_of(graph: Store, tensors: IntArray, elements: IntArray) -> tuple[Piece, ...]:
-    """Write the origins of a sink's elements, root tensor and flat element, as pieces."""
-    found = boxes(tensors, elements)
-    return tuple((graph.tensor_name(b.origin), b.start, b.to, b.loops) for b in found)
 
 
 def _piece(graph: Store, group: Group, box: Box) -> Piece:
@@ -137,13 +120,17 @@ def _piece(graph: Store, group: Group, box: Box) -> Piece:
     return graph.tensor_name(roots[box.origin]), box.start, box.to, box.loops
 
 
-def lower(graph: Store, limits: Limits, given: Given | None = None) -> Lowered:
+def lower(
+    graph: Store, limits: Limits, given: Given | None = None, lift_from: int = LIFT_FROM
+) -> Lowered:
     """Return a graph's labelling problem.
 
     Parameters
     ----------
     given
         Sink elements whose locations are given beforehand.
+    lift_from
+        Groups of so many pair positions are lifted, smaller ones traced element by element.
 
     Raises
     ------
@@ -155,24 +142,45 @@ def lower(graph: Store, limits: Limits, given: Given | None = None) -> Lowered:
     values, unit = to_integers([value for _, _, value in graph.pairs])
     given = Given(graph) if given is None else given
     groups = find_groups(graph, given)
-    _check_memory(graph, groups)
     limits.report("barriers")
-    contest = find_contest(graph, groups, given)
+    free = free_tensors(graph, given)
+    contest = _contest(graph, groups, given, free, lift_from)
     alike: dict[Hashable, list[Group]] = {}
     for g, group in enumerate(groups):
         alone = g in contest.groups or any(map(given.touches, group.tensors))
         key: Hashable = g if alone else key_of(graph, group)
         alike.setdefault(key, []).append(group)
-    kinds = []
-    for n, members in enumerate(alike.values()):
+    kinds: list[Kind] = []
+    for n, (key, members) in enumerate(alike.items()):
         if limits.over:
             raise TimeoutError
         limits.report(f"tracing group {n + 1} of {len(alike)}")
-        kinds.append(reduce_kind(graph, members, values, contest, given))
-    constant = sum(kind.edges.constant * len(kind.groups) for kind in kinds)
+        contested = key in contest.groups
+        if contested and not contest.readers:
+            kinds.append(lift_kind(graph, members, free, values, contest, contested=True))
+        elif not isinstance(key, int) and _positions(graph, members[0]) >= lift_from:
+            kinds.append(lift_kind(graph, members, free, values, contest))
+        else:
+            _check_memory(graph, members[:1])
+            kinds.append(reduce_kind(graph, members, values, contest, given))
+    constant = sum(kind.constant * len(kind.groups) for kind in kinds)
     problem = _joined([kind.problem for kind in kinds], contest)
     sizes = _sizes(graph, groups, kinds, given)
     return Lowered(graph, problem, constant, unit, tuple(kinds), sizes, given)
+
+
+def _contest(
+    graph: Store, groups: Sequence[Group], given: Given, free: Sequence[bool], lift_from: int
+) -> Contest:
+    """Return where barrier order limits the choice."""
+    barriers, contested = find_cycles(graph, groups, given)
+    if not contested:
+        return no_contest()
+    read = sources_of(graph, {t for b in barriers for t in graph.op_inputs[b]})
+    tensors = {t for g in contested for t in groups[g].tensors}.union(read)
+    if given.count == 0 and sum(size(graph.shapes[t]) for t in tensors) >= lift_from:
+        return lifted_contest(graph, barriers, contested, free)
+    return find_contest(graph, groups, given, barriers, contested)
 
 
 def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
@@ -198,7 +206,7 @@ def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
             len(contest.barriers),
             contest.arcs,
             np.concatenate(offered),
-            contest.reader_sets,
+            tuple(contest.reader_sets),
             np.concatenate(readers),
         )
     return Labelling(
@@ -217,20 +225,21 @@ def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
 
 
 def _sizes(
-    graph: Store, groups: Sequence[Group], kinds: Sequence[GroupKind], given: Given
+    graph: Store, groups: Sequence[Group], kinds: Sequence[Kind], given: Given
 ) -> dict[str, int]:
     free = sum(t.size for t in graph.sinks()) - given.count
-    tied = sum(
-        int(np.count_nonzero(k.classes.class_of[k.classes.component] >= 0)) * len(k.groups)
-        for k in kinds
-    )
+    tied = sum(kind.tied * len(kind.groups) for kind in kinds)
     return ({"given": given.count} if given.count else {}) | {
         "unconstrained": free - tied,
         "groups": len(groups),
         "group_kinds": len(kinds),
-        "components": sum(int(k.classes.copies.sum()) * len(k.groups) for k in kinds),
-        "classes": sum(len(k.classes.copies) for k in kinds),
+        "components": sum(sum(kind.copies) * len(kind.groups) for kind in kinds),
+        "classes": sum(len(kind.copies) for kind in kinds),
     }
+
+
+def _positions(graph: Store, group: Group) -> int:
+    return sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)
 
 
 def _check_memory(graph: Store, groups: Sequence[Group]) -> None:

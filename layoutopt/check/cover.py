@@ -1,0 +1,154 @@
+"""Whether pieces cover a sink once, by their loops alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import TypeAlias
+
+from layoutopt import pieces
+from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.equations import Equations
+from layoutopt.check.merging import merged
+from layoutopt.check.terms import Term
+from layoutopt.graphs.op import Shape, size
+from layoutopt.pieces import Piece
+
+Walk: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
+"""First element, and loops ``(extent, step)`` that never come to one element twice."""
+
+Signed: TypeAlias = dict[Walk, int]
+"""A set of elements, as a sum of simple sets that may be counted negatively."""
+
+
+def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | None:
+    """Return why pieces do not cover each element of a sink exactly once, or ``None``.
+
+    This is :func:`layoutopt.pieces.cover` for sinks of any size.
+
+    Parameters
+    ----------
+    layout
+        The pieces, each inside the sink.
+    shape
+        The sink's shape.
+    equations
+        What solves equations, and says how many may be solved.
+    """
+    total = sum(map(pieces.elements, layout))
+    if total != size(shape):
+        return f"pieces set {total} elements of {size(shape)}"
+    equations.spend(len(layout))
+    boxes = [_written(n, piece) for n, piece in enumerate(layout)]
+    if _apart(boxes, shape, equations):
+        return None
+    twice = _clashing(boxes, shape, equations)
+    union: Signed = {}
+    for box in twice:
+        union = _united(union, _spread(box, equations), equations)
+    covered = sum(sign * prod([n for n, _ in loops]) for (_, loops), sign in union.items())
+    missing = sum(box.elements for box in twice) - covered
+    return f"{missing} elements are set twice instead of others"
+
+
+def _written(label: int, piece: Piece) -> Box:
+    _origin, _from, to, loops = piece
+    return normal(label, 0, to, [(n, 0, step) for n, _, step in loops])
+
+
+def _apart(boxes: Sequence[Box], shape: Shape, equations: Equations) -> bool:
+    """Return whether boxes come to no element twice, of which few are sure if many are merged."""
+    firsts = {box.to for box in boxes}
+    if len(firsts) < len(boxes) or not all(_simple(box, equations) for box in boxes):
+        return False
+    few = merged([box._replace(label=0) for box in boxes], equations)
+    if sum(box.elements for box in few) < sum(box.elements for box in boxes):
+        return False  # two began at one element, and one of them is lost
+    return not _clashing([box._replace(label=n) for n, box in enumerate(few)], shape, equations)
+
+
+def _clashing(boxes: Sequence[Box], shape: Shape, equations: Equations) -> list[Box]:
+    """Return the boxes that share an element with another one, or come to one twice."""
+    every = Places(boxes, shape, equations)
+    twice: dict[int, Box] = {}
+    for box in boxes:
+        equations.spend()
+        if not _simple(box, equations):
+            twice[box.label] = box
+        for other in every.near(box):
+            if other.label > box.label and _common(_key(box), _key(other), equations):
+                twice[box.label], twice[other.label] = box, other
+    return list(twice.values())
+
+
+def _simple(box: Box, equations: Equations) -> bool:
+    """Return whether a box comes to no element twice."""
+    reach = 0
+    for n, _, step in box.loops:
+        if step <= reach:
+            break
+        reach += step * (n - 1)
+    else:
+        return True
+    terms = [Term(sign * step, n, ()) for n, _, step in box.loops for sign in (1, -1)]
+    return equations.count(tuple(terms), 0) == box.elements
+
+
+def _key(box: Box) -> Walk:
+    return box.to, tuple([(n, step) for n, _, step in box.loops])
+
+
+def _common(a: Walk, b: Walk, equations: Equations) -> list[Walk]:
+    """Return the elements that are in both of two sets."""
+    terms = [Term(step, n, (step,)) for n, step in a[1]]
+    terms += [Term(-step, n, (0,)) for n, step in b[1]]
+    found = []
+    for (start,), loops in equations.solve(tuple(terms), b[0] - a[0], 1):
+        walk = [(n, 0, step) for n, (step,) in loops]
+        found.append(_key(normal(0, 0, a[0] + start, walk)))
+    return found
+
+
+def _united(a: Signed, b: Signed, equations: Equations) -> Signed:
+    """Return the elements that are in one of two sets: both, less what they have in common."""
+    total = Counter(a)
+    total.update(b)
+    for one, sign in a.items():
+        for other, factor in b.items():
+            for places in _common(one, other, equations):
+                total[places] -= sign * factor
+    return {places: sign for places, sign in total.items() if sign}
+
+
+def _spread(box: Box, equations: Equations) -> Signed:
+    """Return the elements that a box comes to, each once."""
+    found: Signed = {(box.to, ()): 1}
+    reach = 0
+    for n, _, step in box.loops:
+        if step > reach:
+            found = {(to, (*loops, (n, step))): sign for (to, loops), sign in found.items()}
+        elif step:
+            found = _repeated(found, n, step, equations)
+        reach += step * (n - 1)
+    return found
+
+
+def _repeated(found: Signed, n: int, step: int, equations: Equations) -> Signed:
+    """Return the elements of copies of a set that overlap, each copy a step further."""
+    [(to, loops), *others] = found
+    if others or len(loops) != 1:
+        union: Signed = {}
+        for k in range(n):
+            copy = {(to + k * step, loops): sign for (to, loops), sign in found.items()}
+            union = _united(union, copy, equations)
+        return union
+    [(m, stride)] = loops
+    again = stride // gcd(stride, step)  # so many copies further, the same places come again
+    union = {}
+    for k in range(min(again, n)):
+        equations.spend()
+        times, shift = -(-(n - k) // again), again * step // stride
+        gaps = ((m, stride), (times, again * step))
+        union[to + k * step, ((m + (times - 1) * shift, stride),) if shift <= m else gaps] = 1
+    return union

@@ -1,0 +1,121 @@
+"""At how many positions of ValuedPairs locations are equal, counted by boxes.
+
+Every tensor's elements are cut into boxes, each of which lies where a box of some root tensor's
+own locations is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.equations import Equations
+from layoutopt.check.terms import Term
+from layoutopt.check.tracing import Tracing, moved
+from layoutopt.graphs.op import Kind, Shape, size
+from layoutopt.graphs.roots import Source
+from layoutopt.graphs.store import Store
+from layoutopt.pieces import Piece
+
+Layouts = Mapping[str, Sequence[Piece]]
+
+POOL = -1
+"""Stands for the root tensor of all that have a ``mapping``; its elements are the values."""
+
+
+def matches(graph: Store, layouts: Layouts, equations: Equations) -> list[int]:
+    """Return for each pair the number of positions with equal locations.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    layouts
+        Pieces by sink name, which cover all sinks.
+    equations
+        What solves equations, and says how many may be solved.
+    """
+    matching = _Matching(graph, layouts, equations)
+    return [matching.matched(a, b) for a, b, _ in graph.pairs]
+
+
+class _Matching:
+    """Boxes labelled by the root tensors whose locations their elements take."""
+
+    def __init__(self, graph: Store, layouts: Layouts, equations: Equations) -> None:
+        self.graph, self.layouts, self.equations = graph, layouts, equations
+        self.tracing = Tracing(graph, self._given, equations)
+        self.pool: dict[int | str, int] = {}
+
+    def matched(self, a: int, b: int) -> int:
+        """Return at how many positions two tensors of one shape have equal locations."""
+        mine, other = self.tracing.boxes(a), self.tracing.boxes(b)
+        same = set(mine) & set(other)
+        total = sum(box.elements for box in same)
+        rest: dict[int, list[Box]] = defaultdict(list)
+        for box in other:
+            if box not in same:
+                rest[box.label].append(box)
+        shape = self.graph.shapes[a]
+        near = {
+            root: Places(some, shape, self.equations, self._shape(root))
+            for root, some in rest.items()
+        }
+        for box in mine:
+            if box not in same and box.label in near:
+                total += sum(self._equal(box, twin) for twin in near[box.label].near(box))
+        return total
+
+    def _shape(self, root: int) -> Shape:
+        return (len(self.pool),) if root == POOL else self.graph.shapes[root]
+
+    def _equal(self, a: Box, b: Box) -> int:
+        """Return the number of common elements of two boxes that have equal locations."""
+        terms = [Term(here, n, (there,)) for n, there, here in a.loops]
+        terms += [Term(-here, n, (-there,)) for n, there, here in b.loops]
+        total = 0
+        for (apart,), loops in self.equations.solve(tuple(terms), b.to - a.to, 1):
+            steps = tuple([Term(step, n, ()) for n, (step,) in loops])
+            total += self.equations.count(steps, b.start - a.start - apart)
+        return total
+
+    def _given(self, t: int) -> Iterator[Box]:
+        """Yield the boxes of a root tensor: where its pieces say, or where it is itself."""
+        if self.graph.kind(self.graph.handle(t)) is not Kind.SINK:
+            yield from self._own(t)
+            return
+        for name, start, to, loops in self.layouts[self.graph.tensor_name(t)]:
+            origin = self.graph.number(name)
+            piece = normal(origin, start, to, loops)
+            if _mapping(self.graph, origin) is None:
+                yield piece
+            else:
+                yield from moved(piece, self.tracing.places(origin), self.equations)
+
+    def _own(self, t: int) -> Iterator[Box]:
+        """Yield the boxes of a tensor that lies at locations of its own, or by a mapping."""
+        mapping, count = _mapping(self.graph, t), size(self.graph.shapes[t])
+        if mapping is not None:
+            yield from _runs([self.pool.setdefault(v, len(self.pool)) for v in mapping])
+        elif count:
+            yield normal(t, 0, 0, [(count, 1, 1)])
+
+
+def _mapping(graph: Store, t: int) -> tuple[int | str, ...] | None:
+    op = graph.ops[graph.producers[t]]
+    return op.mapping if isinstance(op, Source) else None
+
+
+def _runs(values: Sequence[int]) -> Iterator[Box]:
+    """Yield boxes of a list of numbers: runs of equal steps from each number to the next."""
+    steps = [b - a for a, b in pairwise(values)]
+    first = 0
+    while first < len(values):
+        step = steps[first] if first < len(steps) else 0
+        end = first
+        while end < len(steps) and steps[end] == step:
+            end += 1
+        yield normal(POOL, values[first], first, [(end + 1 - first, step, 1)])
+        first = end + 1

@@ -1,0 +1,139 @@
+"""From where each element of a view comes, as boxes: formulas over strides, without arrays.
+
+This says once more what :mod:`layoutopt.check.flow` says, for tensors of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import accumulate, product
+from math import prod
+
+from layoutopt.check.boxes import Box, normal
+from layoutopt.check.flow import strides
+from layoutopt.graphs import ops
+from layoutopt.graphs.op import Op, Shape, size
+from layoutopt.pieces import Loop
+
+_zip = partial(zip, strict=True)
+
+Run = tuple[int, int, tuple[Loop, ...]]
+"""``(start, to, loops)``: which indices of a dimension are kept, and where they go."""
+
+
+def moves(op: Op, shapes: Sequence[Shape], out: Shape) -> list[Box]:
+    """Return where the elements of a view come from.
+
+    Parameters
+    ----------
+    op
+        A view.
+    shapes
+        The shapes of its carriers (see :meth:`layoutopt.graphs.op.Op.carriers`).
+    out
+        The output's shape.
+
+    Returns
+    -------
+    list of Box
+        Labels are places in the list of carriers; each output element is in one box.
+    """
+    if size(out) == 0:
+        return []
+    if isinstance(op, ops.Concat):
+        return list(_concat(op.axis, shapes, out))
+    if isinstance(op, ops.SumLike | ops.Identity | ops.Flatten | ops.Squeeze | ops.Reshape):
+        return [normal(0, 0, 0, [(size(out), 1, 1)])]
+    if isinstance(op, ops.SettSample):
+        return list(_sett_sample(op, shapes[0], out))
+    start, there = _straight(op, shapes[0], out)
+    return [normal(0, start, 0, _zip(out, there, strides(out)))]
+
+
+def _straight(op: Op, shape: Shape, out: Shape) -> tuple[int, list[int]]:
+    """Return the flat origin of output element 0, and of a step along each output dimension."""
+    step = strides(shape)
+    if isinstance(op, ops.DimShuffle):
+        return 0, [step[p] for p in op.permutation]
+    if isinstance(op, ops.Reverse):
+        start = sum(step[d] * (shape[d] - 1) for d in op.dims)
+        return start, [-s if d in op.dims else s for d, s in enumerate(step)]
+    if isinstance(op, ops.Slice):
+        return sum(s * low for s, low in _zip(step, op.lower)), step
+    if isinstance(op, ops.SubSample):
+        return 0, [s * k for s, k in _zip(step, op.strides)]
+    if isinstance(op, ops.Expand):
+        new = len(out) - len(shape)
+        return 0, [0] * new + [0 if n == 1 else s for s, n in _zip(step, shape)]
+    raise TypeError(f"{type(op).__name__} is no view")
+
+
+def _concat(axis: int, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]:
+    step = strides(out)
+    places = accumulate((shape[axis] for shape in shapes), initial=0)
+    for k, (shape, place) in enumerate(zip(shapes, places, strict=False)):
+        if size(shape):
+            yield normal(k, 0, place * step[axis], _zip(shape, strides(shape), step))
+
+
+def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[Box]:
+    axes = []
+    for n, stripes, there, here in _zip(shape, op.setts, strides(shape), strides(out)):
+        axes.append(
+            [
+                (start * there, to * here, [(m, f * there, t * here) for m, f, t in loops])
+                for start, to, loops in kept(0, n, stripes)
+            ]
+        )
+    for runs in product(*axes):
+        start, to = sum(run[0] for run in runs), sum(run[1] for run in runs)
+        yield normal(0, start, to, [loop for run in runs for loop in run[2]])
+
+
+def kept(low: int, high: int, stripes: Sequence[tuple[int, int, int]]) -> list[Run]:
+    """Return which indices ``low <= i < high`` nested stripes keep.
+
+    Parameters
+    ----------
+    stripes
+        ``(on, off, phase)``, outermost first.
+
+    Returns
+    -------
+    list of Run
+        Kept indices count from ``low``; they go to 0, 1, 2, ... in their order.
+    """
+    if low >= high:
+        return []
+    if not stripes:
+        return [(0, 0, ((high - low, 1, 1),))]
+    (on, off, phase), inner = stripes[0], stripes[1:]
+    period = on + off
+    found: list[Run] = []
+    done = 0
+    for k, times, begin, end in _periods(low - phase, high - phase, on, period):
+        runs = kept(begin, end, inner)
+        one = sum(prod([n for n, _, _ in loops]) for _, _, loops in runs)
+        place = phase + k * period + begin - low
+        found += [
+            (place + start, done + to, (*loops, (times, period, one))) for start, to, loops in runs
+        ]
+        done += one * times
+    return found
+
+
+def _periods(low: int, high: int, on: int, period: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield periods that a range meets: the first, how many, and which part of each is on."""
+    first, begin = divmod(low, period)
+    last, end = (high - 1) // period, (high - 1) % period + 1
+    if first == last:
+        yield first, 1, begin, min(end, on)
+        return
+    if begin > 0:
+        yield first, 1, begin, on
+    whole = range(first + (begin > 0), last + (end >= on))
+    if whole:
+        yield whole[0], len(whole), 0, on
+    if end < on:
+        yield last, 1, 0, end

@@ -1,0 +1,234 @@
+"""From a graph to what a figure of it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+from msgspec.structs import asdict
+
+from layoutopt import pieces
+from layoutopt.errors import InputError
+from layoutopt.graphs.cells import cells
+from layoutopt.graphs.locations import Locations, flow
+from layoutopt.graphs.op import Array, Kind, Op, size, type_name
+from layoutopt.graphs.roots import Source
+from layoutopt.graphs.store import Store
+from layoutopt.pictures import grids
+from layoutopt.pictures.cards import Card, Step, Tie
+from layoutopt.pictures.figure import figure
+from layoutopt.pictures.grids import Cells
+from layoutopt.pictures.text import number, shortened
+from layoutopt.pieces import Piece
+
+Layouts: TypeAlias = Mapping[Any, Sequence[Piece] | Array]
+"""Where sinks lie, by name or handle: pieces, or arrays of location numbers."""
+
+CELLS, ALL_CELLS = 256, 1200
+"""A tensor of more elements is a plain box, and so are the largest where it adds up to more."""
+
+TRACED = 2**20
+"""A tensor that comes from a larger one than that is a plain box, too, and is not counted."""
+
+
+def figure_of(graph: Store, layouts: Layouts | None, chosen: Sequence[int]) -> str:
+    """Return tensors, given by number, with all ops and ValuedPairs between them as SVG.
+
+    Raises
+    ------
+    InputError
+        If layouts do not fit the graph.
+    """
+    numbers = Locations(graph)
+    counted = [t for t in chosen if layouts is not None or size(graph.shapes[t]) <= CELLS]
+    where = _locations(numbers, _given(numbers, layouts or {}), counted)
+    shown = {t: where[t] for t in _gridded(graph, where)}
+    unknown = _undecided(graph) if layouts is None else set()
+    shared = _shared(numbers, where)
+    looks = cells(numbers, shown, unknown, shared)
+    place = {t: i for i, t in enumerate(chosen)}
+    return figure(
+        graph.name or "graph",
+        [_card(graph, t, looks.get(t)) for t in chosen],
+        _steps(graph, place),
+        _ties(graph, place, None if layouts is None else where),
+        "valued pair: value" + ("" if layouts is None else " · matched of all"),
+    )
+
+
+def _given(numbers: Locations, layouts: Layouts) -> dict[int, Array | list[Piece]]:
+    """Return layouts that fit their sinks: location numbers, flat, or pieces."""
+    graph = numbers.graph
+    found: dict[int, Array | list[Piece]] = {}
+    for key, layout in layouts.items():
+        t = graph.number(key)
+        name = graph.tensor_name(t)
+        if graph.ops[graph.producers[t]].kind is not Kind.SINK:
+            raise InputError(f"layouts: {name!r} is no sink; only sinks can be laid out")
+        if isinstance(layout, np.ndarray):
+            found[t] = _of_array(numbers, t, layout)
+        else:
+            found[t] = _of_pieces(graph, t, layout)
+    return found
+
+
+def _of_array(numbers: Locations, t: int, layout: Array) -> Array:
+    shape, high = numbers.graph.shapes[t], numbers.count
+    fits = layout.shape == shape and np.issubdtype(layout.dtype, np.integer)
+    if not fits or (layout.size and not -1 <= layout.min() <= layout.max() < high):
+        raise InputError(
+            f"layouts: sink {numbers.graph.tensor_name(t)!r} needs an array of shape {list(shape)} "
+            f"with location numbers from 0 to {high - 1}, or -1"
+        )
+    flat = layout.reshape(-1)
+    return np.where(flat < 0, numbers.own(t), flat)
+
+
+def _of_pieces(graph: Store, t: int, layout: Iterable[Piece]) -> list[Piece]:
+    """Return pieces that fit a sink."""
+    title = f"layouts: sink {graph.tensor_name(t)!r}"
+    try:
+        plain = [
+            (
+                origin,
+                index(start),
+                index(to),
+                tuple((index(n), index(a), index(b)) for n, a, b in loops),
+            )
+            for origin, start, to, loops in layout
+        ]
+    except (TypeError, ValueError):
+        need = "pieces (origin, from, to, loops), or an array of location numbers"
+        raise InputError(f"{title} needs {need}") from None
+    for piece in plain:
+        source = graph.number(piece[0])
+        if graph.ops[graph.producers[source]].kind is Kind.VIEW:
+            raise InputError(f"{title}: {piece[0]!r} has no locations of its own")
+        fault = pieces.fault(piece, size(graph.shapes[t]), size(graph.shapes[source]))
+        if fault is not None:
+            raise InputError(f"{title}: {fault}")
+    return plain
+
+
+def _locations(
+    numbers: Locations, given: Mapping[int, Array | list[Piece]], chosen: Iterable[int]
+) -> dict[int, Array]:
+    """Return the locations of tensors, but of those that come from very large ones."""
+    graph = numbers.graph
+    largest: list[int] = []
+    for t, producer in enumerate(graph.producers):
+        before = (largest[c] for c in graph.carriers(producer))
+        largest.append(max([size(graph.shapes[t]), *before]))
+    wanted = [t for t in chosen if largest[t] <= TRACED]
+    needed, todo = set(wanted), list(wanted)
+    while todo:
+        new = set(graph.carriers(graph.producers[todo.pop()])) - needed
+        needed |= new
+        todo.extend(new)
+    roots = {
+        t: _taken(numbers, t, given.get(t, [])).reshape(graph.shapes[t])
+        for t in needed & numbers.first.keys()
+    }
+    every = flow(graph, roots, wanted)
+    return {t: every[t] for t in wanted}
+
+
+def _taken(numbers: Locations, t: int, layout: Array | list[Piece]) -> Array:
+    """Return the locations of a root tensor's elements, flat; its own where none is given."""
+    if isinstance(layout, np.ndarray):
+        return layout
+    where = numbers.own(t)
+    for piece in layout:
+        origin = numbers.graph.number(piece[0])
+        op, elements = numbers.graph.ops[numbers.graph.producers[origin]], pieces.read(piece)
+        mapped = isinstance(op, Source) and op.mapping is not None
+        # Of an origin without mapping no array is made: it may be very large.
+        taken = numbers.own(origin)[elements] if mapped else numbers.first[origin] + elements
+        where[pieces.written(piece)] = taken
+    return where
+
+
+def _gridded(graph: Store, tensors: Iterable[int]) -> list[int]:
+    """Return the tensors that are drawn cell by cell: the smallest ones, as far as they fit."""
+    found, total = [], 0
+    for t in sorted(tensors, key=lambda t: size(graph.shapes[t])):
+        count = size(graph.shapes[t])
+        total += count
+        if count <= CELLS and total <= ALL_CELLS and grids.plan(graph.shapes[t]) is not None:
+            found.append(t)
+    return found
+
+
+def _undecided(graph: Store) -> set[int]:
+    """Return tensors that depend on sinks: through views, and through barriers all of them."""
+    found: set[int] = set()
+    for i, op in enumerate(graph.ops):
+        needs = graph.op_inputs[i] if op.kind is Kind.BARRIER else graph.carriers(i)
+        if op.kind is Kind.SINK or not found.isdisjoint(needs):
+            found.update(graph.op_outputs[i])
+    return found
+
+
+def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
+    """Return locations at which a pair matches, or that a sink takes from another one."""
+    graph = numbers.graph
+    ends = {(a, b) for a, b, _ in graph.pairs if a != b and a in where and b in where}
+    parts = [where[a][where[a] == where[b]] for a, b in ends]
+    for t in where.keys() & numbers.first.keys():
+        own = numbers.first[t] <= where[t]
+        own &= where[t] < numbers.first[t] + size(graph.shapes[t])
+        parts.append(where[t][~own])
+    return {n for part in parts for n in np.unique(part).tolist()}
+
+
+def _card(graph: Store, t: int, look: Cells | None) -> Card:
+    op, shape = graph.ops[graph.producers[t]], graph.shapes[t]
+    name, told = graph.tensor_name(t), str(list(shape))
+    kind = op.kind.value
+    note = f"{kind} {told}" if op.kind in (Kind.SINK, Kind.SOURCE) else told
+    tip = f"{name}: {type_name(op)} of shape {told}"
+    return Card(shortened(name), shortened(note, 28), tip, kind, shape, look)
+
+
+def _steps(graph: Store, place: Mapping[int, int]) -> list[Step]:
+    """Return the ops of which an output is drawn."""
+    steps = []
+    for i in dict.fromkeys(graph.producers[t] for t in place):
+        op, carriers = graph.ops[i], graph.carriers(i)
+        label = "" if op.kind in (Kind.SINK, Kind.SOURCE) else type_name(op)
+        drawn = dict.fromkeys(t for t in graph.op_inputs[i] if t in place)
+        inputs = tuple((place[t], t in carriers) for t in drawn)
+        outputs = tuple(place[t] for t in graph.op_outputs[i] if t in place)
+        steps.append(Step(label, _told(op), inputs, outputs))
+    return steps
+
+
+def _told(op: Op) -> str:
+    """Return an op with its attributes in words."""
+    rest = {k: v for k, v in asdict(op).items() if k not in ("id", "inputs") and v is not None}
+    words = ", ".join(f"{name} {value}" for name, value in rest.items())
+    return shortened(f"{type_name(op)} {op.id!r}({', '.join(op.inputs)}) {words}".rstrip(), 160)
+
+
+def _ties(graph: Store, place: Mapping[int, int], where: Mapping[int, Array] | None) -> list[Tie]:
+    """Return the ValuedPairs of drawn tensors; several of the same two tensors are one."""
+    values: dict[tuple[int, int], Decimal] = {}
+    for a, b, value in graph.pairs:
+        if a in place and b in place:
+            ends = (b, a) if (b, a) in values else (a, b)
+            values[ends] = values.get(ends, Decimal(0)) + value
+    ties = []
+    for (a, b), value in values.items():
+        count = size(graph.shapes[a])
+        label, earns = number(value), True
+        tip = f"{graph.tensor_name(a)} ~ {graph.tensor_name(b)}: {label} for each of {count:,}"
+        if where is not None and a in where and b in where:
+            matched = int(np.count_nonzero(where[a] == where[b]))
+            label += f" · {matched:,} of {count:,}"
+            tip += f", {matched:,} match: {number(value * matched)}"
+            earns = matched > 0
+        ties.append(Tie(place[a], place[b], label, tip, earns))
+    return ties

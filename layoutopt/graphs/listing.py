@@ -1,0 +1,42 @@
+"""A graph as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from layoutopt.graphs.op import type_name
+from layoutopt.graphs.store import Store
+
+MOST_OPS = 60
+"""Graphs are shown up to so many ops."""
+
+MOST_IN_CELL = 6
+"""Inputs and attractions are shown up to so many."""
+
+
+def table(graph: Store) -> str:
+    """Return a table of a graph's first ops: name, type, inputs, shape and attractions.
+
+    An op has a line for each output.  Attractions are the tensors that it is in a ValuedPair
+    with, and the values.
+    """
+    rows = [("tensor", "type", "inputs", "shape", "attractions")]
+    for op, outputs in zip(graph.ops[:MOST_OPS], graph.op_outputs, strict=False):
+        head = type_name(op), _cell(op.inputs)
+        rows += [_row(graph, t, *head) for t in outputs] or [(op.id, *head, "", "")]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    left = len(graph.ops) - MOST_OPS
+    return "\n".join([repr(graph), *lines, *([f"... and {left:,} more ops"] if left > 0 else [])])
+
+
+def _row(graph: Store, t: int, tag: str, inputs: str) -> tuple[str, str, str, str, str]:
+    partners = graph.valued_partners(graph.handle(t))
+    attractions = _cell(f"{partner.name}: {value}" for partner, value in partners)
+    return graph.tensor_name(t), tag, inputs, str(list(graph.shapes[t])), attractions
+
+
+def _cell(entries: Iterable[str]) -> str:
+    every = list(entries)
+    left = len(every) - MOST_IN_CELL
+    return ", ".join(every[:MOST_IN_CELL] + ([f"and {left} more"] if left > 0 else []))

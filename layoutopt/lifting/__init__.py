@@ -1,0 +1,1 @@
+"""Classes of elements without touching elements: instances of any size made small."""

@@ -1,0 +1,88 @@
+"""Barrier order without touching elements: which barriers read which cells, and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from layoutopt.dense.barriers import Contest
+from layoutopt.dense.groups import Group, sources_of
+from layoutopt.graphs.store import Store
+from layoutopt.lifting.reduced import Reduced, trace_group
+from layoutopt.lifting.systems import orbits_of
+from layoutopt.problem import IntArray
+
+
+def lifted_contest(
+    graph: Store, barriers: Sequence[int], groups: Collection[int], free: Sequence[bool]
+) -> Contest:
+    """Return the barriers that can exclude each other, and which reads outputs of which.
+
+    Parameters
+    ----------
+    barriers, groups
+        Op numbers of the barriers, and numbers of the groups, that lie on possible cycles.
+    free
+        For each tensor whether some of its elements come from a sink.
+    """
+    place = {b: k for k, b in enumerate(barriers)}
+    arcs = []
+    for c, barrier in enumerate(barriers):
+        tensors = sources_of(graph, set(graph.op_inputs[barrier]))
+        producers = {graph.producers[t] for t in tensors} & place.keys()
+        if producers:
+            held = _roots_held(graph, tensors, graph.op_inputs[barrier], free)
+            arcs += [(place[b], c) for b in sorted(producers) if b in held]
+    return Contest(
+        tuple(barriers), np.array(arcs, np.int64).reshape(-1, 2), [()], {}, frozenset(groups)
+    )
+
+
+def _roots_held(
+    graph: Store, tensors: Sequence[int], wanted: Collection[int], free: Sequence[bool]
+) -> set[int]:
+    """Return the ops whose outputs some elements of the wanted tensors come from."""
+    traced = trace_group(graph, orbits_of(graph, Group((), tuple(tensors), (), ()), free))
+    parts = traced.cells.orbits.slotted.system.parts
+    starts = traced.numbers.starts
+    found: set[int] = set()
+    for part, array in zip(parts, traced.tensors, strict=True):
+        if part.tensor in wanted:
+            roots = np.searchsorted(starts, np.unique(array[array >= 0]), side="right") - 1
+            # Locations that mappings name come last, and are of no barrier.
+            known = [traced.roots[r] for r in roots.tolist() if r < len(traced.roots)]
+            found.update(graph.producers[parts[p].tensor] for p in known)
+    return found
+
+
+def with_readers(graph: Store, group: Group, contest: Contest) -> Group:
+    """Return a contested group with the tensors that barriers read its sinks through."""
+    tensors = set(group.tensors)
+    for barrier in contest.barriers:
+        cone = sources_of(graph, set(graph.op_inputs[barrier]))
+        if not set(cone).isdisjoint(group.sinks):
+            tensors.update(cone)
+    return Group(group.pairs, tuple(sorted(tensors)), group.sinks, group.fixed)
+
+
+def readers_of(graph: Store, reduced: Reduced, contest: Contest) -> IntArray:
+    """Return for each free cell the index of the set of barriers that read it.
+
+    New sets are added to the contest's.
+    """
+    free = reduced.edges.numbers.free
+    read = np.zeros((free, len(contest.barriers)), bool)
+    parts = reduced.cells.orbits.slotted.system.parts
+    for c, barrier in enumerate(contest.barriers):
+        for part, array in zip(parts, reduced.tensors, strict=True):
+            if part.tensor in graph.op_inputs[barrier]:
+                read[array[(array >= 0) & (array < free)], c] = True
+    rows, of = np.unique(read, axis=0, return_inverse=True)
+    index = []
+    for row in rows:
+        barriers = tuple(np.flatnonzero(row).tolist())
+        if barriers not in contest.reader_sets:
+            contest.reader_sets.append(barriers)
+        index.append(contest.reader_sets.index(barriers))
+    return np.array(index, np.int64)[of.reshape(-1)]

@@ -1,0 +1,226 @@
+"""Layouts of whole sinks from the labels of representative cells, as boxes.
+
+The runs of a root's slots cut it into *rooms*.  All elements of a room have orbits of the same
+types; which representative cell stands for one of them depends only on which of its positions
+are equal and in which order they come.  Mostly the answer is the same straight formula for the
+whole room, and the room becomes one box; otherwise it is cut along its diagonal.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutopt.dense.boxes import Box
+from layoutopt.errors import SizeError
+from layoutopt.lifting.families import NOTHING
+from layoutopt.lifting.joining import joined
+from layoutopt.lifting.reduced import Reduced
+from layoutopt.lifting.rooms import Room, orders, untangled
+from layoutopt.problem import IntArray
+
+BOXES_LIMIT = 10**6
+
+Follow: TypeAlias = tuple[int, int]
+"""Which of a room's slots a slot of the origin follows, and on which run; ``(-1, value)`` where
+it stays at one value."""
+
+Formula: TypeAlias = tuple[int, tuple[Follow, ...]]
+"""The root part that a room's locations are of, and how its slots follow the room's."""
+
+
+class Expansion:
+    """The way from labels of cells to boxes of sinks.
+
+    Parameters
+    ----------
+    reduced
+        The cells.
+    firsts
+        For each mapped location, by number, a fixed part (by place among the roots) and a flat
+        element of its tensor.
+    """
+
+    def __init__(self, reduced: Reduced, firsts: IntArray) -> None:
+        self.reduced, self.firsts = reduced, firsts
+        self.orbits = reduced.cells.orbits
+        self.slotted = self.orbits.slotted
+        self.runs = self.orbits.runs
+        self.twin = {
+            (strand, colour): run
+            for run, (strand, colour) in enumerate(
+                zip(self.runs.strand.tolist(), self.orbits.colour.tolist(), strict=True)
+            )
+        }
+        self.models: dict[tuple[int, int], tuple[int, int]] = {}
+        for strand in np.flatnonzero(self.orbits.count).tolist():
+            type_ = int(self.orbits.type[strand])
+            for place in range(int(self.orbits.count[strand])):
+                self.models[type_, int(self.orbits.first[strand]) + place] = strand, place
+
+    def boxes(self, where: IntArray) -> dict[int, list[Box]]:
+        """Return the boxes of each free tensor.
+
+        Parameters
+        ----------
+        where
+            For each free cell the number of a location, or of the free cell that owns the
+            fresh location that it takes.
+
+        Returns
+        -------
+        dict
+            By tensor; the origins of boxes are tensors as well.
+        """
+        parts = self.slotted.system.parts
+        found: dict[int, list[Box]] = defaultdict(list)
+        for f, family in enumerate(self.slotted.system.families):
+            if family.inp == NOTHING and parts[family.out].free:
+                to = found[parts[family.out].tensor]
+                for room in self._rooms(f):
+                    to += self._filled(family.out, room, where)
+                    if len(to) > BOXES_LIMIT:
+                        raise SizeError(f"the layouts need more than {BOXES_LIMIT:,} pieces")
+        return {t: sorted(joined(boxes), key=lambda box: box.to) for t, boxes in found.items()}
+
+    def _rooms(self, f: int) -> Iterator[Room]:
+        """Yield the rooms of a family of root elements."""
+        family = self.slotted.system.families[f]
+        choices: dict[int, list[int]] = {s: [run] for s, run in self.orbits.still[f][0].items()}
+        for block, join in zip(self.slotted.blocks[f], self.orbits.joins[f], strict=True):
+            choices[block.out] = join.out.tolist()
+        length = self.runs.length
+        for chosen in product(*(choices[s] for s in self.slotted.of[family.out])):
+            yield Room(tuple((run, 0, int(length[run])) for run in chosen))
+
+    def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[Box]:
+        """Yield boxes for a room, cut until one formula fits all of a box."""
+        formula = self._formula(part, room, where)
+        if formula is not None:
+            yield self._box(part, room, formula)
+            return
+        for smaller in untangled(self.runs, room):
+            yield from self._filled(part, smaller, where)
+
+    def _formula(self, part: int, room: Room, where: IntArray) -> Formula | None:
+        """Return the formula that all elements of a room share; ``None`` if there is none."""
+        cases = list(self._cases(room))
+        found = self._of_case(part, room, cases[0], where)
+        for case in cases[1:]:
+            other = self._of_case(part, room, case, where)
+            if other[0] != found[0]:
+                return None
+            for one, two in zip(found[1], other[1], strict=True):
+                if one != two and not (
+                    min(one[0], two[0]) >= 0 and one[1] == two[1] and case[one[0]] == case[two[0]]
+                ):
+                    return None
+        return found
+
+    def _cases(self, room: Room) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Yield an orbit for each slot, for every order that the room's positions can have.
+
+        An orbit is a strand and a position; positions are made up where only their order
+        matters.  The first case has as many different ones as there can be.
+        """
+        strands = self.runs.strand
+        groups: dict[int, list[int]] = defaultdict(list)
+        for a, (run, _, _) in enumerate(room.slots):
+            groups[int(strands[run])].append(a)
+        options = []
+        for strand, slots in groups.items():
+            intervals = [room.slots[a][1:] for a in slots]
+            options.append(
+                [
+                    dict(zip(slots, ((strand, p) for p in chosen), strict=True))
+                    for chosen in orders(intervals)
+                ]
+            )
+        for chosen in product(*options):
+            orbits = {a: orbit for one in chosen for a, orbit in one.items()}
+            yield tuple(orbits[a] for a in range(len(room.slots)))
+
+    def _of_case(
+        self, part: int, room: Room, case: Sequence[tuple[int, int]], where: IntArray
+    ) -> Formula:
+        """Return the formula of one case."""
+        model: dict[tuple[int, int], tuple[int, int]] = {}
+        back: dict[tuple[int, int], int] = {}
+        seen: dict[int, int] = defaultdict(int)
+        for strand, place in sorted(set(case)):
+            type_ = int(self.orbits.type[strand])
+            model[strand, place] = self.models[type_, seen[type_]]
+            back[self.models[type_, seen[type_]]] = case.index((strand, place))
+            seen[type_] += 1
+        cells = self.reduced.cells
+        index = []
+        for (run, _, _), orbit in zip(room.slots, case, strict=True):
+            strand, place = model[orbit]
+            index.append(int(cells.base[self.twin[strand, int(self.orbits.colour[run])]]) + place)
+        cell = int(self.reduced.tensors[part][tuple(index)])
+        return self._decoded(int(where[cell]), back, room)
+
+    def _decoded(self, number: int, back: dict[tuple[int, int], int], room: Room) -> Formula:
+        """Return the formula of a location, given whose place each representative takes."""
+        numbers, cells = self.reduced.edges.numbers, self.reduced.cells
+        pooled = number - int(numbers.starts[-1])
+        if pooled >= 0:
+            root, element = self.firsts[pooled].tolist()
+            part = self.reduced.roots[root]
+            flat = element - self.slotted.system.parts[part].start
+            slots = (self.slotted.slots[s] for s in self.slotted.of[part])
+            return part, tuple((-1, int(slot.value(np.array(flat)))) for slot in slots)
+        root = int(np.searchsorted(numbers.starts, number, side="right")) - 1
+        part = self.reduced.roots[root]
+        index = np.unravel_index(number - int(numbers.starts[root]), cells.shape(part))
+        follows: list[Follow] = []
+        for s, i in zip(self.slotted.of[part], index, strict=True):
+            run, place = int(cells.run[s][i]), int(cells.place[s][i])
+            a = back.get((int(self.runs.strand[run]), place))
+            if a is None:
+                follows.append((-1, self._value(run, place)))
+            else:
+                strand = int(self.runs.strand[room.slots[a][0]])
+                follows.append((a, self.twin[strand, int(self.orbits.colour[run])]))
+        return part, tuple(follows)
+
+    def _value(self, run: int, place: int) -> int:
+        """Return the slot value at a position of a run."""
+        if self.runs.reversed[run]:
+            place = int(self.runs.length[run]) - 1 - place
+        return int(self.runs.start[run]) + place
+
+    def _box(self, part: int, room: Room, formula: Formula) -> Box:
+        """Write a room down as loops."""
+        parts, slots = self.slotted.system.parts, self.slotted.slots
+        to, strides = parts[part].start, []
+        for s, (run, low, _) in zip(self.slotted.of[part], room.slots, strict=True):
+            to += slots[s].flat(self._value(run, low))
+            strides.append(self._step(s, run))
+        origin, follows = formula
+        start, steps = parts[origin].start, [0] * len(room.slots)
+        for s, (a, what) in zip(self.slotted.of[origin], follows, strict=True):
+            if a < 0:
+                start += slots[s].flat(what)
+            else:
+                start += slots[s].flat(self._value(what, room.slots[a][1]))
+                steps[a] += self._step(s, what)
+        loops = [
+            (high - low, step, stride)
+            for (_, low, high), step, stride in zip(room.slots, steps, strides, strict=True)
+            if high - low > 1
+        ]
+        loops += [
+            (count, move * (steps[a] + steps[b]), move * (strides[a] + strides[b]))
+            for count, move, a, b in room.joints
+        ]
+        return Box(parts[origin].tensor, start, to, tuple(loops) or ((1, 1, 1),))
+
+    def _step(self, slot: int, run: int) -> int:
+        """Return what one position of a run means in flat elements."""
+        unit = self.slotted.slots[slot].unit
+        return -unit if self.runs.reversed[run] else unit

@@ -1,0 +1,188 @@
+"""One kind of group, solved on representative cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from layoutopt.dense.barriers import Contest
+from layoutopt.dense.boxes import Box
+from layoutopt.dense.classes import Classes, find_classes
+from layoutopt.dense.groups import Group
+from layoutopt.dense.kinds import GroupKind
+from layoutopt.dense.numbering import mapping_of
+from layoutopt.dense.representatives import represent
+from layoutopt.errors import InternalError
+from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.store import Store
+from layoutopt.lifting.cells import cell_times
+from layoutopt.lifting.contest import readers_of, with_readers
+from layoutopt.lifting.expand import Expansion
+from layoutopt.lifting.reduced import Reduced, reduce_group
+from layoutopt.lifting.systems import orbits_of
+from layoutopt.problem import IntArray, Labelling
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedKind:
+    """All groups that are the same problem, with its cells as if they were elements.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    inner
+        The cells' problem.
+    reduced
+        The cells, and how many elements they stand for.
+    tied
+        The number of sink elements, in one group, that a pair reaches.
+    """
+
+    graph: Store
+    inner: GroupKind
+    reduced: Reduced
+    tied: int
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups."""
+        return self.inner.groups
+
+    @property
+    def problem(self) -> Labelling:
+        """The labelling problem of one of each class."""
+        return self.inner.problem
+
+    @property
+    def constant(self) -> int:
+        """What one group earns whatever is chosen."""
+        return self.reduced.edges.constant
+
+    @property
+    def copies(self) -> list[int]:
+        """The number of components of each class, in one group."""
+        return [int(count) for count in self.inner.classes.copies]
+
+    def labels(self, _origins: Origins) -> IntArray:
+        """Return labels to begin with: everything fresh."""
+        return self.problem.labels + np.arange(self.problem.nodes)
+
+    def boxes(self, labels: IntArray) -> list[list[Box]]:
+        """Return the boxes of each sink of the first group.
+
+        Parameters
+        ----------
+        labels
+            A label for each of the problem's nodes.
+        """
+        group = self.inner.groups[0]
+        found = Expansion(self.reduced, self._firsts()).boxes(self.inner.spread(labels))
+        place = {t: n for n, t in enumerate((*group.sinks, *group.fixed))}
+        return [
+            [replace(box, origin=place[box.origin]) for box in found.get(t, [])]
+            for t in group.sinks
+        ]
+
+    def _firsts(self) -> IntArray:
+        """Return the first element that has each mapped location: root and flat element."""
+        numbers = self.reduced.edges.numbers
+        place = {value: k for k, value in enumerate(numbers.pool)}
+        parts = self.reduced.cells.orbits.slotted.system.parts
+        firsts = np.full((len(place), 2), -1)
+        for n, p in enumerate(self.reduced.roots):
+            start, end = parts[p].start, parts[p].start + parts[p].size
+            for element, value in enumerate(
+                (mapping_of(self.graph, parts[p].tensor) or ())[start:end]
+            ):
+                if firsts[place[value], 0] < 0:
+                    firsts[place[value]] = n, start + element
+        return firsts
+
+
+def lift_kind(
+    graph: Store,
+    groups: Sequence[Group],
+    free: Sequence[bool],
+    values: Sequence[int],
+    contest: Contest,
+    contested: bool = False,
+) -> LiftedKind:
+    """Find representative cells of a group, and their problem.
+
+    Parameters
+    ----------
+    groups
+        Groups of one key.
+    free
+        For each tensor whether some of its elements come from a sink.
+    values
+        The value of each of the graph's pairs, as multiples of one unit.
+    contested
+        Whether barrier order limits the choice in the group.
+
+    Raises
+    ------
+    SizeError
+        If views are too irregular.
+    """
+    first = with_readers(graph, groups[0], contest) if contested else groups[0]
+    reduced = reduce_group(graph, orbits_of(graph, first, free), values)
+    edges = reduced.edges
+    numbers = edges.numbers
+    sizes = np.diff(numbers.starts)
+    colour = np.repeat(_ranked(numbers.sinks), sizes[: len(numbers.sinks)])
+    read_by = readers_of(graph, reduced, contest) if contested else None
+    if read_by is not None:
+        colour = np.unique(np.stack([colour, read_by]), axis=1, return_inverse=True)[1].reshape(-1)
+    fixed = np.append(sizes[len(numbers.sinks) :], len(numbers.pool))
+    origin = np.repeat(np.arange(len(fixed)), fixed)
+    tensor = np.append(_ranked(numbers.fixed), len(numbers.fixed))[origin]
+    classes = _counted(reduced, find_classes(edges, colour, tensor))
+    inner = represent(graph, tuple(groups), edges, classes, contest, read_by, origin)
+    return LiftedKind(graph, inner, reduced, _tied(reduced, classes))
+
+
+def _ranked(tensors: Sequence[int]) -> IntArray:
+    """Return equal small numbers for equal tensors."""
+    return np.unique(np.array(tensors, np.int64), return_inverse=True)[1]
+
+
+def _counted(reduced: Reduced, classes: Classes) -> Classes:
+    """Return classes with the numbers of element components that they stand for."""
+    component = classes.component
+    where = np.concatenate(
+        [component[reduced.edges.agree.first], component[reduced.edges.earn.first]]
+    )
+    index = np.concatenate([reduced.agree, reduced.earn])
+    times = np.full(len(classes.class_of), -1)
+    times[where] = index
+    if (times[where] != index).any():
+        raise InternalError("edges of one component stand for different numbers of others")
+    total = [Fraction(0)] * len(classes.copies)
+    tied = np.flatnonzero(classes.class_of >= 0)
+    for of, time in zip(classes.class_of[tied].tolist(), times[tied].tolist(), strict=True):
+        total[of] += reduced.times[time]
+    if any(count.denominator != 1 for count in total):
+        raise InternalError("representatives do not add up to whole components")
+    copies = np.array([int(count) for count in total], object)
+    return replace(classes, copies=copies)
+
+
+def _tied(reduced: Reduced, classes: Classes) -> int:
+    """Return the number of free elements that an edge touches."""
+    reached = np.append(classes.class_of[classes.component] >= 0, False)
+    total = Fraction(0)
+    for p in reduced.roots[: len(reduced.edges.numbers.sinks)]:
+        index = np.nonzero(reached[reduced.tensors[p]])
+        if len(index[0]):
+            known: dict[Fraction, int] = {}
+            times = cell_times(reduced.cells, p, index, known)
+            counts = np.bincount(times, minlength=len(known)).tolist()
+            total += sum((n * c for n, c in zip(known, counts, strict=True)), Fraction(0))
+    if total.denominator != 1:
+        raise InternalError("representatives do not add up to whole elements")
+    return int(total)

@@ -1,0 +1,243 @@
+"""Orbits: which positions of which strands can be exchanged, and a few that stand for all.
+
+A position of a strand, with all slot values that belong to it, is a one-dimensional *orbit*.
+Strands of one *type* are isomorphic as coloured graphs of runs; permuting their positions in
+all slots of an axis alike maps every family onto itself.  If at most ``d`` slots of one part
+lie on an axis, any element has at most ``d`` orbits of a type, so ``d`` representatives of each
+type are enough.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from layoutopt.dense.classes import find_classes
+from layoutopt.dense.edges import EdgeList, Edges
+from layoutopt.dense.numbering import Numbering
+from layoutopt.lifting.families import NOTHING
+from layoutopt.lifting.runs import Joins, Runs, Tie, cut_runs
+from layoutopt.lifting.segments import Segments, check_count, segments_of
+from layoutopt.lifting.slots import Slotted
+from layoutopt.problem import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Orbits:
+    """The orbits of a slotted system, and their representatives.
+
+    Parameters
+    ----------
+    slotted
+        The system.
+    runs
+        The runs of its slots.
+    joins
+        For each family and block the runs that it relates.
+    still
+        For each family and side ``{slot: run}`` where slots stay at one value.
+    type
+        The type of each strand.
+    copies, kept
+        The number of orbits of each type, and of its representatives.
+    first, count
+        For each strand the number of its first representative among those of its type, and how
+        many representatives it gives, which are its first positions.
+    rooted
+        For each slot whether its axis reaches a root.  Where it does not, positions are copies of
+        edges, not of elements.
+    colour
+        A colour of each run: runs of one colour, of two strands of a type, are images of each
+        other; no two runs of a strand share one.
+    """
+
+    slotted: Slotted
+    runs: Runs
+    joins: tuple[tuple[Joins, ...], ...]
+    still: tuple[tuple[dict[int, int], dict[int, int]], ...]
+    type: IntArray
+    copies: IntArray
+    kept: IntArray
+    first: IntArray
+    count: IntArray
+    rooted: IntArray
+    colour: IntArray
+
+
+def find_orbits(slotted: Slotted, labelled: Sequence[bool]) -> Orbits:
+    """Cut slots into runs, classify strands, and choose representatives.
+
+    Parameters
+    ----------
+    labelled
+        For each part whether its elements have locations that a mapping names, so that no two
+        of them can be exchanged.
+
+    Raises
+    ------
+    SizeError
+        If views are so irregular that too many values would have to be told apart.
+    """
+    blocks, where = _block_segments(slotted)
+    axis = _axes(slotted)
+    rooted = _rooted(slotted, axis)
+    ties = _stars(slotted, blocks, where, rooted)
+    single = {tie.slot: tie.values for tie in ties}
+    for s, slot in enumerate(slotted.slots):
+        if labelled[slot.part]:
+            check_count(slot.size)
+            single[s] = np.arange(slot.size)
+    constants, homes = _constants(slotted)
+    runs, joins = cut_runs(slotted.slots, [*blocks, *constants], single, ties)
+    told = np.zeros(len(runs.slot), bool)
+    for s, values in single.items():
+        told[runs.at(s, values)] = True
+    type_, colour = _types(runs, joins, ties, told)
+    by_family: list[list[Joins]] = [[] for _ in slotted.blocks]
+    for (f, _), join in zip(where, joins, strict=False):
+        by_family[f].append(join)
+    still: list[tuple[dict[int, int], dict[int, int]]] = [({}, {}) for _ in slotted.blocks]
+    for (f, side, s), join in zip(homes, joins[len(blocks) :], strict=True):
+        still[f][side][s] = int(join.out[0])
+    copies, kept, first, count = _chosen(slotted, runs, type_, axis)
+    families = tuple(map(tuple, by_family))
+    return Orbits(
+        slotted, runs, families, tuple(still), type_, copies, kept, first, count, rooted, colour
+    )
+
+
+def _block_segments(slotted: Slotted) -> tuple[list[Segments], list[tuple[int, int]]]:
+    """Return the segments of all blocks, and family and number of each."""
+    found, where = [], []
+    for f, (family, blocks) in enumerate(zip(slotted.system.families, slotted.blocks, strict=True)):
+        for b, block in enumerate(blocks):
+            found.append(segments_of(family, block, slotted.slots))
+            where.append((f, b))
+    return found, where
+
+
+def _constants(slotted: Slotted) -> tuple[list[Segments], list[tuple[int, int, int]]]:
+    """Return slots that stay at one value as sets of that value; family, side and slot of each."""
+    found, homes = [], []
+    one, none = np.ones(1, np.int64), np.zeros(1, np.int64)
+    for f, (family, sides) in enumerate(
+        zip(slotted.system.families, slotted.constants, strict=True)
+    ):
+        for side, still in enumerate(sides):
+            for s in still:
+                value = slotted.slots[s].value(np.array([family.low(side)]))
+                found.append(Segments(s, NOTHING, value, none, one, one))
+                homes.append((f, side, s))
+    return found, homes
+
+
+def _axes(slotted: Slotted) -> IntArray:
+    """Return for each slot its axis: slots that blocks relate share one."""
+    links = [(b.out, b.inp) for blocks in slotted.blocks for b in blocks if b.inp != NOTHING]
+    ends = np.array(links, np.int64).reshape(-1, 2)
+    count = len(slotted.slots)
+    matrix = coo_array((np.ones(len(ends), bool), tuple(ends.T)), shape=(count, count))
+    axis: IntArray = connected_components(matrix, directed=False)[1]
+    return axis
+
+
+def _rooted(slotted: Slotted, axis: IntArray) -> IntArray:
+    """Return for each slot whether its axis has a slot of a root part."""
+    parts = slotted.system.parts
+    rooted = [s for s, slot in enumerate(slotted.slots) if parts[slot.part].root]
+    return np.isin(axis, axis[rooted])
+
+
+def _stars(
+    slotted: Slotted, blocks: Sequence[Segments], where: Sequence[tuple[int, int]], rooted: IntArray
+) -> list[Tie]:
+    """Return the values that belong together because one free element is spread over them.
+
+    Where the spread axis reaches no root, its copies are parallel edges and need no care.
+    """
+    found = []
+    for one, (f, _) in zip(blocks, where, strict=True):
+        inp = slotted.system.families[f].inp
+        spread = one.inp == NOTHING and inp != NOTHING and slotted.system.parts[inp].free
+        if spread and rooted[one.out]:
+            check_count(int(one.length.sum()))
+            values = [
+                np.arange(a, a + n)
+                for a, n in zip(one.out_start.tolist(), one.length.tolist(), strict=True)
+            ]
+            found.append(Tie(one.out, np.concatenate(values)))
+    return found
+
+
+def _types(
+    runs: Runs, joins: Sequence[Joins], ties: Sequence[Tie], told: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the type of each strand, and a colour of each run."""
+    count = len(runs.slot)
+    marks: dict[int, list[int]] = defaultdict(list)
+    first, second, label = [], [], []
+    for n, join in enumerate(joins):
+        if len(join.inp) and join.inp[0] < 0:
+            for run in join.out.tolist():
+                marks[run].append(n)
+        else:
+            first.append(join.out)
+            second.append(join.inp)
+            label.append(np.full(len(join.out), n))
+    for n, tie in enumerate(ties):
+        tied = runs.at(tie.slot, tie.values)
+        first.append(tied[:-1])
+        second.append(tied[1:])
+        label.append(np.full(len(tied) - 1, len(joins) + n))
+    index: dict[object, int] = {}
+    slot, odd = runs.slot.tolist(), told.tolist()
+    colours = np.array(
+        [
+            index.setdefault((slot[r], tuple(marks.get(r, ())), r if odd[r] else -1), len(index))
+            for r in range(count)
+        ],
+        np.int64,
+    )
+    none = [np.zeros(0, np.int64)]
+    agree = EdgeList(*(np.concatenate(none + x) for x in (first, second, label)))
+    # Each run's first colour is compared once more as the value of an edge of its own, since
+    # refined colours are hashes.
+    earn = EdgeList(np.arange(count), count + colours, colours)
+    total = count + len(index)
+    numbers = Numbering((), (), np.array([count, total]), count, (), total)
+    edges = Edges(numbers, (), agree, earn, 0)
+    classes = find_classes(edges, colours, np.arange(len(index)))
+    strands = int(runs.strand.max(initial=-1)) + 1
+    type_ = np.zeros(strands, np.int64)
+    type_[runs.strand] = classes.class_of[classes.component]
+    return type_, classes.node_colour
+
+
+def _chosen(
+    slotted: Slotted, runs: Runs, type_: IntArray, axis: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Choose the first positions of the first strands of each type."""
+    crowd = np.zeros(int(axis.max(initial=-1)) + 1, np.int64)
+    for slots in slotted.of:
+        crowd = np.maximum(crowd, np.bincount(axis[list(slots)], minlength=len(crowd)))
+    length, room = np.zeros_like(type_), np.zeros_like(type_)
+    length[runs.strand] = runs.length
+    room[runs.strand] = crowd[axis[runs.slot]]
+    types = int(type_.max(initial=-1)) + 1
+    copies = np.zeros(types, np.int64)
+    np.add.at(copies, type_, length)
+    kept = np.zeros(types, np.int64)
+    kept[type_] = room
+    kept = np.minimum(kept, copies)
+    order = np.argsort(type_, kind="stable")
+    before = np.cumsum(length[order]) - length[order]
+    start = before[np.searchsorted(type_[order], np.arange(types))] if types else before
+    first = np.empty_like(type_)
+    first[order] = before - start[type_[order]]
+    count = np.clip(kept[type_] - first, 0, length)
+    return copies, kept, first, count

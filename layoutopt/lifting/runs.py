@@ -1,0 +1,228 @@
+"""Runs: intervals of slot values that nothing tells apart.
+
+Slots are cut wherever a segment begins or ends, and cuts travel through segments, until every
+segment maps whole runs onto whole runs.  Runs that segments join are one *strand*; its positions
+are one-dimensional orbits that look alike.  A strand that would come back to itself reversed is
+cut in the middle.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from layoutopt.lifting.families import NOTHING
+from layoutopt.lifting.segments import Segments, check_count
+from layoutopt.lifting.slots import Slot
+from layoutopt.problem import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """The runs of all slots, numbered through.
+
+    Parameters
+    ----------
+    slot, start, length
+        Of each run: its slot, first value, and number of values.
+    first
+        Number of the first run of each slot, and the number of runs.
+    strand
+        The strand of each run.
+    reversed
+        Whether a run's values go down while its strand's positions go up.
+    """
+
+    slot: IntArray
+    start: IntArray
+    length: IntArray
+    first: IntArray
+    strand: IntArray
+    reversed: IntArray
+
+    def at(self, slot: int, values: IntArray) -> IntArray:
+        """Return the runs that hold values of one slot."""
+        a, b = self.first[slot], self.first[slot + 1]
+        found: IntArray = a + np.searchsorted(self.start[a:b], values, side="right") - 1
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Joins:
+    """Which runs one block relates: pairs of runs, or single ones (``inp`` is -1)."""
+
+    out: IntArray
+    inp: IntArray
+    sign: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """Single values of one slot that belong to one strand."""
+
+    slot: int
+    values: IntArray
+
+
+def cut_runs(
+    slots: Sequence[Slot],
+    segments: Sequence[Segments],
+    single: Mapping[int, IntArray],
+    ties: Sequence[Tie],
+) -> tuple[Runs, list[Joins]]:
+    """Cut slots into runs.
+
+    Parameters
+    ----------
+    segments
+        All relations and sets of values.
+    single
+        Values of some slots that become runs of their own.
+    ties
+        Values, single ones, that belong together.
+
+    Returns
+    -------
+    runs, joins
+        The runs, and for each of ``segments`` which of them it relates.
+    """
+    cuts = _Cuts(slots, segments)
+    cuts.add(_ends(slots, segments, single))
+    while True:
+        runs = cuts.runs()
+        joins = [_joins(runs, one) for one in segments]
+        strand, reversed_ = _strands(runs, joins, ties)
+        folded = np.flatnonzero((reversed_ < 0) & (runs.length > 1))
+        if not len(folded):
+            found = Runs(runs.slot, runs.start, runs.length, runs.first, strand, reversed_ > 0)
+            return found, joins
+        middle: dict[int, list[IntArray]] = defaultdict(list)
+        for s in np.unique(runs.slot[folded]).tolist():
+            own = folded[runs.slot[folded] == s]
+            half = runs.length[own]
+            middle[s] += [runs.start[own] + half // 2, runs.start[own] + (half + 1) // 2]
+        cuts.add({s: np.concatenate(c) for s, c in middle.items()})
+
+
+def _ends(
+    slots: Sequence[Slot],
+    segments: Sequence[Segments],
+    single: Mapping[int, IntArray],
+) -> dict[int, IntArray]:
+    """Return where segments begin and end, and all other cuts to begin with."""
+    found: dict[int, list[IntArray]] = defaultdict(list)
+    for one in segments:
+        found[one.out] += [one.out_start, one.out_start + one.length]
+        if one.inp != NOTHING:
+            low = np.where(one.sign > 0, one.in_start, one.in_start - one.length + 1)
+            found[one.inp] += [low, low + one.length]
+    for s, slot in enumerate(slots):
+        for radix in slot.breaks:
+            check_count(slot.size // radix)
+            found[s].append(np.arange(radix, slot.size, radix))
+        if s in single:
+            found[s] += [single[s], single[s] + 1]
+    return {s: np.concatenate(c) for s, c in found.items() if c}
+
+
+class _Cuts:
+    """Cuts of all slots, closed under segments."""
+
+    def __init__(self, slots: Sequence[Slot], segments: Sequence[Segments]) -> None:
+        self.slots = slots
+        self.cuts = [np.zeros(0, np.int64) for _ in slots]
+        self.lines: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
+        for one in segments:
+            if one.inp == NOTHING:
+                continue
+            rows = zip(
+                *(x.tolist() for x in (one.out_start, one.in_start, one.length, one.sign)),
+                strict=True,
+            )
+            for o, i, n, sign in rows:
+                if n > 1:
+                    low = i if sign > 0 else i - n + 1
+                    self.lines[one.out].append((o, n, one.inp, low, sign))
+                    self.lines[one.inp].append((low, n, one.out, o, sign))
+
+    def add(self, wanted: dict[int, IntArray]) -> None:
+        """Add cuts with all that follow from them."""
+        while wanted:
+            follow: dict[int, list[IntArray]] = defaultdict(list)
+            for s, cuts in wanted.items():
+                new = np.setdiff1d(cuts, self.cuts[s])
+                new = new[(new > 0) & (new < self.slots[s].size)]
+                if not len(new):
+                    continue
+                self.cuts[s] = np.union1d(self.cuts[s], new)
+                for start, n, other, low, sign in self.lines[s]:
+                    a, b = np.searchsorted(new, [start + 1, start + n])
+                    if a < b:
+                        steps = new[a:b] - start
+                        follow[other].append(low + steps if sign > 0 else low + n - steps)
+            wanted = {s: np.concatenate(c) for s, c in follow.items()}
+
+    def runs(self) -> Runs:
+        """Return the runs between cuts, without strands."""
+        starts = [np.r_[0, cuts] for cuts in self.cuts]
+        counts = [len(s) for s in starts]
+        lengths = [
+            np.diff(np.r_[own, slot.size]) for own, slot in zip(starts, self.slots, strict=True)
+        ]
+        none = np.zeros(0, np.int64)
+        return Runs(
+            np.repeat(np.arange(len(counts)), counts),
+            np.concatenate([none, *starts]),
+            np.concatenate([none, *lengths]),
+            np.cumsum([0, *counts]),
+            none,
+            none,
+        )
+
+
+def _joins(runs: Runs, one: Segments) -> Joins:
+    """Return the runs that a block relates."""
+    a = runs.at(one.out, one.out_start)
+    count = runs.at(one.out, one.out_start + one.length - 1) - a + 1
+    step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    out, sign = np.repeat(a, count) + step, np.repeat(one.sign, count)
+    if one.inp == NOTHING:
+        return Joins(out, np.full(len(out), -1), sign)
+    first = runs.at(one.inp, one.in_start)
+    return Joins(out, np.repeat(first, count) + sign * step, sign)
+
+
+def _strands(runs: Runs, joins: Iterable[Joins], ties: Sequence[Tie]) -> tuple[IntArray, IntArray]:
+    """Return the strand of each run, and its direction there.
+
+    Every run stands twice, once for each direction; a join that turns direction crosses over.
+
+    Returns
+    -------
+    strand, direction
+        Direction is 0 if values and positions go up together, 1 if one goes down, -1 if the
+        strand meets itself reversed.
+    """
+    count = len(runs.slot)
+    ends = [(j.out, j.inp, j.sign) for j in joins if len(j.out) and j.inp[0] >= 0]
+    for tie in ties:
+        tied = runs.at(tie.slot, tie.values)
+        ends.append((tied[:-1], tied[1:], np.ones(len(tied) - 1, np.int64)))
+    a, b, sign = (
+        np.concatenate([np.zeros(0, np.int64), *(end[i] for end in ends)]) for i in range(3)
+    )
+    turn = np.where(sign > 0, 0, count)
+    rows = np.concatenate([a, a + count])
+    columns = np.concatenate([b + turn, b + (count - turn)])
+    matrix = coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(2 * count, 2 * count))
+    _, of = connected_components(matrix, directed=False)
+    up, down = of[:count], of[count:]
+    direction = np.where(up == down, -1, np.where(up < down, 0, 1))
+    direction[runs.length == 1] = np.maximum(direction[runs.length == 1], 0)
+    _, strand = np.unique(np.minimum(up, down), return_inverse=True)
+    return strand, direction

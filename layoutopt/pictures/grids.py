@@ -1,0 +1,194 @@
+"""One tensor as a grid: a cell for each element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from layoutopt.pictures import svg
+from layoutopt.pictures.colours import dark
+from layoutopt.pictures.text import width
+
+SIDES = 26.0, 22.0, 18.0, 15.0, 12.0, 9.0
+"""Sides of cells, in pixels; the largest is taken with which all of a tensor fits."""
+
+WIDE, TALL = 400.0, 560.0
+"""What one tensor may take."""
+
+ROW = 32
+"""A tensor of rank 1 goes on in a new line after so many elements."""
+
+LABEL = 11.0
+"""Height of the line that tells the index of a slice."""
+
+APART = 10.0
+"""Between two slices."""
+
+BLANK, OWN = "#ffffff", "#eceef1"
+"""Fills of elements of which nothing is known, and of those that share with nobody."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A block of cells: all of a tensor of rank up to 2, or its last two dimensions.
+
+    Parameters
+    ----------
+    label
+        Shown above it; empty for none.
+    x, y
+        Of its left upper corner within the grid, in pixels.
+    rows, columns
+        Number of cells; the last row may be shorter.
+    first
+        Flat index of its first element.
+    count
+        Number of elements.
+    """
+
+    label: str
+    x: float
+    y: float
+    rows: int
+    columns: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where the cells of a tensor stand.
+
+    Parameters
+    ----------
+    width, height
+        Of all of it, in pixels.
+    cell
+        Side of a cell.
+    """
+
+    width: float
+    height: float
+    cell: float
+    slices: tuple[Slice, ...]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What the cells of one tensor show, in row-major order.
+
+    Parameters
+    ----------
+    fills
+        Colours.
+    words
+        Short texts; empty ones for none.
+    tips
+        Long texts.
+    """
+
+    fills: tuple[str, ...]
+    words: tuple[str, ...]
+    tips: tuple[str, ...]
+
+
+def plan(shape: tuple[int, ...]) -> Plan | None:
+    """Return where the cells of a tensor stand; ``None`` if they do not fit a picture."""
+    if not math.prod(shape):
+        return None
+    plans = (_plan(shape, cell) for cell in SIDES)
+    return next((p for p in plans if p.width <= WIDE and p.height <= TALL), None)
+
+
+def _plan(shape: tuple[int, ...], cell: float) -> Plan:
+    size = math.prod(shape)
+    if len(shape) < 2:
+        rows, columns = math.ceil(size / ROW), min(size, ROW)
+        each, labels, head = size, [""], 0.0
+    else:
+        rows, columns = shape[-2:]
+        each = rows * columns
+        labels = [str(list(index)) if index else "" for index in _indices(shape[:-2])]
+        head = LABEL if labels[0] else 0.0
+    across = max(columns * cell, *(width(label, 8) for label in labels))
+    down = head + rows * cell
+    lines = math.ceil(len(labels) / max(1, (WIDE + APART) // (across + APART)))
+    per_line = math.ceil(len(labels) / lines)
+    slices = tuple(
+        Slice(
+            label,
+            i % per_line * (across + APART),
+            i // per_line * (down + APART) + head,
+            rows,
+            columns,
+            i * each,
+            each,
+        )
+        for i, label in enumerate(labels)
+    )
+    return Plan(per_line * (across + APART) - APART, lines * (down + APART) - APART, cell, slices)
+
+
+def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    if not shape:
+        yield ()
+        return
+    for i in range(shape[0]):
+        yield from ((i, *rest) for rest in _indices(shape[1:]))
+
+
+def draw(plan: Plan, cells: Cells, x: float, y: float) -> str:
+    """Return the grid of a tensor with its left upper corner at a point."""
+    rects, words, strokes = [], [], []
+    for i, left, top in _places(plan, x, y):
+        side = plan.cell
+        rects.append(
+            svg.element(
+                "rect",
+                svg.tip(cells.tips[i]),
+                x=left,
+                y=top,
+                width=side,
+                height=side,
+                fill=cells.fills[i],
+            )
+        )
+        if cells.fills[i] == OWN:
+            strokes.append(f"M{svg.plain(left)} {svg.plain(top + side)}l{side:g} -{side:g}")
+        words.append(_word(cells.words[i], cells.fills[i], left, top, side))
+    labels = [svg.text(s.label, x + s.x, y + s.y - 3, 8, fill=svg.SOFT) for s in plan.slices]
+    return "".join(
+        [
+            svg.group(rects, class_="cells", stroke="#ffffff" if _filled(cells) else svg.LINE),
+            svg.path(strokes, stroke=svg.LINE, stroke_width=0.8) if strokes else "",
+            svg.group(words, text_anchor="middle", pointer_events="none"),
+            "".join(label for label, s in zip(labels, plan.slices, strict=True) if s.label),
+        ]
+    )
+
+
+def _filled(cells: Cells) -> bool:
+    return BLANK not in cells.fills
+
+
+def _places(plan: Plan, x: float, y: float) -> Iterator[tuple[int, float, float]]:
+    for part in plan.slices:
+        for k in range(part.count):
+            row, column = divmod(k, part.columns)
+            yield part.first + k, x + part.x + column * plan.cell, y + part.y + row * plan.cell
+
+
+def _word(word: str, fill: str, left: float, top: float, side: float) -> str:
+    size = min(9.5, (side - 3) / width("x" * len(word), 1)) if word else 0
+    if size < 5.5 or side < 14:
+        return ""
+    ink = "#ffffff" if dark(fill) else svg.INK
+    middle = top + side / 2 + size * 0.36
+    return svg.text(word, left + side / 2, middle, round(size, 1), fill=ink)
+
+
+def counted(shape: tuple[int, ...]) -> str:
+    """Return how many elements there are, for a tensor whose cells are not drawn."""
+    size = math.prod(shape)
+    return f"{size:,} elements" if size else "no elements"

@@ -1,0 +1,81 @@
+"""Elements of SVG as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from layoutopt.pictures.text import escaped
+
+Point: TypeAlias = tuple[float, float]
+
+INK, SOFT, LINE, PAPER = "#23272e", "#6b7280", "#c9ced6", "#ffffff"
+"""Text; lesser text; thin lines; the ground."""
+
+FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
+
+
+def element(tag: str, *inside: str, **attributes: object) -> str:
+    """Return an element; ``stroke_width=2`` is written ``stroke-width="2"``.
+
+    Parameters
+    ----------
+    inside
+        Elements, or text that is escaped already.
+    """
+    words = [tag]
+    for name, value in attributes.items():
+        told = plain(value) if isinstance(value, float) else escaped(value)
+        words.append(f'{name.rstrip("_").replace("_", "-")}="{told}"')
+    body = "".join(inside)
+    return f"<{' '.join(words)}>{body}</{tag}>" if body else f"<{' '.join(words)}/>"
+
+
+def plain(value: float) -> str:
+    """Return a coordinate with at most one decimal place."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def text(words: str, x: float, y: float, size: float, **attributes: object) -> str:
+    """Return a line of text, the left end of its baseline at a point."""
+    return element("text", escaped(words), x=x, y=y, font_size=size, **attributes)
+
+
+def tip(words: str) -> str:
+    """Return what shows when the pointer rests on the element around it."""
+    return element("title", escaped(words))
+
+
+def group(inside: Iterable[str], **attributes: object) -> str:
+    """Return elements with attributes in common; nothing without elements."""
+    body = "".join(inside)
+    return element("g", body, **attributes) if body else ""
+
+
+def path(points: Iterable[str], **attributes: object) -> str:
+    """Return a path of commands."""
+    return element("path", d="".join(points), **attributes)
+
+
+def curve(start: Point, end: Point) -> str:
+    """Return commands of a curve that leaves and arrives horizontally."""
+    middle = (start[0] + end[0]) / 2
+    numbers = (middle, start[1], middle, end[1], *end)
+    return "C" + " ".join(map(plain, map(float, numbers)))
+
+
+def document(inside: Iterable[str], width: float, height: float, title: str) -> str:
+    """Return a whole picture on white ground."""
+    return element(
+        "svg",
+        tip(title),
+        element("rect", width=width, height=height, fill=PAPER, rx=6),
+        *inside,
+        xmlns="http://www.w3.org/2000/svg",
+        width=width,
+        height=height,
+        viewBox=f"0 0 {plain(width)} {plain(height)}",
+        font_family=FONT,
+        fill=INK,
+        role="img",
+    )

@@ -1,0 +1,163 @@
+"""A target of NumPy arrays: an example of what targets do, and a check of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.op import Shape
+from layoutopt.graphs.roots import Source
+from layoutopt.graphs.store import Store
+from layoutopt.program.target import Target
+
+Numbers: TypeAlias = NDArray[np.int64]
+"""The number of each element's location, -1 where there is none yet."""
+
+
+class NumpyTarget(Target[Numbers]):
+    """A target whose tensors are arrays of location numbers; equal numbers are one location.
+
+    Nothing is run.  Locations are read only where there are some, and set once.
+
+    Parameters
+    ----------
+    graph
+        The graph; it is asked for the mappings of sources, nothing else.
+
+    Attributes
+    ----------
+    layouts
+        The locations of each sink that was created, by name.
+    roots
+        The locations that tensors have of their own, as far as they were asked for, by name.
+    outputs
+        The locations of the outputs of barriers that are known, by the op's name.
+
+    Examples
+    --------
+    >>> import layoutopt as lo
+    >>> graph = lo.Graph()
+    >>> x, target = graph.sink((2,), name="x"), graph.source((2,), name="target")
+    >>> pair = graph.valued_pair(graph.reverse(x, (0,)), target, 1)
+    >>> arrays = lo.NumpyTarget(graph)
+    >>> sinks = lo.lower(lo.schedule(graph, lo.unwind(graph)), arrays)
+    >>> arrays.layouts["x"].tolist(), arrays.roots["target"].tolist()
+    ([1, 0], [0, 1])
+    """
+
+    def __init__(self, graph: Store) -> None:
+        self.graph = graph
+        self.layouts: dict[str, Numbers] = {}
+        self.roots: dict[str, Numbers] = {}
+        self.outputs: dict[str, list[Numbers]] = {}
+        self._shared: dict[int | str, int] = {}
+        self._count = 0
+
+    def run(self, op: Hashable) -> None:
+        """Do nothing: arrays of locations are not computed with."""
+
+    def create(self, name: str, shape: Shape) -> Numbers:
+        """Return a sink whose elements have no locations yet."""
+        self.layouts[name] = np.full(shape, -1, np.int64)
+        return self.layouts[name]
+
+    def own(self, name: str, shape: Shape) -> Numbers:
+        """Return the locations that a tensor has of its own, the same in every call."""
+        if name not in self.roots:
+            op = self.graph.ops[self.graph.producers[self.graph.number(name)]]
+            if isinstance(op, Source) and op.mapping is not None:
+                self.roots[name] = self._mapped(op.mapping, shape)
+            else:
+                self.roots[name] = self._fresh(shape)
+        return self.roots[name]
+
+    def barrier(
+        self, name: str, inputs: Sequence[Numbers], shapes: Sequence[Shape]
+    ) -> list[Numbers]:
+        """Return new locations for a barrier's outputs.
+
+        Raises
+        ------
+        InputError
+            If an element of the inputs has no location yet.
+        """
+        for i, array in enumerate(inputs):
+            if (array < 0).any():
+                raise InputError(f"barrier {name!r}: input {i} has elements without a location")
+        self.outputs[name] = [self._fresh(shape) for shape in shapes]
+        return self.outputs[name]
+
+    def placeholder(self, shape: Shape) -> Numbers:
+        """Return a tensor without locations."""
+        return np.full(shape, -1, np.int64)
+
+    def copy(self, source: Numbers, destination: Numbers) -> None:
+        """Let the elements of a window take the locations of a source.
+
+        Raises
+        ------
+        InputError
+            If the shapes differ, an element of the source has no location yet, or one of
+            the window has one already.
+        """
+        if source.shape != destination.shape:
+            shapes = f"{list(source.shape)} and {list(destination.shape)}"
+            raise InputError(f"copy: source and destination have shapes {shapes}")
+        if (source < 0).any():
+            raise InputError("copy: the source has elements without a location")
+        if (destination >= 0).any():
+            raise InputError("copy: the destination has elements with a location")
+        destination[...] = source
+
+    def reshape(self, x: Numbers, shape: Shape) -> Numbers:
+        """Return ``numpy.reshape(x, shape)``."""
+        return np.reshape(x, shape)
+
+    def dim_shuffle(self, x: Numbers, permutation: Sequence[int]) -> Numbers:
+        """Return ``numpy.transpose(x, permutation)``."""
+        return np.transpose(x, permutation)
+
+    def reverse(self, x: Numbers, dims: Sequence[int]) -> Numbers:
+        """Return ``numpy.flip(x, dims)``."""
+        return np.flip(x, tuple(dims))
+
+    def slice(self, x: Numbers, lower: Sequence[int], upper: Sequence[int]) -> Numbers:
+        """Return ``x[lower[0]:upper[0], lower[1]:upper[1], ...]``."""
+        return _picked(x, map(slice, lower, upper))
+
+    def sub_sample(self, x: Numbers, strides: Sequence[int]) -> Numbers:
+        """Return ``x[::strides[0], ::strides[1], ...]``."""
+        return _picked(x, [slice(None, None, stride) for stride in strides])
+
+    def concat(self, xs: Sequence[Numbers], axis: int) -> Numbers:
+        """Return ``numpy.concatenate(xs, axis)``."""
+        return np.concatenate(xs, axis)
+
+    def expand(self, x: Numbers, shape: Shape) -> Numbers:
+        """Return ``numpy.broadcast_to(x, shape)``."""
+        return np.broadcast_to(x, shape)
+
+    def _fresh(self, shape: Shape) -> Numbers:
+        start = self._count
+        self._count += prod(shape)
+        return np.arange(start, self._count).reshape(shape)
+
+    def _mapped(self, mapping: Sequence[int | str], shape: Shape) -> Numbers:
+        """Return one number for each distinct entry of all mappings."""
+        for where in mapping:
+            if where not in self._shared:
+                self._shared[where] = self._count
+                self._count += 1
+        numbers = [self._shared[where] for where in mapping]
+        return np.array(numbers, np.int64).reshape(shape)
+
+
+def _picked(x: Numbers, index: Iterable[slice]) -> Numbers:
+    place: Any = (*index, ...)  # the ellipsis keeps a rank-0 array an array
+    view: Numbers = x[place]
+    return view

@@ -1,0 +1,192 @@
+"""Solutions of linear equations over boxes, against lists of all of them."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+
+from layoutopt.check.equations import Equations
+from layoutopt.check.terms import Part, Term
+from layoutopt.errors import SizeError
+
+STYLES = {
+    "any": lambda draw, base: draw.randint(-12, 12),
+    "units": lambda draw, base: draw.choice([1, 1, 1, -1, -1, 2]),
+    "few divisors": lambda draw, base: draw.choice([2, 3, 4, 6, 12, -2, -3, 5, 7]),
+    "digits": lambda draw, base: draw.choice([1, base, base**2, base**3, -1, -base, -(base**2)]),
+    "diagonals": lambda draw, base: draw.choice(
+        [1, base, base + 1, -1, -base, -base - 1, 1 - base]
+    ),
+}
+"""How coefficients are drawn; a base is the row length of a matrix, say."""
+
+
+def terms_of(pairs: list[tuple[int, int]]) -> tuple[Term, ...]:
+    """Return variables of coefficients and extents, whose weights tell their own values."""
+    return tuple(
+        Term(c, n, tuple(int(j == k) for j in range(len(pairs)))) for k, (c, n) in enumerate(pairs)
+    )
+
+
+def solve(pairs: list[tuple[int, int]], total: int, limit: int = 10**5) -> list[Part]:
+    """Return all solutions, their weights being the values of the variables."""
+    return Equations(limit).solve(terms_of(pairs), total, len(pairs))
+
+
+def points(parts: list[Part]) -> list[tuple[int, ...]]:
+    """Return all solutions in boxes, one by one."""
+    found = []
+    for start, loops in parts:
+        for index in product(*[range(n) for n, _ in loops]):
+            steps = [step for _, step in loops]
+            found.append(
+                tuple(
+                    x + sum(i * step[k] for i, step in zip(index, steps, strict=True))
+                    for k, x in enumerate(start)
+                )
+            )
+    return sorted(found)
+
+
+def listed(pairs: list[tuple[int, int]], total: int) -> list[tuple[int, ...]]:
+    """Return all solutions by trying everything."""
+    return [
+        x
+        for x in product(*[range(n) for _, n in pairs])
+        if sum(c * i for (c, _), i in zip(pairs, x, strict=True)) == total
+    ]
+
+
+def draw_pairs(
+    draw: random.Random, style: str, variables: int, extent: int
+) -> list[tuple[int, int]]:
+    """Return random coefficients and extents, among them those just beside a base."""
+    base = draw.choice([3, 4, 6, 8])
+    extents = [1, 2, base - 1, base, base + 1, extent, draw.randint(1, extent)]
+    return [
+        (STYLES[style](draw, base), draw.choice(extents)) for _ in range(draw.randint(0, variables))
+    ]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_against_all_values(style: str) -> None:
+    """Each solution is in exactly one box, and there is nothing else in the boxes."""
+    draw, solved = random.Random(style), 0
+    for _ in range(300):
+        pairs = draw_pairs(draw, style, variables=6, extent=9)
+        if prod(n for _, n in pairs) > 5000:
+            continue
+        total = sum(c * draw.randrange(n) for c, n in pairs) + draw.choice([0, 0, 1])
+        expected = listed(pairs, total)
+        assert points(solve(pairs, total)) == expected, (pairs, total)
+        solved += len(expected) > 1
+    assert solved > 50
+
+
+def counts(pairs: list[tuple[int, int]]) -> tuple[int, np.ndarray]:
+    """Return the least sum, and how many solutions each sum from there on has."""
+    ways = np.zeros(sum(abs(c) * (n - 1) for c, n in pairs) + 1, np.int64)
+    ways[0] = 1
+    for c, n in pairs:
+        ways = sum(np.pad(ways, (abs(c) * i, 0))[: len(ways)] for i in range(n))
+    return sum(min(0, c * (n - 1)) for c, n in pairs), ways
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_against_convolution(style: str) -> None:
+    """For larger extents, numbers of solutions, found by adding up sums variable by variable."""
+    draw, solved = random.Random(style), 0
+    for _ in range(60):
+        pairs = draw_pairs(draw, style, variables=6, extent=60)
+        least, ways = counts(pairs)
+        total = least + draw.randrange(len(ways))
+        parts = solve(pairs, total)
+        assert sum(part.solutions for part in parts) == ways[total - least], (pairs, total)
+        for start, loops in parts:
+            assert sum(c * x for (c, _), x in zip(pairs, start, strict=True)) == total
+            for n, step in loops:
+                assert n == 1 or sum(c * x for (c, _), x in zip(pairs, step, strict=True)) == 0
+        solved += bool(parts)
+    assert solved > 20
+
+
+def test_by_hand() -> None:
+    """The smallest cases: nothing to choose, no solution, one, a line of them, free variables."""
+    for pairs, total, expected in [
+        ([], 0, [()]),
+        ([], 1, []),
+        ([(3, 5)], 12, [(4,)]),
+        ([(3, 5)], 13, []),
+        ([(3, 5)], 15, []),
+        ([(0, 3)], 0, [(0,), (1,), (2,)]),
+        ([(0, 3)], 1, []),
+        ([(5, 1)], 0, [(0,)]),
+        ([(2, 4), (3, 4)], 9, [(0, 3), (3, 1)]),
+        ([(2, 4), (-2, 4)], 2, [(1, 0), (2, 1), (3, 2)]),
+        ([(2, 4), (-2, 4)], 1, []),
+        ([(10, 2), (1, 10), (-5, 3)], 7, [(0, 7, 0), (1, 2, 1), (1, 7, 2)]),
+    ]:
+        assert points(solve(pairs, total)) == expected, (pairs, total)
+
+
+N = 65536
+
+FEW = {
+    "a matrix by rows and as one run": ([(N, N), (1, N), (-1, N * N)], 0, N * N, 1),
+    "two matrices": ([(N, N), (1, N), (-N, N), (-1, N)], 0, N * N, 1),
+    "two matrices, one 5 further": ([(N, N), (1, N), (-N, N), (-1, N)], 5, N * N - 5, 2),
+    "a run across rows": ([(64, N), (1, 64), (-1, 1000)], 37, 1000, 3),
+    "a diagonal": ([(N, N), (1, N), (-N - 1, N)], 0, N, 1),
+    "all but the diagonal": ([(N, N), (1, N), (-N - 1, N - 1), (-1, N)], 1, N * N - N, 70),
+    "a triangle": ([(1, N), (1, N), (1, N)], N - 1, N * (N + 1) // 2, 40),
+    "a hexagon": ([(1, 5), (1, 5), (1, 5)], 6, 19, 12),
+    "a larger hexagon": (
+        [(1, N), (1, N), (1, N)],
+        *(N + 9, N * N - 10 * 11 // 2 - (N - 11) * (N - 10) // 2, 90),
+    ),
+    "every second of one": ([(1, N), (1, N), (2, N)], N, (N // 2 + 1) ** 2 - 2, 70),
+    "digits of 6 and 4, and of 4 and 6": (
+        [(24, N), (4, 6), (1, 4), (-24, N), (-6, 4), (-1, 6)],
+        *(0, 24 * N, 12),
+    ),
+    "rows of 16 and of 43 blocks": (
+        [(4096, 11008), (1, 4096), (-11008, 4096), (-1, 11008)],
+        *(0, 4096 * 11008, 58),
+    ),
+    "windows on rows": (
+        [(64 * 10**6, 50), (1, 6_400_064), (-1, 64), (-64, 100), (-6400, 10**6)],
+        *(64, 50 * 6_400_064 - 64, 9),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_boxes(name: str) -> None:
+    """Regular equations with billions of solutions: their number, and few boxes and steps.
+
+    The larger hexagon: of all ``x, y < n`` those are wrong for which ``z = n + 9 - x - y`` is too
+    large, with sums 0..9, or negative, with sums from n + 10 to 2 n - 2.
+    """
+    pairs, total, solutions, boxes = FEW[name]
+    equations = Equations(10**6)
+    parts = equations.solve(terms_of(pairs), total, len(pairs))
+    assert sum(part.solutions for part in parts) == solutions
+    assert len(parts) <= boxes
+    assert 10**6 - equations.left < 10 * boxes + 20
+
+
+def test_steps_are_limited() -> None:
+    """What needs more steps than are left is given up in one line; answers are remembered."""
+    pairs = [(1009, 1000), (1013, 1000), (-997, 1000), (1, 300), (-7, 300)]
+    with pytest.raises(SizeError, match="too irregular") as error:
+        solve(pairs, 0, limit=1000)
+    assert len(str(error.value).splitlines()) == 1
+    equations = Equations(10**4)
+    first = equations.solve(terms_of([(4, 6), (-6, 4)]), 0, 2)
+    left = equations.left
+    assert equations.solve(terms_of([(4, 6), (-6, 4)]), 0, 2) == first
+    assert equations.left == left - len(first)

@@ -1,0 +1,309 @@
+"""Matrix products and convolutions: shapes, pairs and optima."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
+from layoutopt.graphs.op import Kind, Shape
+from layoutopt.graphs.unwinding import Graph
+from tests.support import named_pairs, proved, refused
+
+SHAPES: list[Shape] = [
+    (),
+    (1,),
+    (2,),
+    (3,),
+    (2, 3),
+    (3, 2),
+    (1, 3),
+    (3, 1),
+    (2, 2),
+    (0, 3),
+    (3, 0),
+    (4, 2, 3),
+    (4, 3, 2),
+    (1, 3, 2),
+    (5, 1, 2, 3),
+    (5, 4, 3, 2),
+]
+
+
+def operands(*shapes: Shape) -> Graph:
+    """Return a graph with sinks ``x``, ``y``, ``z`` of the given shapes."""
+    graph = Graph()
+    for name, shape in zip("xyz", shapes, strict=False):
+        graph.sink(shape, name=name)
+    return graph
+
+
+@pytest.mark.parametrize("lhs", SHAPES, ids=str)
+def test_matmul_has_the_shape_of_numpy(lhs: Shape) -> None:
+    """For every two shapes the product has NumPy's shape, or both refuse."""
+    taken = 0
+    for rhs in SHAPES:
+        graph = operands(lhs, rhs)
+        try:
+            expected = np.matmul(np.zeros(lhs), np.zeros(rhs)).shape
+        except ValueError:
+            with refused(f"matmul of 'x' {list(lhs)} and 'y' {list(rhs)}: "):
+                graph.grow_matmul("x", "y")
+            assert graph == operands(lhs, rhs)
+        else:
+            assert graph.grow_matmul("x", "y").shape == expected
+            taken += 1
+    assert (taken > 0) is (lhs != ())
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "reason"),
+    [
+        ((), (2,), "both operands must have at least one dimension"),
+        ((2, 3), (2, 3), "the inner dimensions 3 and 2 must be equal"),
+        ((2,), (3, 2), "the inner dimensions 2 and 3 must be equal"),
+        ((4, 2, 3), (5, 3, 2), "shapes [[4], [5]] do not broadcast"),
+    ],
+)
+def test_wrong_operands_of_matmul(lhs: Shape, rhs: Shape, reason: str) -> None:
+    """The line says what does not fit."""
+    with refused(reason):
+        operands(lhs, rhs).grow_matmul("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "chained"),
+    [
+        ((4, 5), (5, 3), ""),
+        ((4, 5), (5, 5), "x"),
+        ((5, 5), (5, 3), "y"),
+        ((5, 5), (5, 5), "xy"),
+        ((2, 4, 5), (5, 5), "x"),
+        ((5, 5), (2, 5, 5), "y"),
+        ((5,), (5, 5), "x"),
+        ((5,), (5,), ""),
+    ],
+)
+def test_pairs_of_matmul(lhs: Shape, rhs: Shape, chained: str) -> None:
+    """Each operand has a target; those of the output's shape are drawn to it, too."""
+    graph = operands(lhs, rhs)
+    out = graph.grow_matmul("x", "y", name="mm")
+    assert isinstance(out, MatmulTensor)
+    assert named_pairs(graph) == [
+        ("x", "mm.lhs.target", 100),
+        ("y", "mm.rhs.target", 100),
+        *((operand, "mm", 50) for operand in chained),
+    ]
+    assert (out.lhs_target.name, out.rhs_target.name) == ("mm.lhs.target", "mm.rhs.target")
+    assert out.lhs_target.kind is out.rhs_target.kind is Kind.SOURCE
+    assert (out.kind, out.op.inputs) == (Kind.FIXED_POINT, ("x", "y"))
+
+
+def test_values_of_matmul() -> None:
+    """Each default value can be changed; without a name the ops are numbered by type."""
+    graph = operands((2, 2), (2, 2))
+    graph.grow_matmul("x", "y", lhs_value=1, rhs_value="2.5", chain_value=-3)
+    assert named_pairs(graph) == [
+        ("x", "source0", 1),
+        ("y", "source1", 2.5),
+        ("x", "fixed_point0", -3),
+        ("y", "fixed_point0", -3),
+    ]
+
+
+def test_product_of_a_tensor_with_itself() -> None:
+    """One tensor on both sides has both targets, and is drawn to the output from both."""
+    graph = operands((2, 2))
+    graph.grow_matmul("x", "x", name="mm")
+    assert [value for _, _, value in named_pairs(graph)] == [100, 100, 50, 50]
+    assert proved(graph).score == 4 * 100
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [
+        ({}, 6 * 100 + 4 * 100),
+        ({"chain_value": 99}, 6 * 100 + 4 * 100),
+        ({"chain_value": 101}, 6 * 101 + 4 * 100),
+        ({"lhs_value": 10}, 6 * 50 + 4 * 100),
+        ({"rhs_value": 10}, 6 * 100 + 4 * 10),
+    ],
+)
+def test_optimum_of_matmul(values: dict[str, int], best: int) -> None:
+    """The left operand lies at its target or at the output, where it is worth more."""
+    graph = operands((3, 2), (2, 2))
+    graph.grow_matmul("x", "y", **values)
+    assert proved(graph).score == best
+
+
+def convolved(
+    data: Shape, weights: Shape, strides: Any, padding: Any, dilations: Any, groups: int
+) -> Shape:
+    """Return the shape of a convolution that is really computed, from windows of padded data."""
+    rank = len(data) - 2
+    before, after = zip(*padding, strict=True)
+    padded = np.pad(np.zeros(data), [(0, 0), (0, 0), *zip(before, after, strict=True)])
+    kernel = np.zeros(weights)
+    spread = [slice(None, None, d) for d in dilations]
+    reach = [range(0, d * k, d)[-1] + 1 for d, k in zip(dilations, weights[2:], strict=True)]
+    windows = sliding_window_view(padded, reach, axis=tuple(range(2, 2 + rank)))
+    stepped = windows[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
+    seen = stepped[(..., *spread)]
+    parts = [
+        np.tensordot(x, w, axes=([1, *range(2 + rank, 2 + 2 * rank)], range(1, 2 + rank)))
+        for x, w in zip(np.split(seen, groups, 1), np.split(kernel, groups, 0), strict=True)
+    ]
+    return np.moveaxis(np.concatenate(parts, -1), -1, 1).shape
+
+
+NUMBERS = list(product((1, 2, 3), ((0, 0), (1, 1), (0, 2)), (1, 2), ((1, 4), (2, 6), (4, 4))))
+"""Stride, padding and dilation of the first dimension; groups and output channels."""
+
+
+@pytest.mark.parametrize(("stride", "pads", "dilation", "channels"), NUMBERS)
+def test_conv_has_the_shape_of_one_that_is_computed(
+    stride: int, pads: tuple[int, int], dilation: int, channels: tuple[int, int]
+) -> None:
+    """For sizes and kernels of many kinds shapes agree, or both refuse."""
+    groups, features = channels
+    for size, kernel in product((1, 2, 5, 6), (1, 2, 3)):
+        data, weights = (2, 4, size, 5), (features, 4 // groups, kernel, 2)
+        graph = operands(data, weights)
+        given = {"strides": (stride, 1), "padding": (pads, 0), "dilations": (dilation, 2)}
+        try:
+            expected = convolved(data, weights, (stride, 1), (pads, (0, 0)), (dilation, 2), groups)
+        except ValueError:
+            with refused("spatial dimension 0: the kernel reaches over "):
+                graph.grow_conv("x", "y", **given, groups=groups)
+        else:
+            assert graph.grow_conv("x", "y", **given, groups=groups).shape == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "weights", "given", "expected"),
+    [
+        ((1, 3, 8), (4, 3, 3), {}, (1, 4, 6)),
+        ((1, 3, 8), (4, 3, 3), {"padding": 1}, (1, 4, 8)),
+        ((1, 3, 8), (4, 3, 3), {"padding": [(2, 0)]}, (1, 4, 8)),
+        ((1, 3, 8), (4, 3, 3), {"strides": np.int64(3)}, (1, 4, 2)),
+        ((1, 3, 224, 224), (64, 3, 7, 7), {"strides": 2, "padding": 3}, (1, 64, 112, 112)),
+        ((5, 3, 9, 8, 7), (2, 3, 3, 2, 1), {"strides": (2, 3, 4)}, (5, 2, 4, 3, 2)),
+        ((1, 6, 5), (6, 1, 2), {"groups": 6, "dilations": 4}, (1, 6, 1)),
+        ((0, 3, 8), (4, 3, 3), {}, (0, 4, 6)),
+    ],
+)
+def test_shapes_of_conv(data: Shape, weights: Shape, given: Any, expected: Shape) -> None:
+    """Examples of all ranks, by the usual formula; one number serves all dimensions."""
+    assert operands(data, weights).grow_conv("x", "y", **given).shape == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "given", "reason"),
+    [
+        ([(1, 3), (4, 3)], {}, "data must be (N, C, *size), weights (M, C / groups, *kernel)"),
+        ([(1, 3, 8), (4, 3, 3, 3)], {}, "data must be (N, C, *size)"),
+        ([(1, 3, 8), (4, 2, 3)], {}, "dimension 1 is 2, but 3 channels in 1 group(s) make 3"),
+        ([(1, 4, 8), (4, 4, 3)], {"groups": 2}, "4 channels in 2 group(s) make 2"),
+        (
+            [(1, 3, 8), (4, 1, 3)],
+            {"groups": 2},
+            "groups 2 must divide the 3 channels of the data and the 4 of the output",
+        ),
+        ([(1, 4, 8), (3, 2, 3)], {"groups": 2}, "groups 2 must divide the 4 channels"),
+        ([(1, 4, 8), (4, 4, 3)], {"groups": 0}, "groups: 0 must be at least 1"),
+        ([(1, 4, 8), (4, 4, 3)], {"groups": 1.0}, "groups: 1.0 is not an integer"),
+        (
+            [(1, 3, 8), (4, 3, 9)],
+            {},
+            "spatial dimension 0: the kernel reaches over 9 elements, and the data with padding "
+            "have only 8",
+        ),
+        (
+            [(1, 3, 9, 8), (4, 3, 1, 3)],
+            {"dilations": (1, 4)},
+            "spatial dimension 1: the kernel reaches over 9 elements",
+        ),
+        ([(1, 3, 8), (4, 3, 0)], {}, "spatial dimension 0: the kernel's size must be at least 1"),
+        ([(1, 3, 8), (4, 3, 3)], {"strides": (1, 1)}, "strides has 2 entries for 1 spatial dim"),
+        ([(1, 3, 8), (4, 3, 3)], {"strides": 0}, "strides: 0 must be at least 1"),
+        ([(1, 3, 8), (4, 3, 3)], {"strides": "2"}, "strides: '2' is not an integer"),
+        ([(1, 3, 8), (4, 3, 3)], {"dilations": ()}, "dilations has 0 entries for 1 spatial dim"),
+        ([(1, 3, 8), (4, 3, 3)], {"dilations": -1}, "dilations: -1 must be at least 1"),
+        ([(1, 3, 8), (4, 3, 3)], {"padding": -1}, "padding: -1 must be at least 0"),
+        ([(1, 3, 8), (4, 3, 3)], {"padding": (1, 1)}, "padding has 2 entries for 1 spatial dim"),
+        ([(1, 3, 8), (4, 3, 3)], {"padding": [(1, -1)]}, "padding: -1 must be at least 0"),
+        ([(1, 3, 8), (4, 3, 3)], {"padding": [(1, 1, 1)]}, "numbers or pairs (before, after)"),
+        ([(1, 3, 8), (4, 3, 3)], {"padding": 0.5}, "padding: 0.5 is not an integer"),
+        ([(1, 3, 8), (4, 3, 3), (3,)], {"bias": "z"}, "bias 'z' [3] must have shape [4]"),
+        ([(1, 3, 8), (4, 3, 3), (4, 1)], {"bias": "z"}, "bias 'z' [4, 1] must have shape [4]"),
+    ],
+)
+def test_wrong_arguments_of_conv(shapes: list[Shape], given: Any, reason: str) -> None:
+    """The line names the operands and says what does not fit; nothing is added."""
+    graph = operands(*shapes)
+    title = f"convolution of 'x' {list(shapes[0])} by 'y' {list(shapes[1])}: "
+    with refused(title, reason):
+        graph.grow_conv("x", "y", **given)
+    assert graph == operands(*shapes)
+
+
+def test_pairs_of_conv() -> None:
+    """Data and weights have targets, the bias the reduced output; data are chained."""
+    graph = operands((2, 4, 8, 8), (4, 4, 3, 3), (4,))
+    out = graph.grow_conv("x", "y", padding=1, bias="z", name="c")
+    assert isinstance(out, ConvTensor)
+    assert named_pairs(graph) == [
+        ("x", "c.data.target", 100),
+        ("y", "c.weights.target", 100),
+        ("c.bias.reduce", "c.bias.aligned", 50),
+        ("x", "c", 50),
+    ]
+    assert (out.kind, out.op.inputs) == (Kind.FIXED_POINT, ("x", "y", "z"))
+    assert out.data_target.name == "c.data.target"
+    assert out.weights_target.name == "c.weights.target"
+    assert out.bias_target is not None
+    assert (out.bias_target.shape, out.bias_target.op.inputs) == ((4, 1, 1), ("c",))
+    where = graph.locations()
+    assert (where["c.bias.aligned"].ravel() == where["z"]).all()
+
+
+def test_pairs_of_conv_without_bias_or_chain() -> None:
+    """Without a bias nothing is reduced, and data of another shape are not chained."""
+    graph = operands((2, 4, 8), (4, 4, 3))
+    out = graph.grow_conv("x", "y", data_value=1, weights_value=2, chain_value=9, name="c")
+    assert named_pairs(graph) == [("x", "c.data.target", 1), ("y", "c.weights.target", 2)]
+    assert (out.bias_target, out.op.inputs) == (None, ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [
+        ({}, 10 * 100 + 4 * 100 + 2 * 50),
+        ({"chain_value": 101}, 10 * 101 + 4 * 100 + 2 * 50),
+        ({"data_value": 49}, 10 * 50 + 4 * 100 + 2 * 50),
+        ({"weights_value": 7}, 10 * 100 + 4 * 7 + 2 * 50),
+        ({"bias_value": 7}, 10 * 100 + 4 * 100 + 2 * 7),
+        ({"bias_value": -7}, 10 * 100 + 4 * 100),
+    ],
+)
+def test_optimum_of_conv(values: dict[str, int], best: int) -> None:
+    """Data lie at their target or at the output; weights and bias at theirs."""
+    graph = operands((1, 2, 5), (2, 2, 1), (2,))
+    graph.grow_conv("x", "y", bias="z", **values)
+    assert proved(graph).score == best
+
+
+@pytest.mark.parametrize("name", ["x", "c"])
+def test_a_name_that_is_taken(name: str) -> None:
+    """If the name of any part is taken, nothing is added."""
+    graph = operands((1, 2, 5), (2, 2, 1), (2,))
+    graph.sink((1,), name="c.bias.reduce")
+    before = graph.copy()
+    with pytest.raises(InputError, match="the id is taken"):
+        graph.grow_conv("x", "y", bias="z", name=name)
+    assert graph == before

@@ -1,0 +1,370 @@
+"""Editing: removing, renaming and copying, held against graphs that were built that way."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs import ops
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import instance_bytes, parse_instance
+from tests.support import refused
+
+
+def rebuilt(graph: Graph, without: frozenset[str] = frozenset()) -> Graph:
+    """Return a graph built anew from the ops and pairs of another, except for some ops."""
+    again = Graph(graph.name, graph.description)
+    gone = {x.name for name in without for x in graph.outputs(name)}
+    for op in graph.ops:
+        if op.id not in without:
+            again.add(op)
+    for pair in graph.valued_pairs():
+        if pair.a.name not in gone and pair.b.name not in gone:
+            again.valued_pair(pair.a.name, pair.b.name, pair.value)
+    return again
+
+
+def told(graph: Graph) -> Any:
+    """Return everything that a graph tells about itself, by name and number."""
+    return (
+        graph.op_inputs,
+        [list(outputs) for outputs in graph.op_outputs],
+        graph.producers,
+        graph.pairs,
+        [(x.name, x.index, x.shape, x.kind, x.op.id) for x in graph.tensors()],
+        [[x.index for x in some()] for some in (graph.sinks, graph.sources, graph.barriers)],
+        [graph.consumers(x) for x in graph.tensors()],
+        [[(p.name, v) for p, v in graph.valued_partners(x)] for x in graph.tensors()],
+        [(graph.op_number(op.id), graph.carriers(i)) for i, op in enumerate(graph.ops)],
+        str(graph),
+    )
+
+
+def same(graph: Graph, other: Graph) -> bool:
+    """Return whether two graphs are equal, and tell the same."""
+    return graph == other and told(graph) == told(other)
+
+
+def small(**names: str) -> Graph:
+    """Return a graph with an op of two outputs and one of none, and a pair of most kinds.
+
+    Parameters
+    ----------
+    names
+        Other names for its ops.
+    """
+    graph = Graph("small", "for editing")
+    named = {name: names.get(name, name) for name in ("x", "y", "b", "none", "r", "c")}
+    x, y = graph.sink((2,), name=named["x"]), graph.sink((2,), name=named["y"])
+    a, b = graph.barrier([x], shapes=[(2,), (3,)], name=named["b"])
+    graph.barrier([], shapes=[], name=named["none"])
+    r = graph.reverse(y, [0], name=named["r"])
+    graph.concat([a, r], 0, name=named["c"])
+    for one, other, value in [(x, y, 1), (y, a, 2), (x, x, 3), (y, x, 4), (a, r, 5), (b, b, 6)]:
+        graph.valued_pair(one, other, value)
+    return graph
+
+
+class TestRemove:
+    """Removing ops."""
+
+    @pytest.mark.parametrize(
+        ("which", "gone"),
+        [
+            (["c"], ["c"]),
+            (["none"], ["none"]),
+            (["c", "b"], ["b", "c"]),
+            (["b:1", "c"], ["b", "c"]),
+            (["c", "b:0", "b:1", "b", "c"], ["b", "c"]),
+            (["c", "x", "b"], ["x", "b", "c"]),
+            (["y", "r", "c"], ["y", "r", "c"]),
+            (["x", "y", "b", "none", "r", "c"], ["x", "y", "b", "none", "r", "c"]),
+            ([], []),
+        ],
+    )
+    def test_as_if_never_added(self, which: list[str], gone: list[str]) -> None:
+        """What is left equals a graph that was built without the removed ops."""
+        for by_handle in (False, True):
+            graph, wanted = small(), rebuilt(small(), frozenset(gone))
+            handles = by_handle and "none" not in which and "b" not in which
+            graph.remove(*(graph.tensor(name) if handles else name for name in which))
+            assert same(graph, wanted)
+
+    def test_other_handles_stay(self) -> None:
+        """A handle names its tensor, whatever number that has now; a removed one says so."""
+        graph = small()
+        handles = {x.name: x for x in graph.tensors()}
+        graph.remove("x", "b", "c")
+        assert [x.name for x in (handles["y"], handles["r"])] == ["y", "r"]
+        assert [x.index for x in (handles["y"], handles["r"])] == [0, 1]
+        assert handles["r"] == graph.tensor("r")
+        assert graph.identity(handles["r"]).shape == (2,)
+        assert graph.valued_pair(handles["y"], handles["r"], 1).b == handles["r"]
+        for name in ("x", "b:0", "b:1", "c"):
+            assert repr(handles[name]) == "Tensor(removed)"
+            with refused("the tensor's op was removed from its graph"):
+                graph.identity(handles[name])
+
+    def test_names_are_free_again(self) -> None:
+        """The name of a removed op can be used again, and means the new op only."""
+        graph = small()
+        old = graph.tensor("c")
+        graph.remove("c")
+        new = graph.sink((1,), name="c")
+        assert (graph.tensor("c"), graph.op("c").inputs) == (new, ())
+        assert new != old
+        graph.remove("c", "b")
+        assert graph.sink((1,), name="b:1").name == "b:1"  # ambiguous as long as there was a b
+
+    @pytest.mark.parametrize(
+        ("which", "reason"),
+        [
+            (["x"], "'x' is read by op 'b'; remove that too"),
+            (["b"], "'b:0' is read by op 'c'; remove that too"),
+            (["x", "c"], "'x' is read by op 'b'; remove that too"),
+            (["c", "no"], "'no' names no tensor of an earlier op"),
+            (["c", "b:2"], "'b:2': the op has 2 output(s)"),
+            (["c", Graph().sink((1,), name="z")], "tensor 'z' belongs to another graph"),
+            ([["c", "b"]], "['c', 'b'] is neither a tensor nor the name of one"),
+        ],
+    )
+    def test_refusals_change_nothing(self, which: list[Any], reason: str) -> None:
+        """An op that stays must keep what it reads; after a refusal the graph is as before."""
+        graph = small()
+        handles = graph.tensors()
+        with refused(reason):
+            graph.remove(*which)
+        assert same(graph, small())
+        assert [x.index for x in handles] == list(range(len(handles)))
+
+    @pytest.mark.parametrize("seed", range(25))
+    def test_random_graphs_down_to_nothing(self, seed: int) -> None:
+        """Unread ops are removed one by one; each time it is as if they never were."""
+        draw = random.Random(seed)
+        graph = random_graph(seed, ops=12, pairs=8)
+        handles = {x.name: x for x in graph.tensors()}
+        while graph.ops:
+            read = {name for op in graph.ops for name in op.inputs}
+            free = [op.id for op in graph.ops if not read & {x.name for x in graph.outputs(op.id)}]
+            name = draw.choice(free)
+            wanted = rebuilt(graph, frozenset([name]))
+            for x in graph.outputs(name):
+                del handles[x.name]
+            graph.remove(name)
+            assert same(graph, wanted)
+            assert all(x == graph.tensor(n) and x.name == n for n, x in handles.items())
+        assert not handles
+        assert same(graph, Graph(graph.name, graph.description))
+
+    def test_adding_goes_on(self) -> None:
+        """What is added after a removal is as in a graph that was built without."""
+        graph, wanted = small(), rebuilt(small(), frozenset(["b", "c"]))
+        graph.remove("c", "b")
+        for one in (graph, wanted):
+            one.concat(["x", "r"], 0)
+            one.valued_pair("concat0", "concat0", 9)
+            one.barrier(["concat0"], shapes=[(1,), (1,)], name="b")
+        assert same(graph, wanted)
+
+
+class TestRemovePairs:
+    """Removing pairs."""
+
+    def test_all_of_two_tensors(self) -> None:
+        """Every pair of the two goes, whichever way it was written, and is returned."""
+        graph = small()
+        told(graph)  # so that something could have been kept in mind
+        gone = graph.remove_pairs("x", "y")
+        assert [(p.a.name, p.b.name, int(p.value)) for p in gone] == [("x", "y", 1), ("y", "x", 4)]
+        assert [int(v) for _, _, v in graph.pairs] == [2, 3, 5, 6]
+        assert [(p.name, int(v)) for p, v in graph.valued_partners("y")] == [("b:0", 2)]
+        assert same(graph, rebuilt(graph))
+
+    def test_a_tensor_with_itself(self) -> None:
+        """A tensor's pair with itself is one of two equal tensors, and no other pair."""
+        graph = small()
+        [pair] = graph.remove_pairs(graph.tensor("x"), "x")
+        assert (pair.a, pair.b, pair.value) == (graph.tensor("x"), graph.tensor("x"), 3)
+        assert [int(v) for _, _, v in graph.pairs] == [1, 2, 4, 5, 6]
+
+    def test_added_again(self) -> None:
+        """What is returned can be added again."""
+        graph = small()
+        for pair in graph.remove_pairs("y", "x"):
+            graph.valued_pair(pair.a, pair.b, pair.value)
+        assert [int(v) for _, _, v in graph.pairs] == [2, 3, 5, 6, 1, 4]
+        assert [int(v) for _, v in graph.valued_partners("x")] == [3, 1, 4]
+
+    def test_there_is_none(self) -> None:
+        """Two tensors without a pair are refused, by name."""
+        graph = small()
+        with refused("there is no valued pair of 'c' and 'b:1'"):
+            graph.remove_pairs("c", "b:1")
+        with refused("there is no valued pair of 'y' and 'y'"):
+            graph.remove_pairs("y", "y")
+        assert same(graph, small())
+
+
+class TestRename:
+    """Renaming ops."""
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [("x", "first"), ("b", "barrier"), ("b:1", "barrier"), ("c", "joint"), ("none", "empty")]
+        + [("r", "r:0"), ("r", "b:2"), ("y", "x:0"), ("x", "x")],
+    )
+    def test_as_if_always_named_so(self, old: str, new: str) -> None:
+        """Readers, pairs and files have the new name, as if the op had been added with it."""
+        graph = small()
+        handles = graph.tensors()
+        name = graph.op(old).id
+        graph.rename(old, new)
+        assert same(graph, small(**{name: new}))
+        assert same(graph, parse_instance(instance_bytes(graph)))
+        assert handles == graph.tensors()
+        assert [x.index for x in handles] == list(range(len(handles)))
+        if name != new:
+            with refused(f"'{name}' names no tensor"):
+                graph.inputs(name)
+            assert graph.sink((1,), name=name).name == name
+
+    @pytest.mark.parametrize(
+        ("old", "new", "reason"),
+        [
+            ("x", "", "op 'x' cannot be named '': the id is empty"),
+            ("x", 3, "op 'x' cannot be named 3: the id is no string"),
+            ("x", None, "op 'x' cannot be named None: the id is no string"),
+            ("x", "y", "op 'x' cannot be named 'y': the id is taken"),
+            ("x", "b:1", "op 'x' cannot be named 'b:1': the id makes a tensor's name ambiguous"),
+            ("b", "d", "op 'b' cannot be named 'd': the id makes a tensor's name ambiguous"),
+            ("no", "x", "'no' names no tensor"),
+        ],
+    )
+    def test_refusals_change_nothing(self, old: str, new: Any, reason: str) -> None:
+        """A name that is empty, taken, or would make another ambiguous is refused."""
+        graph = small()
+        graph.sink((1,), name="d:1")  # so that an op "d" may have no second output
+        before = told(graph)
+        with refused(reason):
+            graph.rename(old, new)
+        assert told(graph) == before
+        assert graph.op_number(graph.ops[0].id) == 0
+
+    def test_random_graphs(self) -> None:
+        """With every op renamed, the file of a graph still describes that graph."""
+        for seed in range(20):
+            graph = random_graph(seed, ops=12)
+            shapes = list(graph.shapes)
+            for i, op in enumerate(list(graph.ops)):
+                graph.rename(op.id, f"op{-i}")
+            assert [op.id for op in graph.ops] == [f"op{-i}" for i in range(len(graph.ops))]
+            assert graph.shapes == shapes
+            assert same(graph, parse_instance(instance_bytes(graph)))
+
+
+Copier = Callable[[Graph], Graph]
+
+COPIERS: list[Copier] = [
+    lambda graph: graph.copy(),
+    copy.copy,
+    copy.deepcopy,
+    lambda graph: pickle.loads(pickle.dumps(graph)),
+]
+
+
+@pytest.mark.parametrize("way", range(len(COPIERS)))
+class TestCopies:
+    """Copies, by any road."""
+
+    def test_equal_and_independent(self, way: int) -> None:
+        """A copy tells the same, and neither changes with the other."""
+        for changed_first in (False, True):
+            graph = small()
+            told(graph)  # so that something could have been kept in mind
+            other = COPIERS[way](graph)
+            assert type(other) is Graph
+            assert same(graph, other)
+            changed, kept = (graph, other) if changed_first else (other, graph)
+            changed.reverse("c", [0])
+            changed.identity("x")
+            changed.valued_pair("x", "y", 9)
+            changed.valued_pair("b:1", "b:1", 9)
+            assert same(kept, small())
+            assert same(changed, rebuilt(changed))
+            changed.remove("none")
+            changed.remove_pairs("b:0", "r")
+            changed.rename("x", "z")
+            changed.name = "changed"
+            assert same(kept, small())
+            assert same(changed, rebuilt(changed))
+
+    def test_handles_are_their_own(self, way: int) -> None:
+        """A handle of the one is refused by the other, and survives a removal there."""
+        graph = small()
+        other = COPIERS[way](graph)
+        c = graph.tensor("c")
+        assert other.tensor("c") != c
+        with refused("tensor 'c' belongs to another graph"):
+            other.identity(c)
+        other.remove("c")
+        assert graph.identity(c).shape == (4,)
+
+    def test_tile_memory_and_data(self, way: int) -> None:
+        """Everything that a file keeps is copied."""
+        text = (
+            b'{"format": "layoutopt/unwinding/1", "name": "n", "description": "d", '
+            b'"ops": [{"type": "source", "id": "s", "inputs": [], "shape": [2], '
+            b'"rule": {"kind": "linear"}}], "tile_memory": {"tiles": 2, "bytes_per_tile": 8, '
+            b'"element_bytes": {"default": 2}}}'
+        )
+        graph = parse_instance(text)
+        assert instance_bytes(COPIERS[way](graph)) == instance_bytes(graph)
+
+
+@pytest.mark.parametrize("road", [copy.deepcopy, lambda held: pickle.loads(pickle.dumps(held))])
+def test_handles_that_are_copied_with_their_graph(road: Callable[[Any], Any]) -> None:
+    """A graph and its handles, copied together, belong together again, in any order."""
+    for first in (False, True):
+        graph = small()
+        total = graph.sum_like(["x", "c", "y"][::2], name="total")
+        held = [graph.tensor("r"), total, graph.tensor("b:1"), graph.valued_pairs()[0]]
+        held.insert(0 if first else 4, graph)
+        copies = road(held)
+        other = copies.pop(0 if first else 4)
+        r, again, b, pair = copies
+        assert (r, again, b) == (other.tensor("r"), other.tensor("total"), other.tensor("b:1"))
+        assert (pair.a, pair.b) == (other.tensor("x"), other.tensor("y"))
+        assert type(again) is type(total)
+        other.remove("total", "c", "none")
+        assert repr(again).endswith("(removed)")
+        assert other.identity(r).shape == (2,)
+        assert {r: 1}[other.tensor("r")] == 1
+        assert graph.tensor("total") == total
+
+
+def test_a_handle_alone_is_copied_with_its_graph() -> None:
+    """A shallow copy names the same tensor, a deep one a tensor of a graph of its own."""
+    x = small().tensor("x")
+    assert copy.copy(x) == x
+    deep: Tensor = copy.deepcopy(x)
+    assert deep.graph == x.graph
+    assert deep.graph is not x.graph
+    assert deep.graph.tensor("x") == deep != x
+
+
+def test_input_names_of_data_survive_renaming() -> None:
+    """An input that a file wrote as ``"x:0"`` never comes to mean an op that is named so later."""
+    graph = Graph()
+    graph.add(ops.Sink(id="a", inputs=(), shape=(1,)))
+    graph.add(ops.Sink(id="x", inputs=(), shape=(2,)))
+    graph.add(ops.Identity(id="i", inputs=("x:0",)))
+    graph.rename("a", "x:0")
+    again = parse_instance(instance_bytes(graph))
+    assert graph.inputs("i")[0].shape == again.inputs("i")[0].shape == (2,)

@@ -1,0 +1,346 @@
+"""Which elements come from where: every op against NumPy, and regions pushed both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.op import Array, Kind, type_name
+from layoutopt.graphs.ops import AnyOp
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import instance_bytes
+from models.statement import view
+from tests.support import refused
+
+s_ = np.s_
+
+
+def operands() -> Graph:
+    """Return a graph with sinks, each named by its shape, and one more of a shape."""
+    graph = Graph("operands")
+    for shape in [(), (0, 2), (4,), (2, 3), (1, 3, 1), (3,), (2, 1), (2, 3, 4)]:
+        graph.sink(shape, name="x" + "_".join(map(str, shape)))
+    graph.sink((2, 3), name="y2_3")
+    return graph
+
+
+FLOWS: list[tuple[Callable[[Graph], Tensor], list[str], Callable[..., Array]]] = [
+    # what is added, the tensors whose locations it passes on, and how NumPy would
+    (lambda g: g.identity("x2_3"), ["x2_3"], lambda a: a),
+    (lambda g: g.flatten("x2_3_4"), ["x2_3_4"], lambda a: np.concatenate([*np.concatenate(a)])),
+    (lambda g: g.flatten("x"), ["x"], lambda a: a[None]),
+    (lambda g: g.squeeze("x1_3_1"), ["x1_3_1"], lambda a: a[0, :, 0]),
+    (lambda g: g.reshape("x2_3", (3, 2)), ["x2_3"], lambda a: a.flat[[[0, 1], [2, 3], [4, 5]]]),
+    (lambda g: g.reshape("x4", (2, -1)), ["x4"], lambda a: np.stack([a[:2], a[2:]])),
+    (lambda g: g.dim_shuffle("x2_3", (1, 0)), ["x2_3"], lambda a: np.stack([a[0], a[1]], 1)),
+    (
+        lambda g: g.dim_shuffle("x2_3_4", (2, 0, 1)),
+        ["x2_3_4"],
+        lambda a: np.stack([a[:, :, k] for k in range(4)]),
+    ),
+    (
+        lambda g: g.dim_shuffle("x2_3_4", (-2, -1, 0)),
+        ["x2_3_4"],
+        lambda a: np.stack([a[0], a[1]], 2),
+    ),
+    (lambda g: g.reverse("x2_3", (1,)), ["x2_3"], lambda a: a[:, [2, 1, 0]]),
+    (lambda g: g.reverse("x2_3", (-2, 1)), ["x2_3"], lambda a: np.flip(a)),
+    (lambda g: g.reverse("x4", ()), ["x4"], lambda a: a),
+    (lambda g: g.slice("x2_3", (0, 1), (1, 3)), ["x2_3"], lambda a: a[[0]][:, [1, 2]]),
+    (lambda g: g.slice("x2_3_4", 1, 3, dim=-1), ["x2_3_4"], lambda a: np.take(a, [1, 2], 2)),
+    (lambda g: g.slice("x4", 4, 4), ["x4"], lambda a: a[[]]),
+    (
+        lambda g: g.sub_sample("x2_3_4", (2, 2, 3)),
+        ["x2_3_4"],
+        lambda a: a[[0]][:, [0, 2]][..., ::3],
+    ),
+    (lambda g: g.sub_sample("x2_3", 2, dim=1), ["x2_3"], lambda a: a[:, [0, 2]]),
+    (lambda g: g.sett_sample("x4", [[(1, 1, 1)]]), ["x4"], lambda a: a[[1, 3]]),
+    (lambda g: g.sett_sample("x2_3", [[], []]), ["x2_3"], lambda a: a),
+    (lambda g: g.sett_sample("x2_3", [[], [(0, 1, 0)]]), ["x2_3"], lambda a: a[:, []]),
+    (
+        # 0..3: (3, 1, 1) keeps 1 2 3, of which (1, 1, 0) keeps the first and the third.
+        lambda g: g.sett_sample("x2_3_4", [[(1, 1, -1)], [], [(3, 1, 1), (1, 1, 0)]]),
+        ["x2_3_4"],
+        lambda a: a[[1]][..., [1, 3]],
+    ),
+    (
+        lambda g: g.concat(["x2_3", "x2_1", "y2_3"], 1),
+        ["x2_3", "x2_1", "y2_3"],
+        lambda a, b, c: np.hstack([a, b, c]),
+    ),
+    (lambda g: g.concat(["x2_3", "y2_3"], -2), ["x2_3", "y2_3"], lambda a, b: np.vstack([a, b])),
+    (lambda g: g.concat(["x4", "x4"], 0), ["x4"], lambda a: a[[0, 1, 2, 3, 0, 1, 2, 3]]),
+    (lambda g: g.expand("x2_1", (2, 3)), ["x2_1"], lambda a: a[:, [0, 0, 0]]),
+    (lambda g: g.expand("x3", (2, 1, 3)), ["x3"], lambda a: np.stack([a[None], a[None]])),
+    (lambda g: g.expand("x", (2,)), ["x"], lambda a: np.full(2, a)),
+    (lambda g: g.expand("x2_1", (2, 0)), ["x2_1"], lambda a: a[:, []]),
+    (lambda g: g.sum_like(["x2_3", "y2_3"]), ["x2_3"], lambda a: a),
+    (lambda g: g.sum_like(["x2_3", "y2_3"], unwindable=[1, 0]), ["y2_3"], lambda b: b),
+    (lambda g: g.sum_like(["x3", "x2_3", "x"], unwindable=1), ["x2_3"], lambda a: a),
+]
+
+
+@pytest.mark.parametrize("row", range(len(FLOWS)))
+def test_forward_flow_is_numpys(row: int) -> None:
+    """Each view's output has the locations that NumPy's indexing of its inputs' gives."""
+    add, names, numpys = FLOWS[row]
+    graph = operands()
+    out = add(graph)
+    found = graph.locations()
+    wanted = numpys(*(found[name] for name in names))
+    assert out.shape == wanted.shape
+    assert np.array_equal(found[out.name], wanted)
+    op = graph.op(out)
+    carriers = graph.carriers(graph.op_number(out))
+    apart = [np.arange(np.prod(graph.shapes[t], dtype=int)) + 100 * t for t in carriers]
+    shaped = [a.reshape(graph.shapes[t]) for t, a in zip(carriers, apart, strict=True)]
+    by_name = {graph.tensor_name(t): a for t, a in zip(carriers, shaped, strict=True)}
+    assert np.array_equal(op.view(shaped), numpys(*(by_name[name] for name in names)))
+
+
+def test_all_views_are_in_the_table() -> None:
+    """The table of flows leaves no view out."""
+    graph = operands()
+    for add, _, _ in FLOWS:
+        add(graph)
+    found = {type(op) for op in graph.ops if op.kind is Kind.VIEW}
+    assert found == {cls for cls in get_args(AnyOp) if cls.kind is Kind.VIEW}
+
+
+def test_roots_lie_apart() -> None:
+    """Outputs of sources, barriers, reduces and fixed points share no location with anything."""
+    graph = operands()
+    graph.source((2, 3))
+    graph.barrier(["x2_3"], shapes=[(2, 3), (3,)])
+    graph.fixed_point(["x2_3"], (2, 3))
+    graph.sum_like_reduce("x2_3", (3,))
+    every = np.concatenate([a.reshape(-1) for a in graph.locations().values()])
+    assert len(set(every.tolist())) == len(every)
+
+
+def origins(graph: Graph) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Yield each view's name, and input index and flat element of each output element.
+
+    By the plain-Python statement of the problem, which shares nothing with the package.
+    """
+    for entry in json.loads(instance_bytes(graph))["ops"]:
+        if graph.kind(f"{entry['id']}:0") is Kind.VIEW:
+            held = [
+                (list(x.shape), [("", k, e) for e in range(x.size)])
+                for k, x in enumerate(graph.inputs(entry["id"]))
+            ]
+            yield entry["id"], [(k, e) for _, k, e in view(entry, held)[1]]
+
+
+def test_regions_are_what_the_statement_says() -> None:
+    """On random graphs, regions pushed either way are the elements that the definition names."""
+    rng = np.random.default_rng(0)
+    pushed = 0
+    for seed in range(60):
+        graph = random_graph(seed, ops=12)
+        for name, comes_from in origins(graph):
+            out = graph.tensor(name)
+            for k in {k for k, _ in comes_from}:
+                x = graph.inputs(name)[k]
+                chosen, inside = rng.random(out.shape) < 0.5, rng.random(x.shape) < 0.5
+                used = {comes_from[i][1] for i in np.flatnonzero(chosen) if comes_from[i][0] == k}
+                found = graph.in_regions(name, chosen, k)
+                assert found.shape == x.shape
+                assert set(np.flatnonzero(found)) == used
+                found = graph.out_regions(name, inside, k)
+                assert found.shape == out.shape
+                shown = [i for i, (j, e) in enumerate(comes_from) if j == k and inside.flat[e]]
+                assert np.flatnonzero(found).tolist() == shown
+                pushed += 1
+    assert pushed > 300
+
+
+def test_round_trips_keep_their_promises() -> None:
+    """``out(in(S))`` holds what of S comes from the input; ``in(out(R))`` what the output shows."""
+    rng = np.random.default_rng(1)
+    copied = dropped = 0
+    for seed in range(100):
+        graph = random_graph(seed, ops=12)
+        for op in graph.ops:
+            for k, x in enumerate(graph.inputs(op.id) if op.kind is Kind.VIEW else ()):
+                if not graph.is_unwindable(op.id, k):
+                    continue
+                out = graph.tensor(op.id)
+                region = rng.random(out.shape) < 0.4
+                mine = graph.out_regions(op.id, np.ones(x.shape, bool), k)
+                back = graph.out_regions(op.id, graph.in_regions(op.id, region, k), k)
+                assert not np.any(region & mine & ~back)
+                if type_name(op) != "concat":
+                    assert mine.all()
+                if type_name(op) != "expand":
+                    assert np.array_equal(back, region & mine)
+                copied += bool(np.any(back & ~region))
+                region = rng.random(x.shape) < 0.4
+                seen = graph.in_regions(op.id, np.ones(out.shape, bool), k)
+                back = graph.in_regions(op.id, graph.out_regions(op.id, region, k), k)
+                assert np.array_equal(back, region & seen)
+                dropped += not seen.all()
+    assert copied > 10
+    assert dropped > 30
+
+
+def test_regions_by_hand() -> None:
+    """A concat's part, an expand's copies, and a slice's box; regions as indices and as masks."""
+    graph = Graph()
+    x, y = graph.sink((2, 2), name="x"), graph.sink((2, 1), name="y")
+    graph.concat([x, y], 1, name="joint")  # x x y
+    assert graph.in_regions("joint", s_[0]).tolist() == [[True, True], [False, False]]
+    assert graph.in_regions("joint", s_[:, 1:], 1).tolist() == [[True], [True]]
+    assert graph.out_regions("joint", s_[:, 1]).tolist() == [[False, True, False]] * 2
+    assert graph.out_regions("joint", s_[1], 1).tolist() == [[False] * 3, [False, False, True]]
+    graph.expand(y, (2, 3), name="wide")
+    assert graph.in_regions("wide", s_[1, 2]).tolist() == [[False], [True]]
+    assert graph.out_regions("wide", s_[1]).tolist() == [[False] * 3, [True] * 3]
+    part = graph.slice(x, 1, 2)
+    mask = np.array([[True, False], [True, True]])
+    assert graph.out_regions(part, mask).tolist() == [[True, True]]
+    assert graph.in_regions(part, s_[..., ::-1]).tolist() == [[False, False], [True, True]]
+    scalar = graph.reshape(graph.slice(y, 0, 1), (), name="scalar")
+    assert graph.in_regions(scalar, ()).tolist() == [[True]]
+    assert graph.out_regions(scalar, s_[:]).tolist() is True
+    assert graph.out_regions(scalar, s_[:0]).shape == ()
+    assert graph.in_regions(scalar, np.False_).tolist() == [[False]]
+    empty = graph.slice(x, 1, 1)
+    assert not graph.in_regions(empty, s_[:]).any()
+    assert graph.out_regions(empty, s_[:]).shape == (0, 2)
+
+
+def test_is_unwindable() -> None:
+    """Views pass on what they show; sums only their layout's input; opaque ops nothing."""
+    graph = Graph()
+    a, b, c = (graph.sink((2,), name=n) for n in "abc")
+    graph.sum_like([a, b, c], unwindable=[2, 0], name="sum")
+    graph.concat([a, b, a], 0, name="joint")
+    graph.barrier([a, b], shapes=[(1,), (2,)], name="bar")
+    graph.fixed_point([a], (2,), name="fix")
+    graph.sum_like_reduce(a, (1,), name="reduce")
+    assert [graph.is_unwindable("sum", k) for k in range(3)] == [False, False, True]
+    assert all(graph.is_unwindable("joint", k) for k in range(3))
+    assert not any(graph.is_unwindable("bar", k, o) for k in range(2) for o in range(2))
+    assert not graph.is_unwindable("bar:1")
+    assert not graph.is_unwindable("fix")
+    assert not graph.is_unwindable("reduce")
+    assert graph.is_unwindable(graph.identity(c))
+
+
+class TestIndexMap:
+    """From which element of one tensor each element of another comes."""
+
+    def test_by_hand(self) -> None:
+        """Through several views, from a sink and from a tensor halfway."""
+        graph = Graph()
+        x, y = graph.sink((2, 3), name="x"), graph.sink((3,), name="y")
+        turned = x[:, ::-1].T  # 2 5 / 1 4 / 0 3
+        joint = graph.concat([turned, y.reshape(3, 1)], 1)
+        assert graph.index_map(x, joint).tolist() == [[2, 5, -1], [1, 4, -1], [0, 3, -1]]
+        assert graph.index_map(y, joint).tolist() == [[-1, -1, 0], [-1, -1, 1], [-1, -1, 2]]
+        assert graph.index_map(turned, joint).tolist() == [[0, 1, -1], [2, 3, -1], [4, 5, -1]]
+        assert graph.index_map(joint, joint).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+        assert graph.index_map("x", "x").tolist() == [[0, 1, 2], [3, 4, 5]]
+
+    def test_what_does_not_come_from_there(self) -> None:
+        """Nothing comes from a reader, or through what is opaque."""
+        graph = Graph()
+        x = graph.sink((2,), name="x")
+        opaque = graph.barrier([x], (2,))
+        assert graph.index_map(opaque, x).tolist() == [-1, -1]
+        assert graph.index_map(x, opaque).tolist() == [-1, -1]
+        assert graph.index_map(x[::-1], x).tolist() == [-1, -1]
+        assert graph.index_map(x, x + graph.source((2,))).tolist() == [0, 1]
+        assert graph.index_map(x, graph.source((2,)) + x).tolist() == [-1, -1]
+        assert graph.index_map(x, x[:0]).shape == (0,)
+
+    def test_result_can_be_written_to(self) -> None:
+        """The array is the caller's own, also behind an expand."""
+        graph = Graph()
+        x = graph.sink((2, 1))
+        found = graph.index_map(x, x.broadcast_to((2, 3)))
+        found[0, 0] = 7
+        assert found.tolist() == [[7, 0, 0], [1, 1, 1]]
+
+    def test_random_graphs(self) -> None:
+        """Composed over whole graphs, it is what following the statement's ops gives."""
+        come = 0
+        for seed in range(40):
+            graph = random_graph(seed, ops=12)
+            flows = dict(origins(graph))
+            tensors = graph.tensors()
+            for start in tensors[:: 1 + len(tensors) // 8]:
+                reached: dict[Tensor, list[int]] = {}
+                for t in tensors:
+                    if t == start:
+                        reached[t] = list(range(t.size))
+                    elif t.op.id in flows:
+                        inputs = [reached[x] for x in graph.inputs(t)]
+                        reached[t] = [inputs[k][e] for k, e in flows[t.op.id]]
+                    else:
+                        reached[t] = [-1] * t.size
+                for t in tensors:
+                    found = graph.index_map(start, t)
+                    assert found.shape == t.shape
+                    assert found.reshape(-1).tolist() == reached[t]
+                    come += t != start and max(reached[t], default=-1) >= 0
+        assert come > 200
+
+
+BAD: list[tuple[Callable[[Graph], Any], str]] = [
+    (lambda g: g.in_regions("no", s_[:]), "'no' names no tensor"),
+    (
+        lambda g: g.in_regions("bar", s_[:]),
+        "op 'bar' (barrier) passes no locations on from input 0",
+    ),
+    (lambda g: g.out_regions("bar", s_[:], 0, 1), "from input 0 to output 1"),
+    (lambda g: g.out_regions("src", s_[:]), "op 'src' (source) has 0 input(s), and no input 0"),
+    (lambda g: g.in_regions("fix", s_[:]), "op 'fix' (fixed_point) passes no locations on"),
+    (lambda g: g.in_regions("red", s_[:]), "op 'red' (sum_like_reduce) passes no locations on"),
+    (
+        lambda g: g.in_regions("sum", s_[:]),
+        "op 'sum' (sum_like) passes no locations on from input 0",
+    ),
+    (lambda g: g.in_regions("sum", s_[:], 2), "op 'sum' (sum_like) has 2 input(s), and no input 2"),
+    (lambda g: g.in_regions("sum", s_[:], -1), "has 2 input(s), and no input -1"),
+    (lambda g: g.in_regions("sum", s_[:], 1, 1), "has 1 output(s), and no output 1"),
+    (lambda g: g.is_unwindable("bar", 0, 2), "op 'bar' (barrier) has 2 output(s), and no output 2"),
+    (lambda g: g.is_unwindable("src"), "op 'src' (source) has 0 input(s), and no input 0"),
+    (
+        lambda g: g.in_regions("sum", np.ones((3, 2), bool), 1),
+        "array of shape [2, 3], not one of [3, 2]",
+    ),
+    (lambda g: g.in_regions("sum", np.ones((2, 3)), 1), "must be a Boolean array of shape [2, 3]"),
+    (
+        lambda g: g.out_regions("sum", [True], 1),
+        "a region of a tensor of shape [2, 3]: an index holds",
+    ),
+    (lambda g: g.out_regions("sum", s_[2], 1), "index 2 is out of range for dimension 0"),
+    (lambda g: g.out_regions("sum", s_[0, 0, 0], 1), "3 indices for 2 dimensions"),
+    (lambda g: g.index_map("x", "no"), "'no' names no tensor"),
+    (lambda g: g.index_map("bar", "x"), "'bar' has 2 outputs; name one"),
+    (lambda g: g.index_map(Graph().sink((1,), name="z"), "x"), "'z' belongs to another graph"),
+]
+
+
+@pytest.mark.parametrize("row", range(len(BAD)))
+def test_wrong_arguments(row: int) -> None:
+    """Each wrong argument is one line that names op and input, or says which regions fit."""
+    ask, reason = BAD[row]
+    graph = Graph()
+    x, y = graph.sink((2, 3), name="x"), graph.sink((2, 3), name="y")
+    graph.barrier([x], shapes=[(2, 3), (2, 3)], name="bar")
+    graph.source((2, 3), name="src")
+    graph.fixed_point([x], (2, 3), name="fix")
+    graph.sum_like_reduce(x, (3,), name="red")
+    graph.sum_like([x, y], unwindable=1, name="sum")
+    with refused(reason):
+        ask(graph)

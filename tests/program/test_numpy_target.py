@@ -1,0 +1,95 @@
+"""The target of arrays: what it makes, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.program.numpy_target import NumpyTarget
+from tests.support import refused
+
+
+def small() -> NumpyTarget:
+    """Return a target for two sinks, and four sources of which two share locations."""
+    graph = Graph()
+    graph.sink((2,), name="x")
+    graph.sink((1,), name="y")
+    graph.source((2,), name="s")
+    graph.source((3,), [0, "0", 0], name="t")
+    graph.source((1,), ["0"], name="u")
+    graph.source((0,), [], name="v")
+    return NumpyTarget(graph)
+
+
+def test_own_locations() -> None:
+    """Equal entries of mappings are one number, others differ; a tensor has them once."""
+    target = small()
+    shapes = {"s": (2,), "t": (3,), "x": (2,), "u": (1,), "v": (0,)}
+    numbers = {name: target.own(name, shape).tolist() for name, shape in shapes.items()}
+    (a, b, c), (d,) = numbers["t"], numbers["u"]
+    assert a == c
+    assert b == d
+    assert len({a, b, *numbers["s"], *numbers["x"]}) == 6
+    assert numbers["v"] == []
+    assert target.own("s", (2,)) is target.roots["s"]
+    (first, second), fresh = target.barrier("f", [], [(2,), (2, 1)]), target.own("y", (1,))
+    every = [*first.flat, *second.flat, *fresh, a, b, *numbers["s"], *numbers["x"]]
+    assert len(set(every)) == len(every) == 11
+    assert second.shape == (2, 1)
+
+
+def test_a_sink_is_set_once_and_from_known_locations() -> None:
+    """Copies of unset elements, onto set ones, or of other shapes are refused; barriers wait."""
+    target = small()
+    x, s = target.create("x", (2,)), target.own("s", (2,))
+    assert x.tolist() == [-1, -1]
+    with refused("barrier 'f'", "input 1"):
+        target.barrier("f", [s, x], [(1,)])
+    with refused("[2]", "[1]"):
+        target.copy(s, x[:1])
+    with refused("source", "without"):
+        target.copy(target.placeholder((2,)), x)
+    target.copy(s[1:], x[:1])
+    assert x.tolist() == [s[1], -1]
+    with refused("source", "without"):
+        target.copy(x[::-1], target.create("y", (2,)))
+    with refused("destination", "with a location"):
+        target.copy(s, x)
+    target.copy(s[:1], x[1:])
+    assert target.layouts["x"].tolist() == [s[1], s[0]]
+
+
+VIEWS = [
+    ("reshape", ((4,),), [0, 1, 2, 3]),
+    ("dim_shuffle", ((1, 0),), [[0, 2], [1, 3]]),
+    ("reverse", ((1,),), [[1, 0], [3, 2]]),
+    ("reverse", ((),), [[0, 1], [2, 3]]),
+    ("slice", ((0, 1), (2, 2)), [[1], [3]]),
+    ("sub_sample", ((2, 1),), [[0, 1]]),
+    ("expand", ((2, 2, 2),), [[[0, 1], [2, 3]], [[0, 1], [2, 3]]]),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "wanted"), VIEWS)
+def test_views(name: str, arguments: tuple[tuple[int, ...], ...], wanted: list[object]) -> None:
+    """Views are NumPy's, and none of them copies."""
+    x = np.arange(4).reshape(2, 2)
+    found = getattr(small(), name)(x, *arguments)
+    assert found.tolist() == wanted
+    assert np.shares_memory(found, x)
+
+
+def test_views_of_rank_0() -> None:
+    """Slices and samples of a tensor without dimensions are such tensors, and windows."""
+    target = small()
+    x = target.create("x", ())
+    for view in (target.slice(x, (), ()), target.sub_sample(x, ())):
+        assert view.shape == ()
+        assert np.shares_memory(view, x)
+
+
+def test_concat() -> None:
+    """Tensors come one after the other along an axis."""
+    x = np.arange(4).reshape(2, 2)
+    assert small().concat([x, x + 4], 1).tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]

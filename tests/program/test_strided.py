@@ -1,0 +1,208 @@
+"""Strided boxes as views: the right elements, windows into the tensor, and few of them."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.pieces import Piece, fault, read, written
+from layoutopt.program.numpy_target import NumpyTarget
+from layoutopt.program.strided import Loops, obstacle, parts, view
+
+Ints = NDArray[np.int64]
+
+TARGET = NumpyTarget(Graph())
+
+
+def seen(size: int, start: int, loops: Loops) -> Ints:
+    """Return the elements of a box by address arithmetic, a dimension for each loop."""
+    shape = [n for n, _ in loops] or [1]
+    return as_strided(np.arange(size)[start:], shape, [8 * s for _, s in loops] or [8])
+
+
+def looked_at(array: Ints) -> tuple[int, list[tuple[int, int]]]:
+    """Return start and loops of a NumPy view of consecutive numbers, without unit extents."""
+    loops = [(n, s // 8) for n, s in zip(array.shape, array.strides, strict=True) if n > 1]
+    return int(array.flat[0]), loops
+
+
+def random_view(draw: random.Random) -> tuple[Ints, Ints]:
+    """Return consecutive numbers as a tensor, and some view of it."""
+    shape = [draw.choice([1, 2, 3, 4, 5, 7]) for _ in range(draw.randint(1, 4))]
+    base = np.arange(prod(shape)).reshape(shape)
+    x = base.transpose(draw.sample(range(base.ndim), base.ndim))
+    for axis, n in enumerate(x.shape):
+        low = draw.randrange(n)
+        step = draw.choice([1, 1, 2, 3])
+        index = slice(low, draw.randint(low + 1, n), step)
+        x = x[(slice(None),) * axis + (index,)]
+        if draw.random() < 0.3:
+            x = np.flip(x, axis)
+    return base, x
+
+
+def random_box(draw: random.Random, size: int, stand: bool) -> tuple[int, list[tuple[int, int]]]:
+    """Return a random box of a tensor; ``stand`` is whether strides may be 0."""
+    while True:
+        count = draw.choice([0, 1, 2, 2, 3, 3])
+        strides = [draw.randint(-size // 2, size // 2) for _ in range(count)]
+        loops = [(draw.randint(2, 4), s) for s in strides if s or stand]
+        low = -sum((n - 1) * min(s, 0) for n, s in loops)
+        high = size - 1 - sum((n - 1) * max(s, 0) for n, s in loops)
+        if low <= high:
+            return draw.randint(low, high), loops
+
+
+def test_views_of_a_tensor_are_one_view() -> None:
+    """Sliced, strided, reversed, permuted: such boxes nest, and are windows into the tensor."""
+    for seed in range(3000):
+        base, x = random_view(random.Random(seed))
+        start, loops = looked_at(x)
+        assert obstacle(base.size, loops) is None
+        box = view(TARGET, base, base.shape, start, loops)
+        assert np.array_equal(box, x.reshape([n for n in x.shape if n > 1] or [1]))
+        assert np.shares_memory(box, base)
+
+
+def test_any_box_that_nests() -> None:
+    """A view has the elements of its box; what is written into it is in the tensor."""
+    nested = 0
+    for seed in range(5000):
+        draw = random.Random(seed)
+        size = draw.randint(1, 40)
+        start, loops = random_box(draw, size, stand=seed % 3 == 0)
+        if obstacle(size, loops) is not None:
+            with pytest.raises(ValueError, match="does not nest"):
+                view(TARGET, np.arange(size), (size,), start, loops)
+            continue
+        nested += 1
+        wanted = seen(size, start, loops)
+        assert np.array_equal(view(TARGET, np.arange(size), (size,), start, loops), wanted)
+        if all(stride for _, stride in loops):
+            written_to = np.zeros(size, np.int64)
+            box = view(TARGET, written_to, (size,), start, loops)
+            box[...] = np.arange(1, wanted.size + 1).reshape(wanted.shape)
+            for number, element in enumerate(wanted.flat, 1):
+                assert written_to[element] == number
+                written_to[element] = 0
+            assert not written_to.any()
+    assert 1500 < nested < 4500
+
+
+def fits(length: int, first: int, levels: list[tuple[int, int]]) -> bool:
+    """Return whether any choice of blocks, and of where they begin, cuts a box out.
+
+    ``levels`` are extents and strides, positive and descending, of a box that starts at
+    element ``first`` of an axis.
+    """
+    if len(levels) < 2:
+        return True
+    (extent, stride), rest = levels[0], levels[1:]
+    span = 1 + sum((n - 1) * s for n, s in rest)
+    return any(
+        stride % block == 0
+        and low + (extent - 1) * stride + block <= length
+        and first - low + span <= block
+        and fits(block, first - low, rest)
+        for block in range(1, stride + 1)
+        for low in range(first + 1)
+    )
+
+
+def test_boxes_nest_where_any_choice_of_blocks_does() -> None:
+    """The largest block is as good as every other, wherever the box starts."""
+    verdicts = set()
+    for size in (6, 9, 13, 18):
+        for extents in product([2, 3], repeat=3):
+            for strides in product(range(1, 10), repeat=3):
+                if list(strides) != sorted(strides, reverse=True):
+                    continue
+                levels = list(zip(extents, strides, strict=True))
+                last = size - 1 - sum((n - 1) * s for n, s in levels)
+                for start in range(last + 1):
+                    nests = obstacle(size, levels) is None
+                    assert nests == fits(size, start, levels), (size, start, levels)
+                    verdicts.add((nests, size))
+    assert len(verdicts) == 7  # no three loops of extent 2 and more nest in 6 elements
+
+
+def random_piece(draw: random.Random) -> tuple[Piece, int, int]:
+    """Return a piece that sets no element twice, and the sizes of its origin and sink."""
+    size = draw.randint(1, 40)
+    while True:
+        to, loops = random_box(draw, size, stand=False)
+        origin_size = draw.randint(1, 60)
+        step = max(1, origin_size // 5)
+        strides = [draw.choice([0, 1, draw.randint(-step, step)]) for _ in loops]
+        low = -sum((n - 1) * min(s, 0) for (n, _), s in zip(loops, strides, strict=True))
+        high = origin_size - 1
+        high -= sum((n - 1) * max(s, 0) for (n, _), s in zip(loops, strides, strict=True))
+        if low > high:
+            continue
+        both = [(n, f, t) for (n, t), f in zip(loops, strides, strict=True)]
+        if draw.random() < 0.3:
+            both.insert(draw.randint(0, len(both)), (1, draw.randint(-9, 9), draw.randint(-9, 9)))
+        piece = ("o", draw.randint(low, high), to, tuple(both))
+        set_ = written(piece)
+        if len(np.unique(set_)) == len(set_):
+            assert fault(piece, size, origin_size) is None
+            return piece, origin_size, size
+
+
+def test_any_piece_can_be_copied() -> None:
+    """Parts nest on both sides, say together what the piece says, and set nothing twice."""
+    cut = 0
+    for seed in range(4000):
+        piece, origin_size, size = random_piece(random.Random(seed))
+        found = list(parts(piece, origin_size, size))
+        cut += len(found) > 1
+        taken = np.full(size, -1)
+        for part in found:
+            assert part[0] == "o"
+            assert all(n > 1 for n, _, _ in part[3])
+            assert obstacle(origin_size, [(n, f) for n, f, _ in part[3]]) is None
+            assert obstacle(size, [(n, t) for n, _, t in part[3]]) is None
+            where = written(part)
+            assert (taken[where] == -1).all()
+            taken[where] = read(part)
+        wanted = np.full(size, -1)
+        wanted[written(piece)] = read(piece)
+        assert np.array_equal(taken, wanted)
+    assert 300 < cut < 3700
+
+
+PARTS = {
+    "whole tensor": ((((6, 1, 1),), 6, 6), 1),
+    "one element": (((), 1, 1), 1),
+    "loop of one step": ((((1, 5, 5), (4, 1, 1)), 4, 4), 1),
+    "transposed": ((((4, 6, 1), (6, 1, 4)), 24, 24), 1),
+    "row repeated": ((((4, 0, 6), (6, 1, 1)), 6, 24), 1),
+    "every other row of five": ((((3, 8, 4), (4, 1, 1)), 20, 12), 1),
+    "every other row of a million": (
+        (((500_000, 2_000_000, 1_000_000), (1_000_000, 1, 1)), 10**12, 5 * 10**11),
+        1,
+    ),
+    # 0 1, 3 4 and 6 7 of 8: blocks of 3 would need 9 elements, so the last is peeled off.
+    "rows of three, the last one cut short": ((((3, 3, 2), (2, 1, 1)), 8, 6), 2),
+    # Rows 0 1 2 3, 1 2 3 4 and 2 3 4 5: taken apart row by row, as there are fewer of them.
+    "windows that overlap": ((((3, 1, 4), (4, 1, 1)), 6, 12), 3),
+    "windows of a large tensor": ((((1000, 1, 3), (3, 1, 1)), 1002, 3000), 3),
+    # Set: 0 2 4 6 and 3 5 7 9.
+    "combs that mesh": ((((2, 4, 3), (4, 1, 2)), 8, 10), 2),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_number_of_parts(name: str) -> None:
+    """Pieces are cut only where they must be, and along the shorter loop."""
+    (loops, origin_size, sink_size), count = PARTS[name]
+    piece = ("o", 0, 0, loops)
+    assert fault(piece, sink_size, origin_size) is None
+    assert len(list(parts(piece, origin_size, sink_size))) == count

@@ -1,0 +1,150 @@
+"""What results show of themselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layoutopt import Graph, UnwindingResult, compare, evaluate, read_result, unwind, write_result
+from layoutopt.generate.figures import FIGURES
+from layoutopt.result import PairScore, Stopped
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return FIGURES["chained_calls_copies"]()
+
+
+def rows(html: str) -> list[list[str]]:
+    """Return the cells of all tables, row by row."""
+    found = re.findall(r"<tr>(.*?)</tr>", html)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in found]
+
+
+def test_a_result_tells_itself_in_one_line(graph: Graph) -> None:
+    """The repr holds what is proved, not the layouts and not the graph."""
+    expected = (
+        "UnwindingResult('chained_calls_copies': optimal, score 130, bound 130, gap 0, "
+        "solver 'auto')"
+    )
+    assert repr(unwind(graph)) == expected
+    assert "score 124, bound -, gap -" in repr(unwind(graph, "greedy0"))
+
+
+def test_a_result_shows_verdict_pairs_and_picture(graph: Graph) -> None:
+    """The pair that loses most comes first: x gives up its target, 6 elements at 10."""
+    result = unwind(graph)
+    shown = result._repr_html_()
+    table = rows(shown)
+    assert table[0][:5] == ["status", "score", "bound", "gap", "if all matched"]
+    assert table[1][:5] == ["optimal", "130", "130", "0", "190"]
+    assert table[2] == ["pair", "", "value", "matched", "of", "loses"]
+    assert table[3] == ["x", "target_x", "10", "0", "6", "60"]
+    assert [row[-1] for row in table[4:]] == ["0"] * 8
+    assert shown.count("<svg") == 1
+    assert str(graph.draw(result)).removeprefix("<svg ") in shown
+
+
+def test_a_result_holds_the_graph_that_was_solved(graph: Graph, tmp_path: Path) -> None:
+    """One from a file has none, and shows its tables alone."""
+    result = unwind(graph)
+    assert result.graph is graph
+    path = tmp_path / "result.json"
+    write_result(result, path)
+    assert "graph" not in path.read_text()
+    again = read_result(path).result()
+    assert again.graph is None
+    assert "<svg" not in again._repr_html_()
+    assert rows(again._repr_html_())[2:] == rows(result._repr_html_())[2:]
+
+
+def test_a_result_without_layouts_shows_itself(graph: Graph) -> None:
+    """Where time ran out there is a table, and why."""
+    shown = unwind(graph, "greedy0", time_limit=0)._repr_html_()
+    assert rows(shown)[1][:3] == ["unknown (time limit)", "-", "-"]
+    assert len(rows(shown)) == 2
+    assert "<svg" not in shown
+
+
+def test_a_changed_graph_is_not_drawn(graph: Graph) -> None:
+    """Layouts of a sink that is gone are told in a line, not in a traceback."""
+    result = unwind(graph)
+    graph.remove("c")
+    assert "has changed since" in result._repr_html_()
+
+
+def test_a_large_graph_is_not_drawn() -> None:
+    """Above 40 tensors there are tables only."""
+    graph = Graph("many")
+    for _ in range(41):
+        graph.sink((1,))
+    assert "<svg" not in unwind(graph)._repr_html_()
+
+
+def test_long_tables_end(graph: Graph) -> None:
+    """Of many pairs thirty are shown, those that lose most, and the rest is counted."""
+    pairs = tuple(PairScore(f"a{i}", "b", Decimal(i), 2, 1) for i in range(100))
+    shown = replace(unwind(graph), graph=None, pairs=pairs)._repr_html_()
+    assert [row[0] for row in rows(shown)[3:]] == [f"a{i}" for i in range(99, 69, -1)]
+    assert "... and 70 more pairs" in shown
+
+
+def test_negative_pairs_lose_by_matching() -> None:
+    """A pair of negative value loses nothing, and gains, where it does not match."""
+    assert PairScore("a", "b", Decimal(-2), 5, 2).loss == -6
+
+
+def test_names_are_escaped() -> None:
+    """A name with tags in it makes none."""
+    graph = Graph("<i>")
+    graph.valued_pair(graph.sink((1,), name="<b>"), graph.source((1,), name="s&"), 1)
+    shown = unwind(graph)._repr_html_() + compare(graph)._repr_html_()
+    assert "<i>" not in shown
+    assert "<b>" not in shown
+    assert "s&amp;" in shown
+
+
+def test_a_comparison_shows_losses_and_pictures(graph: Graph) -> None:
+    """A row and a picture for each solver; greedy0 loses 6 of 130."""
+    comparison = compare(graph)
+    shown = comparison._repr_html_()
+    table = rows(shown)
+    assert table[0] == ["solver", "status", "score", "bound", "gap", "seconds", "loss"]
+    assert [(row[0], row[2], row[-1]) for row in table[1:]] == [
+        ("auto", "130", "0"),
+        ("greedy0", "124", "4.62%"),
+    ]
+    assert shown.count("<svg") == 2
+    assert "auto: 130" in shown
+    assert "greedy0: 124" in shown
+    assert "<figure" not in compare(_many())._repr_html_()
+
+
+def _many() -> Graph:
+    graph = Graph()
+    for _ in range(41):
+        graph.sink((1,))
+    return graph
+
+
+def test_an_evaluation_shows_score_rules_and_pairs(graph: Graph) -> None:
+    """What layouts earn, and which rules they break."""
+    result = unwind(graph)
+    assert isinstance(result, UnwindingResult)
+    shown = evaluate(graph, result)._repr_html_()
+    assert "score 130 of 190" in shown
+    assert rows(shown)[1] == ["x", "target_x", "10", "0", "6", "60"]
+    barrier = FIGURES["chained_calls_barrier"]()
+    broken = evaluate(barrier, {"x": [("matmul", 0, 0, ((6, 1, 1),))]})
+    assert "barrier order: &#x27;matmul&#x27; waits for itself" in broken._repr_html_()
+
+
+def test_stopped_is_told_only_where_it_matters(graph: Graph) -> None:
+    """A finished run does not say so."""
+    result = unwind(graph)
+    assert result.stopped is Stopped.FINISHED
+    assert "finished" not in result._repr_html_()
