@@ -15,8 +15,8 @@ from layoutopt.io.instance import instance_bytes
 from layoutopt.unwinding import unwind
 from models.statement import state
 
-LARGE = ((12, 110, 1), (12, 370, 3), (12, 850, 6))
-"""Layers, width of the first, and growth: about 0.8, 9 and 47 million sink elements."""
+LARGE = ((12, 110, 1), (12, 850, 6), (12, 16384, 64), (12, 131072, 256), (96, 12288, 64))
+"""Layers, width of the first, and growth: from about 0.8 million to 10^12 sink elements."""
 
 SMALL = tuple((1, width, 0) for width in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16))
 """Sizes for the plain model."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from layoutopt.evaluation import evaluate
     from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
     from layoutopt.graphs.growers import DynamicTensor, OptimizerStep
+    from layoutopt.graphs.op import Kind
+    from layoutopt.graphs.picture import Picture
     from layoutopt.graphs.store import ValuedPair
     from layoutopt.graphs.sums import SumLikeTensor
     from layoutopt.graphs.tensor import Tensor
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from layoutopt.program.target import Target
     from layoutopt.reading import read
     from layoutopt.result import PairScore, Status, Stopped, UnwindingResult
-    from layoutopt.unwinding import SOLVERS, unwind
+    from layoutopt.unwinding import SOLVERS, solve, unwind
 
 __version__ = "0.1.0"
 
@@ -44,6 +46,8 @@ _HOME = {
     "Graph": "graphs.unwinding",
     "InputError": "errors",
     "InternalError": "errors",
+    "Kind": "graphs.op",
+    "Picture": "graphs.picture",
     "Know": "program.steps",
     "LayoutoptError": "errors",
     "MatmulTensor": "graphs.contractions",
@@ -71,6 +75,7 @@ _HOME = {
     "read_result": "io.result",
     "schedule": "program.schedule",
     "steps": "program.steps",
+    "solve": "unwinding",
     "unwind": "unwinding",
     "write_instance": "io.instance",
     "write_result": "io.result",
@@ -85,12 +90,14 @@ __all__ = [
     "Graph",
     "InputError",
     "InternalError",
+    "Kind",
     "Know",
     "LayoutoptError",
     "MatmulTensor",
     "NumpyTarget",
     "OptimizerStep",
     "PairScore",
+    "Picture",
     "Place",
     "Progress",
     "Run",
@@ -111,6 +118,7 @@ __all__ = [
     "read",
     "read_result",
     "schedule",
+    "solve",
     "steps",
     "unwind",
     "write_instance",

@@ -38,6 +38,9 @@ Kind: TypeAlias = GroupKind | LiftedKind
 LIFT_FROM = 10**5
 """Groups of so many pair positions are solved without touching their elements."""
 
+PER_GROUP = 1000
+"""Of groups with more tensors and pairs than this, so many more positions are asked for."""
+
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
@@ -158,11 +161,13 @@ def lower(
         contested = key in contest.groups
         if contested and not contest.readers:
             kinds.append(lift_kind(graph, members, free, values, contest, contested=True))
-        elif not isinstance(key, int) and _positions(graph, members[0]) >= lift_from:
-            kinds.append(lift_kind(graph, members, free, values, contest))
         else:
-            _check_memory(graph, members[:1])
-            kinds.append(reduce_kind(graph, members, values, contest, given))
+            lifted = None
+            if not isinstance(key, int) and _pays(graph, members[0], lift_from):
+                lifted = _lifted(graph, members, free, values, contest)
+            if lifted is None:
+                _check_memory(graph, members[0])
+            kinds.append(lifted or reduce_kind(graph, members, values, contest, given))
     constant = sum(kind.constant * len(kind.groups) for kind in kinds)
     problem = _joined([kind.problem for kind in kinds], contest)
     sizes = _sizes(graph, groups, kinds, given)
@@ -238,21 +243,44 @@ def _sizes(
     }
 
 
-def _positions(graph: Store, group: Group) -> int:
-    return sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)
+def _pays(graph: Store, group: Group, lift_from: int) -> bool:
+    """Return whether a group has so many elements to so few tensors that it should be lifted."""
+    positions = sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)
+    return positions >= lift_from * max(1, (len(group.tensors) + len(group.pairs)) / PER_GROUP)
 
 
-def _check_memory(graph: Store, groups: Sequence[Group]) -> None:
-    """Refuse a graph before its arrays do not fit."""
-    limit = _memory()
-    for group in groups:
-        needed = memory_needed(graph, group)
-        if limit is not None and needed > limit:
-            name = graph.tensor_name((group.sinks or group.fixed)[0])
-            raise SizeError(
-                f"the group of tensor {name!r} needs about {needed / 2**30:.3g} GiB when every "
-                f"element is traced; this machine has {limit / 2**30:.3g} GiB free"
-            )
+def _lifted(
+    graph: Store,
+    groups: Sequence[Group],
+    free: Sequence[bool],
+    values: Sequence[int],
+    contest: Contest,
+) -> LiftedKind | None:
+    """Lift a group; ``None`` if it is too irregular for that, but fits the memory.
+
+    Raises
+    ------
+    SizeError
+        If it does not fit either.
+    """
+    try:
+        return lift_kind(graph, groups, free, values, contest)
+    except SizeError:
+        limit = _memory()
+        if limit is not None and memory_needed(graph, groups[0]) > limit:
+            raise
+        return None
+
+
+def _check_memory(graph: Store, group: Group) -> None:
+    """Refuse a group before its arrays do not fit."""
+    limit, needed = _memory(), memory_needed(graph, group)
+    if limit is not None and needed > limit:
+        name = graph.tensor_name((group.sinks or group.fixed)[0])
+        raise SizeError(
+            f"the group of tensor {name!r} needs about {needed / 2**30:.3g} GiB when every "
+            f"element is traced; this machine has {limit / 2**30:.3g} GiB free"
+        )
 
 
 def _memory() -> int | None:

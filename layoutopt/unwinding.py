@@ -107,6 +107,10 @@ def unwind(
         return run.answer(result, solver)
 
 
+solve = unwind
+"""The same, under the name of its command."""
+
+
 class _Run:
     """One call of :func:`unwind`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,20 @@ def words(text: str) -> list[list[str]]:
     return [re.sub(r"\b\d+\.\d{2,3}\b", "time", line).split() for line in text.splitlines()]
 
 
-def test_the_python_example_runs_and_its_comments_hold() -> None:
-    (code,) = blocks("python")
-    found: dict[str, object] = {}
-    exec(code, found)
-    result = found["result"]
-    shown = [line.partition("#") for line in code.splitlines() if "#" in line]
-    assert len(shown) == 2
-    for expression, _, comment in shown:
-        value = eval(expression, {"result": result})
-        told = ", ".join(map(str, value)) if "status" in expression else str(value)
-        assert told.replace(".0", "") == comment.strip()
+def test_the_python_examples_run_and_their_comments_hold() -> None:
+    """The README's examples are one program; tuples may be shown without brackets."""
+    names: dict[str, Any] = {}
+    shown = [pair for code in blocks("python") for pair in run_statements(code, names, plainly)]
+    assert len(shown) == 4
+    for comment, value in shown:
+        assert comment in (value, value.removeprefix("(").removesuffix(")"))
+
+
+def plainly(value: object) -> str:
+    """Return what a value looks like to people: tuples by their items, whole numbers whole."""
+    if isinstance(value, tuple) and not any(isinstance(item, tuple) for item in value):
+        return f"({', '.join(map(plainly, value))})"
+    return str(value).removesuffix(".0")
 
 
 def test_the_shown_outputs_are_real(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,8 +61,15 @@ def test_the_shown_outputs_are_real(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert words(ran.out) == words("\n".join(lines))
 
 
-def run_statements(code: str, names: dict[str, Any]) -> list[tuple[str, str]]:
+def run_statements(
+    code: str, names: dict[str, Any], shown: Callable[[object], str] = str
+) -> list[tuple[str, str]]:
     """Run the statements of a code block one by one, and hold each comment against what happened.
+
+    Parameters
+    ----------
+    shown
+        How values are written.
 
     Returns
     -------
@@ -73,7 +84,7 @@ def run_statements(code: str, names: dict[str, Any]) -> list[tuple[str, str]]:
         line = lines[(node.end_lineno or 0) - 1].encode()
         comment = line[node.end_col_offset :].decode().partition("# ")[2]
         if isinstance(node, ast.Expr) and comment:
-            found.append((comment, str(eval(text, names))))
+            found.append((comment, shown(eval(text, names))))
             continue
         exec(text, names)
         if set(comment.split(", ")) <= set(OP_TYPES):
@@ -114,3 +125,12 @@ def test_wrong_comments_are_found() -> None:
         "import layoutopt\ngraph = layoutopt.Graph()\nx = graph.sink((2,))  # source\nx.size  # 3"
     )
     assert run_statements(code, {}) == [("source", "sink"), ("3", "2")]
+
+
+def test_the_picture_is_the_shown_result(run: Run, tmp_path: Path) -> None:
+    """The README's picture is what ``show --svg`` draws of the example."""
+    instance = README.parent / "instances/figures/chained_calls_copies.json"
+    result, picture = tmp_path / "result.json", tmp_path / "picture.svg"
+    assert run("solve", instance, "--json", result).code == 0
+    assert run("show", result, "--instance", instance, "--svg", picture).code == 0
+    assert picture.read_text() == (DOCS / "chained_calls.svg").read_text()

@@ -32,21 +32,33 @@ def random_layouts(graph: Graph, seed: int) -> Layouts:
     return layouts
 
 
-def _partition(draw: random.Random, sink: Tensor, origins: list[Tensor]) -> Iterator[Piece]:
-    """Yield pieces of strided runs that cover a sink once."""
-    left = [(0, sink.size, 1)] if sink.size else []
+def cut(draw: random.Random, size: int, pieces: float = 0.5) -> Iterator[tuple[int, int, int]]:
+    """Yield ``(first, extent, step)`` of strided runs that cover ``0 .. size - 1`` once.
+
+    Parameters
+    ----------
+    pieces
+        How likely a run is cut further.
+    """
+    left = [(0, size, 1)] if size else []
     while left:
         first, n, step = left.pop()
         luck = draw.random()
-        if n > 1 and luck < 0.35:
-            cut = draw.randint(1, n - 1)
-            left += [(first, cut, step), (first + cut * step, n - cut, step)]
-        elif n > 1 and luck < 0.5:
+        if n > 1 and luck < 0.7 * pieces:
+            middle = draw.randint(1, n - 1)
+            left += [(first, middle, step), (first + middle * step, n - middle, step)]
+        elif n > 1 and luck < pieces:
             left += [(first, (n + 1) // 2, 2 * step), (first + step, n // 2, 2 * step)]
         else:
-            inner = draw.choice([d for d in range(1, n + 1) if n % d == 0])
-            walk = [(inner, step), (n // inner, step * inner)]
-            yield _piece(draw, first, walk, draw.choice([sink, *origins]))
+            yield first, n, step
+
+
+def _partition(draw: random.Random, sink: Tensor, origins: list[Tensor]) -> Iterator[Piece]:
+    """Yield pieces that cover a sink once."""
+    for first, n, step in cut(draw, sink.size):
+        inner = draw.choice([d for d in range(1, n + 1) if n % d == 0])
+        walk = [(inner, step), (n // inner, step * inner)]
+        yield _piece(draw, first, walk, draw.choice([sink, *origins]))
 
 
 def _piece(draw: random.Random, to: int, walk: list[tuple[int, int]], origin: Tensor) -> Piece:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import pytest
 
 from layoutopt import pieces
-from layoutopt.check import order
-from layoutopt.check.elements import Evaluation, evaluate, most
+from layoutopt.check import elements, order
+from layoutopt.check.elements import Evaluation, most
 from layoutopt.check.needs import dependencies
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Piece
+
+
+def evaluate(graph: Graph, layouts: Mapping[str, Sequence[Piece]]) -> Evaluation:
+    """Return what both ways to look at layouts say."""
+    found = elements.evaluate(graph, layouts)
+    assert elements.by_elements(graph, layouts) == found
+    assert elements.by_pieces(graph, layouts) == found
+    return found
 
 
 def whole(origin: str, size: int) -> tuple[Piece, ...]:

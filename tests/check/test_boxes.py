@@ -1,0 +1,159 @@
+"""Boxes in normal form, which of them meet, and many of them written as few."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.equations import Equations
+from layoutopt.check.merging import merged
+from layoutopt.errors import SizeError
+from layoutopt.pieces import Index, Loop, outer_sum
+from tests.check.samples import cut
+
+Elements = set[tuple[int, int, int]]
+
+
+def both(box: Box) -> tuple[Index, Index]:
+    """Return the flat elements there and here, in the order of the loops."""
+    return (
+        outer_sum([np.arange(n) * there for n, there, _ in box.loops], box.start),
+        outer_sum([np.arange(n) * here for n, _, here in box.loops], box.to),
+    )
+
+
+def elements(boxes: list[Box]) -> list[tuple[int, int, int]]:
+    """Return label, element there and element here of everything in boxes, in order of these."""
+    found = []
+    for box in boxes:
+        there, here = both(box)
+        found += [(int(t), box.label, int(f)) for f, t in zip(there, here, strict=True)]
+    return sorted(found)
+
+
+def test_normal() -> None:
+    """Loops of one value go, negative ones turn round, and those that go on are joined."""
+    for loops, expected in [
+        ([], Box(7, 100, 100, ())),
+        ([(1, 5, 9)], Box(7, 100, 100, ())),
+        ([(2, 3, 3), (3, 1, 1)], Box(7, 100, 100, ((6, 1, 1),))),
+        ([(2, 3, 6), (3, 1, 1)], Box(7, 100, 100, ((3, 1, 1), (2, 3, 6)))),
+        ([(2, 6, 3), (3, 1, 1)], Box(7, 100, 100, ((3, 1, 1), (2, 6, 3)))),
+        ([(3, 1, -1)], Box(7, 102, 98, ((3, -1, 1),))),
+        ([(3, -1, -1), (2, 3, 3)], Box(7, 98, 98, ((6, 1, 1),))),
+        ([(4, 0, 1), (2, 0, 4), (5, 0, 0)], Box(7, 100, 100, ((5, 0, 0), (8, 0, 1)))),
+    ]:
+        assert normal(7, 100, 100, loops) == expected
+
+
+def test_turned() -> None:
+    """Both sides change places, and twice is the same again."""
+    box = Box(1, 2, 3, ((4, 5, 6),))
+    assert box.turned == Box(1, 3, 2, ((4, 6, 5),))
+    assert box.turned.turned == box
+    assert box.elements == 4
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_meeting_is_missed(seed: int) -> None:
+    """All boxes with a common element are near, and of long lists some others are not."""
+    draw = random.Random(seed)
+    shape = tuple(draw.choice([2, 3, 4, 5]) for _ in range(draw.randint(1, 3)))
+    size = int(np.prod(shape))
+    boxes = [
+        normal(0, draw.randrange(size), first, [(n, 0, step)])
+        for first, n, step in cut(draw, size, pieces=0.8)
+    ]
+    places = Places(boxes, shape, Equations(10**6))
+    far = 0
+    for box in boxes + [normal(0, 0, 0, [(size, 1, 1)])]:
+        here = set(both(box)[1].tolist())
+        near = places.near(box)
+        assert {b for b in boxes if here & set(both(b)[1].tolist())} <= set(near)
+        far += len(boxes) - len(near)
+    assert far > 0 or len(boxes) < 20
+
+
+def test_near_by_both_sides() -> None:
+    """With the origin's shape, boxes that lie in other rows there are not near."""
+    boxes = [Box(0, 10 * k, 10 * k, ((10, 1, 1),)) for k in range(10)]
+    column = Box(0, 30, 4, ((10, 1, 10),))  # row 3 there, column 4 here
+    assert len(Places(boxes, (10, 10), Equations(9)).near(column)) == 10
+    assert Places(boxes, (10, 10), Equations(9), (10, 10)).near(column) == [boxes[3]]
+
+
+def test_comparing_is_counted() -> None:
+    """Looking through long lists takes steps."""
+    boxes = [Box(0, 0, k, ((2, 0, 10**6),)) for k in range(20_000)]
+    places = Places(boxes, (2 * 10**6,), Equations(10))
+    with pytest.raises(SizeError):
+        for box in boxes[:10]:
+            places.near(box)
+
+
+RUN = [(1, 1, 1), (5, 1, 1)]
+
+FEW: dict[str, tuple[list[tuple[int, int, int, list[Loop]]], int]] = {
+    "one after the other": ([(0, 5, 0, [(3, 1, 1)]), (0, 8, 3, [(4, 1, 1)])], 1),
+    "other labels": ([(0, 5, 0, [(3, 1, 1)]), (1, 8, 3, [(4, 1, 1)])], 2),
+    "other places there": ([(0, 5, 0, [(3, 1, 1)]), (0, 9, 3, [(4, 1, 1)])], 2),
+    "other steps there": ([(0, 5, 0, [(3, 1, 1)]), (0, 8, 3, [(4, 2, 1)])], 2),
+    "halves of rows": ([(0, 0, 0, [(4, 6, 6), (2, 1, 1)]), (0, 2, 2, [(4, 6, 6), (4, 1, 1)])], 1),
+    "rows at one distance": ([(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(4)], 1),
+    "two rows": ([(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(2)], 2),
+    "a single element first": ([(0, 0, 0, []), (0, 1, 1, [(6, 1, 1)])], 1),
+    "a single element last": ([(0, 6, 6, []), (0, 0, 0, [(6, 1, 1)])], 1),
+    "single elements": ([(0, 3 * k, 2 * k, []) for k in range(9)], 1),
+    "reversed": ([(0, 9 - k, k, []) for k in range(9)], 1),
+    "something beside rows": (
+        [(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(4)] + [(0, 90, 90, [(2, 1, 1)])],
+        2,
+    ),
+    "a triangle of 16 rows": ([(0, 16 * k, 16 * k, [(k + 1, 1, 1)]) for k in range(16)], 5),
+    "a triangle upside down": ([(0, 17 * k, 17 * k, [(16 - k, 1, 1)]) for k in range(16)], 5),
+    "a trapezium": ([(0, 90 * k, 90 * k, [(40 - 2 * k, 1, 1)]) for k in range(16)], 8),
+    "a triangle of columns of blocks": (
+        [(0, 16 * k, k, [(k + 1, 1, 20), (3, 500, 500)]) for k in range(16)],
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_merged_by_hand(name: str) -> None:
+    """Boxes that continue each other, or follow each other at equal steps, become few."""
+    written, count = FEW[name]
+    boxes = [normal(*box) for box in written]
+    found = merged(boxes[::-1], Equations(10**4))
+    assert len(found) <= count
+    assert elements(found) == elements(boxes)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_merged_elements_stay(seed: int) -> None:
+    """Cut in random runs, any boxes hold the same elements when merged, and are no more."""
+    draw = random.Random(seed)
+    size = draw.randint(1, 90)
+    origin = [draw.choice([0, 0, 0, 1]) for _ in range(3)]
+    slope = [draw.choice([0, 1, 1, 2, -1]) for _ in range(3)]
+    boxes = []
+    for first, n, step in cut(draw, size, pieces=draw.random()):
+        k = draw.choice([0, 0, 0, 1, 2])
+        at = 500 + slope[k] * first
+        boxes.append(normal(origin[k], at, first, [(n, slope[k] * step, step)]))
+    found = merged(boxes, Equations(10**5))
+    assert elements(found) == elements(boxes)
+    assert len(found) <= len(boxes)
+    assert [box.to for box in found] == sorted(box.to for box in found)
+
+
+def test_merging_triangles_of_any_size() -> None:
+    """Rows of a triangle of a billion elements are told by about two boxes for each bit."""
+    n = 45_000
+    rows = [normal(0, n * k, n * k, [(k + 1, 1, 1)]) for k in range(n)]
+    found = merged(rows, Equations(10**5))
+    assert sum(box.elements for box in found) == n * (n + 1) // 2
+    assert len(found) < 40

@@ -1,0 +1,237 @@
+"""The named families: sizes as published, optima as counted by hand, and both ways to solve."""
+
+from __future__ import annotations
+
+import tracemalloc
+from fractions import Fraction
+
+import pytest
+
+from layoutopt.errors import InputError
+from layoutopt.exact.parts import solve_parts
+from layoutopt.generate.families import FAMILIES, generate, parameters, summary
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import instance_bytes, parse_instance
+from layoutopt.limits import Limits
+from layoutopt.lowering import lower
+from layoutopt.result import Status
+from layoutopt.unwinding import unwind
+from tests.lifting.test_lifting import assert_alike
+
+STATES = (".m", ".momentum")
+
+SMALL = {
+    "gpt2-small": "layers=2 width=24 feed_forward=40 vocabulary=17 context=9 batch=2 sequence=6",
+    "gpt2-xl": "layers=1 width=50 feed_forward=60 vocabulary=11 context=4 batch=1 sequence=4",
+    "llama-7b": "layers=2 width=64 feed_forward=24 vocabulary=19 sequence=5",
+    "llama-70b": "layers=1 width=128 feed_forward=16 vocabulary=13 sequence=3",
+    "resnet-50": "blocks=1,2,1 width=3 size=20 classes=7 batch=2",
+    "random": "barriers=false elements=20 ops=16 pairs=9",
+}
+"""Settings that make instances small, where the defaults are those of a large network."""
+
+PUBLISHED = {
+    "gpt2-small": 124_439_808,
+    "gpt2-xl": 1_557_611_200,
+    "llama-7b": 6_738_415_616,
+    "llama-70b": 68_976_648_192,
+    "resnet-50": 25_557_032,
+}
+"""Trainable parameters of the networks as they were released."""
+
+
+def build(family: str, settings: str = "") -> Graph:
+    """Return an instance from settings as they are listed."""
+    return generate(family, dict(entry.split("=") for entry in settings.split()))
+
+
+def weights(graph: Graph) -> tuple[int, int]:
+    """Return how many elements trained matrices have, and how many all other parameters.
+
+    A parameter is a sink that has optimiser's states; a table of positions is no operand of a
+    product, and so counts with the vectors.
+    """
+    shapes = {sink.name: sink for sink in graph.sinks()}
+    trained = [t for name, t in shapes.items() if any(name + s in shapes for s in STATES)]
+    products = [t for t in trained if t.ndim > 1 and t.name != "positions"]
+    matrices = sum(t.size for t in products)
+    return matrices, sum(t.size for t in trained) - matrices
+
+
+def optimum(graph: Graph) -> Fraction:
+    """Return the proved optimum of a graph, without tracing large groups."""
+    lowered = lower(graph, Limits())
+    result = solve_parts(lowered.problem, Limits())
+    assert result.objective is not None
+    assert result.objective == result.bound
+    return lowered.unit * (lowered.constant + int(result.objective))
+
+
+def counted(graph: Graph, rotated: int = 0, layers: int = 0) -> int:
+    """Return the optimum of a transformer's step by counting.
+
+    A weight is worth 100 where one of its products wants it, and 20 at the places of each
+    of its two states, which are worth 20 at each other's: 160 with all three there, and one product
+    only can be served.  A vector is worth 20 where a sum wants it; with its gradient, which
+    no product draws it away from, and its states it earns 6 times 20.  The tables of angles meet in
+    every rotation, four times a layer, and can be together where one of the rotations wants them.
+
+    Parameters
+    ----------
+    rotated
+        Elements of a table of angles.
+    """
+    matrices, vectors = weights(graph)
+    return 160 * matrices + 120 * vectors + rotated * (4 * layers * 20 + 20)
+
+
+@pytest.mark.parametrize("family", PUBLISHED)
+def test_networks_have_as_many_parameters_as_published(family: str) -> None:
+    """Sinks with optimiser's states add up to the released networks' numbers of parameters."""
+    assert sum(weights(build(family))) == PUBLISHED[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_lifting_and_tracing_agree(family: str) -> None:
+    """Small instances have the same optimum and layouts that earn it, lifted or traced."""
+    assert_alike(build(family, SMALL.get(family, "")))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_small_instances_are_proved(family: str) -> None:
+    """`unwind` proves the optimum of a small instance, which files hold as it is."""
+    graph = build(family, SMALL.get(family, ""))
+    assert unwind(graph).status is Status.OPTIMAL
+    assert parse_instance(instance_bytes(graph)) == graph
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if "seed" in parameters(f)])
+def test_seeds(family: str) -> None:
+    """Equal seeds give equal graphs, and five seeds at least three graphs."""
+    files = [instance_bytes(build(family, f"seed={seed}")) for seed in range(5)]
+    assert files == [instance_bytes(build(family, f"seed={seed}")) for seed in range(5)]
+    bodies = {file[file.index(b'"ops"') :] for file in files}
+    assert len(bodies) >= 3
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["", "flat=true", "joined=true", "flat=true joined=true", "tied=false", "biased=false"]
+    + ["gated=true", "kv_heads=2 joined=true", "layers=3 batch=1 vocabulary=5", "context=0"],
+)
+def test_optima_of_transformers(settings: str) -> None:
+    """However a small transformer is built, its optimum is what counting uses gives.
+
+    Flat buffers keep every parameter beside its own part of the states, and so change nothing.
+    """
+    graph = build("transformer", settings)
+    assert optimum(graph) == counted(build("transformer", settings.replace("flat=true", "")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["gpt2-small", "gpt2-xl", "llama-7b", "llama-70b"])
+def test_large_transformers_are_proved(family: str) -> None:
+    """Whole training steps are built in little memory, and their optima are those counted."""
+    tracemalloc.start()
+    graph = build(family)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200 * 2**20
+    own = parameters(family)
+    size = int(str(own["width"])) // int(str(own["heads"]))
+    rotated = int(str(own["sequence"])) * size if own["rotary"] else 0
+    assert optimum(graph) == counted(graph, rotated, int(str(own["layers"])))
+
+
+def test_optimum_of_flat_buffers_at_full_size() -> None:
+    """Flat buffers of the whole of GPT-2 change nothing."""
+    graph = build("gpt2-small", "flat=true")
+    assert optimum(graph) == optimum(build("gpt2-small"))
+
+
+@pytest.mark.parametrize(("layers", "width", "batch"), [(2, 5, 3), (3, 4, 7), (2, 1000, 64)])
+def test_optimum_of_recomputed_layers(layers: int, width: int, batch: int) -> None:
+    """A weight serves one of its three uses: 160; biases earn 120, the input 100."""
+    graph = build("recomputed", f"layers={layers} width={width} batch={batch}")
+    assert optimum(graph) == layers * width * (160 * width + 120) + 100 * batch * width
+
+
+@pytest.mark.parametrize(("calls", "copy"), [(1, 10), (11, 10), (12, 10), (200, 10), (3, 60)])
+def test_optimum_of_chained_calls(calls: int, copy: int) -> None:
+    """The callee's input lies where its product wants it, or where its results are.
+
+    In the first case every caller's tensor is worth one copy, in the second one between two
+    calls is worth two, but the first 100 are lost.  The callee's two weights earn 100 each.
+    """
+    width, batch = 5, 3
+    graph = build("chained-calls", f"calls={calls} width={width} batch={batch} copy={copy}")
+    best = max(100 + copy * (calls + 1), 2 * copy * calls)
+    assert optimum(graph) == 200 * width**2 + best * width * batch
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 3000])
+def test_optimum_of_diagonals(size: int) -> None:
+    """On the diagonal an element is its own image and earns one source.
+
+    Off it two elements are together, which both positions of the image reward, where one of them
+    has a source; or each is at a source of its own.
+    """
+    for seed in range(6):
+        graph = build("diagonals", f"size={size} seed={seed}")
+        image, forward, backward = (int(value) for *_, value in graph.pairs)
+        best = max(forward, backward)
+        apart, together = 2 * best, 2 * image + best
+        pairs = size * (size - 1) // 2
+        assert optimum(graph) == size * (image + best) + pairs * max(apart, together)
+
+
+def test_optimum_of_aliases() -> None:
+    """One element goes where its names earn more, with 1000 names as with 3."""
+    for copies in (3, 1000):
+        graph = build("aliases", f"copies={copies}")
+        earned = {"a": 0, "b": 0}
+        for pair in graph.valued_pairs():
+            earned[pair.b.name] += int(pair.value)
+        assert optimum(graph) == max(earned.values())
+
+
+def test_every_family_is_described() -> None:
+    """Each has a line of its own, short enough for a terminal, and parameters with defaults."""
+    lines = [summary(family) for family in FAMILIES]
+    assert len(set(lines)) == len(lines)
+    for family, line in zip(FAMILIES, lines, strict=True):
+        assert 10 < len(line) < 100
+        assert parameters(family)
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "told"),
+    [
+        ("gpt3", "", "no family 'gpt3'; allowed: transformer, gpt2-small"),
+        ("resnet", "depth=3", "no parameter 'depth'; allowed: blocks, width"),
+        ("resnet", "width=x", "width=x: must be an integer"),
+        ("resnet", "blocks=1,b", "blocks=1,b: must be integers with commas between"),
+        ("resnet", "bottleneck=1", "bottleneck=1: must be true or false"),
+        ("resnet", "blocks=1,0", "blocks is 0; it must be at least 1"),
+        ("resnet", "classes=0", "classes is 0"),
+        ("transformer", "heads=3", "heads is 3; it must divide width, which is 16"),
+        ("transformer", "kv_heads=3", "kv_heads is 3; it must divide heads, which is 4"),
+        ("transformer", "rotary=true width=12", "even width, not 3"),
+        ("transformer", "sequence=9", "sequence is 9; it must be at most context, which is 8"),
+        ("dense-layers", "width=0", "width is 0"),
+        ("random", "elements=0", "elements is 0"),
+        ("coprime-reshapes", "first=6", "no common divisor"),
+        ("sliding-windows", "windows=12", "less than size, which is 12"),
+        *[("mixture-of-experts", f"{name}=0", name) for name in ("experts", "tokens", "active")],
+        *[("chained-calls", entry, entry[:4]) for entry in ("calls=0", "copy=-1")],
+        *[("rnn", f"{name}=-1", name) for name in ("steps", "inputs", "classes")],
+        *[("random-views", f"{name}=-1", name) for name in ("ops", "size", "sinks", "ties")],
+        *[(name, "size=0", "size is 0") for name in FAMILIES if "size" in parameters(name)],
+    ],
+)
+def test_wrong_settings(family: str, settings: str, told: str) -> None:
+    """What does not suit is refused in one line that says what is allowed."""
+    with pytest.raises(InputError) as caught:
+        build(family, settings)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
