@@ -7,11 +7,10 @@ groups of that kind, so that the problem's optimum is the graph's.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from layoutopt.graphs.values import to_integers
 from layoutopt.lifting.contest import lifted_contest
 from layoutopt.lifting.kinds import LiftedKind, lift_kind
 from layoutopt.limits import Limits
+from layoutopt.memory import available
 from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray
 
@@ -266,7 +266,7 @@ def _lifted(
     try:
         return lift_kind(graph, groups, free, values, contest)
     except SizeError:
-        limit = _memory()
+        limit = available()
         if limit is not None and memory_needed(graph, groups[0]) > limit:
             raise
         return None
@@ -274,25 +274,10 @@ def _lifted(
 
 def _check_memory(graph: Store, group: Group) -> None:
     """Refuse a group before its arrays do not fit."""
-    limit, needed = _memory(), memory_needed(graph, group)
+    limit, needed = available(), memory_needed(graph, group)
     if limit is not None and needed > limit:
         name = graph.tensor_name((group.sinks or group.fixed)[0])
         raise SizeError(
             f"the group of tensor {name!r} needs about {needed / 2**30:.3g} GiB when every "
             f"element is traced; this machine has {limit / 2**30:.3g} GiB free"
         )
-
-
-def _memory() -> int | None:
-    """Return the bytes of memory that are available, if the system tells."""
-    try:
-        with open("/proc/meminfo") as table:
-            for line in table:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    names: dict[str, Any] = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None

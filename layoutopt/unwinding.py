@@ -26,6 +26,7 @@ from layoutopt.graphs.values import to_decimal
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits, Progress, interruptible
 from layoutopt.lowering import Lowered, lower
+from layoutopt.memory import available
 from layoutopt.problem import IntArray
 from layoutopt.result import Result, Stopped, UnwindingResult
 
@@ -34,6 +35,9 @@ HEURISTICS: dict[str, Callable[[Store, Limits, Given], Origins]] = {"greedy0": g
 
 SOLVERS = (*METHODS, *HEURISTICS)
 """Names that :func:`unwind` takes."""
+
+HEURISTIC_BYTES = 12
+"""What a heuristic keeps of an element: a location, and the piece that gave it."""
 
 START_LIMIT = 10**6
 """Graphs of up to so many elements begin with what ``greedy0`` chooses."""
@@ -121,6 +125,12 @@ class _Run:
 
     def heuristic(self, name: str) -> Result:
         """Return the layouts that a heuristic chooses."""
+        limit, needed = available(), HEURISTIC_BYTES * self.size["elements"]
+        if limit is not None and needed > limit:
+            raise SizeError(
+                f"{name} looks at every element, which needs about {needed / 2**30:.3g} GiB; this "
+                f"machine has {limit / 2**30:.3g} GiB free"
+            )
         with self._phase("solve"):
             found = HEURISTICS[name](self.graph, self.limits, self.begun.given)
             layouts = _pieces(self.graph, found)

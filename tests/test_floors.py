@@ -15,6 +15,7 @@ HOUSE = Path(layoutopt.__file__).parent
 FLOORS = {
     "problem": 0,
     "errors": 0,
+    "memory": 0,
     "pieces": 0,
     "pictures": 0,
     "result": 1,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from layoutopt import lowering as lower_module
+from layoutopt import memory
 from layoutopt.check.elements import evaluate
 from layoutopt.dense import kinds as kinds_module
 from layoutopt.dense.groups import find_groups
@@ -350,7 +351,7 @@ class TestMemory:
         graph.valued_pair(small, graph.source((2,)), 1)
         graph.valued_pair(x, graph.source((2**16,)), 1)
         needed = max(memory_needed(graph, group) for group in find_groups(graph, Given(graph)))
-        monkeypatch.setattr(lower_module, "_memory", lambda: needed - 1)
+        monkeypatch.setattr(lower_module, "available", lambda: needed - 1)
         with pytest.raises(SizeError) as error:
             lower(graph, Limits())
         gib = f"{needed / 2**30:.3g} GiB"
@@ -359,7 +360,7 @@ class TestMemory:
             f"this machine has {gib} free"
         )
         for enough in (needed, None):
-            monkeypatch.setattr(lower_module, "_memory", lambda enough=enough: enough)
+            monkeypatch.setattr(lower_module, "available", lambda enough=enough: enough)
             assert lower(graph, Limits()).problem.nodes == 2
 
     def test_no_elements_are_made_before(self) -> None:
@@ -378,10 +379,10 @@ class TestMemory:
 
         graph = Graph("huge")
         graph.valued_pair(graph.sink((2**60,)), graph.source((2**60,)), 1)
-        monkeypatch.setattr(lower_module, "open", no_table, raising=False)
+        monkeypatch.setattr(memory, "open", no_table, raising=False)
         with pytest.raises(SizeError, match="this machine has"):
             lower(graph, Limits(), lift_from=2**62)
-        monkeypatch.setattr(lower_module.os, "sysconf_names", {})
+        monkeypatch.setattr(memory.os, "sysconf_names", {})
         small = Graph("small")
         small.valued_pair(small.sink((2,)), small.source((2,)), 1)
         assert lower(small, Limits()).problem.nodes == 1
