@@ -40,10 +40,10 @@ def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | 
     if total != size(shape):
         return f"pieces set {total} elements of {size(shape)}"
     equations.spend(len(layout))
-    boxes = [_written(n, piece) for n, piece in enumerate(layout)]
-    if _apart(boxes, shape, equations):
-        return None
+    boxes = _fewer([_written(piece) for piece in layout], equations)
     twice = _clashing(boxes, shape, equations)
+    if not twice:
+        return None
     union: Signed = {}
     for box in twice:
         union = _united(union, _spread(box, equations), equations)
@@ -52,20 +52,27 @@ def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | 
     return f"{missing} elements are set twice instead of others"
 
 
-def _written(label: int, piece: Piece) -> Box:
+def _written(piece: Piece) -> Box:
     _origin, _from, to, loops = piece
-    return normal(label, 0, to, [(n, 0, step) for n, _, step in loops])
+    return normal(0, 0, to, [(n, 0, step) for n, _, step in loops])
 
 
-def _apart(boxes: Sequence[Box], shape: Shape, equations: Equations) -> bool:
-    """Return whether boxes come to no element twice, of which few are sure if many are merged."""
-    firsts = {box.to for box in boxes}
-    if len(firsts) < len(boxes) or not all(_simple(box, equations) for box in boxes):
-        return False
-    few = merged([box._replace(label=0) for box in boxes], equations)
-    if sum(box.elements for box in few) < sum(box.elements for box in boxes):
-        return False  # two began at one element, and one of them is lost
-    return not _clashing([box._replace(label=n) for n, box in enumerate(few)], shape, equations)
+def _fewer(boxes: Sequence[Box], equations: Equations) -> list[Box]:
+    """Return boxes that come to the same elements, and to each as often, with numbers as labels.
+
+    Boxes that begin at one element cannot be merged, nor those that come to one twice.
+    """
+    firsts: dict[int, Box] = {}
+    others = []
+    for box in boxes:
+        if box.to not in firsts and _simple(box, equations):
+            firsts[box.to] = box
+        else:
+            others.append(box)
+    few = merged(firsts.values(), equations)
+    if sum(box.elements for box in few) < sum(box.elements for box in firsts.values()):
+        few = list(firsts.values())  # two came to begin at one element, and one was lost
+    return [box._replace(label=n) for n, box in enumerate([*few, *others])]
 
 
 def _clashing(boxes: Sequence[Box], shape: Shape, equations: Equations) -> list[Box]:
@@ -91,6 +98,10 @@ def _simple(box: Box, equations: Equations) -> bool:
         reach += step * (n - 1)
     else:
         return True
+    steps = [step for _, _, step in box.loops]
+    span = sum(step * (n - 1) for n, _, step in box.loops)
+    if span // max(1, gcd(*steps)) + 1 < box.elements:  # there are not so many places
+        return False
     terms = [Term(sign * step, n, ()) for n, _, step in box.loops for sign in (1, -1)]
     return equations.count(tuple(terms), 0) == box.elements
 

@@ -87,7 +87,8 @@ class Equations:
     def _split(self, active: list[Term], total: int, width: int) -> list[Part]:
         """Solve an equation by solving others."""
         if len(active) == 3 and all(c == 1 and n == total + 1 for c, n, _ in active):
-            return _simplex(total, *[term.weight for term in active])
+            least, middle, most = sorted(term.weight for term in active)
+            return _simplex(total, least, most, middle)
         way = best_way(active, total)
         if way is None:
             return []
@@ -142,6 +143,7 @@ def _simplex(total: int, x: Vector, y: Vector, z: Vector) -> list[Part]:
 
     With ``u = total - x`` these are all ``y <= u``.  Either both are equal, or there is a highest
     bit that ``u`` has and ``y`` has not: all bits above it are equal, all below it are free.
+    So there are squares of all sizes along the side from x to y, which should be the longest.
     """
     one, other, both = plus(z, x, -1), plus(y, z, -1), plus(y, x, -1)  # steps of u, y, and both
     start = times(x, total)

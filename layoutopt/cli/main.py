@@ -8,7 +8,7 @@ import sys
 import typer
 
 from layoutopt import __version__
-from layoutopt.cli import check, compare, importing, schema, show, solve
+from layoutopt.cli import check, compare, generate, importing, schema, show, solve
 from layoutopt.errors import InputError, LayoutoptError
 
 BAD_INPUT = 2
@@ -44,6 +44,7 @@ app.command("solve")(solve.command)
 app.command("compare")(compare.command)
 app.command("check")(check.command)
 app.command("show")(show.command)
+app.command("generate")(generate.command)
 app.command("import")(importing.command)
 app.command("schema")(schema.command)
 

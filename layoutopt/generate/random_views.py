@@ -1,4 +1,4 @@
-"""Random graphs of slices, transposes, reshapes and concatenations of large matrices."""
+"""Random graphs of slices, transposes, reshapes and concatenations of matrices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def random_views(
 
     Views are slices in half and at ragged offsets, transposes, reversals, reshapes and
     concatenations, of other views rather than of sinks.  Half of the ties are to sources, the
-    others between views of equal size.  No view is larger than two sinks.
+    others between views of equal size.  No view is larger than two sinks.  Ties between views
+    join elements every which way, mostly all to one component, so that large instances are hard.
 
     Parameters
     ----------
@@ -59,7 +60,11 @@ def random_views(
 
 
 def _view(
-    graph: Graph, draw: random.Random, x: Tensor, found: list[Tensor], largest: int
+    graph: Graph,
+    draw: random.Random,
+    x: Tensor,
+    found: list[Tensor],
+    largest: int,
 ) -> Tensor:
     """Add a view of a matrix, which is again one."""
     rows, columns = x.shape

@@ -1,4 +1,13 @@
-"""Training steps of residual convolutional networks."""
+"""Training steps of residual convolutional networks.
+
+Weights of convolutions are used in the forward pass and, flipped and with input and output channels
+exchanged, in the backward pass.  Gains and biases of batch normalisation broadcast over batch
+and image.  Every stage but the first halves the image and doubles the width.
+
+The shapes of ``PRESETS`` are those of the table of He et al. 2016, with the stride of a bottleneck
+in its kernel of 3, as in the networks that are usually handed on (25,557,032 parameters for 50
+layers).
+"""
 
 from __future__ import annotations
 
@@ -24,23 +33,15 @@ def resnet_step(
 ) -> Graph:
     """Return one training step of a residual network with momentum.
 
-    Weights of convolutions are used in the forward pass and, flipped and with input and output
-    channels exchanged, in the backward pass.  Gains and biases of batch normalisation
-    broadcast over batch and image.  Every stage but the first halves the image and doubles the width.
-
     Parameters
     ----------
-    blocks
-        Residual blocks of each stage.
-    width
-        Channels of the first stage's blocks.
+    blocks, width
+        Residual blocks of each stage, and channels of the first stage's blocks.
     bottleneck
         Whether a block is of kernels 1, 3 and 1 with four times the width at its ends, or of
         two kernels of 3.
-    stem
-        Size of the first kernel.
-    pooled
-        Whether the first convolution and a pooling after it halve the image.
+    stem, pooled
+        Size of the first kernel, and whether it and a pooling after it halve the image.
     size, channels
         Height and width of the images, and their channels.
     classes
@@ -52,12 +53,6 @@ def resnet_step(
     ------
     InputError
         If a number is too small.
-
-    Notes
-    -----
-    The shapes of ``PRESETS`` are those of the table of He et al. 2016, with the stride of a
-    bottleneck in its kernel of 3, as in the networks that are usually handed on (25,557,032
-    parameters for 50 layers).
     """
     at_least(1, width=width, stem=stem, size=size, channels=channels, classes=classes, batch=batch)
     at_least(1, stages=len(blocks), blocks=min(blocks, default=1))
@@ -79,7 +74,9 @@ def resnet_step(
     return graph
 
 
-def _conv(step: Step, x: Tensor, wide: int, kernel: int, stride: int, name: str) -> tuple[Tensor, Back]:
+def _conv(
+    step: Step, x: Tensor, wide: int, kernel: int, stride: int, name: str
+) -> tuple[Tensor, Back]:
     """Add a convolution and a batch normalisation."""
     graph, pad, n = step.graph, kernel // 2, x.shape[2]
     w = step.parameter((wide, x.shape[1], kernel, kernel), f"{name}.w")
@@ -155,7 +152,10 @@ def _classifier(step: Step, x: Tensor, classes: int) -> Tensor:
     """Add mean, product and loss, and return the gradient of ``x``."""
     graph, channels = step.graph, x.shape[1]
     mean = graph.fixed_point([x], x.shape[:2], name="mean")
-    w, bias = step.parameter((channels, classes), "output.w"), step.parameter((classes,), "output.b")
+    w, bias = (
+        step.parameter((channels, classes), "output.w"),
+        step.parameter((classes,), "output.b"),
+    )
     scores, back = linear(step, mean, [w], [bias], "output")
     return graph.fixed_point([back(loss(graph, scores))], x.shape, name="mean.back")
 

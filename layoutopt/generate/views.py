@@ -60,9 +60,10 @@ def double_reversals(size: int = 5, depth: int = 3, seed: int = 0) -> Graph:
 
 
 def coprime_reshapes(size: int = 5, first: int = 3, second: int = 4, seed: int = 0) -> Graph:
-    """Return a tensor whose last axes are read as ``first x second`` and as ``second x first``.
+    """Return a tensor whose last two axes are also read the other way round, with coprime lengths.
 
-    The two readings are tied to each other's transposes, and no common block size serves both.
+    The reading as ``first x second`` is tied to the transpose of that as ``second x first``, and no
+    block size serves both.
 
     Parameters
     ----------
@@ -167,14 +168,13 @@ def split_rounds(size: int = 8, rounds: int = 5, seed: int = 0) -> Graph:
     at_least(2, size=size)
     at_least(1, rounds=rounds)
     draw, graph = _begin("split-rounds", size, seed)
-    x = y = graph.sink((size, size), name="x")
+    y: Tensor = graph.sink((size, size), name="x")
     for n in range(rounds):
         if n % 2:
             y = y.T
         cut = draw.choice([size // 2, draw.randint(1, size - 1)])
         y = graph.concat([y[cut:], y[:cut]], 0, name=f"round{n}")
         graph.valued_pair(y, graph.source(y.shape, name=f"target{n}"), draw.randint(1, 9))
-    graph.valued_pair(x, y, draw.randint(1, 9))
     return graph
 
 

@@ -82,7 +82,7 @@ def test_a_file_is_overwritten_only_when_asked(run: Run, tmp_path: Path) -> None
 def test_families_are_listed(run: Run) -> None:
     """Without a family, or with --list, each has a line, and one with its parameters."""
     ran = run("generate")
-    assert ran == run("generate", "--list")
+    assert ran == run("generate", "--list") == run("generate", "resnet", "--list")
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert len(lines) == 2 * len(FAMILIES)

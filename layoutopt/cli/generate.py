@@ -1,0 +1,87 @@
+"""``layoutopt generate``: an instance of a named family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layoutopt.cli import options
+from layoutopt.errors import InputError
+
+
+def command(
+    family: Annotated[
+        str | None, typer.Argument(metavar="FAMILY", help="Its name; without one, as --list.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter; again for each."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of families that draw numbers.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write (.json, .json.gz; - is stdout).",
+        ),
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List all families with their parameters.")
+    ] = False,
+    overwrite: options.Overwrite = False,
+    quiet: options.Quiet = False,
+) -> int:
+    """Write an instance of a named family, or list the families."""
+    from layoutopt.generate.families import FAMILIES, generate
+    from layoutopt.io.instance import instance_bytes, write_instance
+
+    if family is None and (settings or seed is not None or output is not None):
+        raise InputError(f"a family is needed; allowed: {', '.join(FAMILIES)}")
+    if family is None or listed:
+        typer.echo(_families())
+        return 0
+    given = _settings(settings or [], seed)
+    if output is None:
+        raise InputError("--output FILE is needed; - is stdout")
+    options.check_target(output, overwrite)
+    if str(output) != "-" and not str(output).endswith((".json", ".json.gz")):
+        raise InputError("must end in .json or .json.gz", file=str(output))
+    graph = generate(family, given)
+    if str(output) == "-":
+        typer.echo(instance_bytes(graph).decode(), nl=False)
+        return 0
+    write_instance(graph, output, overwrite=overwrite)
+    if not quiet:
+        free = sum(t.size for t in graph.sinks())
+        typer.echo(f"{output}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
+    return 0
+
+
+def _families() -> str:
+    """Return two lines for each family: what it is, and its parameters with defaults."""
+    from layoutopt.generate.families import FAMILIES, listing, parameters, summary
+
+    width = max(map(len, FAMILIES))
+    return "\n".join(
+        f"{name:<{width}}  {summary(name)}\n{'':<{width}}  {listing(parameters(name))}"
+        for name in FAMILIES
+    )
+
+
+def _settings(given: list[str], seed: int | None) -> dict[str, str]:
+    """Return parameters from ``NAME=VALUE`` texts, each named once."""
+    found = {} if seed is None else {"seed": str(seed)}
+    for entry in given:
+        name, equals, value = entry.partition("=")
+        if not name or not equals:
+            raise InputError(f"--set {entry}: must read NAME=VALUE, for instance --set layers=4")
+        if name in found:
+            raise InputError(f"--set {entry}: {name} is given twice")
+        found[name] = value
+    return found

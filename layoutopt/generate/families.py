@@ -1,0 +1,128 @@
+"""The named families of instances, and what each can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import Parameter, getdoc, signature
+from typing import TypeAlias
+
+from layoutopt.errors import InputError
+from layoutopt.generate import networks, resnet, transformer, views
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.generate.random_views import random_views
+from layoutopt.generate.sizes import at_least
+from layoutopt.generate.training import training_step
+from layoutopt.graphs.unwinding import Graph
+
+Setting: TypeAlias = int | bool | tuple[int, ...]
+"""What a family's parameter can be."""
+
+FAMILIES: dict[str, Callable[..., Graph]] = {
+    "transformer": transformer.transformer_step,
+    **transformer.PRESETS,
+    "resnet": resnet.resnet_step,
+    **resnet.PRESETS,
+    "mixture-of-experts": networks.mixture_of_experts_step,
+    "rnn": networks.rnn_unrolled,
+    "recomputed": networks.recomputed,
+    "chained-calls": networks.chained_calls,
+    "dense-layers": training_step,
+    "random": random_graph,
+    "random-views": random_views,
+    "diagonals": views.diagonals,
+    "double-reversals": views.double_reversals,
+    "coprime-reshapes": views.coprime_reshapes,
+    "sliding-windows": views.sliding_windows,
+    "strides": views.strides,
+    "split-rounds": views.split_rounds,
+    "aliases": views.aliases,
+}
+"""Functions that build an instance, by the family's name."""
+
+NEEDED: dict[str, Setting] = {"seed": 0, "layers": 2, "width": 8}
+"""What stands for parameters for which a family's function has no default."""
+
+LEAST = {"elements": 1, "layers": 1, "width": 1, "batch": 1}
+"""Smallest values of numbers, also for functions that do not look at them."""
+
+
+def parameters(family: str) -> dict[str, Setting]:
+    """Return a family's parameters with their defaults.
+
+    Raises
+    ------
+    InputError
+        If there is no such family.
+    """
+    if family not in FAMILIES:
+        raise InputError(f"there is no family {family!r}; allowed: {', '.join(FAMILIES)}")
+    given = signature(FAMILIES[family]).parameters.values()
+    return {p.name: NEEDED[p.name] if p.default is Parameter.empty else p.default for p in given}
+
+
+def summary(family: str) -> str:
+    """Return in one line what a family's instances are."""
+    build = FAMILIES[family]
+    text = getdoc(getattr(build, "func", build)) or ""
+    line = text.partition("\n")[0].removeprefix("Return ").rstrip(".")
+    return f"{line}, in the shapes of {family}" if isinstance(build, partial) else line
+
+
+def generate(family: str, settings: Mapping[str, str]) -> Graph:
+    """Return an instance, named after its family and the settings, which it also tells.
+
+    Parameters
+    ----------
+    settings
+        Parameters as text: numbers, ``true`` or ``false``, numbers with commas between.
+
+    Raises
+    ------
+    InputError
+        If there is no such family or parameter, or a value does not suit it.
+    """
+    defaults = parameters(family)
+    for name in settings:
+        if name not in defaults:
+            told = f"family {family!r} has no parameter {name!r}"
+            raise InputError(f"{told}; allowed: {', '.join(defaults)}")
+    chosen = {name: _value(name, text, defaults[name]) for name, text in settings.items()}
+    own = defaults | chosen
+    try:
+        for name in LEAST.keys() & own.keys():
+            at_least(LEAST[name], **{name: int(str(own[name]))})
+        graph = FAMILIES[family](**own)
+    except InputError as error:
+        raise InputError(f"family {family!r}: {error.reason}") from None
+    changed = [f"{name}={text(own[name])}" for name in own if own[name] != defaults[name]]
+    graph.name = "-".join([family, *changed])
+    graph.description = f"{summary(family)}: {listing(own)}"
+    return graph
+
+
+def listing(settings: Mapping[str, Setting]) -> str:
+    """Return settings as text, in the form in which they are given."""
+    return " ".join(f"{name}={text(value)}" for name, value in settings.items())
+
+
+def text(value: Setting) -> str:
+    """Return one setting as text."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower()
+
+
+def _value(name: str, given: str, default: Setting) -> Setting:
+    """Return a text as a value of the default's type."""
+    if isinstance(default, bool):
+        if given not in ("true", "false"):
+            raise InputError(f"{name}={given}: must be true or false")
+        return given == "true"
+    try:
+        if isinstance(default, tuple):
+            return tuple(map(int, given.split(",")))
+        return int(given)
+    except ValueError:
+        what = "integers with commas between" if isinstance(default, tuple) else "an integer"
+        raise InputError(f"{name}={given}: must be {what}") from None

@@ -1,0 +1,243 @@
+"""Training steps of transformers, by shape.
+
+Every weight is used in the forward pass and, transposed, in the backward pass; gradients are
+fixed points; weights, gradients and Adam's two states are drawn together.  Biases, gains and
+positions broadcast, and are drawn to barriers that reduce what they are added to.
+
+The shapes of ``PRESETS`` are those of the papers' tables, and their numbers of parameters the
+published ones: GPT-2 of Radford et al. 2019 (124,439,808 and 1,557,611,200 as released), LLaMA 7B
+(6,738,415,616) and Llama 2 70B (68,976,648,192) of Touvron et al. 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from layoutopt.errors import InputError
+from layoutopt.generate.attention import Heads, attention
+from layoutopt.generate.layers import Back, Step, linear, loss, norm
+from layoutopt.generate.sizes import at_least, divides
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.unwinding import Graph
+
+TABLE = 100
+"""Value of an embedding table at the layout from which its rows are read best."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What :func:`transformer_step` was given, but how to update."""
+
+    layers: int
+    width: int
+    heads: Heads
+    feed_forward: int
+    vocabulary: int
+    context: int
+    gated: bool
+    rotary: bool
+    biased: bool
+    tied: bool
+    joined: bool
+
+    def check(self) -> None:
+        """Refuse numbers that are too small or do not fit each other."""
+        heads = self.heads
+        at_least(1, layers=self.layers, width=self.width, heads=heads.queries)
+        at_least(1, kv_heads=heads.keys, batch=heads.batch, sequence=heads.sequence)
+        at_least(1, feed_forward=self.feed_forward, vocabulary=self.vocabulary)
+        at_least(0, context=self.context)
+        divides(heads=heads.queries, width=self.width)
+        divides(kv_heads=heads.keys, heads=heads.queries)
+        if self.rotary and heads.size % 2:
+            raise InputError(f"rotary needs heads of even width, not {heads.size}")
+        if 0 < self.context < heads.sequence:
+            most = f"at most context, which is {self.context}"
+            raise InputError(f"sequence is {heads.sequence}; it must be {most}")
+
+
+def transformer_step(
+    layers: int = 2,
+    width: int = 16,
+    heads: int = 4,
+    kv_heads: int = 0,
+    feed_forward: int = 32,
+    vocabulary: int = 24,
+    context: int = 8,
+    batch: int = 2,
+    sequence: int = 8,
+    gated: bool = False,
+    rotary: bool = False,
+    biased: bool = True,
+    tied: bool = True,
+    joined: bool = False,
+    flat: bool = False,
+) -> Graph:
+    """Return one training step of a transformer with Adam.
+
+    Parameters
+    ----------
+    layers, width
+        Number of blocks of attention and feed-forward network, and width of their activations.
+    heads, kv_heads
+        Number of query heads, and of key and value heads: 0 for as many, fewer are repeated.
+    feed_forward, gated
+        Width of the feed-forward network, and whether it has a gate: three matrices, not two.
+    vocabulary, tied
+        Rows of the embedding table, and whether the output's weights are the same.
+    context, rotary
+        Learned positions, 0 for none, and whether queries and keys are rotated by theirs.
+    batch, sequence
+        Number of sequences, and tokens of each.
+    biased
+        Whether products and normalisations have biases.
+    joined
+        Whether weights of queries, keys and values are three, joined for one product, or
+        slices of one for three products.
+    flat
+        Whether parameters, gradients and states are updated in flat buffers.
+
+    Raises
+    ------
+    InputError
+        If numbers are too small or do not fit each other.
+    """
+    shape = Heads(batch, sequence, heads, kv_heads or heads, width // max(heads, 1))
+    numbers = (layers, width, shape, feed_forward, vocabulary, context)
+    plan = _Plan(*numbers, gated, rotary, biased, tied, joined)
+    plan.check()
+    graph = Graph(f"transformer-{layers}x{width}", f"Adam step of {layers} layers of width {width}")
+    step = Step(graph, ("m", "v"))
+    _grow(step, plan)
+    step.update(flat)
+    return graph
+
+
+def _grow(step: Step, plan: _Plan) -> None:
+    """Append the forward and the backward pass."""
+    graph, heads = step.graph, plan.heads
+    angles = ["cos", "sin"] if plan.rotary else []
+    tables = [graph.sink((heads.sequence, heads.size), name=f"rotary.{name}") for name in angles]
+    table = step.parameter((plan.vocabulary, plan.width), "embedding")
+    x, embedding_back = _embedding(step, table, heads, plan.context)
+    backs = [embedding_back]
+    for n in range(plan.layers):
+        for layer in (_attention, _feed_forward):
+            x, back = _residual(step, x, plan, layer, tables, f"layer{n}")
+            backs.append(back)
+    x, back = norm(step, x, "norm", plan.biased)
+    output = table if plan.tied else step.parameter(table.shape, "output.w")
+    gradient = back(_output(step, x, output))
+    for back in reversed(backs):
+        gradient = back(gradient)
+
+
+def _embedding(step: Step, table: Tensor, heads: Heads, context: int) -> tuple[Tensor, Back]:
+    """Add rows of a table, which is drawn to the layout that suits any, and positions."""
+    graph, width = step.graph, table.shape[1]
+    tokens = graph.sink((heads.batch, heads.sequence), name="tokens")
+    shape = (heads.batch, heads.sequence, width)
+    graph.valued_pair(table, graph.source(table.shape, name="embedding.target"), TABLE)
+    x = graph.fixed_point([tokens, table], shape, name="embedding.rows")
+    positions = step.parameter((context, width), "positions") if context else None
+    if positions is not None:
+        x = graph.grow_elementwise([x, positions[: heads.sequence]], name="embedded")
+
+    def back(dy: Tensor) -> Tensor:
+        step.learn(table, graph.fixed_point([tokens, dy], table.shape, name="embedding.gradient"))
+        if positions is not None:
+            summed = graph.sum_like_reduce(dy.reshape(shape), shape[1:])
+            unused = graph.fixed_point([], (context - heads.sequence, width))
+            step.learn(positions, graph.concat([summed, unused], 0))
+        return dy
+
+    return x.reshape(-1, width), back
+
+
+def _output(step: Step, x: Tensor, table: Tensor) -> Tensor:
+    """Add scores of all words, and return the gradient of ``x``."""
+    graph = step.graph
+    scores = graph.grow_matmul(x, table.T, name="output")
+    gradient = loss(graph, scores)
+    step.learn(table, graph.grow_matmul(gradient.T, x, name="output.gradient"))
+    return graph.grow_matmul(gradient, table, name="output.back")
+
+
+Layer = Callable[[Step, Tensor, _Plan, list[Tensor], str], tuple[Tensor, Back]]
+
+
+def _residual(
+    step: Step, x: Tensor, plan: _Plan, layer: Layer, tables: list[Tensor], name: str
+) -> tuple[Tensor, Back]:
+    """Add a normalised layer beside which its input goes on."""
+    own = f"{name}{layer.__name__.replace('_', '.', 1)}"
+    normed, norm_back = norm(step, x, f"{own}.norm", plan.biased)
+    y, layer_back = layer(step, normed, plan, tables, own)
+
+    def back(dy: Tensor) -> Tensor:
+        return step.graph.grow_elementwise([dy, norm_back(layer_back(dy))])
+
+    return step.graph.grow_elementwise([x, y], name=f"{own}.added"), back
+
+
+def _dense(step: Step, x: Tensor, width: int, plan: _Plan, name: str) -> tuple[Tensor, Back]:
+    """Add a product with a new weight."""
+    w = step.parameter((x.shape[1], width), f"{name}.w")
+    biases = [step.parameter((width,), f"{name}.b")] if plan.biased else []
+    return linear(step, x, [w], biases, name)
+
+
+def _attention(
+    step: Step, x: Tensor, plan: _Plan, tables: list[Tensor], name: str
+) -> tuple[Tensor, Back]:
+    mixed, mixed_back = attention(step, x, plan.heads, tables, plan.biased, plan.joined, name)
+    y, dense_back = _dense(step, mixed, x.shape[1], plan, f"{name}.out")
+    return y, lambda dy: mixed_back(dense_back(dy))
+
+
+def _feed_forward(
+    step: Step, x: Tensor, plan: _Plan, _: list[Tensor], name: str
+) -> tuple[Tensor, Back]:
+    graph = step.graph
+    up, up_back = _dense(step, x, plan.feed_forward, plan, f"{name}.up")
+    if plan.gated:
+        gate, gate_back = _dense(step, x, plan.feed_forward, plan, f"{name}.gate")
+    active = graph.grow_elementwise([gate, up] if plan.gated else [up], name=f"{name}.active")
+    y, down_back = _dense(step, active, x.shape[1], plan, f"{name}.down")
+
+    def back(dy: Tensor) -> Tensor:
+        gradient = down_back(dy)
+        if not plan.gated:
+            return up_back(graph.grow_elementwise([gradient, up]))
+        both = graph.grow_elementwise([gradient, gate, up])
+        return graph.grow_elementwise([up_back(both), gate_back(both)])
+
+    return y, back
+
+
+_GPT2 = partial(
+    transformer_step, vocabulary=50257, context=1024, batch=8, sequence=1024, biased=True
+)
+_LLAMA = partial(
+    transformer_step,
+    vocabulary=32000,
+    context=0,
+    batch=1,
+    gated=True,
+    rotary=True,
+    biased=False,
+    tied=False,
+    joined=True,
+)
+
+PRESETS: dict[str, Callable[..., Graph]] = {
+    "gpt2-small": partial(_GPT2, layers=12, width=768, heads=12, feed_forward=3072),
+    "gpt2-xl": partial(_GPT2, layers=48, width=1600, heads=25, feed_forward=6400),
+    "llama-7b": partial(_LLAMA, layers=32, width=4096, heads=32, feed_forward=11008, sequence=2048),
+    "llama-70b": partial(
+        _LLAMA, layers=80, width=8192, heads=64, kv_heads=8, feed_forward=28672, sequence=4096
+    ),
+}
+"""Training steps of well-known networks; every number can be replaced."""
