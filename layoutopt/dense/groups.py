@@ -8,8 +8,8 @@ copy of them.  Groups of equal *key* are the same problem and are solved once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -31,18 +31,21 @@ class Group:
         Numbers of the group's ValuedPairs.
     tensors
         Numbers of all tensors that these pairs' locations come from, ascending, which is an
-        order of evaluation.
+        order of evaluation; of those that are always alike only the first.
     sinks
         The sinks among them, but for those whose elements are all given.
     fixed
         Roots whose own locations can be taken: sources, fixed points and barrier outputs among
         them, and whatever elements of their sinks are given.
+    firsts
+        For each tensor of the graph the first one that is always alike; see :func:`first_alike`.
     """
 
     pairs: tuple[int, ...]
     tensors: tuple[int, ...]
     sinks: tuple[int, ...]
     fixed: tuple[int, ...]
+    firsts: Sequence[int] = field(repr=False)
 
 
 def find_groups(graph: Store, given: Given) -> list[Group]:
@@ -62,7 +65,22 @@ def find_groups(graph: Store, given: Given) -> list[Group]:
         free_side = a if free[a] else b if free[b] else None
         owner = ("fixed", p) if free_side is None else int(linked[free_side])
         members.setdefault(owner, []).append(p)
-    return [_group(graph, given, pairs) for pairs in members.values()]
+    firsts = first_alike(graph)
+    return [_group(graph, given, pairs, firsts) for pairs in members.values()]
+
+
+def first_alike(graph: Store) -> list[int]:
+    """Return for each tensor the first of the graph that has its shape and the same elements.
+
+    Chains of elementwise ops, as residual streams are, count as one tensor then.
+    """
+    firsts = list(range(len(graph.shapes)))
+    for i, op in enumerate(graph.ops):
+        if isinstance(op, SumLike | Identity | Reshape | Flatten | Squeeze):
+            [out], [carrier] = graph.op_outputs[i], graph.carriers(i)
+            if graph.shapes[out] == graph.shapes[carrier]:
+                firsts[out] = firsts[carrier]
+    return firsts
 
 
 def free_tensors(graph: Store, given: Given) -> list[bool]:
@@ -76,8 +94,9 @@ def free_tensors(graph: Store, given: Given) -> list[bool]:
     return free
 
 
-def _group(graph: Store, given: Given, pairs: list[int]) -> Group:
-    tensors = sources_of(graph, {t for p in pairs for t in graph.pairs[p][:2]})
+def _group(graph: Store, given: Given, pairs: list[int], firsts: Sequence[int]) -> Group:
+    ends = {firsts[t] for p in pairs for t in graph.pairs[p][:2]}
+    tensors = sources_of(graph, ends, firsts)
     kinds = {t: graph.ops[graph.producers[t]].kind for t in tensors}
     sinks = [t for t in tensors if kinds[t] is Kind.SINK]
     fixed = {t for t in tensors if kinds[t] not in (Kind.SINK, Kind.VIEW)}
@@ -86,14 +105,22 @@ def _group(graph: Store, given: Given, pairs: list[int]) -> Group:
         tuple(tensors),
         tuple(t for t in sinks if not given.whole(t)),
         tuple(sorted(fixed.union(*(given.tensors(t) for t in sinks)))),
+        firsts,
     )
 
 
-def sources_of(graph: Store, tensors: set[int]) -> list[int]:
-    """Return tensors, and all that their locations come from, ascending."""
+def sources_of(graph: Store, tensors: set[int], firsts: Sequence[int] | None = None) -> list[int]:
+    """Return tensors, and all that their locations come from, ascending.
+
+    Parameters
+    ----------
+    firsts
+        For each tensor the one that is looked at in its stead.
+    """
     every, todo = set(tensors), list(tensors)
     while todo:
-        for t in graph.carriers(graph.producers[todo.pop()]):
+        for carrier in graph.carriers(graph.producers[todo.pop()]):
+            t = carrier if firsts is None else firsts[carrier]
             if t not in every:
                 every.add(t)
                 todo.append(t)
@@ -106,15 +133,16 @@ def key_of(graph: Store, group: Group) -> Hashable:
     Tensors are renumbered within the group.  Roots without a mapping count by kind and
     shape, views by what they do, pairs by value.
     """
-    local = {t: k for k, t in enumerate(group.tensors)}
-    tensors = tuple(_tensor_key(graph, t, local) for t in group.tensors)
+    local, firsts = {t: k for k, t in enumerate(group.tensors)}, group.firsts
+    tensors = tuple(_tensor_key(graph, t, local, firsts) for t in group.tensors)
     pairs = tuple(
-        (local[a], local[b], value) for a, b, value in (graph.pairs[p] for p in group.pairs)
+        (local[firsts[a]], local[firsts[b]], value)
+        for a, b, value in (graph.pairs[p] for p in group.pairs)
     )
     return tensors, pairs
 
 
-def _tensor_key(graph: Store, t: int, local: dict[int, int]) -> Hashable:
+def _tensor_key(graph: Store, t: int, local: dict[int, int], firsts: Sequence[int]) -> Hashable:
     producer = graph.producers[t]
     op, shape = graph.ops[producer], graph.shapes[t]
     if op.kind is Kind.SINK:
@@ -122,7 +150,7 @@ def _tensor_key(graph: Store, t: int, local: dict[int, int]) -> Hashable:
     if op.kind is not Kind.VIEW:
         # Integers and strings that compare equal to nothing of the other type.
         return "fixed", shape, op.mapping if isinstance(op, Source) else None
-    carriers = tuple(local[c] for c in graph.carriers(producer))
+    carriers = tuple(local[firsts[c]] for c in graph.carriers(producer))
     if isinstance(op, Reshape | Flatten | Squeeze | Identity | SumLike):
         return "reshape", carriers, shape
     fields = tuple(getattr(op, f) for f in op.__struct_fields__ if f not in ("id", "inputs"))

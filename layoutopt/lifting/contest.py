@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from layoutopt.dense.barriers import Contest
-from layoutopt.dense.groups import Group, sources_of
+from layoutopt.dense.groups import Group, first_alike, sources_of
 from layoutopt.graphs.store import Store
 from layoutopt.lifting.reduced import Reduced, trace_group
 from layoutopt.lifting.systems import orbits_of
@@ -27,12 +28,14 @@ def lifted_contest(
         For each tensor whether some of its elements come from a sink.
     """
     place = {b: k for k, b in enumerate(barriers)}
+    firsts = first_alike(graph)
     arcs = []
     for c, barrier in enumerate(barriers):
-        tensors = sources_of(graph, set(graph.op_inputs[barrier]))
-        producers = {graph.producers[t] for t in tensors} & place.keys()
+        inputs = {firsts[t] for t in graph.op_inputs[barrier]}
+        cone = Group((), tuple(sources_of(graph, inputs, firsts)), (), (), firsts)
+        producers = {graph.producers[t] for t in cone.tensors} & place.keys()
         if producers:
-            held = _roots_held(graph, tensors, graph.op_inputs[barrier], free)
+            held = _roots_held(graph, cone, inputs, free)
             arcs += [(place[b], c) for b in sorted(producers) if b in held]
     return Contest(
         tuple(barriers), np.array(arcs, np.int64).reshape(-1, 2), [()], {}, frozenset(groups)
@@ -40,10 +43,10 @@ def lifted_contest(
 
 
 def _roots_held(
-    graph: Store, tensors: Sequence[int], wanted: Collection[int], free: Sequence[bool]
+    graph: Store, cone: Group, wanted: Collection[int], free: Sequence[bool]
 ) -> set[int]:
     """Return the ops whose outputs some elements of the wanted tensors come from."""
-    traced = trace_group(graph, orbits_of(graph, Group((), tuple(tensors), (), ()), free))
+    traced = trace_group(graph, orbits_of(graph, cone, free))
     parts = traced.cells.orbits.slotted.system.parts
     starts = traced.numbers.starts
     found: set[int] = set()
@@ -60,13 +63,14 @@ def with_readers(graph: Store, group: Group, contest: Contest) -> Group:
     """Return a contested group with the tensors that barriers read its sinks through."""
     tensors = set(group.tensors)
     for barrier in contest.barriers:
-        cone = sources_of(graph, set(graph.op_inputs[barrier]))
+        inputs = {group.firsts[t] for t in graph.op_inputs[barrier]}
+        cone = sources_of(graph, inputs, group.firsts)
         if not set(cone).isdisjoint(group.sinks):
             tensors.update(cone)
-    return Group(group.pairs, tuple(sorted(tensors)), group.sinks, group.fixed)
+    return replace(group, tensors=tuple(sorted(tensors)))
 
 
-def readers_of(graph: Store, reduced: Reduced, contest: Contest) -> IntArray:
+def readers_of(graph: Store, group: Group, reduced: Reduced, contest: Contest) -> IntArray:
     """Return for each free cell the index of the set of barriers that read it.
 
     New sets are added to the contest's.
@@ -75,8 +79,9 @@ def readers_of(graph: Store, reduced: Reduced, contest: Contest) -> IntArray:
     read = np.zeros((free, len(contest.barriers)), bool)
     parts = reduced.cells.orbits.slotted.system.parts
     for c, barrier in enumerate(contest.barriers):
+        inputs = {group.firsts[t] for t in graph.op_inputs[barrier]}
         for part, array in zip(parts, reduced.tensors, strict=True):
-            if part.tensor in graph.op_inputs[barrier]:
+            if part.tensor in inputs:
                 read[array[(array >= 0) & (array < free)], c] = True
     rows, of = np.unique(read, axis=0, return_inverse=True)
     index = []

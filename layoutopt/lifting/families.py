@@ -162,9 +162,10 @@ def system_of(graph: Store, group: Group, free: Sequence[bool]) -> System:
         carriers = graph.carriers(producer)
         shapes = [graph.shapes[c] for c in carriers]
         for k, out_start, in_start, loops in _moves(op, shapes, graph.shapes[t]):
-            families.append(Family(place[t], place[carriers[k]], out_start, in_start, loops))
+            carrier = place[group.firsts[carriers[k]]]
+            families.append(Family(place[t], carrier, out_start, in_start, loops))
     for p in group.pairs:
-        a, b, _ = graph.pairs[p]
+        a, b = (group.firsts[t] for t in graph.pairs[p][:2])
         if a != b:
             whole = ((size(graph.shapes[a]), 1, 1),)
             families.append(Family(place[a], place[b], 0, 0, whole, p))

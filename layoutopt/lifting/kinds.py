@@ -17,6 +17,7 @@ from layoutopt.dense.numbering import mapping_of
 from layoutopt.dense.representatives import represent
 from layoutopt.errors import InternalError
 from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.lifting.cells import cell_times
 from layoutopt.lifting.contest import readers_of, with_readers
@@ -40,12 +41,15 @@ class LiftedKind:
         The cells, and how many elements they stand for.
     tied
         The number of sink elements, in one group, that a pair reaches.
+    sure
+        What pairs of tensors that are always alike earn in one group.
     """
 
     graph: Store
     inner: GroupKind
     reduced: Reduced
     tied: int
+    sure: int
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -60,7 +64,7 @@ class LiftedKind:
     @property
     def constant(self) -> int:
         """What one group earns whatever is chosen."""
-        return self.reduced.edges.constant
+        return self.reduced.edges.constant + self.sure
 
     @property
     def copies(self) -> list[int]:
@@ -135,7 +139,7 @@ def lift_kind(
     numbers = edges.numbers
     sizes = np.diff(numbers.starts)
     colour = np.repeat(_ranked(numbers.sinks), sizes[: len(numbers.sinks)])
-    read_by = readers_of(graph, reduced, contest) if contested else None
+    read_by = readers_of(graph, first, reduced, contest) if contested else None
     if read_by is not None:
         colour = np.unique(np.stack([colour, read_by]), axis=1, return_inverse=True)[1].reshape(-1)
     fixed = np.append(sizes[len(numbers.sinks) :], len(numbers.pool))
@@ -143,7 +147,10 @@ def lift_kind(
     tensor = np.append(_ranked(numbers.fixed), len(numbers.fixed))[origin]
     classes = _counted(reduced, find_classes(edges, colour, tensor))
     inner = represent(graph, tuple(groups), edges, classes, contest, read_by, origin)
-    return LiftedKind(graph, inner, reduced, _tied(reduced, classes))
+    ends = ((p, *graph.pairs[p][:2]) for p in first.pairs)
+    alike = [(p, a) for p, a, b in ends if first.firsts[a] == first.firsts[b]]
+    sure = sum(values[p] * size(graph.shapes[a]) for p, a in alike)
+    return LiftedKind(graph, inner, reduced, _tied(reduced, classes), sure)
 
 
 def _ranked(tensors: Sequence[int]) -> IntArray:

@@ -127,6 +127,8 @@ def _tie(graph: Graph, draw: random.Random, found: list[Tensor], negative: bool)
         graph.valued_pair(x, graph.reverse(x, range(len(x.shape))), value)
     elif kind < 0.55 and len(x.shape) == 2:
         graph.valued_pair(graph.flatten(graph.dim_shuffle(x, (1, 0))), graph.flatten(x), value)
+    elif kind < 0.6:
+        graph.valued_pair(x, draw.choice([x, graph.identity(x)]), value)
     else:
         alike = [t for t in found if t.size == x.size and t.index != x.index]
         if alike:
