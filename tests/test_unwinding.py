@@ -415,7 +415,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("name", SOLVERS)
     def test_too_large(self, name: str) -> None:
-        """A graph that is too large and too irregular is refused, not tried until something breaks."""
+        """A graph that is too large and too irregular is refused before something breaks."""
         graph = Graph("huge")
         p, q = 100_003, 99_991
         x = graph.sink((p * q,), name="x")

@@ -58,20 +58,12 @@ def _written(piece: Piece) -> Box:
 
 
 def _fewer(boxes: Sequence[Box], equations: Equations) -> list[Box]:
-    """Return boxes that come to the same elements, and to each as often, with numbers as labels.
-
-    Boxes that begin at one element cannot be merged, nor those that come to one twice.
-    """
+    """Return boxes that come to the same elements, each as often, with numbers as labels."""
     firsts: dict[int, Box] = {}
-    others = []
-    for box in boxes:
-        if box.to not in firsts and _simple(box, equations):
-            firsts[box.to] = box
-        else:
-            others.append(box)
+    others = [box for box in boxes if firsts.setdefault(box.to, box) is not box]
     few = merged(firsts.values(), equations)
     if sum(box.elements for box in few) < sum(box.elements for box in firsts.values()):
-        few = list(firsts.values())  # two came to begin at one element, and one was lost
+        few = list(firsts.values())
     return [box._replace(label=n) for n, box in enumerate([*few, *others])]
 
 

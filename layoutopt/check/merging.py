@@ -22,11 +22,12 @@ def merged(boxes: Iterable[Box], equations: Equations) -> list[Box]:
 
     Two boxes become one where one continues a loop of the other.  Three or more become one, or
     a few, where they follow each other at equal distances and grow or shrink by equal numbers.
+    Where boxes have elements in common, all of them come again as often.
 
     Parameters
     ----------
     boxes
-        Boxes with different first elements.
+        Boxes that begin at different elements; of those that come to begin at one, one is lost.
     equations
         What solves equations, and says how many may be solved.
     """
@@ -53,7 +54,7 @@ def _continued(box: Box, at: dict[int, Box]) -> Box | None:
     label, start, to, loops = box
     for k, (n, there, here) in enumerate(loops):
         rest = loops[:k] + loops[k + 1 :]
-        after = at.get(to + n * here)
+        after = at.get(to + n * here) if here else None
         if after is not None and after[:2] == (label, start + n * there):
             more = _extent(after.loops, rest, k, there, here)
             if more:

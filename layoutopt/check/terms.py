@@ -176,11 +176,12 @@ def _congruent(active: Sequence[Term], k: int, total: int) -> tuple[int, int, in
 def absorbed(active: Sequence[Term], total: int) -> list[Part]:
     """Return all solutions as one box, if one variable makes up for any values of the others.
 
-    If none does, the list is empty.
+    If none does, the list is empty.  The equation is in normal form: a variable that need not be
+    negative then need not be too large either, as the total is at most half of the span.
     """
     span = sum(term.span for term in active)
     for k, (c, n, weight) in enumerate(active):
-        if c == 1 and span - (n - 1) <= total <= n - 1:
+        if c == 1 and span - (n - 1) <= total:
             others = [*active[:k], *active[k + 1 :]]
             loops = tuple([(m, plus(w, weight, -d)) for d, m, w in others])
             return [Part(times(weight, total), loops)]

@@ -52,7 +52,7 @@ def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = Non
     Result
         Always with a labelling and a bound.
     """
-    reduced = contract(problem)
+    reduced = contract(problem, limits)
     parts = split(reduced.problem)
     starts = parts.cut(_given(reduced.project(start), reduced.problem))
     tracker = Tracker(limits.beside(reduced.constant), parts.parts, starts)
@@ -77,7 +77,7 @@ def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
         return result
     if limits.over:
         return simple_answer(part, limits, start)
-    fixed = isolating_cuts(part)
+    fixed = isolating_cuts(part, limits)
     if fixed.problem.nodes < part.nodes:
         inner = solve_parts(fixed.problem, limits.beside(fixed.constant), fixed.project(start))
         return fixed.restore_result(inner)

@@ -29,15 +29,19 @@ from collections.abc import Callable
 
 import numpy as np
 
+from layoutopt.limits import Limits
 from layoutopt.presolve.reduction import Reduction, restored_names
 from layoutopt.problem import IntArray, Labelling, exact_integers
 
 Undo = Callable[[list[int]], None]
 
+VISITS = 1000
+"""After so many nodes the clock is looked at."""
 
-def contract(problem: Labelling) -> Reduction:
-    """Apply all four rules until none fits."""
-    return _Contraction(problem).run()
+
+def contract(problem: Labelling, limits: Limits | None = None) -> Reduction:
+    """Apply all four rules until none fits, or time is up."""
+    return _Contraction(problem).run(limits or Limits())
 
 
 class _Contraction:
@@ -67,15 +71,19 @@ class _Contraction:
         self.queue = deque(range(n))
         self.queued = [True] * n
 
-    def run(self) -> Reduction:
-        """Apply the rules until none fits."""
+    def run(self, limits: Limits) -> Reduction:
+        """Apply the rules until none fits, or time is up."""
+        visits = 0
         while True:
             while self.queue:
+                visits += 1
+                if visits % VISITS == 0 and limits.over:
+                    return self._outcome()
                 u = self.queue.popleft()
                 self.queued[u] = False
                 if self.alive[u]:
                     self._visit(u)
-            if not self._drop_dominated():
+            if limits.over or not self._drop_dominated():
                 return self._outcome()
 
     def _touch(self, u: int) -> None:
@@ -209,7 +217,7 @@ class _Contraction:
             for label in bans if self.alive[u] else ():
                 banned.setdefault(label, set()).add(u)
         signed = self._with_negative_edges()
-        dropped = False
+        dropped = []
         for label, column in list(columns.items()):
             if not signed.isdisjoint(column):
                 continue
@@ -224,21 +232,22 @@ class _Contraction:
                     del self.earns[u][label]
                     self._touch(u)
                 del columns[label]
-                self._retire(label)
-                dropped = True
-        return dropped
+                dropped.append(label)
+        if dropped:
+            self._retire(frozenset(dropped))
+        return bool(dropped)
 
-    def _retire(self, label: int) -> None:
-        """Let a label without rewards count as what it is now: a fresh one."""
+    def _retire(self, retired: frozenset[int]) -> None:
+        """Let labels without rewards count as what they are now: fresh ones."""
         alive = [u for u, is_alive in enumerate(self.alive) if is_alive]
 
         def undo(labels: list[int]) -> None:
-            holders = [u for u in alive if labels[u] == label]
             taken = {labels[u] for u in alive}
             names = (self.problem.labels + u for u in alive)
-            unused = next((name for name in names if name not in taken), label)
-            for u in holders:
-                labels[u] = unused
+            unused = (name for name in names if name not in taken)
+            renamed = {label: next(unused, label) for label in sorted(taken & retired)}
+            for u in alive:
+                labels[u] = renamed.get(labels[u], labels[u])
 
         self.undo.append(undo)
 

@@ -17,6 +17,7 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from layoutopt.errors import SolverError
+from layoutopt.limits import Limits
 from layoutopt.presolve.fix import fix
 from layoutopt.presolve.reduction import Reduction
 from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
@@ -24,6 +25,9 @@ from layoutopt.result import Result
 
 LARGEST = 2**60
 """Sums of capacities stay below this, so that flows fit 64 bits."""
+
+WORK = 4 * 10**7
+"""Labels times nodes and edges that isolating cuts may take, about half a minute."""
 
 
 def cuttable(problem: Labelling) -> bool:
@@ -35,9 +39,10 @@ def two_labels(problem: Labelling) -> Result | None:
     """Solve a problem of at most two alternatives, or return ``None`` if it has more."""
     if not cuttable(problem):
         return None
-    table = reward_table(problem, fresh_needed(problem))
-    if table.shape[1] > 2:
+    fresh = fresh_needed(problem)
+    if problem.labels + fresh > 2:
         return None
+    table = reward_table(problem, fresh)
     if table.shape[1] < 2:
         labels = np.zeros(problem.nodes, np.int64)
     else:
@@ -47,19 +52,48 @@ def two_labels(problem: Labelling) -> Result | None:
     return Result(objective=value, bound=value, labelling=labels)
 
 
-def isolating_cuts(problem: Labelling) -> Reduction:
-    """Fix what the isolating cut of each label decides."""
+def isolating_cuts(problem: Labelling, limits: Limits | None = None) -> Reduction:
+    """Fix what the isolating cuts of labels decide: of those first that earn most.
+
+    Where there are very many labels, or time is up, not all are tried.
+    """
     chosen = np.full(problem.nodes, -1, np.int64)
     if not cuttable(problem):
         return fix(problem, chosen)
-    table = reward_table(problem, 1)  # fresh labels are alternatives, too
-    order = np.argsort(-table.sum(axis=0)[: problem.labels], kind="stable")
-    for label in order.tolist():
-        rest = np.delete(table, label, axis=1).max(axis=1)
-        inside = _side(problem, table[:, label] - rest)
+    limits = limits or Limits()
+    nodes, named = problem.reward_at.T
+    earned = np.bincount(named, problem.rewards.astype(float), problem.labels)
+    order = np.argsort(-earned, kind="stable")
+    most = WORK // (problem.nodes + len(problem.edges) + 1)
+    first, second = _two_best(problem)
+    never = -1 - problem.total()
+    by_label = np.argsort(named, kind="stable")
+    ends = np.searchsorted(named[by_label], np.arange(problem.labels + 1))
+    for label in order[:most].tolist():
+        if limits.over:
+            break
+        own = by_label[ends[label] : ends[label + 1]]
+        reward = problem.rewards[own]
+        gain = -first
+        leads = reward == first[nodes[own]]
+        gain[nodes[own]] = reward - np.where(leads, second[nodes[own]], first[nodes[own]])
+        gain[problem.banned[problem.banned[:, 1] == label, 0]] = never
+        inside = _side(problem, gain)
         # Less what another set took already, a best set is still a best set.
         chosen[inside & (chosen < 0)] = label
     return fix(problem, chosen)
+
+
+def _two_best(problem: Labelling) -> tuple[IntArray, IntArray]:
+    """Return the two largest rewards of each node, fresh labels earning 0."""
+    first, second = np.zeros((2, problem.nodes), np.int64)
+    order = np.lexsort((-problem.rewards, problem.reward_at[:, 0]))
+    node, reward = problem.reward_at[order, 0], problem.rewards[order]
+    begins = np.r_[True, node[1:] != node[:-1]][: len(node)]
+    follows = np.r_[False, begins[:-1]][: len(node)] & ~begins
+    first[node[begins]] = np.maximum(reward[begins], 0)
+    second[node[follows]] = np.maximum(reward[follows], 0)
+    return first, second
 
 
 def _side(problem: Labelling, gain: WeightArray) -> IntArray:
