@@ -113,10 +113,13 @@ def find_orbits(slotted: Slotted, labelled: Sequence[bool]) -> Orbits:
 
 def _block_segments(slotted: Slotted) -> tuple[list[Segments], list[tuple[int, int]]]:
     """Return the segments of all blocks, and family and number of each."""
-    found, where = [], []
+    found: list[Segments] = []
+    where, written = [], 0
     for f, (family, blocks) in enumerate(zip(slotted.system.families, slotted.blocks, strict=True)):
         for b, block in enumerate(blocks):
             found.append(segments_of(family, block, slotted.slots))
+            written += len(found[-1].length)
+            check_count(written)
             where.append((f, b))
     return found, where
 

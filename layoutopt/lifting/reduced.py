@@ -17,13 +17,16 @@ import numpy as np
 
 from layoutopt.dense.edges import EdgeList, Edges
 from layoutopt.dense.numbering import Numbering, mapping_of
-from layoutopt.errors import InternalError
+from layoutopt.errors import InternalError, SizeError
 from layoutopt.graphs.op import Array
 from layoutopt.graphs.store import Store
 from layoutopt.lifting.cells import Cells, cell_times, family_cells, flat_elements, keep_cells
 from layoutopt.lifting.families import NOTHING, VIEW
 from layoutopt.lifting.orbits import Orbits
 from layoutopt.problem import IntArray
+
+CELLS_LIMIT = 3 * 10**7
+"""The most cells, of all parts together, that are traced."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +98,17 @@ def reduce_group(graph: Store, orbits: Orbits, values: Sequence[int]) -> Reduced
 
 
 def trace_group(graph: Store, orbits: Orbits) -> Traced:
-    """Trace the representative cells of all parts."""
+    """Trace the representative cells of all parts.
+
+    Raises
+    ------
+    SizeError
+        If there are too many.
+    """
     cells = keep_cells(orbits)
+    count = sum(math.prod(cells.shape(p)) for p in range(len(orbits.slotted.of)))
+    if count > CELLS_LIMIT:
+        raise SizeError(f"irregular views: {count:,} cells are left, the limit is {CELLS_LIMIT:,}")
     numbers, roots = _number(graph, cells)
     return Traced(cells, numbers, roots, _traced(graph, cells, numbers, roots))
 

@@ -136,6 +136,7 @@ class _Cuts:
     def __init__(self, slots: Sequence[Slot], segments: Sequence[Segments]) -> None:
         self.slots = slots
         self.cuts = [np.zeros(0, np.int64) for _ in slots]
+        self.count = 0
         self.lines: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
         for one in segments:
             if one.inp == NOTHING:
@@ -160,6 +161,8 @@ class _Cuts:
                 if not len(new):
                     continue
                 self.cuts[s] = np.union1d(self.cuts[s], new)
+                self.count += len(new)
+                check_count(self.count)
                 for start, n, other, low, sign in self.lines[s]:
                     a, b = np.searchsorted(new, [start + 1, start + n])
                     if a < b:

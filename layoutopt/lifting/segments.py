@@ -96,7 +96,7 @@ def _written(family: Family, block: Block, out: Slot, inp: Slot | None) -> Segme
 
 
 def check_count(values: int) -> None:
-    """Refuse to write too many values of a slot down.
+    """Refuse to write too many values of slots down.
 
     Raises
     ------

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
+from types import ModuleType
 
 import pytest
 
-from layoutopt import unwinding
+from layoutopt import lowering, unwinding
 from layoutopt.check.elements import evaluate
+from layoutopt.errors import SizeError
 from layoutopt.exact.parts import solve_parts
 from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.random_graphs import random_graph
@@ -17,6 +19,7 @@ from layoutopt.generate.training import training_step
 from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
+from layoutopt.lifting import reduced, segments
 from layoutopt.limits import Limits
 from layoutopt.lowering import Lowered, lower
 from layoutopt.result import Status
@@ -280,3 +283,20 @@ def test_training_steps_agree() -> None:
     """Training steps with fused and ragged layers have equal optima both ways."""
     for layers, width, batch, step in [(3, 4, 2, 0), (3, 6, 6, 1), (4, 5, 3, 2)]:
         assert_alike(training_step(layers, width, batch, step))
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "text"),
+    [(reduced, "CELLS_LIMIT", "cells are left"), (segments, "VALUES_LIMIT", "told apart")],
+)
+def test_what_is_too_irregular_is_traced(
+    module: ModuleType, limit: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond a limit a group is traced if it fits the memory, and refused if it does not."""
+    graph = sliding(40)
+    expected = optimum(graph, lower(graph, Limits(), lift_from=NEVER))
+    monkeypatch.setattr(module, limit, 20)
+    assert optimum(graph, lower(graph, Limits(), lift_from=0)) == expected
+    monkeypatch.setattr(lowering, "available", lambda: 1)
+    with pytest.raises(SizeError, match=text):
+        lower(graph, Limits(), lift_from=0)
