@@ -17,7 +17,7 @@ SMALL = 2 * 10**6
 LARGE = 10**9
 """Graphs of up to so many elements are, where pieces turn out to be too many."""
 
-STEPS = 3 * 10**6
+STEPS = 2 * 10**6
 """How many steps piece by piece may take: about a minute."""
 
 ELEMENTS_PER_STEP = 1000

@@ -69,7 +69,7 @@ class _Matching:
         return total
 
     def _shape(self, root: int) -> Shape:
-        return (len(self.pool),) if root == POOL else self.graph.shapes[root]
+        return () if root == POOL else self.graph.shapes[root]
 
     def _equal(self, a: Box, b: Box) -> int:
         """Return the number of common elements of two boxes that have equal locations."""

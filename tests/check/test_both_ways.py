@@ -87,6 +87,28 @@ def test_parts_of_shared_mappings() -> None:
     assert [pair.matched for pair in found.pairs] == [5, 4, 4]
 
 
+def test_equal_pieces_need_no_equations() -> None:
+    """Thousands of pieces without any order are compared at once where they are the same."""
+    graph = Graph()
+    n = 3000
+    x, y = graph.sink((n,), name="x"), graph.sink((n,), name="y")
+    graph.source((n,), name="s")
+    graph.valued_pair(x, y, 1)
+    mixed = tuple(("s", k * k % n, k, ((1, 1, 1),)) for k in range(n))
+    found = elements.by_pieces(graph, {"x": mixed, "y": mixed}, limit=5 * n)
+    assert found.pairs[0].matched == n
+
+
+def test_nothing_of_a_sink_waits_for_nothing() -> None:
+    """A barrier behind an expand to no elements is known from the start."""
+    graph = Graph()
+    x = graph.sink((1,), name="x")
+    graph.barrier([graph.expand(x, (0,))], (1,), name="b")
+    graph.valued_pair(x, graph.tensor("b"), 1)
+    found = both(graph, {"x": (("b", 0, 0, ((1, 1, 1),)),)})
+    assert (found.violations, found.score) == ((), 1)
+
+
 def test_what_is_left_of_a_sink_waits_alone() -> None:
     """Barriers behind slices, samples and stripes wait for the pieces that these keep, only."""
     graph = Graph()

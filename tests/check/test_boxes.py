@@ -112,6 +112,15 @@ FEW: dict[str, tuple[list[tuple[int, int, int, list[Loop]]], int]] = {
         [(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(4)] + [(0, 90, 90, [(2, 1, 1)])],
         2,
     ),
+    "something before rows": (
+        [(0, 0, 0, [(3, 1, 1)])] + [(0, 50 + 9 * k, 50 + 5 * k, [(3, 1, 1)]) for k in range(3)],
+        2,
+    ),
+    "squares that grow": (
+        [(0, 999 * k, 999 * k, [(k + 2, 1, 1), (k + 2, 20, 20)]) for k in range(16)],
+        16,
+    ),
+    "a triangle without its tip": ([(0, 16 * k, 16 * k, [(k + 2, 1, 1)]) for k in range(15)], 8),
     "a triangle of 16 rows": ([(0, 16 * k, 16 * k, [(k + 1, 1, 1)]) for k in range(16)], 5),
     "a triangle upside down": ([(0, 17 * k, 17 * k, [(16 - k, 1, 1)]) for k in range(16)], 5),
     "a trapezium": ([(0, 90 * k, 90 * k, [(40 - 2 * k, 1, 1)]) for k in range(16)], 8),
@@ -148,6 +157,14 @@ def test_merged_elements_stay(seed: int) -> None:
     assert elements(found) == elements(boxes)
     assert len(found) <= len(boxes)
     assert [box.to for box in found] == sorted(box.to for box in found)
+
+
+def test_merging_is_counted() -> None:
+    """Looking through many boxes takes steps, also where none can be merged."""
+    boxes = [Box(0, 0, k * k, ()) for k in range(1000)]
+    assert len(merged(boxes, Equations(1000))) == 1000
+    with pytest.raises(SizeError):
+        merged(boxes, Equations(100))
 
 
 def test_merging_triangles_of_any_size() -> None:

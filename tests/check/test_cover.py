@@ -45,6 +45,8 @@ LARGE: dict[str, tuple[list[Piece], tuple[int, ...], int]] = {
     "rows on top of each other": ([piece(0, (N, 0), (N, 1))], (N, N), N * N - N),
     "rows one further each": ([piece(0, (N, 1), (N, 1))], (N, N), N * N - (2 * N - 1)),
     "steps of 2 and 3": ([piece(0, (N, 2), (N, 3))], (N, N), N * N - (5 * (N - 1) - 1)),
+    "interleaved, and others on top": ([piece(0, (4, 2), (4, 5)), piece(0, (6, 1))], (22,), 4),
+    "two loops that overlap a third": ([piece(0, (2, 1), (3, 2), (2, 4))], (12,), 2),
     "three times the same": ([piece(0, (N, 1))] * 3, (3, N), 2 * N),
     "triangles by rows and by columns": (triangles(2000), (2000, 2000), 0),
     "triangles that share the diagonal": (
@@ -64,6 +66,18 @@ def test_large(name: str) -> None:
     layout, shape, missing = LARGE[name]
     expected = f"{missing} elements are set twice instead of others" if missing else None
     assert cover(layout, shape, Equations(10**6)) == expected
+
+
+def test_one_element_inside_a_triangle() -> None:
+    """A single piece on top of many that are merged is found, wherever it lies."""
+    n = 13
+    rows = [piece(n * k, (k + 1, 1)) for k in range(n)]
+    rest = [piece(k, (k, n)) for k in range(2, n)]
+    for k in range(n):
+        for place in range(n * k, n * k + k + 1):
+            layout = [*rows, *rest, piece(place)]
+            found = cover(layout, (n, n), Equations(10**5))
+            assert found == "1 elements are set twice instead of others", place
 
 
 def test_number_of_elements() -> None:

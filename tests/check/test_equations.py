@@ -157,6 +157,10 @@ FEW = {
         [(4096, 11008), (1, 4096), (-11008, 4096), (-1, 11008)],
         *(0, 4096 * 11008, 58),
     ),
+    "sheared squares along diagonals": (
+        [(64, 7), (512, 32), (513, 32), (-128, 3), (-512, 64), (-513, 64)],
+        *(542, 192, 1),
+    ),
     "windows on rows": (
         [(64 * 10**6, 50), (1, 6_400_064), (-1, 64), (-64, 100), (-6400, 10**6)],
         *(64, 50 * 6_400_064 - 64, 9),
@@ -185,6 +189,8 @@ def test_steps_are_limited() -> None:
     with pytest.raises(SizeError, match="too irregular") as error:
         solve(pairs, 0, limit=1000)
     assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(SizeError):  # the four boxes of the answer are not all that counts
+        solve([(1009, 1000), (1013, 1000), (-997, 1000)], 0, limit=20)
     equations = Equations(10**4)
     first = equations.solve(terms_of([(4, 6), (-6, 4)]), 0, 2)
     left = equations.left
