@@ -6,7 +6,7 @@ of all its inputs are.  A *fixed point* has locations of its own that are known 
 start.  A *view* passes the locations of its inputs on, element by element.
 
 To add an op, write its class in ``roots`` or ``views``, name it in ``AnyOp`` below, and
-state its meaning once more, in other words, in ``check/flow.py``.
+state its meaning once more, in other words, in ``check/flow.py`` and ``check/moves.py``.
 """
 
 from __future__ import annotations
