@@ -18,6 +18,7 @@ from layoutopt.graphs.locations import Locations, Origins
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.memory import require
 from layoutopt.pieces import Piece
 from layoutopt.result import UnwindingResult
 
@@ -26,6 +27,9 @@ Assignment: TypeAlias = Mapping[Any, Sequence[Piece] | Array] | UnwindingResult
 sink or all of it, or an array of its shape with the number that
 :meth:`layoutopt.Graph.locations` gives to each location, -1 where none is given.  A result
 gives all its layouts."""
+
+ELEMENT_BYTES = 64
+"""What is kept of a sink's element while layouts are read."""
 
 
 def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
@@ -49,6 +53,8 @@ def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
     """
     if isinstance(given, UnwindingResult):
         given = given.layouts
+    if given:
+        _require_room(graph, what)
     found: Origins = {}
     numbers: Locations | None = None
     for key, layout in (given or {}).items():
@@ -64,12 +70,27 @@ def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
     return found
 
 
+def whole_layouts(graph: Store, given: Assignment) -> Layouts | None:
+    """Return layouts that pieces give to all sinks; ``None`` where anything else is given."""
+    layouts = given.layouts if isinstance(given, UnwindingResult) else given
+    found: Layouts = {}
+    for key, layout in (layouts or {}).items():
+        if isinstance(layout, np.ndarray):
+            return None
+        try:
+            found[_sink(graph, key).name] = tuple(_plain(piece) for piece in layout)
+        except (InputError, TypeError, ValueError):
+            return None  # reading it once more tells what is wrong
+    return found if found.keys() == {sink.name for sink in graph.sinks()} else None
+
+
 def complete(graph: Store, given: Assignment, what: str) -> tuple[Layouts, int]:
     """Return layouts of all sinks, and how many elements the given ones leave out.
 
     Elements that are left out get locations of their own.  Sinks that pieces cover keep these
     pieces as they are.
     """
+    _require_room(graph, what)
     origins = read_origins(graph, given, what)
     missing = sum(t.size for t in graph.sinks()) - Given(graph, origins).count
     layouts = _layouts(graph, origins)
@@ -116,9 +137,10 @@ def begin(graph: Store, fixed: Assignment | None, start: Assignment | None) -> B
     InputError
         If it does not fit the graph, or breaks barrier order.
     """
-    given = Given(graph, read_origins(graph, fixed, "fixed"))
     if fixed is None and start is None:
-        return Beginning(given)
+        return Beginning(Given(graph))
+    _require_room(graph, "fixed" if start is None else "start")
+    given = Given(graph, read_origins(graph, fixed, "fixed"))
     origins = read_origins(graph, start, "start")
     origins = {
         sink.index: given.placed(sink.index, _placed(sink, origins.get(sink.index)))
@@ -146,6 +168,12 @@ def _layouts(graph: Store, origins: Origins) -> Layouts:
         sink.name: pieces_of(graph, *_placed(sink, origins.get(sink.index)))
         for sink in graph.sinks()
     }
+
+
+def _require_room(graph: Store, what: str) -> None:
+    """Refuse graphs whose sinks do not fit the memory element by element."""
+    elements = sum(sink.size for sink in graph.sinks())
+    require(ELEMENT_BYTES * elements, f"{what}: an array of all elements of all sinks")
 
 
 def _sink(graph: Store, key: Any) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from layoutopt.assignment import Assignment, complete
+from layoutopt.assignment import Assignment, complete, whole_layouts
 from layoutopt.check import elements
 from layoutopt.check.elements import Evaluation
 from layoutopt.graphs.store import Store
@@ -25,6 +25,13 @@ def evaluate(graph: Store, layouts: Assignment) -> Evaluation:
     ------
     InputError
         If a sink, a piece or an array does not fit the graph.
+    SizeError
+        If layouts that leave elements out, or arrays, are of sinks that do not fit the memory.
     """
+    whole = whole_layouts(graph, layouts)
+    if whole is not None:  # no array of elements is needed
+        found = elements.evaluate(graph, whole)
+        if found.score is not None:
+            return found
     full, missing = complete(graph, layouts, "layouts")
     return replace(elements.evaluate(graph, full), missing=missing)

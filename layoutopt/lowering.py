@@ -29,7 +29,7 @@ from layoutopt.graphs.values import to_integers
 from layoutopt.lifting.contest import lifted_contest
 from layoutopt.lifting.kinds import LiftedKind, lift_kind
 from layoutopt.limits import Limits
-from layoutopt.memory import available
+from layoutopt.memory import available, require
 from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray
 
@@ -37,6 +37,9 @@ Kind: TypeAlias = GroupKind | LiftedKind
 
 LIFT_FROM = 10**5
 """Groups of so many pair positions are solved without touching their elements."""
+
+CONTEST_BYTES = 40
+"""What finding the readers of an element takes."""
 
 PER_GROUP = 1000
 """Of groups with more tensors and pairs than this, so many more positions are asked for."""
@@ -145,47 +148,93 @@ def lower(
     values, unit = to_integers([value for _, _, value in graph.pairs])
     given = Given(graph) if given is None else given
     groups = find_groups(graph, given)
-    limits.report("barriers")
-    free = free_tensors(graph, given)
-    contest = _contest(graph, groups, given, free, lift_from)
-    alike: dict[Hashable, list[Group]] = {}
-    for g, group in enumerate(groups):
-        alone = g in contest.groups or any(map(given.touches, group.tensors))
-        key: Hashable = g if alone else key_of(graph, group)
-        alike.setdefault(key, []).append(group)
-    kinds: list[Kind] = []
-    for n, (key, members) in enumerate(alike.items()):
-        if limits.over:
-            raise TimeoutError
-        limits.report(f"tracing group {n + 1} of {len(alike)}")
-        contested = key in contest.groups
-        if contested and not contest.readers:
-            kinds.append(lift_kind(graph, members, free, values, contest, contested=True))
-        else:
-            lifted = None
-            if not isinstance(key, int) and _pays(graph, members[0], lift_from):
-                lifted = _lifted(graph, members, free, values, contest)
-            if lifted is None:
-                _check_memory(graph, members[0])
-            kinds.append(lifted or reduce_kind(graph, members, values, contest, given))
+    work = _Work(graph, limits, given, groups, values, free_tensors(graph, given), lift_from)
+    kinds, contest = work.done()
     constant = sum(kind.constant * len(kind.groups) for kind in kinds)
     problem = _joined([kind.problem for kind in kinds], contest)
     sizes = _sizes(graph, groups, kinds, given)
     return Lowered(graph, problem, constant, unit, tuple(kinds), sizes, given)
 
 
-def _contest(
-    graph: Store, groups: Sequence[Group], given: Given, free: Sequence[bool], lift_from: int
-) -> Contest:
-    """Return where barrier order limits the choice."""
-    barriers, contested = find_cycles(graph, groups, given)
-    if not contested:
-        return no_contest()
-    read = sources_of(graph, {t for b in barriers for t in graph.op_inputs[b]})
-    tensors = {t for g in contested for t in groups[g].tensors}.union(read)
-    if given.count == 0 and sum(size(graph.shapes[t]) for t in tensors) >= lift_from:
-        return lifted_contest(graph, barriers, contested, free)
-    return find_contest(graph, groups, given, barriers, contested)
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the groups of a graph are lowered with."""
+
+    graph: Store
+    limits: Limits
+    given: Given
+    groups: Sequence[Group]
+    values: list[int]
+    free: Sequence[bool]
+    lift_from: int
+
+    def done(self) -> tuple[list[Kind], Contest]:
+        """Lower all groups; where barrier order is too irregular to be lifted, by elements."""
+        self.limits.report("barriers")
+        barriers, contested = find_cycles(self.graph, self.groups, self.given)
+        if not contested:
+            contest = no_contest()
+            return self._kinds(contest), contest
+        read = sources_of(self.graph, {t for b in barriers for t in self.graph.op_inputs[b]})
+        tensors = {t for g in contested for t in self.groups[g].tensors}.union(read)
+        elements = sum(size(self.graph.shapes[t]) for t in tensors)
+        if not self.given.count and self._pays(elements, len(tensors)):
+            try:
+                contest = lifted_contest(self.graph, barriers, contested, self.free)
+                return self._kinds(contest), contest
+            except SizeError as error:
+                if not _fits(CONTEST_BYTES * elements):
+                    raise error from None
+        require(CONTEST_BYTES * elements, "barrier order, looked at element by element,")
+        contest = find_contest(self.graph, self.groups, self.given, barriers, contested)
+        return self._kinds(contest), contest
+
+    def _kinds(self, contest: Contest) -> list[Kind]:
+        """Lower one group of each kind."""
+        alike: dict[Hashable, list[Group]] = {}
+        for g, group in enumerate(self.groups):
+            alone = g in contest.groups or any(map(self.given.touches, group.tensors))
+            key: Hashable = g if alone else key_of(self.graph, group)
+            alike.setdefault(key, []).append(group)
+        kinds: list[Kind] = []
+        for n, (key, members) in enumerate(alike.items()):
+            if self.limits.over:
+                raise TimeoutError
+            self.limits.report(f"tracing group {n + 1} of {len(alike)}")
+            if key in contest.groups and contest.lifted:
+                kinds.append(self._lifted(members, contest, contested=True))
+            else:
+                kinds.append(self._kind(members, contest, alone=isinstance(key, int)))
+        return kinds
+
+    def _kind(self, groups: Sequence[Group], contest: Contest, alone: bool) -> Kind:
+        """Lift groups of one key if that pays, or trace the elements of the first."""
+        group = groups[0]
+        positions = sum(size(self.graph.shapes[self.graph.pairs[p][0]]) for p in group.pairs)
+        needed = memory_needed(self.graph, group)
+        if not alone and self._pays(positions, len(group.tensors) + len(group.pairs)):
+            try:
+                return self._lifted(groups, contest)
+            except SizeError as error:
+                if not _fits(needed):
+                    raise error from None
+        name = self.graph.tensor_name((group.sinks or group.fixed)[0])
+        require(needed, f"tracing every element of the group of tensor {name!r}")
+        return reduce_kind(self.graph, groups, self.values, contest, self.given)
+
+    def _lifted(
+        self, groups: Sequence[Group], contest: Contest, contested: bool = False
+    ) -> LiftedKind:
+        return lift_kind(self.graph, groups, self.free, self.values, contest, contested)
+
+    def _pays(self, elements: int, things: int) -> bool:
+        """Return whether there are so many elements to so few tensors that lifting pays."""
+        return elements >= self.lift_from * max(1, things / PER_GROUP)
+
+
+def _fits(needed: int) -> bool:
+    limit = available()
+    return limit is None or needed <= limit
 
 
 def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
@@ -241,43 +290,3 @@ def _sizes(
         "components": sum(sum(kind.copies) * len(kind.groups) for kind in kinds),
         "classes": sum(len(kind.copies) for kind in kinds),
     }
-
-
-def _pays(graph: Store, group: Group, lift_from: int) -> bool:
-    """Return whether a group has so many elements to so few tensors that it should be lifted."""
-    positions = sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)
-    return positions >= lift_from * max(1, (len(group.tensors) + len(group.pairs)) / PER_GROUP)
-
-
-def _lifted(
-    graph: Store,
-    groups: Sequence[Group],
-    free: Sequence[bool],
-    values: Sequence[int],
-    contest: Contest,
-) -> LiftedKind | None:
-    """Lift a group; ``None`` if it is too irregular for that, but fits the memory.
-
-    Raises
-    ------
-    SizeError
-        If it does not fit either.
-    """
-    try:
-        return lift_kind(graph, groups, free, values, contest)
-    except SizeError:
-        limit = available()
-        if limit is not None and memory_needed(graph, groups[0]) > limit:
-            raise
-        return None
-
-
-def _check_memory(graph: Store, group: Group) -> None:
-    """Refuse a group before its arrays do not fit."""
-    limit, needed = available(), memory_needed(graph, group)
-    if limit is not None and needed > limit:
-        name = graph.tensor_name((group.sinks or group.fixed)[0])
-        raise SizeError(
-            f"the group of tensor {name!r} needs about {needed / 2**30:.3g} GiB when every "
-            f"element is traced; this machine has {limit / 2**30:.3g} GiB free"
-        )

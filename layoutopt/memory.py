@@ -1,9 +1,34 @@
-"""How much memory there is."""
+"""How much memory there is, and whether it is enough."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
+
+from layoutopt.errors import SizeError
+
+
+def require(needed: float, what: str) -> None:
+    """Refuse work that does not fit the memory, before it is begun.
+
+    Parameters
+    ----------
+    needed
+        About how many bytes the work takes.
+    what
+        The work, as an error's text begins.
+
+    Raises
+    ------
+    SizeError
+        If there are fewer.
+    """
+    limit = available()
+    if limit is not None and needed > limit:
+        raise SizeError(
+            f"{what} needs about {needed / 2**30:.3g} GiB; this machine has "
+            f"{limit / 2**30:.3g} GiB free"
+        )
 
 
 def available() -> int | None:

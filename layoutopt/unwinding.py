@@ -26,7 +26,7 @@ from layoutopt.graphs.values import to_decimal
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits, Progress, interruptible
 from layoutopt.lowering import Lowered, lower
-from layoutopt.memory import available
+from layoutopt.memory import require
 from layoutopt.problem import IntArray
 from layoutopt.result import Result, Stopped, UnwindingResult
 
@@ -125,12 +125,8 @@ class _Run:
 
     def heuristic(self, name: str) -> Result:
         """Return the layouts that a heuristic chooses."""
-        limit, needed = available(), HEURISTIC_BYTES * self.size["elements"]
-        if limit is not None and needed > limit:
-            raise SizeError(
-                f"{name} looks at every element, which needs about {needed / 2**30:.3g} GiB; this "
-                f"machine has {limit / 2**30:.3g} GiB free"
-            )
+        needed = HEURISTIC_BYTES * self.size["elements"]
+        require(needed, f"{name}, which looks at every element,")
         with self._phase("solve"):
             found = HEURISTICS[name](self.graph, self.limits, self.begun.given)
             layouts = _pieces(self.graph, found)

@@ -312,3 +312,28 @@ def test_values_stay_exact() -> None:
     x, s = graph.sink((3,), name="x"), graph.source((3,), name="s")
     graph.valued_pair(x, s, "0.1")
     assert unwind(graph, fixed={"x": [("s", 0, 0, [(2, 1, 1)])]}).score == Decimal("0.3")
+
+
+def test_layouts_of_huge_graphs() -> None:
+    """Whole layouts of a graph of any size are scored; what needs arrays is refused in a line."""
+    graph = Graph()
+    n = 2**45
+    x, s = graph.sink((n,), name="x"), graph.source((n,), name="s")
+    graph.valued_pair(x, s, 1)
+    view = graph.reverse(x, (0,), name="view")
+    whole = {"x": [("s", 0, 0, [(n, 1, 1)])]}
+    assert evaluate(graph, whole).score == n
+    assert evaluate(graph, unwind(graph)).score == n
+    part = {"x": [("s", 0, 0, [(n - 1, 1, 1)])]}
+    for refusal, call in (
+        ("layouts: an array of all elements of all sinks", lambda: evaluate(graph, part)),
+        ("fixed: an array of all elements of all sinks", lambda: unwind(graph, fixed=whole)),
+        ("start: an array of all elements of all sinks", lambda: unwind(graph, start=whole)),
+        ("a number for every element", graph.locations),
+        ("an index for every element", lambda: graph.in_regions(view, np.s_[:3])),
+        ("an index for every element", lambda: graph.out_regions(view, np.s_[:3])),
+        ("an index for every element", lambda: graph.index_map(x, view)),
+        ("greedy0, which looks at every element,", lambda: unwind(graph, "greedy0")),
+    ):
+        with refused(f"{refusal} needs about", "GiB; this machine has"):
+            call()

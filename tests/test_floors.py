@@ -15,9 +15,9 @@ HOUSE = Path(layoutopt.__file__).parent
 FLOORS = {
     "problem": 0,
     "errors": 0,
-    "memory": 0,
     "pieces": 0,
     "pictures": 0,
+    "memory": 1,
     "result": 1,
     "limits": 2,
     "layout": 1,

@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from layoutopt import lowering as lower_module
 from layoutopt import memory
 from layoutopt.check.elements import evaluate
 from layoutopt.dense import kinds as kinds_module
@@ -351,16 +350,16 @@ class TestMemory:
         graph.valued_pair(small, graph.source((2,)), 1)
         graph.valued_pair(x, graph.source((2**16,)), 1)
         needed = max(memory_needed(graph, group) for group in find_groups(graph, Given(graph)))
-        monkeypatch.setattr(lower_module, "available", lambda: needed - 1)
+        monkeypatch.setattr(memory, "available", lambda: needed - 1)
         with pytest.raises(SizeError) as error:
             lower(graph, Limits())
         gib = f"{needed / 2**30:.3g} GiB"
         assert str(error.value) == (
-            f"the group of tensor 'x' needs about {gib} when every element is traced; "
+            f"tracing every element of the group of tensor 'x' needs about {gib}; "
             f"this machine has {gib} free"
         )
         for enough in (needed, None):
-            monkeypatch.setattr(lower_module, "available", lambda enough=enough: enough)
+            monkeypatch.setattr(memory, "available", lambda enough=enough: enough)
             assert lower(graph, Limits()).problem.nodes == 2
 
     def test_no_elements_are_made_before(self) -> None:

@@ -49,6 +49,11 @@ class Contest:
     readers: dict[int, IntArray]
     groups: frozenset[int]
 
+    @property
+    def lifted(self) -> bool:
+        """Whether readers are known of cells, not of elements."""
+        return bool(self.groups) and not self.readers
+
 
 def no_contest() -> Contest:
     """Return that order limits nothing."""

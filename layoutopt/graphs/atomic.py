@@ -28,7 +28,7 @@ def all_or_nothing(
         ops, pairs = len(graph.ops), len(graph.pairs)
         try:
             return helper(graph, *args, **kwargs)
-        except Exception:
+        except Exception:  # whatever it is, it is raised again
             graph.truncate(ops, pairs)
             raise
 

@@ -17,6 +17,7 @@ from layoutopt import pieces
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
+from layoutopt.memory import require
 from layoutopt.pieces import Piece
 
 Origins: TypeAlias = dict[int, tuple[Array, Array]]
@@ -135,7 +136,13 @@ def locations_of(
     dict
         For each tensor, by name, an array of its shape.  Equal numbers are one location;
         the numbers of elements of roots do not depend on the layouts.
+
+    Raises
+    ------
+    SizeError
+        If the arrays do not fit the memory.
     """
+    require(8 * sum(map(size, graph.shapes)), "a number for every element")
     numbers, given = Locations(graph), layouts or {}
     roots = {}
     for t in numbers.first:

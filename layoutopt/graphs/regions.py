@@ -17,8 +17,12 @@ from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array, Kind, OpError, Shape, size, type_name
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.memory import require
 
 Mask: TypeAlias = NDArray[np.bool_]
+
+ELEMENT_BYTES = 24
+"""What is kept of an element on the way: indices, and a mask."""
 
 
 def is_unwindable(graph: Store, op: Tensor | str, input: int = 0, output: int = 0) -> bool:
@@ -127,6 +131,7 @@ def index_map(graph: Store, source: Tensor | str, destination: Tensor | str) -> 
         element does not come from there.
     """
     start, end = graph.number(source), graph.number(destination)
+    _require_room(graph.shapes[start], graph.shapes[end])
     known: dict[int, Array] = {start: _numbered(graph.shapes[start])}
     todo, seen = [end], {start, end}
     while todo and start != end:
@@ -148,8 +153,13 @@ def _origins(graph: Store, op: Tensor | str, input: int, output: int) -> NDArray
         raise InputError(f"{title} passes no locations on from input {input} to output {output}")
     inputs = graph.op_inputs[i]
     shapes = {k: graph.shapes[inputs[k]] for k in graph.ops[i].carriers(len(inputs))}
+    _require_room(*shapes.values(), graph.shapes[graph.op_outputs[i][output]])
     arrays = [_numbered(s) if k == input else np.full(s, -1) for k, s in shapes.items()]
     return graph.ops[i].view(arrays)
+
+
+def _require_room(*shapes: Shape) -> None:
+    require(ELEMENT_BYTES * sum(map(size, shapes)), "an index for every element")
 
 
 def _numbered(shape: Shape) -> NDArray[np.int64]:
