@@ -306,7 +306,7 @@ def test_what_is_too_irregular_is_traced(
 
 
 def competing(n: int) -> Graph:
-    """Return two matrices, one with long chains, of which each is drawn to a barrier that reads the other."""
+    """Return two matrices, each drawn to a barrier that reads the other; one has long chains."""
     graph = Graph()
     x, y = graph.sink((n, 4), name="x"), graph.sink((n, 4), name="y")
     graph.valued_pair(y, graph.barrier([x], (n, 4)), 2)

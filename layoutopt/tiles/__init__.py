@@ -1,0 +1,1 @@
+"""Tile memories, and mappings of tensors to tiles by rule."""
