@@ -19,6 +19,7 @@ def read(
     *,
     attractions: str | Path | None = None,
     dims: Mapping[str, int] | None = None,
+    training: str | None = None,
 ) -> Graph:
     """Read the graph of an unwinding problem.
 
@@ -32,6 +33,9 @@ def read(
         For a network: a TOML file with values that replace some of the shipped table's.
     dims
         For a network: sizes of its symbolic dimensions, by name.
+    training
+        For a network: an optimiser, ``"sgd"``, ``"momentum"`` or ``"adam"``, to add the
+        backward pass and the update of the weights.  By default there is neither.
 
     Raises
     ------
@@ -42,9 +46,9 @@ def read(
     if name.endswith(".onnx"):
         from layoutopt.onnx.read import read_onnx
 
-        return read_onnx(path, attractions=attractions, dims=dims)
-    if attractions is not None or dims:
-        raise InputError("attractions and dims are for .onnx files only", file=name)
+        return read_onnx(path, attractions=attractions, dims=dims, training=training)
+    if attractions is not None or dims or training is not None:
+        raise InputError("attractions, dims and training are for .onnx files only", file=name)
     if not name.endswith(SUFFIXES) and not Path(path).is_dir():
         if is_function(name):
             return build(name)

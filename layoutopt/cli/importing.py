@@ -25,6 +25,8 @@ def command(
     overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
+    training: options.Training = None,
+    tiles: options.Tiles = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Write the unwinding instance of a network."""
@@ -32,11 +34,12 @@ def command(
 
     if model.suffix != ".onnx":
         raise InputError("is of no known kind; allowed: .onnx", file=str(model))
-    target = model.with_suffix(".json") if output is None else output
+    own = model.stem if training is None else f"{model.stem}-{training}"
+    target = model.with_name(f"{own}.json") if output is None else output
     options.check_target(target, overwrite)
     if str(target) != "-" and not str(target).endswith((".json", ".json.gz")):
         raise InputError("must end in .json or .json.gz", file=str(target))
-    graph, _ = options.load(model, attractions, dim)
+    graph, _ = options.load(model, attractions, dim, training, tiles)
     if str(target) == "-":
         typer.echo(instance_bytes(graph).decode(), nl=False)
         return 0

@@ -60,11 +60,22 @@ def einsum(sketch: Sketch, node: Node) -> Outputs:
 
 def _product(sketch: Sketch, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
     out = _fixed_point(sketch, node)
-    sketch.target(lhs, "matmul.lhs", node.name, "lhs")
-    sketch.target(rhs, "matmul.rhs", node.name, "rhs")
-    sketch.pair(lhs, out, "matmul.chain")
-    sketch.pair(rhs, out, "matmul.chain")
+    draw_product(sketch, lhs, rhs, out, "matmul")
     return out
+
+
+def draw_product(sketch: Sketch, lhs: Tensor, rhs: Tensor, out: Tensor, table: str) -> None:
+    """Draw a product's operands to their targets, and to the output if they have its shape.
+
+    Parameters
+    ----------
+    table
+        The values' table, which has ``lhs``, ``rhs`` and ``chain``.
+    """
+    sketch.target(lhs, f"{table}.lhs", out.name, "lhs")
+    sketch.target(rhs, f"{table}.rhs", out.name, "rhs")
+    sketch.pair(lhs, out, f"{table}.chain")
+    sketch.pair(rhs, out, f"{table}.chain")
 
 
 def _transposed(sketch: Sketch, node: Node, position: int, flag: str, role: str) -> Tensor:

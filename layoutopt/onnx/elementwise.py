@@ -38,11 +38,25 @@ def elementwise(sketch: Sketch, node: Node, first: int = 0) -> Outputs:
         Position at which to begin to look for that operand.
     """
     operands = node.operands
-    if node.version < NUMPY_SINCE and "axis" in node.attributes and len(operands) == 2:
+    axis = broadcast_axis(node)
+    if axis is not None:
         x, y = operands
-        axis = int(node.attributes["axis"]) % max(len(x.shape), 1)
         operands = x, sketch.aligned(y, len(x.shape), axis, node.name, "1")
     return _sum_like(sketch, node, operands, first)
+
+
+def broadcast_axis(node: Node) -> int | None:
+    """Return from which axis on the second operand stands beside the first, if not at the end.
+
+    Operator sets before 7 name such an axis.
+    """
+    if node.version >= NUMPY_SINCE or len(node.operands) != 2:
+        return None
+    x, y = node.operands
+    rank = max(len(x.shape), 1)
+    if node.op_type == "PRelu":
+        return 1 % rank if y.shape == x.shape[1:2] else None
+    return int(node.attributes["axis"]) % rank if "axis" in node.attributes else None
 
 
 def prelu(sketch: Sketch, node: Node) -> Outputs:
@@ -73,16 +87,32 @@ def _sum_like(sketch: Sketch, node: Node, operands: Sequence[Tensor], first: int
     carrier = next((i for i in order if operands[i].shape == node.shape), None)
     if carrier is None:
         return barrier(sketch, node)
-    op = SumLike(id=node.name, inputs=tuple(x.name for x in operands), unwindable_inputs=(carrier,))
-    outputs = sketch.graph.add(op)
+    return together(sketch, node.name, operands, "elementwise", carrier)
+
+
+def together(
+    sketch: Sketch, name: str, operands: Sequence[Tensor], table: str, carrier: int = 0
+) -> Tensor:
+    """Add an op that lies like one of its operands, and draw every two of these together.
+
+    Parameters
+    ----------
+    table
+        The values' table: its ``equal`` is for operands of one shape, its ``broadcast`` for
+        those of which one broadcasts to the other.
+    carrier
+        Position of the operand that the op lies like; it has the op's shape.
+    """
+    op = SumLike(id=name, inputs=tuple(x.name for x in operands), unwindable_inputs=(carrier,))
+    (out,) = sketch.graph.add(op)
     for (i, x), (j, y) in combinations(enumerate(operands), 2):
         if x.shape == y.shape:
-            sketch.pair(x, y, "elementwise.equal")
+            sketch.pair(x, y, f"{table}.equal")
         elif dominates(x.shape, y.shape):
-            sketch.tie(x, y, "elementwise.broadcast", node.name, str(j))
+            sketch.tie(x, y, f"{table}.broadcast", name, str(j))
         else:
-            sketch.tie(y, x, "elementwise.broadcast", node.name, str(i))
-    return outputs
+            sketch.tie(y, x, f"{table}.broadcast", name, str(i))
+    return out
 
 
 ELEMENTWISE = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.errors import InputError
@@ -21,6 +22,25 @@ if TYPE_CHECKING:
 
 RICH_SINCE = 7
 """Operator set since which nearly all op types tell the shapes of their outputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A node that has been added.
+
+    Parameters
+    ----------
+    proto
+        The node in the file.
+    node
+        What its rule was given.
+    outputs
+        Its outputs, ``None`` for those that nobody reads.
+    """
+
+    proto: NodeProto
+    node: Node
+    outputs: Sequence[Tensor | None]
 
 
 class Builder:
@@ -46,6 +66,7 @@ class Builder:
         self.tensors: dict[str, Tensor] = {}
         self.wanted: set[str] = set()
         self.live: list[NodeProto] = []
+        self.placed: list[Placed] = []
 
     def build(self) -> None:
         """Add the network's inputs and initialisers as sinks, then its nodes.
@@ -71,7 +92,7 @@ class Builder:
             try:
                 self._add(node)
             except InputError as error:
-                raise error.located(_title(node)) from None
+                raise error.located(title(node)) from None
 
     def _check(self) -> None:
         """Refuse nodes that read what nothing above them makes, or make what is there."""
@@ -79,10 +100,10 @@ class Builder:
         for node in self.network.node:
             for name in (*node.input, *captured(node)):
                 if name and name not in known:
-                    raise InputError(f"nothing above it makes {name!r}", _title(node))
+                    raise InputError(f"nothing above it makes {name!r}", title(node))
             for name in filter(None, node.output):
                 if name in known:
-                    raise InputError(f"{name!r} is made already", _title(node))
+                    raise InputError(f"{name!r} is made already", title(node))
                 known.add(name)
         for value in self.network.output:
             if value.name not in known:
@@ -113,6 +134,7 @@ class Builder:
         )
         made = rule.build(self.sketch, ready)
         outputs = [made] if isinstance(made, Tensor) else made
+        self.placed.append(Placed(node, ready, outputs))
         for name, shape, x in zip(names, shapes, outputs, strict=True):
             if name is not None and x is not None:
                 if x.shape != shape:
@@ -158,6 +180,7 @@ def _attributes(node: NodeProto) -> dict[str, Any]:
     }
 
 
-def _title(node: NodeProto) -> str:
+def title(node: NodeProto) -> str:
+    """Return what errors call a node."""
     called = node.name or next(filter(None, node.output), "")
     return f"{node.op_type} {called!r}"

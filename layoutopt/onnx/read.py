@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
@@ -15,11 +14,9 @@ from layoutopt.onnx.attractions import read_attractions
 from layoutopt.onnx.barriers import BODIES
 from layoutopt.onnx.network import Builder
 from layoutopt.onnx.protobuf import load_model
-from layoutopt.onnx.rules import is_known, is_standard
+from layoutopt.onnx.rules import is_known, type_of
 from layoutopt.onnx.shapes import infer
-
-if TYPE_CHECKING:
-    from onnx import NodeProto
+from layoutopt.onnx.training import Trainer, check_training
 
 LOG = logging.getLogger(__name__)
 
@@ -38,17 +35,25 @@ class Network:
     unread_bodies
         Op types that hold graphs, which became barriers and were not looked into, with the
         number of their nodes.
+    opaque_gradients
+        Op types without a backward rule, whose gradients became barriers, with the number of
+        their nodes.
     """
 
     graph: Graph
     unknown_ops: Mapping[str, int]
     unread_bodies: Mapping[str, int]
+    opaque_gradients: Mapping[str, int]
 
     def warnings(self) -> tuple[str, ...]:
         """Return one line for each kind of op that the graph only roughly describes."""
         lines = (
             ("unknown op types, taken for barriers", self.unknown_ops),
             ("graphs inside ops, which became barriers, are not read", self.unread_bodies),
+            (
+                "op types without a backward rule, gradients taken for barriers",
+                self.opaque_gradients,
+            ),
         )
         return tuple(
             f"{what}: {', '.join(f'{name} ({count})' for name, count in counts.items())}"
@@ -61,12 +66,13 @@ def read_onnx(
     path: str | Path,
     attractions: str | Path | None = None,
     dims: Mapping[str, int] | None = None,
+    training: str | None = None,
 ) -> Graph:
     """Return a network's graph, and log a warning for ops of unknown meaning.
 
     See :func:`read_network` for the parameters and the meaning of the graph.
     """
-    network = read_network(path, attractions, dims)
+    network = read_network(path, attractions, dims, training)
     for line in network.warnings():
         LOG.warning("%s: %s", path, line)
     return network.graph
@@ -76,6 +82,7 @@ def read_network(
     path: str | Path,
     attractions: str | Path | None = None,
     dims: Mapping[str, int] | None = None,
+    training: str | None = None,
 ) -> Network:
     """Read a network.
 
@@ -94,6 +101,11 @@ def read_network(
     dims
         Sizes of symbolic dimensions by name; ``"x.0"`` is a name for dimension 0 of input
         ``x`` if it has none.
+    training
+        Add the backward pass and the update by an optimiser: ``"sgd"``, ``"momentum"`` or
+        ``"adam"``, which keep none, one and two states for every trained tensor.  Those are
+        the initialisers of floating-point numbers that an output follows from, but for
+        statistics of normalisations.
 
     Raises
     ------
@@ -101,19 +113,26 @@ def read_network(
         If a file cannot be read, a dimension remains open, a shape cannot be inferred, or a
         node does not fit its operands.
     """
+    check_training(training)
     values = read_attractions(attractions)
     model = load_model(path)
-    graph = Graph(Path(path).stem, "from an ONNX network")
+    stem = Path(path).stem
+    graph = (
+        Graph(stem, "from an ONNX network")
+        if training is None
+        else Graph(f"{stem}-{training}", f"{training} step of an ONNX network")
+    )
+    opaque: Mapping[str, int] = {}
     try:
         shaped = infer(model, dims or {})
         builder = Builder(shaped, graph, values)
         builder.build()
+        if training is not None:
+            trainer = Trainer(builder)
+            trainer.build(training)
+            opaque = trainer.opaque
     except InputError as error:
         raise error.located(file=str(path)) from None
-    unknown = Counter(_type(x) for x in builder.live if not is_known(x.domain, x.op_type))
-    bodies = Counter(_type(x) for x in builder.live if _type(x) in BODIES)
-    return Network(graph, dict(sorted(unknown.items())), dict(sorted(bodies.items())))
-
-
-def _type(node: NodeProto) -> str:
-    return node.op_type if is_standard(node.domain) else f"{node.domain}::{node.op_type}"
+    unknown = Counter(type_of(x) for x in builder.live if not is_known(x.domain, x.op_type))
+    bodies = Counter(type_of(x) for x in builder.live if type_of(x) in BODIES)
+    return Network(graph, *(dict(sorted(x.items())) for x in (unknown, bodies, opaque)))

@@ -115,6 +115,11 @@ class Rule:
     unread: Collection[int] = ()
 
 
+def column(shape: Shape, rank: int, axis: int) -> Shape:
+    """Return a shape with ones behind it, so that its first axis becomes ``axis`` of ``rank``."""
+    return (*shape, *(1,) * (rank - axis - len(shape)))
+
+
 Step: TypeAlias = tuple[Callable[..., Tensor], *tuple[Any, ...]]
 """A method of the graph that adds a view, and its arguments."""
 
@@ -177,10 +182,14 @@ class Sketch:
 
     def aligned(self, x: Tensor, rank: int, axis: int, base: str, role: str) -> Tensor:
         """Return a tensor with ones behind it, so that its first axis becomes ``axis``."""
-        shape = (*x.shape, *(1,) * (rank - axis - len(x.shape)))
+        shape = column(x.shape, rank, axis)
         if shape == x.shape:
             return x
         return self.graph.reshape(x, shape, name=self.helper(base, f"{role}.aligned"))
+
+    def gradient_name(self, x: Tensor) -> str:
+        """Return an unused name for a gradient of a tensor."""
+        return self.helper(x.name, "gradient")
 
     def chain(self, x: Tensor, name: str, steps: Sequence[Step]) -> Tensor:
         """Add views one after the other; the last has the given name.

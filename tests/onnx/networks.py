@@ -68,19 +68,19 @@ def graph_of(folder: Path, nodes: Sequence[NodeProto], inputs: Shapes, **more: A
 
 
 def passed_on(graph: Store, data: Mapping[str, Array]) -> dict[str, Array]:
-    """Carry the elements of sinks through all views, by the specification's index formulas.
+    """Carry the elements of roots through all views, by the specification's index formulas.
 
     Returns
     -------
     dict
-        For each tensor that comes from the given sinks through views alone: flat, the value
-        of the sink element that each element comes from.
+        For each tensor that comes from the given roots through views alone: flat, the value
+        of the root element that each element comes from.
     """
     found: dict[int, Array] = {}
     for i, op in enumerate(graph.ops):
         t = graph.op_outputs[i][0]
         carriers = graph.carriers(i)
-        if op.kind is Kind.SINK and op.id in data:
+        if op.kind is not Kind.VIEW and op.id in data:
             found[t] = np.asarray(data[op.id]).reshape(-1)
         elif op.kind is Kind.VIEW and all(c in found for c in carriers):
             shapes = [graph.shapes[c] for c in carriers]

@@ -1,0 +1,501 @@
+"""Training steps of imported networks: gradients, what is trained, and the optimisers' states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import NodeProto, numpy_helper
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.read import read_network, read_onnx
+from layoutopt.onnx.rules import RULES
+from layoutopt.onnx.training import BACKWARD, FLAT, STATES
+from layoutopt.onnx.views import VIEWS
+from layoutopt.reading import read
+from tests.onnx.networks import Shapes, model, node, pairs, passed_on, save, types
+from tests.onnx.test_light import FOLDER, NETWORKS
+from tests.support import proved
+
+ints = np.array
+
+
+def step(
+    folder: Path,
+    nodes: Sequence[NodeProto],
+    inputs: Shapes,
+    weights: dict[str, tuple[int, ...]],
+    training: str = "sgd",
+    **more: Any,
+) -> Graph:
+    """Return a training step of a small network; the weights are its initialisers."""
+    constants = {k: np.zeros(v, np.float32) for k, v in weights.items()}
+    network = model(nodes, inputs, constants=constants | more.pop("constants", {}), **more)
+    return read_onnx(save(network, folder), training=training)
+
+
+def added(graph: Graph) -> list[tuple[str, str, int]]:
+    """Return the pairs of backward pass and update, which come after the loss."""
+    first = min(graph.tensor(name).index for name in types(graph) if name.endswith(".loss"))
+    return [p for p in pairs(graph) if max(graph.tensor(x).index for x in p[:2]) >= first]
+
+
+def trained(graph: Graph) -> set[str]:
+    """Return the names of the tensors that are updated."""
+    return {name.removesuffix(".update") for name in types(graph) if name.endswith(".update")}
+
+
+def numbered(graph: Graph) -> dict[str, np.ndarray]:
+    """Return for each view of the loss which element of it stands where; -1 in zeros."""
+    data = {}
+    for t in graph.fixed_points():
+        if t.name == "y.loss":
+            data[t.name] = np.arange(t.size)
+        elif ".zeros" in t.name:
+            data[t.name] = np.full(t.size, -1)
+    return passed_on(graph, data)
+
+
+GEMM = [node("Gemm", "x w b")], {"x": (2, 3)}, {"w": (3, 4), "b": (4,)}
+
+
+def test_gemm(tmp_path: Path) -> None:
+    """``dw = x' dy`` is a product of its own; ``db`` a reduction; the input learns nothing."""
+    graph = step(tmp_path, *GEMM)
+    assert added(graph) == [
+        ("x.transposed", "w.gradient.lhs.target", 100),
+        ("y.loss", "w.gradient.rhs.target", 100),
+        ("w", "w.gradient", 20),
+        ("b", "b.gradient", 20),
+    ]
+    assert types(graph)["b.gradient"] == "sum_like_reduce"
+    assert [t.name for t in graph.fixed_points()] == ["y", "y.loss", "w.gradient"]
+    assert "x.gradient" not in types(graph)
+
+
+@pytest.mark.parametrize(("training", "states"), [("sgd", []), ("momentum", ["w.momentum"])])
+def test_states_are_sinks(training: str, states: list[str], tmp_path: Path) -> None:
+    """Each optimiser keeps its states for every trained tensor, and none for the input."""
+    graph = step(tmp_path, *GEMM, training)
+    more = states + [name.replace("w", "b", 1) for name in states]
+    assert {t.name for t in graph.sinks()} == {"x", "w", "b", *more}
+
+
+def test_adam_draws_weights_gradient_and_states_together(tmp_path: Path) -> None:
+    graph = step(tmp_path, *GEMM, "adam")
+    assert [p for p in added(graph) if "b" in p[0][0] + p[1][0]] == [
+        ("b", "b.gradient", 20), ("b", "b.m", 20), ("b", "b.v", 20),
+        ("b.gradient", "b.m", 20), ("b.gradient", "b.v", 20), ("b.m", "b.v", 20),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("training", "best"), [("sgd", 2000), ("momentum", 2320), ("adam", 3000)])
+def test_optimum_of_one_layer(training: str, best: int, tmp_path: Path) -> None:
+    """Counted by hand.
+
+    x serves one of its products: 6 * 100.  w serves its product, and the states join it there:
+    12 * (100 + 20 for the first, + 40 for the second).  b lies by its output, 50, where states
+    would earn 20 and 40 more: 50, 70, 110; or with gradient and states: 20, 60, 120.
+    """
+    sums = {"sgd": (100, 50), "momentum": (120, 70), "adam": (160, 120)}
+    w, b = sums[training]
+    assert best == 6 * 100 + 12 * w + 4 * b
+    assert proved(step(tmp_path, *GEMM, training)).score == best
+
+
+def test_optimum_of_a_chain(tmp_path: Path) -> None:
+    """Each weight serves one product, forwards or backwards, with its states: 160 by element.
+
+    The activations between are fixed by the products that make them.
+    """
+    nodes = [node("MatMul", "x v", "h"), node("Relu", "h", "r"), node("MatMul", "r w")]
+    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"v": (3, 5), "w": (5, 4)}, "adam")
+    assert proved(graph).score == 100 * 2 * 3 + 160 * (3 * 5 + 5 * 4)
+
+
+@pytest.mark.parametrize("flags", [{}, {"transA": 1}, {"transB": 1}, {"transA": 1, "transB": 1}])
+def test_gemm_transposed(flags: dict[str, int], tmp_path: Path) -> None:
+    """Gradients have their operands' shapes, and products read operands of the right shapes."""
+    shapes = {"a": (2, 3), "b": (3, 4)}
+    for name in shapes:
+        if flags.get(f"trans{name.upper()}"):
+            shapes[name] = shapes[name][::-1]
+    graph = step(tmp_path, [node("Gemm", "a b", **flags)], {}, shapes)
+    for name, (lhs, rhs) in {"a": ((2, 4), (4, 3)), "b": ((3, 2), (2, 4))}.items():
+        assert graph.tensor(f"{name}.gradient.lhs.target").shape == lhs
+        assert graph.tensor(f"{name}.gradient.rhs.target").shape == rhs
+        (update,) = (op for op in graph.ops if op.id == f"{name}.update")
+        assert [graph.tensor(x).shape for x in update.inputs] == [shapes[name]] * 2
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((2, 3), (3, 4)),
+        ((3,), (3, 4)),
+        ((2, 3), (3,)),
+        ((3,), (3,)),
+        ((5, 1, 2, 3), (7, 3, 4)),
+        ((5, 2, 3), (3, 4)),
+    ],
+)
+def test_matmul_by_numpys_shapes(a: tuple[int, ...], b: tuple[int, ...], tmp_path: Path) -> None:
+    """Both operands get gradients of their own shape; broadcast batches are summed."""
+    graph = step(tmp_path, [node("MatMul", "a b")], {}, {"a": a, "b": b})
+    for name, shape in {"a": a, "b": b}.items():
+        (update,) = (op for op in graph.ops if op.id == f"{name}.update")
+        assert [graph.tensor(x).shape for x in update.inputs] == [shape, shape]
+    reduces = {op.id for op in graph.ops if types(graph).get(op.id) == "sum_like_reduce"}
+    batches = np.broadcast_shapes(a[:-2], b[:-2])
+    wanted = {f"{n}.gradient2" for n, s in (("a", a), ("b", b)) if s[:-2] != batches}
+    assert {name.replace(".reshaped", "") for name in reduces} == wanted
+
+
+def convolutions(
+    folder: Path, groups: int = 1, kind: str = "Conv", w: tuple[int, ...] = (6, 4, 3, 2)
+) -> Graph:
+    """Return a step of two convolutions, of which the second has a weight w and a bias."""
+    channels = w[1] * groups if kind == "Conv" else w[0]
+    out = w[0] if kind == "Conv" else w[1] * groups
+    nodes = [node("Conv", "x v", "h"), node(kind, "h w b", group=groups)]
+    weights = {"v": (channels, 3, 1, 1), "w": w, "b": (out,)}
+    return step(folder, nodes, {"x": (2, 3, 8, 8)}, weights)
+
+
+def test_conv(tmp_path: Path) -> None:
+    """The gradient meets the turned weights for the data, and the data for the weights."""
+    graph = convolutions(tmp_path)
+    assert added(graph) == [
+        ("y.loss", "h.gradient.gradient.target", 100),
+        ("h.gradient.weights.turned", "h.gradient.weights.target", 100),
+        ("h", "w.gradient.data.target", 100),
+        ("y.loss", "w.gradient.gradient.target", 100),
+        ("x", "v.gradient.data.target", 100),
+        ("h.gradient", "v.gradient.gradient.target", 100),
+        ("v", "v.gradient", 20),
+        ("w", "w.gradient", 20),
+        ("b", "b.gradient", 20),
+    ]
+    for name in ("h", "v", "w", "b"):
+        assert graph.tensor(f"{name}.gradient").shape == graph.tensor(name).shape
+    assert graph.tensor("b.gradient.reduce").shape == (6, 1, 1)
+
+
+def test_conv_that_keeps_the_shape_is_chained_backwards(tmp_path: Path) -> None:
+    nodes = [node("Conv", "x v", "h"), node("Conv", "h w")]
+    graph = step(tmp_path, nodes, {"x": (1, 3, 4)}, {"v": (3, 3, 1), "w": (3, 3, 1)})
+    assert ("y.loss", "h.gradient", 50) in added(graph)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_turned_weights(groups: int, tmp_path: Path) -> None:
+    """In each group input and output channels change places, and the kernel is turned."""
+    shape = (6, 4, 3, 2)
+    graph = convolutions(tmp_path, groups, w=shape)
+    w = np.arange(prod(shape)).reshape(shape)
+    parts = [part.swapaxes(0, 1)[:, :, ::-1, ::-1] for part in np.split(w, groups)]
+    turned = graph.tensor("h.gradient.weights.turned")
+    assert turned.shape == (4 * groups, 6 // groups, 3, 2)
+    assert (
+        passed_on(graph, {"w": w})[turned.name].tolist() == np.concatenate(parts).ravel().tolist()
+    )
+
+
+def test_transposed_conv_goes_back_as_a_plain_one(tmp_path: Path) -> None:
+    """Its weights are not turned."""
+    graph = convolutions(tmp_path, 2, "ConvTranspose")
+    assert ("w", "h.gradient.weights.target", 100) in added(graph)
+    assert graph.tensor("b.gradient.reduce").shape == (8, 1, 1)
+    assert graph.tensor("w.gradient").shape == (6, 4, 3, 2)
+
+
+def test_residual(tmp_path: Path) -> None:
+    """Both ways back to what goes on beside a layer are added up, once."""
+    nodes = [node("MatMul", "x v", "h"), node("MatMul", "h w", "m"), node("Add", "h m")]
+    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"v": (3, 3), "w": (3, 3)})
+    assert [p for p in added(graph) if p[0] == "y.loss" and p[1] == "h.gradient"] == [
+        ("y.loss", "h.gradient", 50),  # the product's chain
+        ("y.loss", "h.gradient", 20),  # the sum
+    ]
+    total = graph.op("h.gradient.sum")
+    assert sorted(total.inputs) == ["h.gradient", "y.loss"]
+    assert ("h.gradient.sum", "v.gradient.rhs.target", 100) in added(graph)
+
+
+def test_weight_used_twice(tmp_path: Path) -> None:
+    """It has two gradients, which are added, and one update."""
+    nodes = [node("MatMul", "x w", "h"), node("MatMul", "h w")]
+    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"w": (3, 3)}, "momentum")
+    assert ("w.gradient", "w.gradient2", 20) in added(graph)
+    assert set(graph.op("w.gradient.sum").inputs) == {"w.gradient", "w.gradient2"}
+    assert graph.op("w.update").inputs == ("w", "w.gradient.sum", "w.momentum")
+    assert trained(graph) == {"w"}
+
+
+def test_concat(tmp_path: Path) -> None:
+    """Each part gets its slice of the gradient, also one that stands there twice."""
+    graph = step(tmp_path, [node("Concat", "v w v", axis=1)], {}, {"v": (2, 1), "w": (2, 3)})
+    found = numbered(graph)
+    assert found["v.gradient"].tolist() == [0, 5]
+    assert found["v.gradient2"].tolist() == [4, 9]
+    assert found["w.gradient"].tolist() == [1, 2, 3, 6, 7, 8]
+
+
+VIEW_CASES = [
+    (node("Transpose", "w", perm=[2, 0, 1]), (2, 3, 4), {}),
+    (node("Flatten", "w"), (2, 3, 4), {}),
+    (node("Reshape", "w s"), (2, 6), {"s": ints([3, -1])}),
+    (node("Squeeze", "w s"), (2, 1, 3), {"s": ints([1])}),
+    (node("Slice", "w a b c d"), (5, 7),
+     {"a": ints([1, -1]), "b": ints([5, -8]), "c": ints([0, 1]), "d": ints([1, -3])}),
+    (node("Slice", "w a b c d"), (9,),
+     {"a": ints([1]), "b": ints([8]), "c": ints([0]), "d": ints([2])}),
+    (node("DepthToSpace", "w", blocksize=2), (1, 8, 2, 3), {}),
+    (node("DepthToSpace", "w", blocksize=2, mode="CRD"), (1, 8, 2, 3), {}),
+    (node("SpaceToDepth", "w", blocksize=2), (1, 2, 4, 6), {}),
+    (node("Split", "w s", "- y -", axis=1), (2, 9), {"s": ints([2, 3, 4])}),
+    (node("Dropout", "w"), (4,), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "shape", "constants"), VIEW_CASES, ids=lambda v: str(v)[:30])
+def test_views_go_back(
+    op: NodeProto, shape: tuple[int, ...], constants: dict, tmp_path: Path
+) -> None:
+    """The gradient of an element is that of where the element went, or zero if it was cut."""
+    graph = step(tmp_path, [op], {}, {"w": shape}, constants=constants)
+    went = passed_on(graph, {"w": np.arange(prod(shape))})["y"]
+    expected = np.full(prod(shape), -1)
+    expected[went] = np.arange(went.size)
+    (gradient,) = graph.op("w.update").inputs[1:]
+    assert graph.tensor(gradient).shape == shape
+    assert numbered(graph)[gradient].tolist() == expected.tolist()
+
+
+def test_split_joins_the_parts_again(tmp_path: Path) -> None:
+    """Every part's gradient goes where the part was; no zeros, no sums."""
+    nodes = [node("Split", "w", "a b", axis=1), node("Concat", "b a", axis=1)]
+    graph = step(tmp_path, nodes, {}, {"w": (2, 4)}, opset=17)
+    assert numbered(graph)["w.gradient"].tolist() == [2, 3, 0, 1, 6, 7, 4, 5]
+
+
+@pytest.mark.parametrize("op", [node("Expand", "w s"), node("Tile", "w r")])
+def test_repeated_elements_have_summed_gradients(op: NodeProto, tmp_path: Path) -> None:
+    constants = {"s": ints([4, 2, 3]), "r": ints([2, 3])}
+    graph = step(tmp_path, [op], {}, {"w": (2, 3)}, constants=constants)
+    assert "sum_like_reduce" in types(graph).values()
+    assert graph.tensor(graph.op("w.update").inputs[1]).shape == (2, 3)
+
+
+# Op type, operands, and what its gradient is read with: the output, operands, or nothing.
+ELEMENTWISE = [
+    ("Relu", "h", ["y"]),
+    ("Sigmoid", "h", ["y"]),
+    ("Gelu", "h", ["h"]),
+    ("Neg", "h", []),
+    ("Add", "h k", []),
+    ("Mul", "h k", ["h", "k"]),
+    ("Div", "h k", ["k", "y"]),
+    ("Max", "h k", ["h", "k"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "operands", "saved"), ELEMENTWISE, ids=lambda v: str(v))
+def test_elementwise(kind: str, operands: str, saved: list[str], tmp_path: Path) -> None:
+    """A gradient is drawn to what the derivative is computed from, and to nothing else."""
+    nodes = [node("MatMul", "x v", "h"), node("MatMul", "x w", "k"), node(kind, operands)]
+    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"v": (3, 4), "w": (3, 4)}, opset=20)
+    drawn = [b for a, b, v in added(graph) if a == "y.loss" and v == 20]
+    assert sorted(drawn) == saved
+
+
+def test_product_with_a_constant_saves_only_that(tmp_path: Path) -> None:
+    """The gradient of an operand is not computed with that operand itself."""
+    nodes = [node("MatMul", "x w", "h"), node("Mul", "h c")]
+    graph = step(tmp_path, nodes, {"x": (2, 3), "c": (2, 4)}, {"w": (3, 4)})
+    assert [p for p in added(graph) if p[2] == 20 and p[0] == "y.loss"] == [("y.loss", "c", 20)]
+
+
+def test_broadcast_operand(tmp_path: Path) -> None:
+    """A gain is read with the reduced gradient, and its own gradient is a reduction."""
+    nodes = [node("MatMul", "x w", "h"), node("Mul", "h g")]
+    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"w": (3, 4), "g": (4,)})
+    assert ("y.gradient.back.1.reduce", "g", 20) in added(graph)
+    assert types(graph)["g.gradient"] == "sum_like_reduce"
+    assert graph.op("g.update").inputs == ("g", "g.gradient")
+
+
+@pytest.mark.parametrize("op", [node("Mul", "w b", axis=1, broadcast=1), node("PRelu", "w b")])
+def test_old_broadcast_along_an_axis(op: NodeProto, tmp_path: Path) -> None:
+    """The operand's gradient is summed over all other axes."""
+    graph = step(tmp_path, [op], {}, {"w": (2, 3, 4, 4), "b": (3,)}, opset=6, outputs=["y"])
+    assert graph.tensor("b.gradient.reduce").shape == (3, 1, 1)
+    assert graph.tensor("b.gradient").shape == (3,)
+
+
+def test_statistics_of_batches_are_not_trained(tmp_path: Path) -> None:
+    """Gain and bias of a normalisation learn, its means and variances do not."""
+    nodes = [node("Conv", "x w", "h"), node("BatchNormalization", "h g b m v")]
+    names = dict.fromkeys("gbmv", (5,))
+    graph = step(tmp_path, nodes, {"x": (2, 3, 4, 4)}, {"w": (5, 3, 1, 1)} | names)
+    assert trained(graph) == {"w", "g", "b"}
+    assert {p for p in added(graph) if p[2] == 20 and "h" in p} == {
+        ("y.loss", "h", 20),
+        ("h.gradient", "h", 20),
+    }
+    assert ("y.gradient.gain.reduce", "y.gradient.gain.aligned", 20) in added(graph)
+    assert graph.tensor("g.gradient.reduce").shape == (5, 1, 1)
+
+
+def test_pooling_and_softmax(tmp_path: Path) -> None:
+    """Their gradients are barriers by their operands; softmax reads its output once more."""
+    nodes = [
+        node("Conv", "x w", "h"),
+        node("MaxPool", "h", "p", kernel_shape=[2, 2]),
+        node("Softmax", "p"),
+    ]
+    graph = step(tmp_path, nodes, {"x": (1, 3, 4, 4)}, {"w": (3, 3, 1, 1)})
+    assert [p for p in added(graph) if p[2] == 20] == [
+        ("y.loss", "y", 20),
+        ("p.gradient", "p", 20),
+        ("h.gradient", "h", 20),
+        ("w", "w.gradient", 20),
+    ]
+    assert types(graph)["p.gradient"] == types(graph)["h.gradient"] == "barrier"
+
+
+def test_only_what_an_output_learns_from_is_trained(tmp_path: Path) -> None:
+    """Integers, what only rounded numbers follow from, and shapes have no gradients."""
+    nodes = [
+        node("Floor", "f", "ff"),
+        node("Add", "x w", "h"),
+        node("Add", "h ff", "k"),
+        node("Shape", "s", "n"),
+        node("Expand", "k n"),
+    ]
+    weights = {"w": (3,), "f": (3,), "s": (2, 3)}
+    whole = {"i": ints([1, 2])}
+    graph = step(tmp_path, nodes, {"x": (3,)}, weights, constants=whole, outputs=["y", "i"])
+    assert trained(graph) == {"w"}
+
+
+def test_constant_nodes_are_not_trained(tmp_path: Path) -> None:
+    value = numpy_helper.from_array(np.ones(3, np.float32))
+    nodes = [onnx.helper.make_node("Constant", [], ["c"], value=value), node("Mul", "w c")]
+    assert trained(step(tmp_path, nodes, {}, {"w": (3,)})) == {"w"}
+
+
+def test_opaque_gradients_are_listed(tmp_path: Path) -> None:
+    """An op type without a backward rule has barriers for gradients, and is named."""
+    nodes = [node("MatMul", "x w", "h"), node("CumSum", "h a", "c"), node("Odd", "c", domain="o")]
+    constants = {"w": np.zeros((3, 4), np.float32), "a": np.int64(0)}
+    network = model(nodes[:2], {"x": (2, 3)}, ["c"], constants)
+    found = read_network(save(network, tmp_path), training="sgd")
+    assert found.opaque_gradients == {"CumSum": 1}
+    assert found.warnings() == (
+        "op types without a backward rule, gradients taken for barriers: CumSum (1)",
+    )
+    assert ("h.gradient", "h", 20) in added(found.graph)
+
+
+def test_values_come_from_the_table(tmp_path: Path) -> None:
+    """A user's table reaches the backward pass, and 0 leaves its pairs and targets out."""
+    table = tmp_path / "mine.toml"
+    table.write_text("[matmul_gradient]\nlhs = 0\nrhs = 3\n[optimiser]\nweights = 0.5\n")
+    constants = {k: np.zeros(v, np.float32) for k, v in GEMM[2].items()}
+    path = save(model(*GEMM[:2], constants=constants), tmp_path)
+    graph = read(path, attractions=table, training="sgd")
+    assert [p[:2] for p in added(graph)] == [
+        ("y.loss", "w.gradient.rhs.target"), ("w", "w.gradient"), ("b", "b.gradient")
+    ]  # fmt: skip
+    assert [str(v) for _, v in graph.valued_partners("w.gradient")] == ["0.5"]
+    assert [str(v) for _, v in graph.valued_partners("y.loss")] == ["3"]
+
+
+def test_without_training_nothing_is_added(tmp_path: Path) -> None:
+    constants = {k: np.zeros(v, np.float32) for k, v in GEMM[2].items()}
+    path = save(model(*GEMM[:2], constants=constants), tmp_path)
+    plain, grown = read(path), read(path, training="adam")
+    assert (plain.name, grown.name) == ("net", "net-adam")
+    assert grown.ops[: len(plain.ops)] == plain.ops
+    assert not any("gradient" in op.id for op in plain.ops)
+
+
+def test_rules_are_for_known_op_types() -> None:
+    """Every rule can be reached, and views all have one."""
+    assert set(BACKWARD) <= set(RULES)
+    assert set(FLAT.split()) <= set(RULES)
+    assert set(VIEWS) <= set(BACKWARD)
+    assert STATES == {"sgd": (), "momentum": ("momentum",), "adam": ("m", "v")}
+
+
+def parameters(path: Path) -> int:
+    """Return the elements of a light network's weights, from the shapes in the file.
+
+    Those are small initialisers, from which constants are filled.  Mean and variance of
+    batch normalisation do not count, nor does what no node reads.
+    """
+    graph = onnx.load(path).graph
+    given = {x.name: x for x in graph.initializer}
+    statistics = {x for n in graph.node if n.op_type == "BatchNormalization" for x in n.input[3:]}
+    sizes = {
+        n.output[0]: prod(numpy_helper.to_array(given[n.input[0]]).tolist())
+        for n in graph.node
+        if n.op_type == "ConstantOfShape"
+    }
+    sizes |= {k: prod(x.dims) for k, x in given.items() if x.data_type == onnx.TensorProto.FLOAT}
+    read = {x for n in graph.node for x in n.input} - statistics
+    return sum(count for name, count in sizes.items() if name in read)
+
+
+PUBLISHED = {
+    "bvlc_alexnet": 60_965_224,
+    "resnet50": 25_557_032,
+    "squeezenet": 1_235_496,
+    "vgg19": 143_667_240,
+}
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in NETWORKS])
+def test_light_networks(name: str) -> None:
+    """All parameters are trained, nothing is without a rule, and each has one state."""
+    path = FOLDER / f"light_{name}.onnx"
+    network = read_network(path, training="momentum")
+    assert not network.warnings()
+    graph = network.graph
+    states = [t for t in graph.sinks() if t.name.endswith(".momentum")]
+    total = sum(t.size for t in states)
+    assert total == parameters(path) == PUBLISHED.get(name, total)
+    assert {t.name.removesuffix(".momentum") for t in states} == trained(graph)
+
+
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+def test_light_networks_are_solved(name: str) -> None:
+    """Proved optimal; the check recomputes the score inside."""
+    proved(read_onnx(FOLDER / f"light_{name}.onnx", training="adam"))
+
+
+def test_unknown_optimiser(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "no.onnx", training="lion")
+    assert str(caught.value) == "there is no training 'lion'; allowed: sgd, momentum, adam"
+
+
+def test_nothing_to_train(tmp_path: Path) -> None:
+    path = save(model([node("Relu", "x")], {"x": (2,)}), tmp_path)
+    with pytest.raises(InputError) as caught:
+        read(path, training="sgd")
+    assert str(caught.value) == (
+        f"{path}: there is nothing to train: no output follows from an initialiser"
+    )
+
+
+def test_instances_cannot_be_trained(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"training are for \.onnx files only"):
+        read(tmp_path / "some.json", training="sgd")
