@@ -1,12 +1,12 @@
-"""Greedy0, the only algorithm of poprithms' unwinding, on arrays of elements.
+"""Greedy0, the only algorithm of poprithms' unwinding, on arrays of places.
 
-State: which elements of which tensor have a location (are *covered*) and in which order the
-*pieces* came that cover them; a stack of new pieces; a queue of directed pairs.  Sources cover
-themselves.  Pieces flow forward through views, last in first out; a barrier whose inputs are
-all covered covers its outputs.  When nothing flows any more, the pair of highest value with a
-tensor that grew since is taken, its covered side is carried back from its other side to the
-sinks, as far as these are not covered yet, and flow goes on.  Covered elements are never
-revised.
+State: which places (elements, or some that stand for all of them) of which tensor have a
+location (are *covered*), and in which order the *pieces* came that cover them; a stack of new
+pieces; a queue of directed pairs.  Sources cover themselves.  Pieces flow forward through
+views, last in first out; a barrier whose inputs are all covered covers its outputs.  When
+nothing flows any more, the pair of highest value with a tensor that grew since is taken, its
+covered side is carried back from its other side to the sinks, as far as these are not covered
+yet, and flow goes on.  Covered places are never revised.
 
 Ties: a larger value first; then the partner whose op is farther from the end of the graph
 (longest path, counted in ops, fixed points counting as sources); then the larger number of
@@ -22,26 +22,28 @@ original stops with an error there.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.op import Array, Kind
 from layoutopt.graphs.store import Store
-from layoutopt.graphs.values import to_integers
+from layoutopt.heuristics.dependence import consumers, lengths, partners, relevant
+from layoutopt.heuristics.places import Elements, Places
 from layoutopt.heuristics.routes import Routes, routes
 from layoutopt.heuristics.ways import Ways
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
 
 Reached = tuple[int, IntArray, IntArray]
-"""The number of a consumer, the elements of its output, and the origin of each."""
+"""The number of a consumer, the places of its output, and the origin of each."""
 
 
-def greedy0(graph: Store, limits: Limits, given: Given | None = None) -> Origins:
+def greedy0(
+    graph: Store, limits: Limits, given: Given | None = None, places: Places | None = None
+) -> Origins:
     """Choose layouts as Greedy0 does.
 
     Parameters
@@ -49,41 +51,53 @@ def greedy0(graph: Store, limits: Limits, given: Given | None = None) -> Origins
     given
         Sink elements whose locations are given; they are covered from the start, or as soon
         as the barrier is known whose locations they take.
+    places
+        What stands for the graph's elements; by default they do so themselves.
+
+    Returns
+    -------
+    dict
+        For each sink and place the root tensor and the place there whose location it takes.
 
     Raises
     ------
     TimeoutError
         If time runs out.
     """
-    return _Greedy(graph, limits, Given(graph) if given is None else given).run()
+    given = Given(graph) if given is None else given
+    return _Greedy(graph, limits, given, Elements(graph) if places is None else places).run()
 
 
 class _Greedy:
     """The state of one run.
 
-    ``where[t]`` holds, flat, the location of each element of tensor ``t`` as a number (first
-    number of the root tensor plus flat element), -1 while it is not covered; ``since[t]`` the
-    number of the piece that covered it.
+    ``where[t]`` holds the location of each place of tensor ``t`` as a number (first number of
+    the root tensor plus place there), -1 while it is not covered; ``since[t]`` the number of the
+    piece that covered it.
     """
 
-    def __init__(self, graph: Store, limits: Limits, given: Given) -> None:
-        self.graph, self.limits, self.given = graph, limits, given
-        self.ways = Ways(graph)
+    def __init__(self, graph: Store, limits: Limits, given: Given, places: Places) -> None:
+        self.graph, self.limits, self.given, self.places = graph, limits, given, places
+        self.ways = Ways(graph, places)
         self.first: dict[int, int] = {}
+        sizes = [places.count(t) for t in range(len(graph.shapes))]
         count = 0
         for t, producer in enumerate(graph.producers):
             if graph.ops[producer].kind is not Kind.VIEW:
                 self.first[t] = count
-                count += size(graph.shapes[t])
+                count += sizes[t]
+        self.roots = (
+            np.array(list(self.first), np.int64),
+            np.array([*self.first.values()], np.int64),
+        )
         kind = np.int32 if count < 2**31 else np.int64
-        sizes = [size(shape) for shape in graph.shapes]
-        needed = _relevant(graph, given)
+        needed = relevant(graph, given)
         self.where: dict[int, Array] = {t: np.full(sizes[t], -1, kind) for t in needed}
         self.since: dict[int, Array] = {t: np.zeros(sizes[t], np.int32) for t in needed}
-        self.missing = dict(zip(needed, (sizes[t] for t in needed), strict=True))
-        self.consumers = _consumers(graph)
-        self.length = _lengths(graph, self.consumers)
-        self.partners = _partners(graph)
+        self.missing = {t: sizes[t] for t in needed}
+        self.consumers = consumers(graph)
+        self.length = lengths(graph, self.consumers)
+        self.partners = partners(graph)
         self.routes: dict[int, Routes] = {}
         self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
         given_masks = {t: tensors >= 0 for t, (tensors, _) in given.origins.items()}
@@ -206,16 +220,19 @@ class _Greedy:
         """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has."""
         if not self.missing[p] or self.missing[t] == len(self.where[t]):
             return
-        roots = self.ways.roots(p)
-        usable = np.flatnonzero((self.where[p] < 0) & (self.where[t] >= 0) & (roots >= 0))
+        ours, theirs = self.places.pair(t, p) or (slice(None), slice(None))
+        roots = self.ways.roots(p)[theirs]
+        known = (self.where[p][theirs] < 0) & (self.where[t][ours] >= 0)
+        usable = np.flatnonzero(known & (roots >= 0))
         if self.given.origins:
             usable = usable[~self.closed[roots[usable]]]
         if not len(usable):
             return
-        root, piece = roots[usable], self.since[t][usable]
+        root, piece = roots[usable], self.since[t][ours][usable]
         order = np.argsort(root, kind="stable")
         twice = bool((np.diff(root[order]) == 0).any())
-        way = self.ways.numbers(p)[usable] if twice or self.ways.many(p) else np.zeros_like(root)
+        several = twice or self.ways.many(p)
+        way = self.ways.numbers(p)[theirs][usable] if several else np.zeros_like(root)
         # Earlier pieces first, earlier ways first; each root only once.
         order = np.lexsort((way, piece))
         _, once = np.unique(root[order], return_index=True)
@@ -223,65 +240,13 @@ class _Greedy:
         same = (np.diff(piece[order]) == 0) & (np.diff(way[order]) == 0)
         for part in np.split(order, np.flatnonzero(~same) + 1):
             sink, places = self.ways.sink_of(root[part])
-            self._cover(sink, places, self.where[t][usable[part]])
+            self._cover(sink, places, self.where[t][ours][usable[part]])
 
     def _origins(self, sink: int) -> tuple[IntArray, IntArray]:
         if sink not in self.where:
-            elements = np.arange(size(self.graph.shapes[sink]))
-            return self.given.placed(sink, (np.full(len(elements), sink), elements))
-        tensors = np.array(list(self.first))
-        starts = np.array(list(self.first.values()))
-        # Tensors without elements share their first number with the next one.
+            own = np.arange(self.places.count(sink))
+            return self.given.placed(sink, (np.full(len(own), sink), own))
+        tensors, starts = self.roots
+        # Tensors without places share their first number with the next one.
         at = np.searchsorted(starts, self.where[sink], side="right") - 1
         return tensors[at], self.where[sink] - starts[at]
-
-
-def _relevant(graph: Store, given: Given) -> list[int]:
-    """Return the tensors that pairs, and barriers whose outputs matter, depend on."""
-    found: set[int] = set()
-    todo = [t for a, b, _ in graph.pairs for t in (a, b)]
-    while todo:
-        t = todo.pop()
-        if t not in found:
-            found.add(t)
-            i = graph.producers[t]
-            if graph.ops[i].kind is Kind.BARRIER:
-                todo += [*graph.op_outputs[i], *graph.op_inputs[i]]
-            todo += graph.carriers(i)
-            todo += given.tensors(t) if t in given.origins else ()
-    return sorted(found)
-
-
-def _consumers(graph: Store) -> dict[int, list[tuple[int, int]]]:
-    """Return for each tensor who reads it, in order: op and input index.
-
-    Fixed points do not count: in the original they are sources that read nothing.
-    """
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for i, op in enumerate(graph.ops):
-        if op.kind is not Kind.FIXED_POINT:
-            for k, t in enumerate(graph.op_inputs[i]):
-                found[t].append((i, k))
-    return found
-
-
-def _lengths(graph: Store, consumers: dict[int, list[tuple[int, int]]]) -> list[int]:
-    """Return for each op the number of ops on the longest path from it to the end."""
-    length = [1] * len(graph.ops)
-    for i in range(len(graph.ops) - 1, -1, -1):
-        after = [length[j] for t in graph.op_outputs[i] for j, _ in consumers.get(t, ())]
-        length[i] = 1 + max(after, default=0)
-    return length
-
-
-def _partners(graph: Store) -> dict[int, dict[int, int]]:
-    """Return for each tensor its partners, with the values of repeated pairs added up.
-
-    Values are whole multiples of one unit, which compare faster than decimals.
-    """
-    found: dict[int, dict[int, int]] = defaultdict(dict)
-    values, _ = to_integers([value for _, _, value in graph.pairs])
-    for (a, b, _), value in zip(graph.pairs, values, strict=True):
-        for t, p in ((a, b), (b, a)):
-            found[t][p] = found[t].get(p, 0) + value
-    return found

@@ -1,4 +1,4 @@
-"""Where elements of one tensor go: the outputs of the views that read it."""
+"""Where places of one tensor go: the outputs of the views that read it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from layoutopt.problem import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """A table by element, so that a piece meets only the views that it goes through.
+    """A table by place, so that a piece meets only the views that it goes through.
 
     Parameters
     ----------
     starts
-        Shape ``(elements + 1,)``: the rows of each element.
+        Shape ``(places + 1,)``: the rows of each place.
     reader, image
-        For each row a reader's number, and the flat element of its output.
+        For each row a reader's number, and the place in its output.
     """
 
     starts: IntArray
@@ -27,12 +27,12 @@ class Routes:
     image: IntArray
 
     def of(self, places: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Return for each reader, in order, its output elements that come from ``places``.
+        """Return for each reader, in order, its output places that come from ``places``.
 
         Yields
         ------
         reader, image, origin
-            The reader's number, elements of its output, and the element of each origin.
+            The reader's number, places of its output, and the origin of each.
         """
         first = self.starts[places]
         counts = self.starts[places + 1] - first
@@ -49,18 +49,18 @@ class Routes:
         yield from zip(heads, images, origins, strict=True)
 
 
-def routes(elements: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> Routes:
-    """Return the routes of a tensor of so many elements.
+def routes(count: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> Routes:
+    """Return the routes of a tensor of so many places.
 
     Parameters
     ----------
     readers
-        For each reader its number, elements of its output, and the origin of each.
+        For each reader its number, places of its output, and the origin of each.
     """
     nothing = np.zeros(0, np.int64)
     origin = np.concatenate([nothing, *(o for _, _, o in readers)])
     image = np.concatenate([nothing, *(i for _, i, _ in readers)])
     reader = np.repeat([n for n, _, _ in readers], [len(i) for _, i, _ in readers])
     order = np.argsort(origin, kind="stable")
-    starts = np.searchsorted(origin[order], np.arange(elements + 1))
+    starts = np.searchsorted(origin[order], np.arange(count + 1))
     return Routes(starts, reader[order].astype(np.int64), image[order])

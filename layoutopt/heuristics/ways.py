@@ -1,16 +1,16 @@
-"""Ways through views, element by element: forward to their outputs, back to sinks."""
+"""Ways through views, place by place: forward to their outputs, back to sinks."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import pairwise
 
 import numpy as np
 
-from layoutopt.graphs.op import Kind, size
-from layoutopt.graphs.ops import Expand, Flatten, Identity, Reshape, Squeeze, SumLike
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Expand
 from layoutopt.graphs.store import Store
+from layoutopt.heuristics.places import Places
 from layoutopt.problem import IntArray
 
 Path = tuple[int, ...]
@@ -18,31 +18,36 @@ Path = tuple[int, ...]
 
 
 class Ways:
-    """Index maps of a graph's views, made when they are first needed."""
+    """Index maps of a graph's views, made when they are first needed.
 
-    def __init__(self, graph: Store) -> None:
-        self.graph = graph
-        self._gathers: dict[int, tuple[IntArray, list[int]]] = {}
-        self._count = np.arange(0)
+    Parameters
+    ----------
+    graph
+        The graph.
+    places
+        The places of its tensors.
+    """
+
+    def __init__(self, graph: Store, places: Places) -> None:
+        self.graph, self.places = graph, places
         self._roots: dict[int, IntArray] = {}
         self._paths: dict[int, tuple[IntArray, list[Path]]] = {}
         self._numbers: dict[int, IntArray] = {}
         sinks = [t for t, p in enumerate(graph.producers) if graph.ops[p].kind is Kind.SINK]
         self._sinks = np.array(sinks, np.int64)
-        sizes = [size(graph.shapes[t]) for t in sinks]
-        self._starts = np.cumsum([0, *sizes])
+        self._starts = np.cumsum([0, *map(places.count, sinks)])
         self._readers = Counter(t for inputs in graph.op_inputs for t in inputs)
         self._first = dict(zip(sinks, self._starts.tolist(), strict=False))
 
     def straight(self, i: int) -> bool:
-        """Return whether every output element of a view has its input's flat position."""
-        return self._gather(i) is None
+        """Return whether every output place of a view has its input's number."""
+        return self.places.gather(i) is None
 
     def image(self, i: int, k: int) -> tuple[IntArray, IntArray]:
-        """Return the output elements that come from input ``k``, and the origin of each."""
-        found = self._gather(i)
+        """Return the output places that come from input ``k``, and the origin of each."""
+        found = self.places.gather(i)
         if found is None:
-            every = np.arange(size(self.graph.shapes[self.graph.op_outputs[i][0]]))
+            every = np.arange(self.places.count(self.graph.op_outputs[i][0]))
             return every, every
         source, starts = found
         carriers = list(self.graph.ops[i].carriers(len(self.graph.op_inputs[i])))
@@ -51,7 +56,7 @@ class Ways:
         return image, source[image] - start
 
     def roots(self, t: int) -> IntArray:
-        """Return the sink element, by number, that each element leads back to, or -1."""
+        """Return the sink place, by number, that each place leads back to, or -1."""
         todo = [] if t in self._roots else [t]
         while todo:
             below = todo[-1]
@@ -64,17 +69,17 @@ class Ways:
         return self._roots[t]
 
     def sink_of(self, roots: IntArray) -> tuple[int, IntArray]:
-        """Return the sink of root elements of one sink, and their flat places in it."""
+        """Return the sink of root places of one sink, and their numbers in it."""
         at = int(np.searchsorted(self._starts, roots[0], side="right")) - 1
         return int(self._sinks[at]), roots - self._starts[at]
 
     def flags(self, marked: Mapping[int, IntArray]) -> IntArray:
-        """Return for each sink element, by number, whether it is marked.
+        """Return for each sink place, by number, whether it is marked.
 
         Parameters
         ----------
         marked
-            For some sinks which of their elements are marked.
+            For some sinks which of their places are marked.
         """
         flags = np.zeros(int(self._starts[-1]), bool)
         for t, mask in marked.items():
@@ -86,7 +91,7 @@ class Ways:
         return len(self._path(t)[1]) > 1
 
     def numbers(self, t: int) -> IntArray:
-        """Return for each element which of the ways back is its own, in order."""
+        """Return for each place which of the ways back is its own, in order."""
         if t not in self._numbers:
             number, paths = self._path(t)
             rank = np.empty(len(paths), np.int64)
@@ -94,51 +99,27 @@ class Ways:
             self._numbers[t] = rank[number] if len(paths) else number
         return self._numbers[t]
 
-    def _gather(self, i: int) -> tuple[IntArray, list[int]] | None:
-        """Return where each output element of a view comes from.
-
-        Returns
-        -------
-        source, starts
-            Numbers that count through the elements of all carriers, and the first number of
-            each carrier; ``None`` if every element keeps its flat position.
-        """
-        op = self.graph.ops[i]
-        if isinstance(op, Identity | Flatten | Squeeze | Reshape | SumLike):
-            return None
-        if i not in self._gathers:
-            shapes = [self.graph.shapes[t] for t in self.graph.carriers(i)]
-            starts = np.cumsum([0, *map(size, shapes)]).tolist()
-            if starts[-1] > len(self._count):
-                self._count = np.arange(starts[-1])
-            arrays = [
-                self._count[a:b].reshape(shape)
-                for (a, b), shape in zip(pairwise(starts), shapes, strict=True)
-            ]
-            self._gathers[i] = np.asarray(op.view(arrays)).reshape(-1), starts
-        return self._gathers[i]
-
     def _carriers(self, t: int) -> list[int]:
         return self.graph.carriers(self.graph.producers[t])
 
     def _roots_of(self, t: int) -> IntArray:
-        i = self.graph.producers[t]
-        op, shape = self.graph.ops[i], self.graph.shapes[t]
+        i, count = self.graph.producers[t], self.places.count(t)
+        op = self.graph.ops[i]
         if op.kind is Kind.SINK:
-            return np.arange(self._first[t], self._first[t] + size(shape))
+            return np.arange(self._first[t], self._first[t] + count)
         if op.kind is not Kind.VIEW:
-            return np.full(size(shape), -1)
+            return np.full(count, -1)
         below = [self._roots[c] for c in self._carriers(t)]
-        found = self._gather(i)
+        found = self.places.gather(i)
         if found is None:
             return below[0]
         roots = np.concatenate(below)[found[0]]
         if isinstance(op, Expand):
-            roots[~_lowest(self.graph.shapes[self._carriers(t)[0]], shape)] = -1
+            roots[~self.places.lowest(i)] = -1
         return roots
 
     def _path(self, t: int) -> tuple[IntArray, list[Path]]:
-        """Return for each element the number of its path from a sink, and the paths."""
+        """Return for each place the number of its path from a sink, and the paths."""
         todo = [] if t in self._paths else [t]
         while todo:
             below = todo[-1]
@@ -152,7 +133,7 @@ class Ways:
 
     def _path_of(self, t: int) -> tuple[IntArray, list[Path]]:
         i = self.graph.producers[t]
-        op, count = self.graph.ops[i], size(self.graph.shapes[t])
+        op, count = self.graph.ops[i], self.places.count(t)
         if op.kind is not Kind.VIEW:
             return np.zeros(count, np.int64), [(t,)]
         numbers: list[IntArray] = []
@@ -162,7 +143,7 @@ class Ways:
             number, ways = self._paths[below]
             numbers.append(number + len(paths))
             paths += [(*path, i, k) for path in ways] if self._readers[below] > 1 else ways
-        found = self._gather(i)
+        found = self.places.gather(i)
         if found is None:
             return numbers[0], paths
         number = np.concatenate(numbers)[found[0]]
@@ -170,13 +151,3 @@ class Ways:
             return number, paths
         present, number = np.unique(number, return_inverse=True)
         return number, [paths[n] for n in present.tolist()]
-
-
-def _lowest(shape: tuple[int, ...], out: tuple[int, ...]) -> IntArray:
-    """Return which elements of a broadcast output are at index 0 where it is broadcast."""
-    lowest = np.zeros(out, bool)
-    lead = len(out) - len(shape)
-    box = [slice(0, 1)] * lead
-    box += [slice(0, 1) if n == 1 else slice(None) for n in shape]
-    lowest[tuple(box)] = True
-    return lowest.reshape(-1)

@@ -1,0 +1,61 @@
+"""Where heuristics look at elements, and where not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutopt import choosing
+from layoutopt.check.elements import evaluate
+from layoutopt.choosing import HEURISTICS, choose
+from layoutopt.errors import SizeError
+from layoutopt.graphs.given import Given
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.lifting import reduced
+from layoutopt.limits import Limits
+
+
+def example() -> tuple[Graph, int, int]:
+    """Return a graph whose sink greedy0 gives to s for 2 n, and the numbers of sink and t."""
+    graph = Graph()
+    x, s = graph.sink((6,), name="x"), graph.source((6,), name="s")
+    t = graph.source((6,), name="t")
+    graph.valued_pair(x, s, 2)
+    graph.valued_pair(x, t, 1)
+    return graph, x.index, t.index
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+@pytest.mark.parametrize("lift_from", [0, 2**62])
+def test_elements_and_cells(name: str, lift_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the limit elements are looked at and cells are not, and the other way round."""
+    graph, _, _ = example()
+
+    def never(*_given: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(choosing, "CellPlaces" if lift_from else "Elements", never)
+    layouts = choose(graph, name, Limits(), Given(graph), lift_from)
+    assert evaluate(graph, layouts).score == 12
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_too_irregular(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be lifted is looked at element by element, if that fits the memory."""
+    graph, _, _ = example()
+    monkeypatch.setattr(reduced, "CELLS_LIMIT", 1)
+    layouts = choose(graph, name, Limits(), Given(graph), lift_from=0)
+    assert evaluate(graph, layouts).score == 12
+    monkeypatch.setattr(choosing, "BYTES", 2**60)
+    with pytest.raises(SizeError, match="looks at every element here, needs about"):
+        choose(graph, name, Limits(), Given(graph), lift_from=0)
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_given_elements(name: str) -> None:
+    """Given locations are kept, also where the graph would be lifted."""
+    graph, x, t = example()
+    tensors = np.where(np.arange(6) < 2, t, -1)
+    given = Given(graph, {x: (tensors, np.arange(6))})
+    layouts = choose(graph, name, Limits(), given, lift_from=0)
+    assert evaluate(graph, layouts).score == 2 * 1 + 4 * 2
