@@ -46,7 +46,7 @@ class Builder(Editor):
             One location per element in row-major order; equal integers or strings are equal
             locations, across all sources.  By default all elements have different ones.
         rule
-            A tile mapping by name, for a graph with a tile memory.
+            A tile mapping by name, for a graph with a tile memory; without one it does nothing.
         """
         if not (rule is None or isinstance(rule, Mapping)):
             raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")

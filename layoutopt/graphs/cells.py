@@ -43,9 +43,9 @@ class Names:
                     self._mapped.setdefault(value, self.graph.op_outputs[i][0])
 
     def root(self, number: int) -> int:
-        """Return the root tensor that first has a location."""
+        """Return the root tensor that first has a location; -1 if no mapping names it."""
         if number in self._values:
-            return self._mapped[self._values[number]]
+            return self._mapped.get(self._values[number], -1)
         return self._roots[bisect_right(self._starts, number) - 1]
 
     def family(self, number: int) -> tuple[bool, int]:
@@ -55,12 +55,15 @@ class Names:
 
     def kind(self, number: int) -> Kind:
         """Return the kind of that tensor."""
+        if number in self._values:
+            return Kind.SOURCE
         return self.graph.ops[self.graph.producers[self.root(number)]].kind
 
     def full(self, number: int) -> str:
         """Return the name of a location."""
         if number in self._values:
-            return f"location {self._values[number]!r}"
+            what = "location" if self.graph.tile_memory is None else "tile"
+            return f"{what} {self._values[number]!r}"
         t = self.root(number)
         return self.graph.tensor_name(t) + indexed(self._element(number), self.graph.shapes[t])
 

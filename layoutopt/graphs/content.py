@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Op, OpError, Shape
 from layoutopt.graphs.tensor import Slot, Tensor
+from layoutopt.tiles.memory import TileMemory
 
 
 class Content:
@@ -38,7 +38,7 @@ class Content:
     def __init__(self, name: str = "", description: str = "") -> None:
         self.name = name
         self.description = description
-        self.tile_memory: Any = None
+        self.tile_memory: TileMemory | None = None
         self.ops: list[Op] = []
         self.shapes: list[Shape] = []
         self.producers: list[int] = []

@@ -9,6 +9,7 @@ from layoutopt.errors import InputError
 from layoutopt.graphs.arguments import part_name
 from layoutopt.graphs.atomic import all_or_nothing
 from layoutopt.graphs.builder import Builder, Operand, Value
+from layoutopt.graphs.contraction_rules import TileRule, conv_rules, matmul_rules
 from layoutopt.graphs.contraction_shapes import Padding, PerDim, conv_shape, matmul_shape
 from layoutopt.graphs.op import OpError, Shape
 from layoutopt.graphs.tensor import Tensor
@@ -61,7 +62,7 @@ def grow_matmul(
     The output is a fixed point: a matrix product chooses its output's layout itself,
     whatever its operands' layouts are.  Each operand is drawn to a source, its target.  An
     operand of the output's shape is drawn to the output, too, because products whose operands
-    lie like their outputs can be chained.
+    lie like their outputs can be chained.  The targets have rules for tile memories.
 
     Parameters
     ----------
@@ -99,8 +100,9 @@ def grow_matmul(
     except OpError as error:
         raise InputError(f"matmul of {_described(x)} and {_described(y)}: {error}") from None
     out = graph.fixed_point([x, y], shape, name=name)
-    lhs_target = _target(graph, x, lhs_value, part_name(name, "lhs.target"))
-    rhs_target = _target(graph, y, rhs_value, part_name(name, "rhs.target"))
+    left, right = matmul_rules(x.shape, y.shape)
+    lhs_target = _target(graph, x, lhs_value, part_name(name, "lhs.target"), left)
+    rhs_target = _target(graph, y, rhs_value, part_name(name, "rhs.target"), right)
     for operand in (x, y):
         if operand.shape == shape:
             graph.valued_pair(operand, out, chain_value)
@@ -129,7 +131,8 @@ def grow_conv(
     The output is a fixed point of shape ``(N, M, *out)``, where in each spatial dimension
     ``out = (size + before + after - dilation * (kernel - 1) - 1) // stride + 1``.  Data and
     weights are each drawn to a source, their target, and data of the output's shape to the
-    output, too.  The bias is drawn to a ``sum_like_reduce`` of the output.
+    output, too.  The targets have rules for tile memories.  The bias is drawn to a
+    ``sum_like_reduce`` of the output.
 
     Parameters
     ----------
@@ -160,11 +163,10 @@ def grow_conv(
     operands = [x, w] if bias is None else [x, w, graph.tensor(bias)]
     shape = _checked_conv_shape(operands, strides, padding, dilations, groups)
     out = graph.fixed_point(operands, shape, name=name)
-    data_target = _target(graph, x, data_value, part_name(name, "data.target"))
-    weights_target = _target(graph, w, weights_value, part_name(name, "weights.target"))
-    bias_target = (
-        _bias_target(graph, operands[2], out, bias_value, name) if len(operands) > 2 else None
-    )
+    rules = conv_rules(x.shape, w.shape, shape, groups)
+    data_target = _target(graph, x, data_value, part_name(name, "data.target"), rules[0])
+    weights_target = _target(graph, w, weights_value, part_name(name, "weights.target"), rules[1])
+    bias_target = None if bias is None else _bias_target(graph, operands[2], out, bias_value, name)
     if x.shape == shape:
         graph.valued_pair(x, out, chain_value)
     return ConvTensor(graph, out.slot, 0, data_target, weights_target, bias_target)
@@ -185,8 +187,10 @@ def _checked_conv_shape(
     return shape
 
 
-def _target(graph: Builder, x: Tensor, value: Value, name: str | None) -> Tensor:
-    target = graph.source(x.shape, name=name)
+def _target(
+    graph: Builder, x: Tensor, value: Value, name: str | None, rule: TileRule | None
+) -> Tensor:
+    target = graph.source(x.shape, rule=rule, name=name)
     graph.valued_pair(x, target, value)
     return target
 

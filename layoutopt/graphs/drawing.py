@@ -17,6 +17,7 @@ from layoutopt.graphs.locations import Locations, flow
 from layoutopt.graphs.op import Array, Kind, Op, size, type_name
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import TILE, root_tiles
 from layoutopt.pictures import grids
 from layoutopt.pictures.cards import Card, Step, Tie
 from layoutopt.pictures.figure import figure
@@ -42,7 +43,7 @@ def figure_of(graph: Store, layouts: Layouts | None, chosen: Sequence[int]) -> s
     InputError
         If layouts do not fit the graph.
     """
-    numbers = Locations(graph)
+    numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph)
     counted = [t for t in chosen if layouts is not None or size(graph.shapes[t]) <= CELLS]
     where = _locations(numbers, _given(numbers, layouts or {}), counted)
     shown = {t: where[t] for t in _gridded(graph, where)}
@@ -57,6 +58,35 @@ def figure_of(graph: Store, layouts: Layouts | None, chosen: Sequence[int]) -> s
         _ties(graph, place, None if layouts is None else where),
         "valued pair: value" + ("" if layouts is None else " · matched of all"),
     )
+
+
+class _Tiles(Locations):
+    """Tiles as locations, named by their numbers; of sinks those that nobody placed are not."""
+
+    def on(self, tiles: Array) -> Array:
+        """Return the numbers of some tiles."""
+        self.pool.update({tile: self.count + tile for tile in np.unique(tiles).tolist()})
+        return tiles + self.count
+
+    def own(self, t: int) -> Array:
+        """Return the numbers of the tiles that a root tensor has; of a sink, plain ones."""
+        if self.graph.ops[self.graph.producers[t]].kind is Kind.SINK:
+            return super().own(t)
+        return self.on(root_tiles(self.graph, t).tiles())
+
+    def at(self, origin: str, elements: Array) -> Array:
+        """Return the numbers of the tiles that elements of an origin of pieces are on."""
+        if origin == TILE:
+            return self.on(elements)
+        return self.on(root_tiles(self.graph, self.graph.number(origin)).at(elements))
+
+    def numbered(self, locations: Array) -> Array:
+        """Return the numbers of the tiles of locations that :meth:`Graph.locations` numbers."""
+        tensors, elements = Locations(self.graph).origins(locations)
+        found = np.empty(len(locations), np.int64)
+        for t in np.unique(tensors).tolist():
+            found[tensors == t] = self.at(self.graph.tensor_name(t), elements[tensors == t])
+        return found
 
 
 def _given(numbers: Locations, layouts: Layouts) -> dict[int, Array | list[Piece]]:
@@ -104,10 +134,14 @@ def _of_pieces(graph: Store, t: int, layout: Iterable[Piece]) -> list[Piece]:
         need = "pieces (origin, from, to, loops), or an array of location numbers"
         raise InputError(f"{title} needs {need}") from None
     for piece in plain:
-        source = graph.number(piece[0])
-        if graph.ops[graph.producers[source]].kind is Kind.VIEW:
-            raise InputError(f"{title}: {piece[0]!r} has no locations of its own")
-        fault = pieces.fault(piece, size(graph.shapes[t]), size(graph.shapes[source]))
+        if graph.tile_memory is not None and piece[0] == TILE:
+            count = graph.tile_memory.tiles
+        else:
+            source = graph.number(piece[0])
+            if graph.ops[graph.producers[source]].kind is Kind.VIEW:
+                raise InputError(f"{title}: {piece[0]!r} has no locations of its own")
+            count = size(graph.shapes[source])
+        fault = pieces.fault(piece, size(graph.shapes[t]), count)
         if fault is not None:
             raise InputError(f"{title}: {fault}")
     return plain
@@ -139,9 +173,12 @@ def _locations(
 def _taken(numbers: Locations, t: int, layout: Array | list[Piece]) -> Array:
     """Return the locations of a root tensor's elements, flat; its own where none is given."""
     if isinstance(layout, np.ndarray):
-        return layout
+        return numbers.numbered(layout) if isinstance(numbers, _Tiles) else layout
     where = numbers.own(t)
     for piece in layout:
+        if isinstance(numbers, _Tiles):
+            where[pieces.written(piece)] = numbers.at(piece[0], pieces.read(piece))
+            continue
         origin = numbers.graph.number(piece[0])
         op, elements = numbers.graph.ops[numbers.graph.producers[origin]], pieces.read(piece)
         mapped = isinstance(op, Source) and op.mapping is not None

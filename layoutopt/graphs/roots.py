@@ -28,7 +28,7 @@ class Source(ShapedOp, frozen=True, kw_only=True, tag="source"):
         One location per element, in row-major order.  Equal values are equal locations, in
         all sources of a graph.  Without it every element has a location of its own.
     rule
-        A tile mapping by name, for graphs with a tile memory.
+        A tile mapping by name, for graphs with a tile memory; without one it does nothing.
     """
 
     mapping: tuple[int | str, ...] | None = None

@@ -14,6 +14,7 @@ from layoutopt.graphs.op import Op, type_name
 from layoutopt.graphs.ops import AnyOp
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io import files
+from layoutopt.tiles.memory import TileMemory
 
 FORMAT = "layoutopt/unwinding/1"
 
@@ -21,7 +22,6 @@ OP_TYPES = sorted(str(cls.__struct_config__.tag) for cls in get_args(AnyOp))
 
 # Kept as text, so that a value is read and written digit by digit.
 Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
-Positive = Annotated[int, Meta(ge=1)]
 
 
 class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,30 +30,6 @@ class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
     a: str
     b: str
     value: Number
-
-
-class TileMemory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A machine of many small memories.
-
-    Parameters
-    ----------
-    tiles
-        Number of tiles.
-    bytes_per_tile
-        Capacity of each.
-    element_bytes
-        Bytes per element by tensor name, and of all others under ``"default"``.
-    grain
-        Number of consecutive elements of a sink that share a tile.
-    exchange_bytes_per_cycle
-        Bandwidth of a tile.
-    """
-
-    tiles: Positive
-    bytes_per_tile: Positive
-    element_bytes: dict[str, Positive] = {}
-    grain: Positive = 1
-    exchange_bytes_per_cycle: Positive | None = None
 
 
 class InstanceDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

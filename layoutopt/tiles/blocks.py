@@ -66,6 +66,11 @@ class TileMap:
         return math.prod(self.shape)
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What two maps have in common only if they are the same."""
+        return self.shape, *((s.starts.tobytes(), s.values.tobytes()) for s in self.steps)
+
+    @property
     def strides(self) -> tuple[int, ...]:
         """The distance, in flat elements, of neighbours along each axis."""
         return tuple(math.prod(self.shape[a + 1 :]) for a in range(len(self.shape)))
@@ -84,6 +89,25 @@ class TileMap:
             for extent, steps in zip(self.shape, self.steps, strict=True)
         ]
         return outer_sum(rows) if self.size else np.zeros(0, np.int64)
+
+    def part(self, start: int, size: int) -> TileMap:
+        """Return the map of a run of elements.
+
+        Parameters
+        ----------
+        start, size
+            First flat element, and how many.
+        """
+        if (start, size) == (0, self.size):
+            return self
+        stride = self.strides[0] if self.shape else 1
+        if not self.shape or start % stride or size % stride:
+            return tile_map_of(self.at(np.arange(start, start + size)))
+        low, high = start // stride, (start + size) // stride
+        first = self.steps[0]
+        inside = (first.starts < high) & (np.append(first.starts[1:], self.shape[0]) > low)
+        cut = Steps(np.maximum(first.starts[inside] - low, 0), first.values[inside])
+        return TileMap((high - low, *self.shape[1:]), (cut, *self.steps[1:]))
 
     def span(self) -> tuple[int, int]:
         """Return the lowest and the highest tile of a map with elements."""

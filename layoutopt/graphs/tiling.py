@@ -1,0 +1,90 @@
+"""A graph on a tile memory: every location is a tile, and sources lie where rules put them.
+
+Sources without rule or mapping, fixed points and the outputs of barriers follow the linear rule,
+and so does what a sink is said to own: with a tile memory, "a fresh location of element e of
+sink x" means the tile on which the linear rule puts that element.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.mapping import Tiled
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Barrier, Source
+from layoutopt.graphs.store import Store
+from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
+from layoutopt.tiles.memory import TileMemory
+from layoutopt.tiles.rules import tile_map
+
+TILE = "tile"
+"""The origin of pieces that name tiles themselves."""
+
+
+def root_tiles(graph: Store, t: int) -> TileMap:
+    """Return the tiles of a root tensor of a graph with a tile memory.
+
+    Raises
+    ------
+    InputError
+        If a rule or a mapping does not fit; the text names the op.
+    """
+    memory = memory_of(graph)
+    op = graph.ops[graph.producers[t]]
+    try:
+        if isinstance(op, Source) and op.mapping is not None:
+            return _mapped(op.mapping, memory)
+        return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, Source) else None)
+    except InputError as error:
+        raise InputError(f"op {op.id!r}: {error.reason}") from None
+
+
+def tiled(graph: Store) -> Store:
+    """Return a graph with every source, fixed point and barrier at its tiles.
+
+    Tensors keep their numbers.  A graph without a tile memory is returned as it is.
+
+    Raises
+    ------
+    InputError
+        If a rule or mapping does not fit, or an op is called ``"tile"``.
+    """
+    if graph.tile_memory is None:
+        return graph
+    found = deepcopy(graph)
+    for i, op in enumerate(graph.ops):
+        if op.id == TILE:
+            raise InputError(f"op {TILE!r}: in graphs with a tile memory the name means the tiles")
+        if isinstance(op, Barrier) and op.hook is not None:
+            raise InputError(f"barrier {op.id!r}: hooks are not solved by this version")
+        if op.kind in (Kind.SINK, Kind.VIEW):
+            continue
+        outputs = graph.op_outputs[i]
+        shapes = tuple(graph.shapes[t] for t in outputs)
+        tiles = tuple(root_tiles(graph, t) for t in outputs)
+        count = graph.tile_memory.tiles
+        found.ops[i] = Tiled(id=op.id, inputs=(), shapes=shapes, tiles=tiles, count=count)
+        found.op_inputs[i] = ()
+    return found
+
+
+def every_tile(tiles: int) -> TileMap:
+    """Return the map of a tensor with one element on each tile."""
+    return TileMap((tiles,), (even_steps(tiles, 1),))
+
+
+def memory_of(graph: Store) -> TileMemory:
+    """Return the tile memory of a graph that has one."""
+    if graph.tile_memory is None:
+        raise InputError("the graph has no tile memory")
+    return graph.tile_memory
+
+
+def _mapped(mapping: tuple[int | str, ...], memory: TileMemory) -> TileMap:
+    tiles: list[int] = []
+    for where in mapping:
+        if not isinstance(where, int) or not 0 <= where < memory.tiles:
+            raise InputError(f"mapping: {where!r} is none of the tiles 0 to {memory.tiles - 1}")
+        tiles.append(where)
+    return tile_map_of(tiles)

@@ -1,0 +1,253 @@
+"""How many elements of strided boxes lie on which tile, without going through them.
+
+A box walks through a tensor by loops.  Where no loop carries from one axis of the tile map into
+another, the tile is a sum of terms of independent loops, and how often each sum occurs is found
+by convolving how often each term does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutopt.errors import SizeError
+from layoutopt.pieces import outer_sum
+from layoutopt.tiles.blocks import Array, TileMap
+
+LIMIT = 2 * 10**7
+"""The most steps that loops which depend on each other may take together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A walk through the elements of a tensor on tiles.
+
+    Parameters
+    ----------
+    tiles
+        The tensor's tile map.
+    start
+        The flat element at which all loops begin.
+    steps
+        What one step of each loop means in flat elements.
+    """
+
+    tiles: TileMap
+    start: int
+    steps: tuple[int, ...]
+
+
+def on_each(walk: Walk, extents: Sequence[int]) -> tuple[Array, Array]:
+    """Return how many elements of a walk each tile holds.
+
+    Parameters
+    ----------
+    extents
+        How often each loop runs.
+
+    Returns
+    -------
+    tiles, counts
+        The tiles that hold any, ascending, and their numbers of elements.
+
+    Raises
+    ------
+    SizeError
+        If more than :data:`LIMIT` elements would have to be gone through one by one.
+    """
+    return _sums([walk], [1], extents)
+
+
+def together(a: Walk, b: Walk, extents: Sequence[int]) -> int:
+    """Return at how many steps two walks with the same loops are on the same tile.
+
+    Raises
+    ------
+    SizeError
+        If more than :data:`LIMIT` elements would have to be gone through one by one.
+    """
+    apart, counts = _sums([a, b], [1, -1], extents)
+    return int(counts[apart == 0].sum())
+
+
+def on_both(a: Walk, b: Walk, extents: Sequence[int]) -> tuple[Array, Array]:
+    """Return at how many steps two walks with the same loops are on the same tile, by tile.
+
+    Returns
+    -------
+    tiles, counts
+        The tiles on which both are at some step, ascending, and the numbers of these steps.
+
+    Raises
+    ------
+    SizeError
+        If more than :data:`LIMIT` elements, or pairs of tiles, would have to be gone through
+        one by one.
+    """
+    if not b.tiles.size:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    above = b.tiles.span()[1] + 1
+    both, counts = _sums([a, b], [above, 1], extents)
+    tiles, others = np.divmod(both, above)
+    same = tiles == others
+    return tiles[same], counts[same]
+
+
+def _sums(
+    walks: Sequence[Walk], signs: Sequence[int], extents: Sequence[int]
+) -> tuple[Array, Array]:
+    """Return the values of a signed sum of walks' tiles, and how often each occurs."""
+    walks, extents = _refined(walks, extents)
+    spans = [_spans(walk, extents) for walk in walks]
+    values, counts = np.zeros(1, np.int64), np.ones(1, np.int64)
+    for loops in _coupled(spans, len(extents)):
+        moved = [
+            (walk, sign, [a for members, axes in own if members & loops for a in axes])
+            for walk, sign, own in zip(walks, signs, spans, strict=True)
+        ]
+        steps, often = _stretches(moved, extents, sorted(loops))
+        terms = np.zeros(len(often), np.int64)
+        for (walk, sign, axes), flat in zip(moved, steps, strict=True):
+            terms += sign * _along(walk.tiles, axes, flat)
+        values, counts = _combined(values, counts, terms, often)
+    still = sum(
+        sign * int(_along(walk.tiles, axes, np.array([walk.start]))[0])
+        for walk, sign, own in zip(walks, signs, spans, strict=True)
+        for members, axes in own
+        if not members
+    )
+    return values + still, counts
+
+
+def _refined(walks: Sequence[Walk], extents: Sequence[int]) -> tuple[list[Walk], list[int]]:
+    """Write loops that run through several axes as several loops, where they divide evenly."""
+    found: list[tuple[int, list[int]]] = []
+    for k, extent in enumerate(extents):
+        steps = [walk.steps[k] for walk in walks]
+        inner = 1
+        for size in sorted({q for walk in walks for q in _lengths(walk, walk.steps[k])}):
+            if size < extent and extent % size == 0 and size % inner == 0 and size > inner:
+                found.append((size // inner, [step * inner for step in steps]))
+                inner = size
+        found.append((extent // inner, [step * inner for step in steps]))
+    moved = [
+        Walk(walk.tiles, walk.start, tuple(steps[w] for _, steps in found))
+        for w, walk in enumerate(walks)
+    ]
+    return moved, [extent for extent, _ in found]
+
+
+def _lengths(walk: Walk, step: int) -> list[int]:
+    """Return after how many steps a loop has gone once through each axis."""
+    bounds = walk.tiles.strides if step else ()
+    return [bound // abs(step) for bound in bounds if bound % step == 0]
+
+
+def _combined(values: Array, counts: Array, terms: Array, often: Array) -> tuple[Array, Array]:
+    """Return the sums of two independent numbers, and how often each occurs."""
+    found, of = np.unique(terms, return_inverse=True)
+    often = _added(often, of, len(found))
+    _check(len(values) * len(found))
+    sums, of = np.unique(np.add.outer(values, found), return_inverse=True)
+    return sums, _added(np.multiply.outer(counts, often), of, len(sums))
+
+
+def _stretches(
+    moved: Sequence[tuple[Walk, int, list[int]]], extents: Sequence[int], loops: Sequence[int]
+) -> tuple[list[Array], Array]:
+    """Cut some loops' steps so that no walk changes its tile within a stretch.
+
+    Returns
+    -------
+    flats, lengths
+        For each walk the flat element at which each stretch begins, and the stretches' lengths.
+    """
+    total = math.prod(extents[k] for k in loops)
+    if not any(axes for _, _, axes in moved):
+        return [np.array([walk.start]) for walk, _, _ in moved], np.array([total])
+    if len(loops) > 1 or any(len(axes) > 1 for _, _, axes in moved):
+        _check(total)
+        flats = [
+            outer_sum([np.arange(extents[k]) * walk.steps[k] for k in loops], walk.start)
+            for walk, _, _ in moved
+        ]
+        return flats, np.ones(total, np.int64)
+    cuts = [np.zeros(1, np.int64)]
+    for walk, _, axes in moved:
+        for axis in axes:
+            cuts.append(_cuts(walk, axis, walk.steps[loops[0]]))
+    every = np.unique(np.concatenate(cuts))
+    every = every[(every >= 0) & (every < total)]
+    flats = [walk.start + every * walk.steps[loops[0]] for walk, _, _ in moved]
+    return flats, np.diff(np.r_[every, total])
+
+
+def _cuts(walk: Walk, axis: int, step: int) -> Array:
+    """Return at which numbers of steps a walk along one axis may come to another tile."""
+    stride, extent = walk.tiles.strides[axis], walk.tiles.shape[axis]
+    around = stride * extent
+    ends = walk.start // around * around + walk.tiles.steps[axis].starts * stride
+    if step > 0:
+        return -((walk.start - ends) // step)
+    return (walk.start - ends) // -step + 1
+
+
+def _added(numbers: Array, of: Array, count: int) -> Array:
+    total = np.zeros(count, np.int64)
+    np.add.at(total, of.reshape(-1), numbers.reshape(-1))
+    return total
+
+
+def _along(tiles: TileMap, axes: Sequence[int], flat: Array) -> Array:
+    """Return what some axes add to the tiles of elements."""
+    total = np.zeros(len(flat), np.int64)
+    for axis in axes:
+        index = flat // tiles.strides[axis] % tiles.shape[axis]
+        total += tiles.steps[axis].at(index)
+    return total
+
+
+def _spans(walk: Walk, extents: Sequence[int]) -> list[tuple[set[int], list[int]]]:
+    """Return groups of axes between which no loop carries, each with the loops that move in it."""
+    tiles = walk.tiles
+    moving = {k for k, n in enumerate(extents) if n > 1 and walk.steps[k]}
+    low = walk.start + sum(min(0, walk.steps[k] * (extents[k] - 1)) for k in moving)
+    found: list[tuple[set[int], list[int]]] = []
+    axes: list[int] = []
+    below: set[int] = set()
+    for axis in range(len(tiles.shape) - 1, -1, -1):
+        axes.append(axis)
+        bound = tiles.strides[axis] * tiles.shape[axis]
+        members = {k for k in moving - below if walk.steps[k] % bound or axis == 0}
+        reach = sum(abs(walk.steps[k]) * (extents[k] - 1) for k in members)
+        if axis == 0 or low % bound // _unit(tiles, axes) * _unit(tiles, axes) + reach < bound:
+            found.append((members, axes))
+            below |= members
+            axes = []
+    return found
+
+
+def _unit(tiles: TileMap, axes: Sequence[int]) -> int:
+    return tiles.strides[axes[0]]
+
+
+def _coupled(spans: Sequence[Sequence[tuple[set[int], list[int]]]], loops: int) -> list[set[int]]:
+    """Return sets of loops that move in a common group of axes of some walk; each loop once."""
+    sets: list[set[int]] = [{k} for k in range(loops)]
+    for own in spans:
+        for members, _ in own:
+            touched = [s for s in sets if s & members]
+            if len(touched) > 1:
+                sets = [s for s in sets if not s & members] + [set().union(*touched)]
+    return sets
+
+
+def _check(steps: int) -> None:
+    if steps > LIMIT:
+        raise SizeError(
+            f"the tiles of {steps:,} elements would have to be looked up one by one; the limit is "
+            f"{LIMIT:,}"
+        )
