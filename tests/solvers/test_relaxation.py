@@ -321,6 +321,14 @@ class TestMoves:
         for to in range(5):
             assert worth(*_given(field), expand(*_given(field), labels, to)) == value
 
+    def test_expansion_without_time(self) -> None:
+        """When time is up, the labelling stays as it was."""
+        field = field_of(hard_problem(0, 60, 5))
+        assert field is not None
+        start = np.zeros(60, np.int64)
+        late = Limits(deadline=time.monotonic())
+        assert np.array_equal(expansion(*_given(field), start, late), start)
+
     def test_best_of_both(self) -> None:
         """The joint labelling is at least as good as both, and made of nothing else."""
         for problem, field in fields(200):

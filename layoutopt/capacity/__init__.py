@@ -1,0 +1,1 @@
+"""Labelling problems whose labels are tiles that hold so many bytes."""

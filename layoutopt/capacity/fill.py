@@ -1,0 +1,223 @@
+"""Whole counts from shares, and tiles for slots: placements that fit."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from layoutopt.capacity.columns import Columns
+from layoutopt.capacity.master import use
+from layoutopt.problem import IntArray
+
+
+def rounded(
+    columns: Columns, shares: IntArray, reduced: IntArray, copies: IntArray, room: IntArray
+) -> IntArray | None:
+    """Return whole counts that fit the own tiles of kinds, near to given shares.
+
+    Whole parts of shares come first, those kinds before others that would lose most by another
+    choice; the copies left over take what is best at prices where there is room.
+
+    Parameters
+    ----------
+    columns
+        Ordered by kind, at least one for each.
+    shares
+        Shape ``(columns,)``: copies, not whole.
+    reduced
+        Shape ``(columns,)``: worth less prices.
+    copies, room
+        Per kind, and in grains per tile.
+
+    Returns
+    -------
+    array
+        Shape ``(columns,)``; ``None`` if some copies are left over.
+    """
+    counts = np.floor(shares + 1e-6).astype(np.int64)
+    first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
+    wanted = np.add.reduceat(counts, first)
+    counts[(wanted > copies)[columns.kind]] = 0
+    matrix = use(columns, len(room))
+    order = np.lexsort((-reduced, columns.kind))
+    # Entry by entry in Python: a matrix row costs more than this whole loop.
+    ends, tiles, grains = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
+    left = room.tolist()
+    needs = [list(zip(tiles[a:b], grains[a:b], strict=True)) for a, b in pairwise(ends)]
+
+    def take(column: int, most: int) -> int:
+        for tile, size in needs[column]:
+            if size:
+                most = min(most, left[tile] // size)
+        for tile, size in needs[column]:
+            left[tile] -= most * size
+        return most
+
+    regret = _regret(reduced[order], first)
+    for column in _by_regret(columns, regret, counts):
+        counts[column] = take(column, int(counts[column]))
+    lacking = copies - np.add.reduceat(counts, first)
+    bounds = np.append(first, len(columns.kind)).tolist()
+    by_kind = order.tolist()
+    for kind in np.argsort(-regret, kind="stable").tolist():
+        still = int(lacking[kind])
+        for column in by_kind[bounds[kind] : bounds[kind + 1]]:
+            if not still:
+                break
+            more = take(column, still)
+            counts[column] += more
+            still -= more
+        if still:
+            return None
+    return counts
+
+
+def _regret(ordered: IntArray, first: IntArray) -> IntArray:
+    """Return what each kind loses by its second best choice."""
+    second = np.minimum(first + 1, np.append(first[1:], len(ordered)) - 1)
+    lost: IntArray = ordered[first] - ordered[second]
+    lost[first == second] = np.inf
+    return lost
+
+
+def _by_regret(columns: Columns, regret: IntArray, counts: IntArray) -> list[int]:
+    chosen = np.flatnonzero(counts)
+    order = np.argsort(-regret[columns.kind[chosen]], kind="stable")
+    found: list[int] = chosen[order].tolist()
+    return found
+
+
+@dataclass(eq=False)
+class _Rows:
+    """Configurations with tiles for all nodes, as they are found."""
+
+    kind: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    labels: list[IntArray] = field(default_factory=list)
+    bytes: list[IntArray] = field(default_factory=list)
+
+    def add(self, kind: int, count: int, labels: IntArray, size: IntArray) -> None:
+        self.kind.append(kind)
+        self.counts.append(count)
+        self.labels.append(labels)
+        self.bytes.append(size)
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """Configurations without slots, and how many copies take them.
+
+    Parameters
+    ----------
+    columns
+        Their values are those of the pattern that they were made from.
+    counts
+        Shape ``(columns,)``, 1 or more.
+    """
+
+    columns: Columns
+    counts: IntArray
+
+
+def placed(
+    columns: Columns, counts: IntArray, room: IntArray, own: dict[int, set[int]]
+) -> Filling | None:
+    """Give every slot a tile with room, large ones first; ``None`` where that fails.
+
+    Parameters
+    ----------
+    counts
+        Whole, and such that what has tiles fits.
+    room
+        Shape ``(tiles,)``: in grains.
+    own
+        For each kind its own tiles, which its slots avoid as long as they can.
+    """
+    tiles = len(room)
+    chosen = columns.chosen(np.flatnonzero(counts))
+    number = counts[np.flatnonzero(counts)]
+    left = room - number @ use(chosen, tiles)
+    slotted = np.zeros(len(number), bool)
+    slotted[chosen.column[chosen.labels >= tiles]] = True
+    rows = _Rows()
+    size = np.zeros(len(number), np.int64)
+    np.maximum.at(size, chosen.column[chosen.labels >= tiles], chosen.bytes[chosen.labels >= tiles])
+    heap = [(-space, tile) for tile, space in enumerate(left.tolist())]
+    heapq.heapify(heap)
+    for i in sorted(np.flatnonzero(slotted).tolist(), key=lambda i: -int(size[i])):
+        part = slice(int(chosen.starts[i]), int(chosen.starts[i + 1]))
+        labels, weight = chosen.labels[part], chosen.bytes[part]
+        still = int(number[i])
+        while still:
+            found = _tiles_for(labels, weight, heap, own[int(chosen.kind[i])], tiles, still)
+            if found is None:
+                return None
+            named, many = found
+            rows.add(int(chosen.kind[i]), many, named, weight)
+            still -= many
+    return _together(chosen.chosen(np.flatnonzero(~slotted)), number[~slotted], rows)
+
+
+def _tiles_for(
+    labels: IntArray,
+    weight: IntArray,
+    heap: list[tuple[int, int]],
+    own: set[int],
+    tiles: int,
+    copies: int,
+) -> tuple[IntArray, int] | None:
+    """Give the slots of some copies the emptiest tiles; return labels, and how many copies."""
+    named = labels.copy()
+    slots = np.unique(labels[labels >= tiles]).tolist()
+    needs = sorted(((int(weight[labels == s].sum()), s) for s in slots), reverse=True)
+    avoid = own | set(labels[labels < tiles].tolist())
+    taken: list[tuple[int, int, int]] = []
+    for need, slot in needs:
+        tile = _emptiest(heap, avoid, need)
+        if tile is None:  # two slots on one tile, or an own tile, may be worth less, but fit
+            tile = _emptiest(heap, set(), need)
+        if tile is None:
+            for space, t, _ in taken:
+                heapq.heappush(heap, (-space, t))
+            return None
+        space, t = tile
+        avoid = avoid | {t}
+        named[labels == slot] = t
+        taken.append((space, t, need))
+    many = min([copies, *(space // need for space, _, need in taken if need)])
+    # A tile gets its fair share, so that slots of other sizes find room, too.
+    for space, t, need in taken:
+        heapq.heappush(heap, (-(space - many * need), t))
+    return named, many
+
+
+def _emptiest(heap: list[tuple[int, int]], avoid: set[int], need: int) -> tuple[int, int] | None:
+    """Take the emptiest tile that is not to be avoided off a heap, if it is empty enough."""
+    skipped = []
+    found = None
+    while heap and -heap[0][0] >= need:
+        space, tile = heapq.heappop(heap)
+        if tile not in avoid:
+            found = (-space, tile)
+            break
+        skipped.append((space, tile))
+    for entry in skipped:
+        heapq.heappush(heap, entry)
+    return found
+
+
+def _together(named: Columns, counts: IntArray, rows: _Rows) -> Filling:
+    """Put configurations that had tiles, and those that got them, together."""
+    none = np.zeros(0, np.int64)
+    size = np.concatenate([np.diff(named.starts), [len(row) for row in rows.labels]])
+    columns = Columns(
+        np.concatenate([named.kind, rows.kind]).astype(np.int64),
+        np.zeros(len(size), np.int64),
+        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
+        np.concatenate([named.labels, *rows.labels, none]).astype(np.int64),
+        np.concatenate([named.bytes, *rows.bytes, none]).astype(np.int64),
+    )
+    return Filling(columns, np.concatenate([counts, rows.counts]).astype(np.int64))

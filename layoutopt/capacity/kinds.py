@@ -1,0 +1,168 @@
+"""Classes taken apart into components, alike ones merged, in tables of equal size.
+
+Components of one class do not interact, so that each is a class of its own with as many
+copies; components with equal tables are one *kind*.  A kind's *own* tiles are those that some
+node of it has a reward for; all others are alike to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.problem import IntArray, WeightArray
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The components of all classes.
+
+    Parameters
+    ----------
+    of
+        Shape ``(nodes,)``: the component of each node.
+    nodes, starts
+        The nodes by component, ascending in each; those of ``i`` begin at ``starts[i]``.
+    """
+
+    of: IntArray
+    nodes: IntArray
+    starts: IntArray
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many nodes each component has."""
+        return np.diff(self.starts)
+
+    @property
+    def place(self) -> IntArray:
+        """The place of each node within its component."""
+        place = np.empty(len(self.nodes), np.int64)
+        place[self.nodes] = np.arange(len(self.nodes)) - self.starts[self.of[self.nodes]]
+        return place
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Kinds of ``n`` nodes with ``k`` own tiles each.
+
+    Parameters
+    ----------
+    copies
+        Shape ``(kinds,)``.
+    bytes
+        Shape ``(kinds, n)``.
+    tiles
+        Shape ``(kinds, k)``: the own tiles, ascending.
+    rewards
+        Shape ``(kinds, n, k)``.
+    weights
+        Shape ``(kinds, n, n)``: nothing on and below the diagonal.
+    components, kind
+        The components that are of these kinds, and the kind of each.
+    """
+
+    copies: IntArray
+    bytes: IntArray
+    tiles: IntArray
+    rewards: WeightArray
+    weights: WeightArray
+    components: IntArray
+    kind: IntArray
+
+
+def components(problem: CapacityProblem) -> Components:
+    """Return the components of a problem's nodes under its edges."""
+    n = problem.problem.nodes
+    if not n:
+        return Components(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
+    ones = np.ones(len(problem.problem.edges), bool)
+    matrix = coo_array((ones, tuple(problem.problem.edges.T)), shape=(n, n))
+    count, of = connected_components(matrix, directed=False)
+    starts = np.searchsorted(np.sort(of), np.arange(count + 1))
+    return Components(of, np.argsort(of, kind="stable"), starts)
+
+
+def groups(
+    problem: CapacityProblem,
+    parts: Components,
+    copies: IntArray,
+    listed: Callable[[int, int], bool],
+) -> Iterator[Group]:
+    """Yield the kinds of all components, by number of nodes and of own tiles.
+
+    Parameters
+    ----------
+    copies
+        Shape ``(components,)``.
+    listed
+        Whether components of so many nodes and own tiles are asked for.
+    """
+    labelling = problem.problem
+    own = np.unique(
+        np.column_stack([parts.of[labelling.reward_at[:, 0]], labelling.reward_at[:, 1]]), axis=0
+    )
+    tile_starts = np.searchsorted(own[:, 0], np.arange(len(parts.sizes) + 1))
+    shape = np.column_stack([parts.sizes, np.diff(tile_starts)])
+    key = own[:, 0] * np.int64(labelling.labels) + own[:, 1]
+    node = labelling.reward_at[:, 0]
+    at = parts.of[node] * np.int64(labelling.labels) + labelling.reward_at[:, 1]
+    column = np.searchsorted(key, at) - tile_starts[parts.of[node]]
+    place = parts.place
+    edge_part = parts.of[labelling.edges[:, 0]]
+    for n, k in np.unique(shape, axis=0).tolist():
+        if not listed(n, k):
+            continue
+        chosen = np.flatnonzero((shape == (n, k)).all(axis=1))
+        number = np.full(len(parts.sizes), -1)
+        number[chosen] = np.arange(len(chosen))
+        nodes = parts.nodes[parts.starts[chosen][:, None] + np.arange(n)]
+        tiles = own[tile_starts[chosen][:, None] + np.arange(k), 1]
+        rewards = np.zeros((len(chosen), n, k), labelling.rewards.dtype)
+        earns = number[parts.of[node]] >= 0
+        rewards[number[parts.of[node]][earns], place[node][earns], column[earns]] = (
+            labelling.rewards[earns]
+        )
+        weights = np.zeros((len(chosen), n, n), labelling.weights.dtype)
+        inside = number[edge_part] >= 0
+        ends = np.sort(place[labelling.edges[inside]], axis=1)
+        weights[number[edge_part[inside]], ends[:, 0], ends[:, 1]] = labelling.weights[inside]
+        yield _merged(chosen, copies[chosen], problem.bytes[nodes], tiles, rewards, weights)
+
+
+def _merged(
+    chosen: IntArray,
+    copies: IntArray,
+    size: IntArray,
+    tiles: IntArray,
+    rewards: WeightArray,
+    weights: WeightArray,
+) -> Group:
+    """Merge components whose tables are equal."""
+    many = len(chosen)
+    rows = [table.reshape(many, -1) for table in (size, tiles, rewards, weights)]
+    first, kind = _unique_rows(np.concatenate(rows, axis=1))
+    merged = np.zeros(len(first), np.int64)
+    np.add.at(merged, kind, copies)
+    return Group(merged, size[first], tiles[first], rewards[first], weights[first], chosen, kind)
+
+
+def _unique_rows(rows: WeightArray) -> tuple[IntArray, IntArray]:
+    """Return the first of each set of equal rows, and the number of each row's set."""
+    if rows.dtype != object:
+        _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return first, inverse.reshape(-1)
+    known: dict[tuple[int, ...], int] = {}
+    firsts: list[int] = []
+    numbers = []
+    for i, row in enumerate(map(tuple, rows.tolist())):
+        if row not in known:
+            known[row] = len(firsts)
+            firsts.append(i)
+        numbers.append(known[row])
+    return np.array(firsts, np.int64), np.array(numbers, np.int64)

@@ -1,0 +1,163 @@
+"""Integer programmes as arrays: by CP-SAT exactly, by HiGHS in doubles.
+
+::
+
+    maximise  objective x   subject to  low <= matrix x <= high,  0 <= x <= upper,  x whole
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from layoutopt.errors import SolverError
+from layoutopt.limits import Limits
+from layoutopt.problem import IntArray
+from layoutopt.solvers.threads import run_stoppable
+
+LARGEST = 2**55
+"""Sums stay below this, with room for what CP-SAT adds up."""
+
+PATIENCE = 3.0
+"""Seconds that HiGHS gets to stop."""
+
+OPEN = 2**60
+"""Stands for no limit of a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Integer:
+    """An integer programme; see the module's text.
+
+    Parameters
+    ----------
+    objective, upper
+        Shape ``(n,)``, whole.
+    matrix
+        Shape ``(m, n)``, whole.
+    low, high
+        Shape ``(m,)``, whole; ``-OPEN`` and ``OPEN`` for none.
+    """
+
+    objective: IntArray
+    upper: IntArray
+    matrix: csr_array
+    low: IntArray
+    high: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A point, a bound, or the proof that there is no point.
+
+    Parameters
+    ----------
+    values
+        Shape ``(n,)``; ``None`` if no point was found.
+    bound
+        An upper bound on the objective; ``None`` where none is proved.
+    infeasible
+        Whether it is proved that there is no point.
+    """
+
+    values: IntArray | None = None
+    bound: int | None = None
+    infeasible: bool = False
+
+
+def fits(given: Integer) -> bool:
+    """Return whether CP-SAT can add up a programme's objective and rows."""
+    upper = given.upper.astype(float)
+    rows = abs(given.matrix.astype(float)) @ upper
+    total = float(np.abs(given.objective.astype(float)) @ upper)
+    return bool(max(total, *rows.tolist(), 0.0) < LARGEST)
+
+
+def cpsat(given: Integer, limits: Limits, start: IntArray | None = None) -> Found:
+    """Solve an integer programme that :func:`fits`, exactly.
+
+    Parameters
+    ----------
+    start
+        Shape ``(n,)``: a point to begin with.
+    """
+    model = cp_model.CpModel()
+    proto = model.proto
+    for most in given.upper.tolist():
+        proto.variables.add().domain.extend([0, most])
+    ends, columns = given.matrix.indptr.tolist(), given.matrix.indices.tolist()
+    values = given.matrix.data.tolist()
+    for (a, b), low, high in zip(
+        pairwise(ends), given.low.tolist(), given.high.tolist(), strict=True
+    ):
+        linear = proto.constraints.add().linear
+        linear.vars.extend(columns[a:b])
+        linear.coeffs.extend(values[a:b])
+        linear.domain.extend([low, high])
+    proto.objective.vars.extend(range(len(given.upper)))
+    proto.objective.coeffs.extend((-given.objective).tolist())
+    if start is not None:
+        proto.solution_hint.vars.extend(range(len(start)))
+        proto.solution_hint.values.extend(start.tolist())
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = 2
+    parameters.subsolvers.extend(["max_lp", "no_lp"])
+    parameters.interleave_search = limits.workers < 2  # repeatable
+    parameters.random_seed = limits.seed % 2**31
+    parameters.catch_sigint_signal = False
+    if limits.left < float("inf"):
+        parameters.max_time_in_seconds = limits.left
+    status = run_stoppable(lambda: solver.solve(model), solver.stop_search, limits)
+    if status == cp_model.MODEL_INVALID:
+        raise SolverError(f"CP-SAT refused the model: {model.validate()}")
+    if status == cp_model.INFEASIBLE:
+        return Found(infeasible=True)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Found()
+    response = solver.response_proto
+    bound = -int(response.inner_objective_lower_bound)
+    return Found(np.array(response.solution, np.int64), bound)
+
+
+def highs(given: Integer, limits: Limits, gap: float = 0.0) -> Found:
+    """Look for a good point by HiGHS; it computes in doubles, so its bound is not told.
+
+    Parameters
+    ----------
+    gap
+        Relative gap at which to stop.
+    """
+    options: Any = {"mip_rel_gap": gap}
+    if limits.left < float("inf"):
+        options["time_limit"] = max(limits.left, 0.01)
+    scale = float(np.abs(given.objective.astype(float)).max(initial=0)) or 1.0
+    low = np.where(given.low <= -OPEN, -np.inf, given.low.astype(float))
+    high = np.where(given.high >= OPEN, np.inf, given.high.astype(float))
+
+    def solve() -> object:
+        return milp(
+            -given.objective.astype(float) / scale,
+            integrality=np.ones(len(given.upper), np.int64),
+            bounds=Bounds(0.0, given.upper.astype(float)),
+            constraints=LinearConstraint(given.matrix.astype(float), low, high),
+            options=options,
+        )
+
+    try:
+        answer = run_stoppable(solve, lambda: None, limits, PATIENCE)
+    except TimeoutError:
+        return Found()
+    values = getattr(answer, "x", None)
+    if values is None:
+        return Found()
+    whole = np.rint(values).astype(np.int64)
+    rows = given.matrix @ whole
+    good = ((rows >= given.low) & (rows <= given.high)).all()
+    return Found(whole if good else None)

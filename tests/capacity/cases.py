@@ -1,0 +1,115 @@
+"""Random problems with capacity, and their optima by trying everything."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from layoutopt.capacity.answer import CapacityAnswer
+from layoutopt.capacity.problem import CapacityProblem
+from tests.support import Edges, labelling
+
+
+def case(
+    classes: Sequence[int],
+    copies: Sequence[int],
+    size: Sequence[int],
+    capacity: Sequence[int],
+    edges: Edges | None = None,
+    rewards: Edges | None = None,
+) -> CapacityProblem:
+    """Write a problem down; ``classes`` and ``size`` have an entry for each node."""
+    return CapacityProblem(
+        labelling(len(classes), len(capacity), edges, rewards),
+        np.array(classes, np.int64),
+        np.array(copies, np.int64),
+        np.array(size, np.int64),
+        np.array(capacity, np.int64),
+    )
+
+
+def random_case(seed: int) -> CapacityProblem:
+    """Return one to three classes of one to three nodes, one to three copies, on 2 to 4 tiles.
+
+    Every third has nodes of one size; every seventh numbers beyond 64 bits.  Room is between
+    a tenth too little and twice what is needed, on random tiles.
+    """
+    draw = random.Random(seed)
+    wide = 2**70 if seed % 7 == 0 else 1
+    tiles = draw.randint(2, 4)
+    classes: list[int] = []
+    edges: Edges = {}
+    rewards: Edges = {}
+
+    def number() -> int:
+        value = draw.randint(1, 9) * wide + (draw.randint(0, 9) if wide > 1 else 0)
+        return -value if draw.random() < 0.3 else value
+
+    for c in range(draw.randint(1, 3)):
+        nodes = range(len(classes), len(classes) + draw.randint(1, 3 if tiles < 4 else 2))
+        classes += [c] * len(nodes)
+        edges |= {p: number() for p in itertools.combinations(nodes, 2) if draw.random() < 0.8}
+        places = itertools.product(nodes, range(tiles))
+        rewards |= {place: number() for place in places if draw.random() < 0.5}
+    size = [1 if seed % 3 == 0 else draw.choice([0, 1, 1, 2, 3, 5]) for _ in classes]
+    copies = [draw.randint(1, 3 if classes.count(c) < 3 else 2) for c in range(classes[-1] + 1)]
+    total = sum(s * copies[c] for s, c in zip(size, classes, strict=True))
+    capacity = [0] * tiles
+    for _ in range(int(total * draw.choice([0.9, 1, 1, 1.1, 1.3, 2])) + draw.randint(0, 1)):
+        capacity[draw.randrange(tiles)] += 1
+    return case(classes, copies, size, capacity, edges, rewards)
+
+
+def optimum(problem: CapacityProblem) -> int | None:
+    """Return the best value of any placement, copy by copy; ``None`` if nothing fits."""
+    states = {tuple(problem.capacity.tolist()): 0}
+    for c, copies in enumerate(problem.copies.tolist()):
+        nodes = np.flatnonzero(problem.class_of == c).tolist()
+        choices = []
+        for labels in itertools.product(range(problem.problem.labels), repeat=len(nodes)):
+            chosen = dict(zip(nodes, labels, strict=True))
+            choices.append((worth(problem, chosen), chosen))
+        for _ in range(copies):
+            after: dict[tuple[int, ...], int] = {}
+            for room, value in states.items():
+                for more, chosen in choices:
+                    left = list(room)
+                    for node, tile in chosen.items():
+                        left[tile] -= int(problem.bytes[node])
+                    key = tuple(left)
+                    if min(left) >= 0 and after.get(key, value + more) <= value + more:
+                        after[key] = value + more
+            states = after
+    return max(states.values(), default=None)
+
+
+def worth(problem: CapacityProblem, chosen: dict[int, int]) -> int:
+    """Return what one copy is worth, by the definition."""
+    given = problem.problem
+    total = 0
+    for (u, v), weight in zip(given.edges.tolist(), given.weights.tolist(), strict=True):
+        total += weight * (u in chosen and chosen[u] == chosen[v])
+    for (u, tile), reward in zip(given.reward_at.tolist(), given.rewards.tolist(), strict=True):
+        total += reward * (chosen.get(u) == tile)
+    return total
+
+
+def assert_sound(problem: CapacityProblem, answer: CapacityAnswer) -> None:
+    """Check a placement and its figures by the definition."""
+    used = np.zeros(problem.problem.labels, np.int64)
+    total = 0
+    assert answer.placement is not None
+    for c, copies in enumerate(problem.copies.tolist()):
+        nodes = np.flatnonzero(problem.class_of == c).tolist()
+        rows = list(answer.placement.of(c))
+        assert sum(count for _, count in rows) == copies
+        for labels, count in rows:
+            assert count > 0
+            total += count * worth(problem, dict(zip(nodes, labels.tolist(), strict=True)))
+            np.add.at(used, labels, count * problem.bytes[nodes])
+    assert total == answer.objective
+    assert (used <= problem.capacity).all()
+    assert (used == answer.used).all()

@@ -1,0 +1,66 @@
+"""The value of capacity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutopt.capacity.curve import smallest_capacity, sweep
+from layoutopt.limits import Limits
+from layoutopt.result import Stopped
+from tests.capacity.cases import assert_sound, case, optimum, random_case
+from tests.support import refused
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_sweep_solves_every_capacity(seed: int) -> None:
+    """What is carried over from one capacity to the next changes no optimum."""
+    problem = random_case(seed)
+    capacities = [problem.total_bytes, problem.capacity, 0, problem.capacity + 1, 2]
+    answers = sweep(problem, capacities, Limits())
+    for capacity, answer in zip(capacities, answers, strict=True):
+        room = np.broadcast_to(np.asarray(capacity), problem.capacity.shape).copy()
+        there = replace(problem, capacity=room)
+        assert answer.objective == optimum(there)
+        assert answer.objective == answer.bound
+        if answer.placement is not None:
+            assert_sound(there, answer)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_smallest_capacity_is_the_smallest(seed: int) -> None:
+    """One byte less on every tile costs something, or does not fit."""
+    problem = random_case(seed)
+    low, high = smallest_capacity(problem, Limits())
+    assert high is not None
+    assert low == high
+
+    def best(capacity: int) -> int | None:
+        return optimum(replace(problem, capacity=np.full_like(problem.capacity, capacity)))
+
+    assert best(high) == best(problem.total_bytes)
+    assert high == 0 or best(high - 1) != best(high)
+
+
+def test_smallest_capacity_by_hand() -> None:
+    """Four copies of 3 bytes want tile 0, two nodes of 1 byte go anywhere: 12 bytes."""
+    problem = case([0, 1], [4, 2], [3, 1], [0, 0], None, {(0, 0): 1})
+    assert smallest_capacity(problem, Limits()) == (12, 12)
+
+
+def test_without_time_the_range_is_told() -> None:
+    """The mean load is a lower end; nothing else is claimed."""
+    problem = case([0, 0, 0], [4], [3, 1, 2], [0, 0], {(0, 1): -1, (1, 2): 2}, {(0, 0): 1})
+    low, high = smallest_capacity(problem, Limits(deadline=0.0))
+    assert low >= 12
+    assert high is None or high >= 12
+    [answer] = sweep(problem, [13], Limits(deadline=0.0))
+    assert answer.stopped in (Stopped.TIME_LIMIT, Stopped.FINISHED)
+
+
+def test_wrong_capacities_are_refused() -> None:
+    """A capacity below nothing is an error of one line."""
+    with refused("capacity: -1 is negative"):
+        sweep(random_case(0), [-1], Limits())

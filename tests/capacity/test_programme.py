@@ -1,0 +1,51 @@
+"""The integer programme over configurations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutopt.capacity.columns import Columns
+from layoutopt.capacity.programme import filling, programme
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_slots_of_a_copy_are_on_different_tiles(seed: int) -> None:
+    """Any legal shares of slots are copies whose slots differ, as many on each tile as asked."""
+    draw = np.random.default_rng(seed)
+    slots, tiles = int(draw.integers(1, 4)), int(draw.integers(4, 7))
+    copies = int(draw.integers(1, 12))
+    columns = Columns(
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.array([0, slots + 1]),
+        np.array([0, *(tiles + np.arange(slots))]),
+        np.ones(slots + 1, np.int64),
+    )
+    asked = programme(columns, np.array([copies]), np.full(tiles, copies), {0: {0}})
+    assert asked is not None
+    table = np.zeros((slots, tiles), np.int64)
+    for _ in range(copies):  # any sum of legal copies is legal
+        table[np.arange(slots), 1 + draw.permutation(tiles - 1)[:slots]] += 1
+    point = np.concatenate([[copies], table[asked.slot, asked.tile]])
+    rows = asked.integer.matrix @ point
+    assert (rows >= asked.integer.low).all()
+    assert (rows <= asked.integer.high).all()
+    found = filling(asked, point)
+    again = np.zeros_like(table)
+    for row, count in zip(found.columns.labels.reshape(-1, slots + 1), found.counts, strict=True):
+        assert row[0] == 0
+        assert len(set(row.tolist())) == slots + 1
+        again[np.arange(slots), row[1:]] += count
+    assert (again == table).all()
+    assert found.counts.sum() == copies
+
+
+def test_slots_that_share_a_tile_too_often_break_a_row() -> None:
+    """Two slots of one copy on one tile are no point of the programme."""
+    none = np.zeros(1, np.int64)
+    columns = Columns(none, none, np.array([0, 2]), np.array([3, 4]), np.ones(2, np.int64))
+    asked = programme(columns, np.array([1]), np.full(3, 9), {0: set()})
+    assert asked is not None
+    point = np.concatenate([[1], (asked.tile == 2).astype(np.int64)])
+    assert (asked.integer.matrix @ point > asked.integer.high).any()

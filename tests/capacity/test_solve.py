@@ -1,0 +1,291 @@
+"""Problems with capacity: values, bounds and proofs against trying everything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from layoutopt.capacity import master, pool, roads, solve, undecided
+from layoutopt.capacity.answer import CapacityAnswer, Reason
+from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.capacity.solve import solve_capacity
+from layoutopt.limits import Limits
+from layoutopt.problem import Labelling
+from layoutopt.result import Result, Status, Stopped
+from tests.capacity.cases import assert_sound, case, optimum, random_case
+
+BLOCK = 20
+
+
+def assert_proved(problem: CapacityProblem, answer: CapacityAnswer) -> None:
+    """Check an answer that must be proved, against trying everything."""
+    best = optimum(problem)
+    if best is None:
+        assert answer.status is Status.INFEASIBLE
+        assert answer.placement is None
+        assert (answer.infeasible is Reason.BYTES) == (answer.lacking > 0)
+    else:
+        assert (answer.objective, answer.bound) == (best, best)
+        assert answer.status is Status.OPTIMAL
+        assert answer.dual is not None
+        assert answer.dual >= best
+        assert_sound(problem, answer)
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_everything_small_is_proved(block: int) -> None:
+    """400 random problems are proved optimal, or not to fit, as trying everything finds."""
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        problem = random_case(seed)
+        assert_proved(problem, solve_capacity(problem, Limits()))
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_search_proves_what_prices_leave(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """With flow, rounding and exhaustion left out, CP-SAT proves the same optima."""
+    kept = {name: solve.ROADS[name] for name in ("free", "search")}
+    monkeypatch.setattr(solve, "ROADS", kept)
+    searched = 0
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        if seed % 7:  # CP-SAT does not take numbers beyond 64 bits
+            problem = random_case(seed)
+            answer = solve_capacity(problem, Limits())
+            assert_proved(problem, answer)
+            searched += "search" in answer.seconds
+    assert searched > 3
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_search_improves_on_poor_placements(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """What a placement and prices rule out is nothing that a better placement needs."""
+    kept = {name: solve.ROADS[name] for name in ("free", "flow", "scatter", "search")}
+    monkeypatch.setattr(solve, "ROADS", kept)
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        if seed % 7:
+            problem = random_case(seed)
+            assert_proved(problem, solve_capacity(problem, Limits()))
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_large_kinds_have_valid_bounds(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Kinds priced by the exact solver give bounds never below, values never above the optimum."""
+    monkeypatch.setattr(pool, "NODES", 0)
+    proved = 0
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        problem = random_case(seed)
+        best, answer = optimum(problem), solve_capacity(problem, Limits())
+        if best is None:
+            assert answer.objective is None
+            continue
+        assert answer.infeasible is None
+        assert answer.bound is not None
+        assert answer.bound >= best
+        if answer.objective is not None:
+            assert_sound(problem, answer)
+            proved += answer.status is Status.OPTIMAL
+    assert proved > 2
+
+
+# Two kinds want tile 0: one earns 5 there and 1 on tile 1, the other 3 and nothing elsewhere.
+WANTED = {(0, 0): 5, (0, 1): 1, (1, 0): 3}
+
+ROADS = {
+    # One node anywhere beside one on its tile: everything fits.
+    "free": (case([0, 1], [2, 3], [1, 1], [2, 2, 1], None, {(0, 0): 5}), 10),
+    # Room for two on tile 0: one of the first kind goes to tile 1, and the second anywhere.
+    "flow": (case([0, 1], [3, 2], [2, 2], [4, 2, 6], None, WANTED), 11),
+    # Sizes differ, so that no flow applies: for one of the first kind, tile 0 takes two others.
+    "prices": (case([0, 1], [2, 2], [2, 1], [4, 2, 2], None, WANTED), 12),
+    # Prices share tile 0 out to one and a half of the first kind, for 7; it holds one of each.
+    "exhaust": (case([0, 1], [2, 1], [2, 1], [3, 9], None, {(0, 0): 5, (1, 0): 1}), 6),
+}
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_each_road_closes_its_case(road: str) -> None:
+    """Hand-made problems are proved by the road that they are made for, at the value by hand."""
+    problem, value = ROADS[road]
+    answer = solve_capacity(problem, Limits())
+    assert (answer.objective, answer.bound, list(answer.seconds)[-1]) == (value, value, road)
+    assert optimum(problem) == value
+    assert_sound(problem, answer)
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_each_case_has_a_twin_that_does_not_fit(road: str) -> None:
+    """With less room than bytes by one grain the twin is refused, with the bytes too many."""
+    problem, _ = ROADS[road]
+    total = problem.total_bytes
+    grain = int(np.gcd.reduce(problem.bytes))
+    room = np.array([total - grain] + [0] * (len(problem.capacity) - 1))
+    answer = solve_capacity(replace(problem, capacity=room), Limits())
+    assert (answer.infeasible, answer.lacking, answer.stopped) == (
+        Reason.BYTES,
+        grain,
+        Stopped.FINISHED,
+    )
+    assert sum(answer.class_bytes.tolist()) == total
+
+
+def test_what_cannot_be_packed_is_proved() -> None:
+    """Three nodes of 2 bytes and one of 1 do not fit tiles of 3, 3 and 1 bytes."""
+    answer = solve_capacity(case([0, 1], [3, 1], [2, 1], [3, 3, 1]), Limits())
+    assert (answer.infeasible, answer.lacking, answer.bound) == (Reason.PACKING, 0, None)
+
+
+def test_a_grain_counts_against_the_room() -> None:
+    """Nodes of 4 bytes waste the rest of a tile: two tiles of 7 hold two, not three."""
+    answer = solve_capacity(case([0], [3], [4], [7, 7]), Limits())
+    assert (answer.infeasible, answer.lacking, answer.grain) == (Reason.BYTES, 4, 4)
+
+
+def test_prices_are_what_a_byte_is_worth() -> None:
+    """A byte more on tile 0 lets one more copy move there from nothing: 3 for 2 bytes."""
+    problem = case([0], [4], [2], [4, 9], None, {(0, 0): 3})
+    answer = solve_capacity(problem, Limits())
+    assert answer.prices == (Fraction(3, 2), 0)
+    more = solve_capacity(replace(problem, capacity=np.array([6, 9])), Limits())
+    assert (answer.objective, more.objective) == (6, 9)
+    assert answer.bound_at(more.capacity) == 9
+    assert answer.bound_at(np.array([5, 9])) == 6  # half a node is no node
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_prices_bound_other_capacities(seed: int) -> None:
+    """More or less room on any tile changes the optimum by no more than prices allow."""
+    problem = random_case(seed)
+    answer = solve_capacity(problem, Limits())
+    if answer.dual is None:
+        return
+    for tile in range(problem.problem.labels):
+        for change in (-1, 1, 3):
+            room = problem.capacity.copy()
+            room[tile] = max(0, room[tile] + change)
+            best = optimum(replace(problem, capacity=room))
+            bound = answer.bound_at(room)
+            assert bound is not None
+            assert best is None or best <= bound
+
+
+def test_equal_classes_are_one_with_all_copies() -> None:
+    """Three classes alike and one of three times the copies have the same optimum and kinds."""
+    rewards = {(u, t): r for u in range(3) for t, r in ((0, 5), (1, 2))}
+    three = case([0, 1, 2], [2, 3, 4], [1] * 3, [4, 3, 9], None, rewards)
+    one = case([0], [9], [1], [4, 3, 9], None, {(0, 0): 5, (0, 1): 2})
+    answers = [solve_capacity(p, Limits()) for p in (three, one)]
+    assert [answer.objective for answer in answers] == [26, 26]
+    assert_sound(three, answers[0])
+    assert pool.Pool(three).kinds == 1
+
+
+def test_parts_of_a_class_are_joined_again() -> None:
+    """A class of two nodes without an edge is placed as if these were two classes."""
+    problem = case([0, 0], [5], [1, 2], [2, 9, 6], None, {(0, 0): 3, (1, 0): 1, (1, 1): 4})
+    answer = solve_capacity(problem, Limits())
+    assert answer.objective == 2 * 3 + 4 * 4
+    assert_sound(problem, answer)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_free_answer_saves_the_first_step(fresh: bool) -> None:
+    """Labels and bound without capacities, if they fit, are proved as they are."""
+    problem = case([0, 0, 1], [2, 3], [1, 1, 1], [4, 3], {(0, 1): 1}, {(0, 0): 5})
+    free = Result(labelling=np.array([0, 0, 2 + 2 if fresh else 1]), bound=12)
+    answer = solve_capacity(problem, Limits(), free)
+    assert (answer.objective, answer.bound, answer.dual) == (12, 12, None)
+    assert_sound(problem, answer)
+
+
+def test_a_free_answer_keeps_together_what_it_has_together() -> None:
+    """Two nodes on one tile of no worth of its own are one slot, not two."""
+    problem = case([0, 0], [2], [1, 1], [2, 2], {(0, 1): 3})
+    answer = solve_capacity(problem, Limits(), Result(labelling=np.array([3, 3]), bound=6))
+    assert (answer.objective, answer.bound, answer.dual) == (6, 6, None)
+
+
+def test_bounds_are_multiples_of_the_unit() -> None:
+    """Prices prove 7 1/2; as everything is worth 5 or nothing, that is a proof of 5."""
+    problem = case([0, 1], [2, 1], [2, 1], [3, 9], None, {(0, 0): 5})
+    answer = solve_capacity(problem, Limits())
+    assert (answer.dual, answer.bound, answer.objective) == (Fraction(15, 2), 5, 5)
+    assert list(answer.seconds)[-1] == "prices"  # nothing had to be looked through
+
+
+def test_time_that_is_up_leaves_an_honest_answer() -> None:
+    """Without time there is a bound that holds, and no claim of a proof."""
+    problem, value = ROADS["exhaust"]
+    answer = solve_capacity(problem, Limits(deadline=0.0))
+    assert answer.stopped is Stopped.TIME_LIMIT
+    assert answer.bound is not None
+    assert answer.bound >= value
+    assert answer.objective is None or answer.objective <= value
+
+
+def test_a_gap_is_good_enough_where_asked() -> None:
+    """With a gap allowed the search ends with a placement inside it, and says so."""
+    problem, value = ROADS["exhaust"]
+    answer = solve_capacity(problem, Limits(gap=1.0))
+    assert answer.stopped is Stopped.GAP_LIMIT
+    assert answer.gap is not None
+    assert 0 < answer.gap <= 1
+    assert answer.bound is not None
+    assert answer.bound >= value
+
+
+def middling(seed: int, kinds: int = 300, tiles: int = 12) -> CapacityProblem:
+    """Return pairs of nodes of unequal sizes with two tiles each that pay, in tight room."""
+    draw = np.random.default_rng(seed)
+    nodes = 2 * kinds
+    size = draw.integers(1, 4, nodes)
+    at = np.stack([np.repeat(np.arange(nodes), 2), draw.integers(0, tiles, 2 * nodes)], axis=1)
+    at = np.unique(at, axis=0)
+    ends = np.arange(nodes).reshape(-1, 2)
+    given = Labelling(
+        nodes, tiles, ends, draw.integers(1, 9, kinds), at, draw.integers(1, 20, len(at))
+    )
+    class_of, copies = np.repeat(np.arange(kinds), 2), draw.integers(1, 30, kinds)
+    total = int((size * copies[class_of]).sum())
+    room = np.full(tiles, int(total * 1.05 / tiles))
+    return CapacityProblem(given, class_of, copies, size, room)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smooth_prices_agree_with_the_linear_programme(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Smoothing and the core give the bound of the linear programme, up to 1e-4, never less."""
+    monkeypatch.setattr(roads, "POLISH", 1.0)
+    monkeypatch.setattr(solve, "ROADS", {k: solve.ROADS[k] for k in ("free", "flow", "prices")})
+    problem = middling(seed)
+    exact = solve_capacity(problem, Limits())
+    monkeypatch.setattr(master, "LINEAR", 10)
+    monkeypatch.setattr(undecided, "LEAST", 50)
+    smooth = solve_capacity(problem, Limits())
+    assert_sound(problem, smooth)
+    assert exact.dual is not None
+    assert smooth.dual is not None
+    assert smooth.gap is not None
+    least = float(exact.dual)
+    assert least * (1 - 1e-9) <= float(smooth.dual) <= least * (1 + 1e-4)
+    assert 0 <= smooth.gap < 1e-2
+
+
+def test_polish_improves_on_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search near the shares never loses what rounding had, and gains in some problem."""
+    gains = []
+    for seed in range(3):
+        problem = middling(seed)
+        found = []
+        for names in (("free", "flow", "prices"), ("free", "flow", "prices", "polish")):
+            monkeypatch.setattr(roads, "POLISH", 2.0)
+            with monkeypatch.context() as patch:
+                patch.setattr(solve, "ROADS", {name: solve.ROADS[name] for name in names})
+                answer = solve_capacity(problem, Limits())
+            assert_sound(problem, answer)
+            found.append(answer.objective or 0)
+        gains.append(found[1] - found[0])
+    assert min(gains) >= 0
+    assert max(gains) > 0
