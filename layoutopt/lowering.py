@@ -25,6 +25,7 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import TILE
 from layoutopt.graphs.values import to_integers
 from layoutopt.lifting.contest import lifted_contest
 from layoutopt.lifting.kinds import LiftedKind, lift_kind
@@ -85,16 +86,33 @@ class Lowered:
         for kind in self.kinds:
             own = labels[node : node + kind.problem.nodes]
             fresh = own - self.problem.labels - node + kind.problem.labels
-            every = kind.boxes(np.where(own < self.problem.labels, own - label, fresh))
-            for place, shapes in enumerate(every):
-                for group in kind.groups:
-                    name = self.graph.tensor_name(group.sinks[place])
-                    found[name] = tuple(_piece(self.graph, group, box) for box in shapes)
+            where = kind.spread(np.where(own < self.problem.labels, own - label, fresh))
+            found |= self.pieces(kind.boxes(where), kind.groups)
             node, label = node + kind.problem.nodes, label + kind.problem.labels
-        for sink in self.graph.sinks():
-            if sink.name not in found:
-                found[sink.name] = self._untied(sink.index)
-        return {sink.name: found[sink.name] for sink in self.graph.sinks()}
+        return self.completed(found)
+
+    def pieces(self, boxes: Sequence[Sequence[Box]], groups: Sequence[Group]) -> Layouts:
+        """Return the layouts of the sinks of groups that are alike.
+
+        Parameters
+        ----------
+        boxes
+            The boxes of each sink, as kinds return them.
+        """
+        return {
+            self.graph.tensor_name(group.sinks[place]): tuple(
+                _piece(self.graph, group, box) for box in own
+            )
+            for place, own in enumerate(boxes)
+            for group in groups
+        }
+
+    def completed(self, layouts: Layouts) -> Layouts:
+        """Return layouts with those of sinks that no group needs, in the graph's order."""
+        return {
+            sink.name: layouts[sink.name] if sink.name in layouts else self._untied(sink.index)
+            for sink in self.graph.sinks()
+        }
 
     def _untied(self, t: int) -> tuple[Piece, ...]:
         """Return the layout of a sink that no group needs."""
@@ -123,11 +141,17 @@ class Lowered:
 
 def _piece(graph: Store, group: Group, box: Box) -> Piece:
     roots = (*group.sinks, *group.fixed)
-    return graph.tensor_name(roots[box.origin]), box.start, box.to, box.loops
+    known = box.origin < len(roots)
+    name = graph.tensor_name(roots[box.origin]) if known else TILE
+    return name, box.start, box.to, box.loops
 
 
 def lower(
-    graph: Store, limits: Limits, given: Given | None = None, lift_from: int = LIFT_FROM
+    graph: Store,
+    limits: Limits,
+    given: Given | None = None,
+    lift_from: int = LIFT_FROM,
+    tiles: int = 0,
 ) -> Lowered:
     """Return a graph's labelling problem.
 
@@ -137,6 +161,9 @@ def lower(
         Sink elements whose locations are given beforehand.
     lift_from
         Groups of so many pair positions are lifted, smaller ones traced element by element.
+    tiles
+        With the number of tiles of the graph's memory, components whose sources lie on different
+        tiles, or whose sinks have elements of different bytes, are of different classes.
 
     Raises
     ------
@@ -148,7 +175,8 @@ def lower(
     values, unit = to_integers([value for _, _, value in graph.pairs])
     given = Given(graph) if given is None else given
     groups = find_groups(graph, given)
-    work = _Work(graph, limits, given, groups, values, free_tensors(graph, given), lift_from)
+    free = free_tensors(graph, given)
+    work = _Work(graph, limits, given, groups, values, free, lift_from, tiles)
     kinds, contest = work.done()
     constant = sum(kind.constant * len(kind.groups) for kind in kinds)
     problem = _joined([kind.problem for kind in kinds], contest)
@@ -167,6 +195,7 @@ class _Work:
     values: list[int]
     free: Sequence[bool]
     lift_from: int
+    tiles: int
 
     def done(self) -> tuple[list[Kind], Contest]:
         """Lower all groups; where barrier order is too irregular to be lifted, by elements."""
@@ -194,7 +223,7 @@ class _Work:
         alike: dict[Hashable, list[Group]] = {}
         for g, group in enumerate(self.groups):
             alone = g in contest.groups or any(map(self.given.touches, group.tensors))
-            key: Hashable = g if alone else key_of(self.graph, group)
+            key: Hashable = g if alone else self._key(group)
             alike.setdefault(key, []).append(group)
         kinds: list[Kind] = []
         for n, (key, members) in enumerate(alike.items()):
@@ -206,6 +235,14 @@ class _Work:
             else:
                 kinds.append(self._kind(members, contest, alone=isinstance(key, int)))
         return kinds
+
+    def _key(self, group: Group) -> Hashable:
+        """Return a key of groups that are the same problem."""
+        key = key_of(self.graph, group)
+        memory = self.graph.tile_memory if self.tiles else None
+        if memory is None:
+            return key
+        return key, tuple(memory.bytes_of(self.graph.tensor_name(t)) for t in group.sinks)
 
     def _kind(self, groups: Sequence[Group], contest: Contest, alone: bool) -> Kind:
         """Lift groups of one key if that pays, or trace the elements of the first."""
@@ -220,12 +257,12 @@ class _Work:
                     raise error from None
         name = self.graph.tensor_name((group.sinks or group.fixed)[0])
         require(needed, f"tracing every element of the group of tensor {name!r}")
-        return reduce_kind(self.graph, groups, self.values, contest, self.given)
+        return reduce_kind(self.graph, groups, self.values, contest, self.given, self.tiles)
 
     def _lifted(
         self, groups: Sequence[Group], contest: Contest, contested: bool = False
     ) -> LiftedKind:
-        return lift_kind(self.graph, groups, self.free, self.values, contest, contested)
+        return lift_kind(self.graph, groups, self.free, self.values, contest, contested, self.tiles)
 
     def _pays(self, elements: int, things: int) -> bool:
         """Return whether there are so many elements to so few tensors that lifting pays."""

@@ -57,6 +57,8 @@ class Result:
         unwinding graph; ``None`` without a solution.
     stopped
         Why the computation ended.
+    infeasible
+        Why there is no solution, where that is proved.
     seconds
         Wall-clock seconds by phase.
     """
@@ -65,11 +67,14 @@ class Result:
     bound: int | Decimal | None = None
     labelling: Any = None
     stopped: Stopped = Stopped.FINISHED
+    infeasible: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:
         """What is proved; ``optimal`` only where objective and bound are exactly equal."""
+        if self.infeasible:
+            return Status.INFEASIBLE
         if self.objective is None:
             return Status.UNKNOWN
         return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE

@@ -17,16 +17,17 @@ from functools import partial
 import numpy as np
 
 from layoutopt import pieces
-from layoutopt.check import needs, order
+from layoutopt.check import needs, occupancy, order
 from layoutopt.check.choice import STEPS, either
 from layoutopt.check.cover import cover
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import carried
-from layoutopt.check.matching import Layouts, matches
+from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tiling import TILE, root_tiles
 from layoutopt.graphs.values import to_decimal, to_integers
 from layoutopt.pictures import html
 from layoutopt.pictures.text import number
@@ -89,10 +90,13 @@ def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
 
 def by_elements(graph: Store, layouts: Layouts) -> Evaluation:
     """Score layouts and check every rule with an array for each tensor."""
-    broken = _coverage(graph, layouts, lambda layout, sink: pieces.cover(layout, sink.size))
+    broken = coverage(graph, layouts, lambda layout, sink: pieces.cover(layout, sink.size))
     if broken:
         return Evaluation(broken, None, most(graph))
-    return _evaluation(graph, _matches(graph, layouts), needs.by_elements(graph, layouts))
+    matching = Matching(graph, layouts, Equations(STEPS))
+    return _evaluation(
+        graph, _matches(graph, layouts), needs.by_elements(graph, layouts), layouts, matching
+    )
 
 
 def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Evaluation:
@@ -109,20 +113,30 @@ def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Evaluation:
         If they do not suffice.
     """
     equations = Equations(limit)
-    broken = _coverage(graph, layouts, lambda layout, sink: cover(layout, sink.shape, equations))
+    broken = coverage(graph, layouts, lambda layout, sink: cover(layout, sink.shape, equations))
     if broken:
         return Evaluation(broken, None, most(graph))
-    matched = matches(graph, layouts, equations)
-    return _evaluation(graph, matched, needs.by_pieces(graph, layouts, equations.left))
+    matching = Matching(graph, layouts, equations)
+    matched = [matching.matched(a, b) for a, b, _ in graph.pairs]
+    waits = needs.by_pieces(graph, layouts, equations.left)
+    return _evaluation(graph, matched, waits, layouts, matching)
 
 
-def _evaluation(graph: Store, matched: Sequence[int], given: order.Dependencies) -> Evaluation:
+def _evaluation(
+    graph: Store,
+    matched: Sequence[int],
+    given: order.Dependencies,
+    layouts: Layouts,
+    matching: Matching,
+) -> Evaluation:
     pairs, score = _scored(graph, matched)
     steps, cycle = order.derive(given)
     names = ", ".join(repr(graph.ops[b].id) for b in cycle[:5])
     what = "waits for itself" if len(cycle) == 1 else "wait for each other"
-    broken = (f"barrier order: {names} {what}",) if cycle else ()
-    return Evaluation(broken, score, most(graph), pairs, steps)
+    broken = [f"barrier order: {names} {what}"] if cycle else []
+    if graph.tile_memory is not None:
+        broken += occupancy.faults(graph, layouts, matching)
+    return Evaluation(tuple(broken), score, most(graph), pairs, steps)
 
 
 def most(graph: Store) -> Decimal:
@@ -140,7 +154,7 @@ def _scored(graph: Store, matched: Sequence[int]) -> tuple[tuple[PairScore, ...]
     return pairs, to_decimal(total, unit)
 
 
-def _coverage(
+def coverage(
     graph: Store, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
 ) -> tuple[str, ...]:
     """Return a line for every sink not covered once, and for every piece that fits nothing.
@@ -157,7 +171,9 @@ def _uncovered(
     graph: Store, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
 ) -> Iterator[str]:
     sinks = {sink.name: sink for sink in graph.sinks()}
-    roots = {t.name: t for t in graph.tensors() if graph.kind(t) is not Kind.VIEW}
+    roots = {t.name: t.size for t in graph.tensors() if graph.kind(t) is not Kind.VIEW}
+    if graph.tile_memory is not None:
+        roots[TILE] = graph.tile_memory.tiles
     for name in layouts:
         if name not in sinks:
             yield f"layouts: {name!r} is no sink of the instance"
@@ -171,7 +187,7 @@ def _uncovered(
             reason = (
                 f"its origin {piece[0]!r} is no source, barrier, fixed point or sink"
                 if origin is None
-                else pieces.fault(piece, sink.size, origin.size)
+                else pieces.fault(piece, sink.size, origin)
             )
             if reason is not None:
                 bad = True
@@ -203,6 +219,8 @@ class _Numbers:
     def own(self, t: int) -> Array:
         """Return the numbers of the locations that a root tensor has of its own."""
         op = self.graph.ops[self.graph.producers[t]]
+        if self.graph.tile_memory is not None:
+            return root_tiles(self.graph, t).tiles()
         if isinstance(op, Source) and op.mapping is not None:
             return np.array([self.count + self.pool[w] for w in op.mapping], self.dtype)
         start = self.base[t]
@@ -211,11 +229,15 @@ class _Numbers:
     def laid_out(self, t: int, layout: Sequence[Piece]) -> Array:
         """Return the numbers that a sink's elements take."""
         taken = np.empty(size(self.graph.shapes[t]), self.dtype)
+        on_tiles = self.graph.tile_memory is not None
         for piece in layout:
+            if on_tiles and piece[0] == TILE:
+                taken[pieces.written(piece)] = pieces.read(piece)
+                continue
             origin = self.graph.number(piece[0])
             mapped = self.graph.ops[self.graph.producers[origin]]
             where = pieces.read(piece)
-            if isinstance(mapped, Source) and mapped.mapping is not None:
+            if on_tiles or (isinstance(mapped, Source) and mapped.mapping is not None):
                 taken[pieces.written(piece)] = self.own(origin)[where]
             else:
                 taken[pieces.written(piece)] = where + self.base[origin]

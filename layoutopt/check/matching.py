@@ -17,7 +17,10 @@ from layoutopt.check.tracing import Tracing, moved
 from layoutopt.graphs.op import Kind, Shape, size
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.pieces import Piece
+from layoutopt.tiles.blocks import TileMap
+from layoutopt.tiles.counting import Walk, together
 
 Layouts = Mapping[str, Sequence[Piece]]
 
@@ -25,33 +28,28 @@ POOL = -1
 """Stands for the root tensor of all that have a ``mapping``; its elements are the values."""
 
 
-def matches(graph: Store, layouts: Layouts, equations: Equations) -> list[int]:
-    """Return for each pair the number of positions with equal locations.
+class Matching:
+    """Boxes labelled by the root tensors whose locations their elements take.
 
     Parameters
     ----------
-    graph
-        The graph.
-    layouts
-        Pieces by sink name, which cover all sinks.
-    equations
-        What solves equations, and says how many may be solved.
+    graph, layouts, equations
+        As for :func:`matches`.
     """
-    matching = _Matching(graph, layouts, equations)
-    return [matching.matched(a, b) for a, b, _ in graph.pairs]
-
-
-class _Matching:
-    """Boxes labelled by the root tensors whose locations their elements take."""
 
     def __init__(self, graph: Store, layouts: Layouts, equations: Equations) -> None:
         self.graph, self.layouts, self.equations = graph, layouts, equations
         self.tracing = Tracing(graph, self._given, equations)
         self.pool: dict[int | str, int] = {}
+        self.tiles: dict[int, TileMap] = {}
+        self.maps: dict[object, TileMap] = {}
+        self.known: dict[object, int] = {}
 
     def matched(self, a: int, b: int) -> int:
         """Return at how many positions two tensors of one shape have equal locations."""
         mine, other = self.tracing.boxes(a), self.tracing.boxes(b)
+        if self.graph.tile_memory is not None:
+            return self._on_tiles(mine, other, self.graph.shapes[a])
         same = set(mine) & set(other)
         total = sum(box.elements for box in same)
         rest: dict[int, list[Box]] = defaultdict(list)
@@ -67,6 +65,54 @@ class _Matching:
             if box not in same and box.label in near:
                 total += sum(self._equal(box, twin) for twin in near[box.label].near(box))
         return total
+
+    def alike(self, t: int, others: Sequence[Box]) -> int:
+        """Return how many elements of a tensor are on the same tile as others of it.
+
+        Parameters
+        ----------
+        others
+            Boxes that say which others.
+        """
+        places, shape = self.tracing.places(t), self.graph.shapes[t]
+        there = [box for other in others for box in moved(other, places, self.equations)]
+        return self._on_tiles(self.tracing.boxes(t), there, shape)
+
+    def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
+        """Return at how many positions two lists of boxes have equal tiles."""
+        same = set(mine) & set(other)
+        near = Places([box for box in other if box not in same], shape, self.equations)
+        return sum(box.elements for box in same) + sum(
+            self._equal_tiles(box, twin)
+            for box in mine
+            if box not in same
+            for twin in near.near(box)
+        )
+
+    def _equal_tiles(self, a: Box, b: Box) -> int:
+        """Return the number of common elements of two boxes that are on equal tiles."""
+        terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
+        terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
+        total = 0
+        for (one, two), loops in self.equations.solve(tuple(terms), b.to - a.to, 2):
+            extents = tuple(n for n, _ in loops)
+            mine, other = (
+                Walk(self._map(box.label), box.start + first, tuple(step[k] for _, step in loops))
+                for k, (box, first) in enumerate(((a, one), (b, two)))
+            )
+            key = *((id(w.tiles), w.start, w.steps) for w in (mine, other)), extents
+            if key not in self.known:
+                self.known[key] = together(mine, other, extents)
+            total += self.known[key]
+        return total
+
+    def _map(self, root: int) -> TileMap:
+        """Return the tiles of a root tensor; those of the pool are the tiles themselves."""
+        if root not in self.tiles:
+            every = memory_of(self.graph).tiles
+            own = every_tile(every) if root == POOL else root_tiles(self.graph, root)
+            self.tiles[root] = self.maps.setdefault(own.key, own)
+        return self.tiles[root]
 
     def _shape(self, root: int) -> Shape:
         return () if root == POOL else self.graph.shapes[root]
@@ -86,10 +132,11 @@ class _Matching:
         if self.graph.kind(self.graph.handle(t)) is not Kind.SINK:
             yield from self._own(t)
             return
+        on_tiles = self.graph.tile_memory is not None
         for name, start, to, loops in self.layouts[self.graph.tensor_name(t)]:
-            origin = self.graph.number(name)
+            origin = POOL if on_tiles and name == TILE else self.graph.number(name)
             piece = normal(origin, start, to, loops)
-            if _mapping(self.graph, origin) is None:
+            if on_tiles or _mapping(self.graph, origin) is None:
                 yield piece
             else:
                 yield from moved(piece, self.tracing.places(origin), self.equations)
@@ -97,7 +144,7 @@ class _Matching:
     def _own(self, t: int) -> Iterator[Box]:
         """Yield the boxes of a tensor that lies at locations of its own, or by a mapping."""
         mapping, count = _mapping(self.graph, t), size(self.graph.shapes[t])
-        if mapping is not None:
+        if mapping is not None and self.graph.tile_memory is None:
             yield from _runs([self.pool.setdefault(v, len(self.pool)) for v in mapping])
         elif count:
             yield normal(t, 0, 0, [(count, 1, 1)])

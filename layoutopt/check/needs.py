@@ -62,9 +62,7 @@ def _gathered(graph: Store, layouts: Layouts, held: Callable[[int], Iterable[int
     for name in sinks:
         spans.append(range(len(waits_for), len(waits_for) + len(layouts[name])))
         for piece in layouts[name]:
-            producer = graph.producers[graph.number(piece[0])]
-            is_barrier = graph.ops[producer].kind is Kind.BARRIER
-            waits_for.append(producer if is_barrier else None)
+            waits_for.append(_awaited(graph, piece[0]))
     needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
     todo = {b for b in waits_for if b is not None}
     while todo:
@@ -76,6 +74,17 @@ def _gathered(graph: Store, layouts: Layouts, held: Callable[[int], Iterable[int
         more = others | {waits_for[p] for p in parts}
         todo |= {b for b in more if b is not None and b not in needs}
     return Dependencies(sinks, spans, waits_for, needs)
+
+
+def _awaited(graph: Store, origin: str) -> int | None:
+    """Return the barrier that a piece of some origin waits for.
+
+    On a tile memory every location is a tile, which is known from the start.
+    """
+    if graph.tile_memory is not None:
+        return None
+    producer = graph.producers[graph.number(origin)]
+    return producer if graph.ops[producer].kind is Kind.BARRIER else None
 
 
 def _first_pieces(graph: Store, layouts: Layouts) -> dict[str, int]:

@@ -60,15 +60,17 @@ class Edges:
     constant: int
 
 
-def edges_of(graph: Store, group: Group, values: list[int], given: Given) -> Edges:
+def edges_of(graph: Store, group: Group, values: list[int], given: Given, tiles: int = 0) -> Edges:
     """Trace a group and collect its edges.
 
     Parameters
     ----------
     values
         The value of each of the graph's pairs, as multiples of one unit.
+    tiles
+        As for :func:`~layoutopt.dense.numbering.number_roots`.
     """
-    numbers = number_roots(graph, group)
+    numbers = number_roots(graph, group, tiles)
     arrays = flow(
         graph,
         root_arrays(graph, group, numbers, given),

@@ -16,9 +16,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from layoutopt.graphs.given import Given
+from layoutopt.graphs.mapping import Tiled
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import Flatten, Identity, Reshape, Source, Squeeze, SumLike
 from layoutopt.graphs.store import Store
+from layoutopt.problem import IntArray
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,24 @@ class Group:
 def find_groups(graph: Store, given: Given) -> list[Group]:
     """Return the groups of all ValuedPairs; a pair of two fixed tensors is a group alone."""
     free = free_tensors(graph, given)
+    linked = link(graph, free)
+    members: dict[Hashable, list[int]] = {}
+    for p, (a, b, _) in enumerate(graph.pairs):
+        free_side = a if free[a] else b if free[b] else None
+        owner = ("fixed", p) if free_side is None else int(linked[free_side])
+        members.setdefault(owner, []).append(p)
+    firsts = first_alike(graph)
+    return [_group(graph, given, pairs, firsts) for pairs in members.values()]
+
+
+def link(graph: Store, free: Sequence[bool]) -> IntArray:
+    """Return equal numbers for tensors that ops or ValuedPairs link through free ones.
+
+    Parameters
+    ----------
+    free
+        For each tensor whether some of its elements come from a sink.
+    """
     links = [(a, b) for a, b, _ in graph.pairs if free[a] and free[b]]
     for i, op in enumerate(graph.ops):
         if op.kind is Kind.VIEW:
@@ -59,14 +79,8 @@ def find_groups(graph: Store, given: Given) -> list[Group]:
     ends = np.array(links, np.int64).reshape(-1, 2)
     number = len(graph.shapes)
     matrix = coo_array((np.ones(len(ends), bool), tuple(ends.T)), shape=(number, number))
-    _, linked = connected_components(matrix, directed=False)
-    members: dict[Hashable, list[int]] = {}
-    for p, (a, b, _) in enumerate(graph.pairs):
-        free_side = a if free[a] else b if free[b] else None
-        owner = ("fixed", p) if free_side is None else int(linked[free_side])
-        members.setdefault(owner, []).append(p)
-    firsts = first_alike(graph)
-    return [_group(graph, given, pairs, firsts) for pairs in members.values()]
+    linked: IntArray = connected_components(matrix, directed=False)[1]
+    return linked
 
 
 def first_alike(graph: Store) -> list[int]:
@@ -149,6 +163,8 @@ def _tensor_key(graph: Store, t: int, local: dict[int, int], firsts: Sequence[in
         return "sink", shape
     if op.kind is not Kind.VIEW:
         # Integers and strings that compare equal to nothing of the other type.
+        if isinstance(op, Tiled):
+            return "tiled", shape, op.tiles[t - graph.op_outputs[producer][0]].key
         return "fixed", shape, op.mapping if isinstance(op, Source) else None
     carriers = tuple(local[firsts[c]] for c in graph.carriers(producer))
     if isinstance(op, Reshape | Flatten | Squeeze | Identity | SumLike):

@@ -12,8 +12,9 @@ from layoutopt.dense.classes import Classes
 from layoutopt.dense.edges import Edges
 from layoutopt.dense.groups import Group
 from layoutopt.dense.lookup import find, owners
-from layoutopt.dense.numbering import Numbering, mapping_of
+from layoutopt.dense.numbering import Numbering
 from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.problem import IntArray, Labelling
@@ -70,24 +71,65 @@ class GroupKind:
         return [int(count) for count in self.classes.copies]
 
     @property
+    def inner(self) -> GroupKind:
+        """Itself: what holds the components."""
+        return self
+
+    def units(self) -> tuple[IntArray, IntArray]:
+        """Return the components that layouts are written out from, and how many each stands for."""
+        found = np.flatnonzero(self.classes.class_of >= 0)
+        return found, np.ones(len(found), np.int64)
+
+    def put(self, components: IntArray, starts: IntArray, tiles: IntArray) -> IntArray:
+        """Return what every free element takes if components have tiles.
+
+        Parameters
+        ----------
+        components, starts
+            Components, and where the tiles of the nodes of each begin in ``tiles``.
+        tiles
+            Tiles, those of a component in the order of its class's nodes.
+
+        Returns
+        -------
+        array
+            As of :meth:`spread`.
+        """
+        classes = self.classes
+        if not len(self.nodes):
+            return np.arange(len(classes.component))
+        of = classes.class_of[classes.component[self.nodes]]
+        order = np.argsort(of, kind="stable")
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order)) - np.searchsorted(of[order], of[order])
+        begin = np.full(len(classes.class_of), -1)
+        begin[components] = starts
+        model, where = self._models(), np.arange(len(classes.component))
+        taken = (model >= 0) & (begin[classes.component] >= 0)
+        place = begin[classes.component[taken]] + rank[model[taken]]
+        where[taken] = self.edges.numbers.starts[-1] + tiles[place]
+        return where
+
+    @property
     def tied(self) -> int:
         """The number of sink elements, in one group, that a pair reaches."""
         return int(np.count_nonzero(self.classes.class_of[self.classes.component] >= 0))
 
-    def boxes(self, labels: IntArray) -> list[list[Box]]:
+    def boxes(self, where: IntArray) -> list[list[Box]]:
         """Return the boxes of each sink of the first group.
 
         Parameters
         ----------
-        labels
-            A label for each of the problem's nodes.
+        where
+            What every free element takes; see :meth:`spread`.
 
         Returns
         -------
         list
-            Origins of boxes count the group's sinks, then its fixed tensors.
+            Origins of boxes count the group's sinks, then its fixed tensors; the one after the
+            last stands for the tiles of a tile memory.
         """
-        where, numbers = self.spread(labels), self.edges.numbers
+        numbers = self.edges.numbers
         starts = numbers.starts[: len(numbers.sinks) + 1].tolist()
         return [boxes(*self._origins(where[a:b])) for a, b in pairwise(starts)]
 
@@ -197,10 +239,17 @@ class GroupKind:
         tensor = np.searchsorted(starts, where, side="right").astype(where.dtype) - 1
         element = where - starts[tensor]
         if numbers.pool:
-            firsts = _first_uses(self.graph, numbers)
+            last = len(numbers.sinks) + len(numbers.fixed)
+            on_tiles = self.graph.tile_memory is not None
+            firsts = named_tiles(last, numbers) if on_tiles else _first_uses(self.graph, numbers)
             pooled = where >= numbers.starts[-1]
             tensor[pooled], element[pooled] = firsts[element[pooled]].T
         return tensor, element
+
+
+def named_tiles(tensor: int, numbers: Numbering) -> IntArray:
+    """Return a tensor's number and the tile that each location is named after."""
+    return np.array([(tensor, int(tile)) for tile in numbers.pool], np.int64).reshape(-1, 2)
 
 
 def _first_uses(graph: Store, numbers: Numbering) -> IntArray:
@@ -208,10 +257,11 @@ def _first_uses(graph: Store, numbers: Numbering) -> IntArray:
     place = {value: k for k, value in enumerate(numbers.pool)}
     firsts = np.full((len(place), 2), -1)
     for k, t in enumerate(numbers.fixed):
-        where = mapping_of(graph, t) or ()
-        for element, value in enumerate(where):
-            if firsts[place[value], 0] < 0:
-                firsts[place[value]] = len(numbers.sinks) + k, element
+        mapping = mapping_of(graph, t)
+        if mapping is not None:
+            for value, element in mapping.firsts(0, mapping.codes.size):
+                if firsts[place[value], 0] < 0:
+                    firsts[place[value]] = len(numbers.sinks) + k, element
     return firsts
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from layoutopt.problem import IntArray
@@ -59,3 +61,29 @@ def find(
     order = np.argsort(key)
     at = np.searchsorted(key[order], component * width + colour)
     return thing[order[at]]
+
+
+def distinct(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return the distinct rows of a table, in lexicographic order.
+
+    Parameters
+    ----------
+    columns
+        The table's columns, at least one, all of one length.
+
+    Returns
+    -------
+    rows, index
+        The columns of the distinct rows, stacked, and for each row of the table which it is.
+    """
+    key, room = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        wide = high - low + 1
+        if room * wide >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            column = np.unique(column, return_inverse=True)[1]
+            room, low, wide = len(key), 0, len(key) + 1
+        key, room = key * wide + (column - low).astype(np.int64), room * wide
+    _, first, index = np.unique(key, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns]), index

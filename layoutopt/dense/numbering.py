@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from layoutopt.dense.groups import Group
 from layoutopt.graphs.given import Given
+from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import Store
 
 
@@ -58,15 +58,18 @@ class Numbering:
 
         They are -1 where the group does not know a location.
         """
-        values = mapping_of(graph, t)
-        if values is not None:
-            place = {value: int(self.starts[-1]) + k for k, value in enumerate(self.pool)}
-            return np.array([place.get(value, -1) for value in values], self.dtype)
+        mapping = mapping_of(graph, t)
+        if mapping is not None:
+            return mapping.places(self.place()).astype(self.dtype)
         count = size(graph.shapes[t])
         if t not in self.fixed:
             return np.full(count, -1, self.dtype)
         start = int(self.starts[len(self.sinks) + self.fixed.index(t)])
         return np.arange(start, start + count, dtype=self.dtype)
+
+    def place(self) -> dict[int | str, int]:
+        """Return the number of each mapping value."""
+        return {value: int(self.starts[-1]) + k for k, value in enumerate(self.pool)}
 
     def locate(self, graph: Store, tensors: Array, elements: Array) -> Array:
         """Return the numbers of locations, -1 where the group does not know one.
@@ -83,24 +86,24 @@ class Numbering:
         return where
 
 
-def number_roots(graph: Store, group: Group) -> Numbering:
-    """Number the root elements of a group."""
+def number_roots(graph: Store, group: Group, tiles: int = 0) -> Numbering:
+    """Number the root elements of a group.
+
+    Parameters
+    ----------
+    tiles
+        The names ``0 .. tiles-1`` come first in the pool, whether they occur or not.
+    """
     sizes = [size(graph.shapes[t]) for t in group.sinks]
     free = sum(sizes)
-    pool: dict[int | str, None] = {}
+    pool: dict[int | str, None] = dict.fromkeys(range(tiles))
     for t in group.fixed:
-        where = mapping_of(graph, t)
-        sizes.append(0 if where is not None else size(graph.shapes[t]))
-        pool.update(dict.fromkeys(where or ()))
+        mapping = mapping_of(graph, t)
+        sizes.append(0 if mapping is not None else size(graph.shapes[t]))
+        pool.update(dict.fromkeys(mapping.used() if mapping is not None else ()))
     starts = np.cumsum([0, *sizes], dtype=np.int64)
     total = int(starts[-1]) + len(pool)
     return Numbering(group.sinks, group.fixed, starts, free, tuple(pool), total)
-
-
-def mapping_of(graph: Store, t: int) -> tuple[int | str, ...] | None:
-    """Return the mapping of a root tensor that has one."""
-    op = graph.ops[graph.producers[t]]
-    return op.mapping if isinstance(op, Source) else None
 
 
 def root_arrays(graph: Store, group: Group, numbers: Numbering, given: Given) -> dict[int, Array]:

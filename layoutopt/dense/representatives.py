@@ -22,7 +22,12 @@ from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merg
 
 
 def reduce_kind(
-    graph: Store, groups: Sequence[Group], values: list[int], contest: Contest, given: Given
+    graph: Store,
+    groups: Sequence[Group],
+    values: list[int],
+    contest: Contest,
+    given: Given,
+    tiles: int = 0,
 ) -> GroupKind:
     """Trace a group and find the representatives of its components.
 
@@ -32,8 +37,10 @@ def reduce_kind(
         Groups of one key.
     values
         The value of each of the graph's pairs, as multiples of one unit.
+    tiles
+        With a number of tiles, components on different tiles are never of one class.
     """
-    edges = edges_of(graph, groups[0], values, given)
+    edges = edges_of(graph, groups[0], values, given, tiles)
     numbers = edges.numbers
     sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
     colour: IntArray = np.repeat(_small(len(numbers.sinks)), sizes)
@@ -43,11 +50,23 @@ def reduce_kind(
         colour = np.unique(
             colour * np.int64(len(contest.reader_sets)) + read_by, return_inverse=True
         )[1]
-    sizes = np.append(np.diff(numbers.starts[len(numbers.sinks) :]), len(numbers.pool))
-    origin = np.repeat(_small(len(sizes)), sizes)
+    origin = origins_of(numbers, apart=tiles > 0)
     classes = find_classes(edges, colour, origin)
     kind = represent(graph, tuple(groups), edges, classes, contest, read_by, origin)
     return replace(kind, given=_given_numbers(graph, numbers, given))
+
+
+def origins_of(numbers: Numbering, apart: bool) -> IntArray:
+    """Return a number for the tensor of each location, and one for all mapped ones together.
+
+    Parameters
+    ----------
+    apart
+        Whether each mapped location has a number of its own instead.
+    """
+    sizes = np.diff(numbers.starts[len(numbers.sinks) :]).tolist()
+    sizes += [1] * len(numbers.pool) if apart else [len(numbers.pool)]
+    return np.repeat(_small(len(sizes)), sizes)
 
 
 def _given_numbers(

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from layoutopt.dense.lookup import distinct
 from layoutopt.errors import InternalError
 from layoutopt.lifting.families import NOTHING
 from layoutopt.lifting.orbits import Orbits
@@ -74,8 +75,7 @@ def flat_elements(cells: Cells, part: int) -> IntArray:
         slot = cells.orbits.slotted.slots[s]
         run, step = cells.run[s], cells.place[s]
         step = np.where(runs.reversed[run], runs.length[run] - 1 - step, step)
-        flat = np.array([slot.flat(v) for v in (runs.start[run] + step).tolist()], np.int64)
-        total = total[..., None] + flat
+        total = total[..., None] + slot.flats(runs.start[run] + step)
     return total
 
 
@@ -152,18 +152,65 @@ def cell_times(
     if not columns:
         size = int(np.prod(shape, dtype=np.int64))
         return np.full(size, known.setdefault(Fraction(1), len(known)))
-    rows, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    numbers = [known.setdefault(_ratio(orbits, row), len(known)) for row in rows.tolist()]
-    return np.array(numbers)[inverse.reshape(-1)]
+    rows, inverse = distinct(columns)
+    above, below = _ratios(orbits, rows)
+    pairs, which = distinct([above, below])
+    numbers = [known.setdefault(Fraction(n, d), len(known)) for n, d in pairs.T.tolist()]
+    return np.array(numbers)[which][inverse]
 
 
-def _ratio(orbits: Orbits, types: Sequence[int]) -> Fraction:
-    """Return the number for one different orbit of each listed type; -1 is none."""
-    seen: dict[int, int] = {}
-    ratio = Fraction(1)
-    for t in types:
-        if t >= 0:
-            j = seen.get(t, 0)
-            ratio *= Fraction(int(orbits.copies[t]) - j, int(orbits.kept[t]) - j)
-            seen[t] = j + 1
-    return ratio
+def cell_sets(cells: Cells, part: int, index: Sequence[IntArray]) -> IntArray:
+    """Return how many elements of a part are written out as each cell is.
+
+    Elements whose orbits of a type are so many, in whatever order of their numbers, follow the
+    cell that has the first representatives in the same order.  With ``n_t`` orbits of type ``t``,
+    a cell with the first ``k_t`` of each type stands for ``binomial(n_t, k_t)`` elements for each
+    type, multiplied; all other cells for none.
+
+    Parameters
+    ----------
+    index
+        For each slot of the part positions of kept values, all of one shape.
+    """
+    orbits = cells.orbits
+    kinds = [cells.kind(s) for s in orbits.slotted.of[part]]
+    if not kinds:
+        return np.ones(np.broadcast_shapes(*(i.shape for i in index)), object)
+    types = np.stack([type_[i] for (type_, _), i in zip(kinds, index, strict=True)])
+    orbit = np.stack([own[i] for (_, own), i in zip(kinds, index, strict=True)])
+    fresh = np.ones(types.shape, bool)
+    for s in range(len(types)):
+        fresh[s] = ~((types[:s] == types[s]) & (orbit[:s] == orbit[s])).any(axis=0)
+    above, below = np.ones(types.shape[1:], object), np.ones(types.shape[1:], object)
+    first = np.ones(types.shape[1:], bool)
+    for s, own in enumerate(types):
+        before = (fresh[:s] & (types[:s] == own)).sum(axis=0)
+        above *= np.where(fresh[s], orbits.copies[own] - before, 1)
+        below *= np.where(fresh[s], before + 1, 1)
+        first &= orbit[s] < (fresh & (types == own)).sum(axis=0)
+    return np.where(first, above // below, 0)
+
+
+def _ratios(orbits: Orbits, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the numbers for one different orbit of each listed type; -1 is none.
+
+    Parameters
+    ----------
+    rows
+        Shape ``(slots, rows)``: the types.
+
+    Returns
+    -------
+    above, below
+        The numbers as fractions in lowest terms.
+    """
+    most = np.prod([float(orbits.copies[types].max(initial=1)) for types in rows])
+    kind = np.int64 if most < 2**62 else object
+    above, below = np.ones(rows.shape[1], kind), np.ones(rows.shape[1], kind)
+    for s, types in enumerate(rows):
+        again = (rows[:s] == types).sum(axis=0)
+        some = types >= 0
+        above *= np.where(some, orbits.copies[types] - again, 1)
+        below *= np.where(some, orbits.kept[types] - again, 1)
+    common = np.gcd(above, below)
+    return above // common, below // common

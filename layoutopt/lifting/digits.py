@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from layoutopt.errors import SizeError
@@ -23,7 +23,9 @@ FAMILIES_LIMIT = 2 * 10**5
 Chains = list[list[int]]
 
 
-def settle_digits(system: System, shapes: Sequence[Shape]) -> tuple[System, Chains]:
+def settle_digits(
+    system: System, shapes: Sequence[Shape], marked: Sequence[Iterable[int]] = ()
+) -> tuple[System, Chains]:
     """Return a system whose loops run within digits where possible, and the chains.
 
     Parameters
@@ -31,6 +33,8 @@ def settle_digits(system: System, shapes: Sequence[Shape]) -> tuple[System, Chai
     shapes
         The shape of the tensor of each part.  The tensors' own strides are settled first, or a
         stride of some slice could come before them and leave no room.
+    marked
+        For each part the strides along which its locations' names change; they come first.
 
     Raises
     ------
@@ -38,6 +42,9 @@ def settle_digits(system: System, shapes: Sequence[Shape]) -> tuple[System, Chai
         If there are too many families.
     """
     chains: Chains = [[] for _ in system.parts]
+    for part, chain, strides in zip(system.parts, chains, marked, strict=False):
+        for stride in strides:
+            _insert(chain, part.size, stride)
     own = [_row_strides(shape) for shape in shapes]
     families = list(system.families)
     for only in (own, None):
@@ -108,11 +115,16 @@ def _extend(
     """Add the boundaries that one side of a family asks for, and return whether any is new."""
     new = False
     for b in _proposals(family, side):
-        fits = 1 < b < size and (allowed is None or b in allowed) and b not in chain
-        if fits and all(b % c == 0 or c % b == 0 for c in chain):
-            insort(chain, b)
-            new = True
+        new |= (allowed is None or b in allowed) and _insert(chain, size, b)
     return new
+
+
+def _insert(chain: list[int], size: int, b: int) -> bool:
+    """Add a boundary to the chain of a part of some size, if it is new and fits."""
+    if not 1 < b < size or b in chain or any(b % c and c % b for c in chain):
+        return False
+    insort(chain, b)
+    return True
 
 
 def _proposals(family: Family, side: int) -> Iterator[int]:

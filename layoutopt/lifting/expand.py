@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import product
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ import numpy as np
 from layoutopt.dense.boxes import Box
 from layoutopt.errors import SizeError
 from layoutopt.lifting.families import NOTHING
+from layoutopt.lifting.fields import NAMED, field_of, spanned
 from layoutopt.lifting.joining import joined
 from layoutopt.lifting.reduced import Reduced
 from layoutopt.lifting.rooms import Room, orders, untangled
@@ -30,7 +32,8 @@ Follow: TypeAlias = tuple[int, int]
 it stays at one value."""
 
 Formula: TypeAlias = tuple[int, tuple[Follow, ...]]
-"""The root part that a room's locations are of, and how its slots follow the room's."""
+"""The root part that a room's locations are of, and how its slots follow the room's; for
+:data:`~layoutopt.lifting.fields.NAMED` the number of a mapped location instead."""
 
 
 class Expansion:
@@ -41,8 +44,7 @@ class Expansion:
     reduced
         The cells.
     firsts
-        For each mapped location, by number, a fixed part (by place among the roots) and a flat
-        element of its tensor.
+        For each mapped location, by number, a tensor and a flat element of it.
     """
 
     def __init__(self, reduced: Reduced, firsts: IntArray) -> None:
@@ -50,17 +52,17 @@ class Expansion:
         self.orbits = reduced.cells.orbits
         self.slotted = self.orbits.slotted
         self.runs = self.orbits.runs
-        self.twin = {
-            (strand, colour): run
-            for run, (strand, colour) in enumerate(
-                zip(self.runs.strand.tolist(), self.orbits.colour.tolist(), strict=True)
-            )
-        }
         self.models: dict[tuple[int, int], tuple[int, int]] = {}
         for strand in np.flatnonzero(self.orbits.count).tolist():
             type_ = int(self.orbits.type[strand])
             for place in range(int(self.orbits.count[strand])):
                 self.models[type_, int(self.orbits.first[strand]) + place] = strand, place
+
+    @cached_property
+    def twin(self) -> dict[tuple[int, int], int]:
+        """The run of each strand and colour."""
+        keys = zip(self.runs.strand.tolist(), self.orbits.colour.tolist(), strict=True)
+        return {key: run for run, key in enumerate(keys)}
 
     def boxes(self, where: IntArray) -> dict[int, list[Box]]:
         """Return the boxes of each free tensor.
@@ -81,21 +83,33 @@ class Expansion:
         for f, family in enumerate(self.slotted.system.families):
             if family.inp == NOTHING and parts[family.out].free:
                 to = found[parts[family.out].tensor]
-                for room in self._rooms(f):
-                    to += self._filled(family.out, room, where)
+                choices = self._choices(f)
+                for box in spanned(field_of(self.reduced, self.models, family.out, choices, where)):
+                    if isinstance(box, Box):
+                        to.append(self._named(box, family.out))
+                    else:
+                        runs = [int(choice[i]) for choice, i in zip(choices, box, strict=True)]
+                        room = Room(tuple((run, 0, int(self.runs.length[run])) for run in runs))
+                        to += self._filled(family.out, room, where)
                     if len(to) > BOXES_LIMIT:
                         raise SizeError(f"the layouts need more than {BOXES_LIMIT:,} pieces")
         return {t: sorted(joined(boxes), key=lambda box: box.to) for t, boxes in found.items()}
 
-    def _rooms(self, f: int) -> Iterator[Room]:
-        """Yield the rooms of a family of root elements."""
-        family = self.slotted.system.families[f]
-        choices: dict[int, list[int]] = {s: [run] for s, run in self.orbits.still[f][0].items()}
+    def _choices(self, f: int) -> list[IntArray]:
+        """Return for each slot of a family of root elements the runs that it goes through."""
+        found = {s: np.array([run]) for s, run in self.orbits.still[f][0].items()}
         for block, join in zip(self.slotted.blocks[f], self.orbits.joins[f], strict=True):
-            choices[block.out] = join.out.tolist()
-        length = self.runs.length
-        for chosen in product(*(choices[s] for s in self.slotted.of[family.out])):
-            yield Room(tuple((run, 0, int(length[run])) for run in chosen))
+            found[block.out] = np.sort(join.out)
+        return [found[s] for s in self.slotted.of[self.slotted.system.families[f].out]]
+
+    def _named(self, box: Box, part: int) -> Box:
+        """Return a box of a part, its origin one too, in terms of tensors."""
+        parts = self.slotted.system.parts
+        to = box.to + parts[part].start
+        if box.origin == NAMED:
+            tensor, element = self.firsts[box.start].tolist()
+            return Box(tensor, element, to, box.loops)
+        return Box(parts[box.origin].tensor, box.start + parts[box.origin].start, to, box.loops)
 
     def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[Box]:
         """Yield boxes for a room, cut until one formula fits all of a box."""
@@ -169,11 +183,7 @@ class Expansion:
         numbers, cells = self.reduced.edges.numbers, self.reduced.cells
         pooled = number - int(numbers.starts[-1])
         if pooled >= 0:
-            root, element = self.firsts[pooled].tolist()
-            part = self.reduced.roots[root]
-            flat = element - self.slotted.system.parts[part].start
-            slots = (self.slotted.slots[s] for s in self.slotted.of[part])
-            return part, tuple((-1, int(slot.value(np.array(flat)))) for slot in slots)
+            return NAMED, ((-1, pooled),)
         root = int(np.searchsorted(numbers.starts, number, side="right")) - 1
         part = self.reduced.roots[root]
         index = np.unravel_index(number - int(numbers.starts[root]), cells.shape(part))
@@ -202,8 +212,14 @@ class Expansion:
             to += slots[s].flat(self._value(run, low))
             strides.append(self._step(s, run))
         origin, follows = formula
-        start, steps = parts[origin].start, [0] * len(room.slots)
-        for s, (a, what) in zip(self.slotted.of[origin], follows, strict=True):
+        steps = [0] * len(room.slots)
+        if origin == NAMED:
+            tensor, start = self.firsts[follows[0][1]].tolist()
+            own: tuple[int, ...] = ()
+        else:
+            tensor, start = parts[origin].tensor, parts[origin].start
+            own = self.slotted.of[origin]
+        for s, (a, what) in zip(own, follows, strict=False):
             if a < 0:
                 start += slots[s].flat(what)
             else:
@@ -218,7 +234,7 @@ class Expansion:
             (count, move * (steps[a] + steps[b]), move * (strides[a] + strides[b]))
             for count, move, a, b in room.joints
         ]
-        return Box(parts[origin].tensor, start, to, tuple(loops) or ((1, 1, 1),))
+        return Box(tensor, start, to, tuple(loops) or ((1, 1, 1),))
 
     def _step(self, slot: int, run: int) -> int:
         """Return what one position of a run means in flat elements."""

@@ -12,19 +12,24 @@ from layoutopt.dense.barriers import Contest
 from layoutopt.dense.boxes import Box
 from layoutopt.dense.classes import Classes, find_classes
 from layoutopt.dense.groups import Group
-from layoutopt.dense.kinds import GroupKind
-from layoutopt.dense.numbering import mapping_of
-from layoutopt.dense.representatives import represent
+from layoutopt.dense.kinds import GroupKind, named_tiles
+from layoutopt.dense.lookup import distinct
+from layoutopt.dense.representatives import origins_of, represent
 from layoutopt.errors import InternalError
 from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
-from layoutopt.lifting.cells import cell_times
+from layoutopt.lifting.cells import cell_sets, cell_times
 from layoutopt.lifting.contest import readers_of, with_readers
 from layoutopt.lifting.expand import Expansion
+from layoutopt.lifting.placed import placed
 from layoutopt.lifting.reduced import Reduced, reduce_group
 from layoutopt.lifting.systems import orbits_of
 from layoutopt.problem import IntArray, Labelling
+
+NOWHERE = -1
+"""Stands for the tensor of which tiles are the elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,35 +80,50 @@ class LiftedKind:
         """Return labels to begin with: everything fresh."""
         return self.problem.labels + np.arange(self.problem.nodes)
 
-    def boxes(self, labels: IntArray) -> list[list[Box]]:
-        """Return the boxes of each sink of the first group.
-
-        Parameters
-        ----------
-        labels
-            A label for each of the problem's nodes.
-        """
+    def boxes(self, where: IntArray) -> list[list[Box]]:
+        """Return the boxes of each sink of the first group; see :meth:`GroupKind.boxes`."""
         group = self.inner.groups[0]
-        found = Expansion(self.reduced, self._firsts()).boxes(self.inner.spread(labels))
-        place = {t: n for n, t in enumerate((*group.sinks, *group.fixed))}
+        where = placed(self.reduced, where)
+        found = Expansion(self.reduced, self._firsts()).boxes(where)
+        place = {t: n for n, t in enumerate((*group.sinks, *group.fixed, NOWHERE))}
         return [
             [replace(box, origin=place[box.origin]) for box in found.get(t, [])]
             for t in group.sinks
         ]
 
+    def spread(self, labels: IntArray) -> IntArray:
+        """Return what every free cell takes; see :meth:`GroupKind.spread`."""
+        return self.inner.spread(labels)
+
+    def units(self) -> tuple[IntArray, IntArray]:
+        """Return the components that layouts are written out from, and how many each stands for."""
+        classes, reduced = self.inner.classes, self.reduced
+        times = np.zeros(len(classes.class_of), object)
+        for p in reduced.roots[: len(reduced.edges.numbers.sinks)]:
+            index = np.nonzero(reduced.tensors[p] >= 0)
+            cells = reduced.tensors[p][index]
+            times[classes.component[cells]] = cell_sets(reduced.cells, p, index)
+        found = np.flatnonzero((classes.class_of >= 0) & (times > 0))
+        return found, times[found].astype(np.int64)
+
+    def put(self, components: IntArray, starts: IntArray, tiles: IntArray) -> IntArray:
+        """Return what every free cell takes; see :meth:`GroupKind.put`."""
+        return self.inner.put(components, starts, tiles)
+
     def _firsts(self) -> IntArray:
-        """Return the first element that has each mapped location: root and flat element."""
+        """Return the first element that has each mapped location: tensor and flat element."""
+        if self.graph.tile_memory is not None:
+            return named_tiles(NOWHERE, self.reduced.edges.numbers)
         numbers = self.reduced.edges.numbers
         place = {value: k for k, value in enumerate(numbers.pool)}
         parts = self.reduced.cells.orbits.slotted.system.parts
         firsts = np.full((len(place), 2), -1)
-        for n, p in enumerate(self.reduced.roots):
-            start, end = parts[p].start, parts[p].start + parts[p].size
-            for element, value in enumerate(
-                (mapping_of(self.graph, parts[p].tensor) or ())[start:end]
-            ):
-                if firsts[place[value], 0] < 0:
-                    firsts[place[value]] = n, start + element
+        for p in self.reduced.roots:
+            mapping = mapping_of(self.graph, parts[p].tensor)
+            if mapping is not None:
+                for value, element in mapping.firsts(parts[p].start, parts[p].size):
+                    if firsts[place[value], 0] < 0:
+                        firsts[place[value]] = parts[p].tensor, element
         return firsts
 
 
@@ -114,6 +134,7 @@ def lift_kind(
     values: Sequence[int],
     contest: Contest,
     contested: bool = False,
+    tiles: int = 0,
 ) -> LiftedKind:
     """Find representative cells of a group, and their problem.
 
@@ -127,6 +148,8 @@ def lift_kind(
         The value of each of the graph's pairs, as multiples of one unit.
     contested
         Whether barrier order limits the choice in the group.
+    tiles
+        With a number of tiles, components on different tiles are never of one class.
 
     Raises
     ------
@@ -134,7 +157,7 @@ def lift_kind(
         If views are too irregular.
     """
     first = with_readers(graph, groups[0], contest) if contested else groups[0]
-    reduced = reduce_group(graph, orbits_of(graph, first, free), values)
+    reduced = reduce_group(graph, orbits_of(graph, first, free), values, tiles)
     edges = reduced.edges
     numbers = edges.numbers
     sizes = np.diff(numbers.starts)
@@ -142,9 +165,9 @@ def lift_kind(
     read_by = readers_of(graph, first, reduced, contest) if contested else None
     if read_by is not None:
         colour = np.unique(np.stack([colour, read_by]), axis=1, return_inverse=True)[1].reshape(-1)
-    fixed = np.append(sizes[len(numbers.sinks) :], len(numbers.pool))
-    origin = np.repeat(np.arange(len(fixed)), fixed)
-    tensor = np.append(_ranked(numbers.fixed), len(numbers.fixed))[origin]
+    origin = origins_of(numbers, apart=tiles > 0)
+    pooled = len(numbers.fixed) + np.arange(max(len(numbers.pool), 1))
+    tensor = np.append(_ranked(numbers.fixed), pooled)[origin]
     classes = _counted(reduced, find_classes(edges, colour, tensor))
     inner = represent(graph, tuple(groups), edges, classes, contest, read_by, origin)
     ends = ((p, *graph.pairs[p][:2]) for p in first.pairs)
@@ -171,8 +194,9 @@ def _counted(reduced: Reduced, classes: Classes) -> Classes:
         raise InternalError("edges of one component stand for different numbers of others")
     total = [Fraction(0)] * len(classes.copies)
     tied = np.flatnonzero(classes.class_of >= 0)
-    for of, time in zip(classes.class_of[tied].tolist(), times[tied].tolist(), strict=True):
-        total[of] += reduced.times[time]
+    rows, which = distinct([classes.class_of[tied], times[tied]])
+    for (of, time), n in zip(rows.T.tolist(), np.bincount(which).tolist(), strict=True):
+        total[of] += reduced.times[time] * n
     if any(count.denominator != 1 for count in total):
         raise InternalError("representatives do not add up to whole components")
     copies = np.array([int(count) for count in total], object)

@@ -9,9 +9,9 @@ type are enough.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -19,12 +19,15 @@ from scipy.sparse.csgraph import connected_components
 
 from layoutopt.dense.classes import find_classes
 from layoutopt.dense.edges import EdgeList, Edges
+from layoutopt.dense.lookup import distinct
 from layoutopt.dense.numbering import Numbering
 from layoutopt.lifting.families import NOTHING
+from layoutopt.lifting.marks import marks_of
 from layoutopt.lifting.runs import Joins, Runs, Tie, cut_runs
 from layoutopt.lifting.segments import Segments, check_count, segments_of
 from layoutopt.lifting.slots import Slotted
 from layoutopt.problem import IntArray
+from layoutopt.tiles.blocks import TileMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +71,29 @@ class Orbits:
     rooted: IntArray
     colour: IntArray
 
+    def twin(self, strand: IntArray, colour: IntArray) -> IntArray:
+        """Return the runs of some colours on some strands, all of which exist."""
+        wide, order, keys = self._places
+        found: IntArray = order[np.searchsorted(keys, strand * wide + colour)]
+        return found
 
-def find_orbits(slotted: Slotted, labelled: Sequence[bool]) -> Orbits:
+    @cached_property
+    def _places(self) -> tuple[int, IntArray, IntArray]:
+        """A factor, and all runs by strand times that factor plus colour."""
+        wide = int(self.colour.max(initial=0)) + 1
+        keys = self.runs.strand * wide + self.colour
+        order = np.argsort(keys)
+        return wide, order, keys[order]
+
+
+def find_orbits(slotted: Slotted, codes: Sequence[TileMap | None]) -> Orbits:
     """Cut slots into runs, classify strands, and choose representatives.
 
     Parameters
     ----------
-    labelled
-        For each part whether its elements have locations that a mapping names, so that no two
-        of them can be exchanged.
+    codes
+        For each part the names of its locations, if it has any: only locations of one name can
+        be exchanged.
 
     Raises
     ------
@@ -88,12 +105,13 @@ def find_orbits(slotted: Slotted, labelled: Sequence[bool]) -> Orbits:
     rooted = _rooted(slotted, axis)
     ties = _stars(slotted, blocks, where, rooted)
     single = {tie.slot: tie.values for tie in ties}
-    for s, slot in enumerate(slotted.slots):
-        if labelled[slot.part]:
-            check_count(slot.size)
-            single[s] = np.arange(slot.size)
     constants, homes = _constants(slotted)
-    runs, joins = cut_runs(slotted.slots, [*blocks, *constants], single, ties)
+    named = [
+        marks
+        for part, own in enumerate(codes)
+        for marks in (() if own is None else marks_of(own, slotted.slots, slotted.of[part]))
+    ]
+    runs, joins = cut_runs(slotted.slots, [*blocks, *constants, *named], single, ties)
     told = np.zeros(len(runs.slot), bool)
     for s, values in single.items():
         told[runs.at(s, values)] = True
@@ -102,7 +120,7 @@ def find_orbits(slotted: Slotted, labelled: Sequence[bool]) -> Orbits:
     for (f, _), join in zip(where, joins, strict=False):
         by_family[f].append(join)
     still: list[tuple[dict[int, int], dict[int, int]]] = [({}, {}) for _ in slotted.blocks]
-    for (f, side, s), join in zip(homes, joins[len(blocks) :], strict=True):
+    for (f, side, s), join in zip(homes, joins[len(blocks) :], strict=False):
         still[f][side][s] = int(join.out[0])
     copies, kept, first, count = _chosen(slotted, runs, type_, axis)
     families = tuple(map(tuple, by_family))
@@ -182,13 +200,9 @@ def _types(
 ) -> tuple[IntArray, IntArray]:
     """Return the type of each strand, and a colour of each run."""
     count = len(runs.slot)
-    marks: dict[int, list[int]] = defaultdict(list)
     first, second, label = [], [], []
     for n, join in enumerate(joins):
-        if len(join.inp) and join.inp[0] < 0:
-            for run in join.out.tolist():
-                marks[run].append(n)
-        else:
+        if not len(join.inp) or join.inp[0] >= 0:
             first.append(join.out)
             second.append(join.inp)
             label.append(np.full(len(join.out), n))
@@ -197,28 +211,40 @@ def _types(
         first.append(tied[:-1])
         second.append(tied[1:])
         label.append(np.full(len(tied) - 1, len(joins) + n))
-    index: dict[object, int] = {}
-    slot, odd = runs.slot.tolist(), told.tolist()
-    colours = np.array(
-        [
-            index.setdefault((slot[r], tuple(marks.get(r, ())), r if odd[r] else -1), len(index))
-            for r in range(count)
-        ],
-        np.int64,
-    )
+    colours, colour_count = _first_colours(runs, joins, told)
     none = [np.zeros(0, np.int64)]
     agree = EdgeList(*(np.concatenate(none + x) for x in (first, second, label)))
     # Each run's first colour is compared once more as the value of an edge of its own, since
     # refined colours are hashes.
     earn = EdgeList(np.arange(count), count + colours, colours)
-    total = count + len(index)
+    total = count + colour_count
     numbers = Numbering((), (), np.array([count, total]), count, (), total)
     edges = Edges(numbers, (), agree, earn, 0)
-    classes = find_classes(edges, colours, np.arange(len(index)))
+    classes = find_classes(edges, colours, np.arange(colour_count))
     strands = int(runs.strand.max(initial=-1)) + 1
     type_ = np.zeros(strands, np.int64)
     type_[runs.strand] = classes.class_of[classes.component]
     return type_, classes.node_colour
+
+
+def _first_colours(runs: Runs, joins: Sequence[Joins], told: IntArray) -> tuple[IntArray, int]:
+    """Return equal numbers for runs of one slot with the same marks, and how many there are.
+
+    Parameters
+    ----------
+    told
+        Which runs are like no other.
+    """
+    alone = np.where(told, np.arange(len(told)), -1)
+    colours = distinct([runs.slot, alone])[1]
+    end = len(told)
+    for join in joins:
+        if len(join.inp) and join.inp[0] < 0:
+            rows, of = distinct([colours[join.out], join.mark])
+            colours[join.out] = end + of
+            end += rows.shape[1]
+    found, colours = np.unique(colours, return_inverse=True)
+    return colours, len(found)
 
 
 def _chosen(
@@ -227,7 +253,8 @@ def _chosen(
     """Choose the first positions of the first strands of each type."""
     crowd = np.zeros(int(axis.max(initial=-1)) + 1, np.int64)
     for slots in slotted.of:
-        crowd = np.maximum(crowd, np.bincount(axis[list(slots)], minlength=len(crowd)))
+        on, count = np.unique(axis[list(slots)], return_counts=True)
+        crowd[on] = np.maximum(crowd[on], count)
     length, room = np.zeros_like(type_), np.zeros_like(type_)
     length[runs.strand] = runs.length
     room[runs.strand] = crowd[axis[runs.slot]]

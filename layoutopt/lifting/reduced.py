@@ -9,21 +9,23 @@ into the representatives.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from layoutopt.dense.edges import EdgeList, Edges
-from layoutopt.dense.numbering import Numbering, mapping_of
+from layoutopt.dense.lookup import distinct
+from layoutopt.dense.numbering import Numbering
 from layoutopt.errors import InternalError, SizeError
+from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import Array
 from layoutopt.graphs.store import Store
 from layoutopt.lifting.cells import Cells, cell_times, family_cells, flat_elements, keep_cells
 from layoutopt.lifting.families import NOTHING, VIEW
 from layoutopt.lifting.orbits import Orbits
-from layoutopt.problem import IntArray
+from layoutopt.problem import IntArray, WeightArray
 
 CELLS_LIMIT = 3 * 10**7
 """The most cells, of all parts together, that are traced."""
@@ -43,12 +45,15 @@ class Traced:
         The root parts in that order.
     tensors
         For each part the numbers of its cells' roots, -1 where a cell stands for nothing.
+    names
+        For the cell of each number its location: that of its name, or its own.
     """
 
     cells: Cells
     numbers: Numbering
     roots: tuple[int, ...]
     tensors: tuple[Array, ...]
+    names: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +75,9 @@ class Reduced:
         For each edge the number of element edges that it stands for, as an index of ``times``.
     times
         Those numbers.
+    at
+        For each free cell and location that an edge ties it to, a fixed cell at that location:
+        rows of free cells, locations, and fixed cells.
     """
 
     cells: Cells
@@ -79,26 +87,34 @@ class Reduced:
     agree: IntArray
     earn: IntArray
     times: tuple[Fraction, ...]
+    at: IntArray
 
 
-def reduce_group(graph: Store, orbits: Orbits, values: Sequence[int]) -> Reduced:
+def reduce_group(graph: Store, orbits: Orbits, values: Sequence[int], tiles: int = 0) -> Reduced:
     """Trace the representative cells of a group.
 
     Parameters
     ----------
     values
         The value of each of the graph's pairs, as multiples of one unit.
+    tiles
+        As for :func:`~layoutopt.dense.numbering.number_roots`.
     """
-    traced = trace_group(graph, orbits)
-    builder = _Edges(traced.cells, traced.numbers, traced.tensors)
+    traced = trace_group(graph, orbits, tiles)
+    builder = _Edges(traced)
     for f, family in enumerate(orbits.slotted.system.families):
         if family.pair != VIEW and values[family.pair]:
             builder.add(f, values[family.pair])
     return builder.finish(traced.roots)
 
 
-def trace_group(graph: Store, orbits: Orbits) -> Traced:
+def trace_group(graph: Store, orbits: Orbits, tiles: int = 0) -> Traced:
     """Trace the representative cells of all parts.
+
+    Parameters
+    ----------
+    tiles
+        As for :func:`~layoutopt.dense.numbering.number_roots`.
 
     Raises
     ------
@@ -109,18 +125,20 @@ def trace_group(graph: Store, orbits: Orbits) -> Traced:
     count = sum(math.prod(cells.shape(p)) for p in range(len(orbits.slotted.of)))
     if count > CELLS_LIMIT:
         raise SizeError(f"irregular views: {count:,} cells are left, the limit is {CELLS_LIMIT:,}")
-    numbers, roots = _number(graph, cells)
-    return Traced(cells, numbers, roots, _traced(graph, cells, numbers, roots))
+    numbers, roots = _number(graph, cells, tiles)
+    tensors = _traced(cells, numbers, roots)
+    return Traced(cells, numbers, roots, tensors, _names(graph, cells, numbers, roots))
 
 
-def _number(graph: Store, cells: Cells) -> tuple[Numbering, tuple[int, ...]]:
+def _number(graph: Store, cells: Cells, tiles: int) -> tuple[Numbering, tuple[int, ...]]:
     """Number the cells of root parts, free ones first."""
     parts = cells.orbits.slotted.system.parts
     free = [p for p, part in enumerate(parts) if part.root and part.free]
     fixed = [p for p, part in enumerate(parts) if part.root and not part.free]
-    pool: dict[int | str, None] = {}
+    pool: dict[int | str, None] = dict.fromkeys(range(tiles))
     for p in fixed:
-        pool.update(dict.fromkeys(mapping_of(graph, parts[p].tensor) or ()))
+        mapping = mapping_of(graph, parts[p].tensor)
+        pool.update(dict.fromkeys(mapping.used() if mapping is not None else ()))
     sizes = [int(np.prod(cells.shape(p), dtype=np.int64)) for p in (*free, *fixed)]
     starts = np.cumsum([0, *sizes])
     numbers = Numbering(
@@ -134,15 +152,24 @@ def _number(graph: Store, cells: Cells) -> tuple[Numbering, tuple[int, ...]]:
     return numbers, (*free, *fixed)
 
 
-def _traced(
-    graph: Store, cells: Cells, numbers: Numbering, roots: Sequence[int]
-) -> tuple[Array, ...]:
+def _names(graph: Store, cells: Cells, numbers: Numbering, roots: Sequence[int]) -> IntArray:
+    """Return the location of each number's cell."""
+    parts, place = cells.orbits.slotted.system.parts, numbers.place()
+    names = np.arange(numbers.total)
+    for p, start in zip(roots, numbers.starts.tolist(), strict=False):
+        mapping = mapping_of(graph, parts[p].tensor)
+        if mapping is not None and parts[p].size:
+            flat = flat_elements(cells, p).reshape(-1)
+            flat = np.minimum(flat, parts[p].size - 1) + parts[p].start  # some are no elements
+            names[start : start + len(flat)] = mapping.places(place, flat)
+    return names
+
+
+def _traced(cells: Cells, numbers: Numbering, roots: Sequence[int]) -> tuple[Array, ...]:
     """Return the root numbers of the cells of every part."""
     slotted = cells.orbits.slotted
-    parts = slotted.system.parts
-    tensors = [np.full(cells.shape(p), -1) for p in range(len(parts))]
+    tensors = [np.full(cells.shape(p), -1) for p in range(len(slotted.system.parts))]
     own = dict(zip(roots, numbers.starts.tolist(), strict=False))
-    place = {value: int(numbers.starts[-1]) + k for k, value in enumerate(numbers.pool)}
     families = slotted.system.families
     for f in sorted(range(len(families)), key=lambda f: families[f].out):
         family = families[f]
@@ -154,25 +181,21 @@ def _traced(
             continue
         array = tensors[family.out]
         count = np.arange(array.size).reshape(array.shape)[out]
-        values = mapping_of(graph, parts[family.out].tensor)
-        if values is None:
-            array[out] = own[family.out] + count
-        else:
-            flat = flat_elements(cells, family.out)[out] + parts[family.out].start
-            known = [place[values[e]] for e in flat.reshape(-1).tolist()]
-            array[out] = np.array(known, np.int64).reshape(flat.shape)
+        array[out] = own[family.out] + count
     return tuple(tensors)
 
 
 class _Edges:
     """Edges as they are found."""
 
-    def __init__(self, cells: Cells, numbers: Numbering, tensors: Sequence[Array]) -> None:
-        self.cells, self.numbers, self.tensors = cells, numbers, tensors
+    def __init__(self, traced: Traced) -> None:
+        self.cells, self.numbers, self.tensors = traced.cells, traced.numbers, traced.tensors
+        self.names = traced.names
         self.times: dict[Fraction, int] = {}
         self.worth: dict[Fraction, int] = {}
         self.constant = Fraction(0)
         self.rows: list[IntArray] = []
+        self.at: list[IntArray] = []
 
     def add(self, f: int, value: int) -> None:
         """Add the edges of a ValuedPair's family."""
@@ -191,38 +214,56 @@ class _Edges:
     def _keep(self, x: IntArray, y: IntArray, times: IntArray, worth: IntArray) -> None:
         """Keep edges of which an end is free, and count what is earned in any case."""
         free = self.numbers.free
-        sure = x == y
-        rows, count = np.unique(
-            np.stack([times[sure], worth[sure]], axis=1), axis=0, return_counts=True
-        )
+        sure = self.names[x] == self.names[y]
+        rows, of = distinct([times[sure], worth[sure]])
         all_times, all_worth = list(self.times), list(self.worth)
-        for (i, j), n in zip(rows.tolist(), count.tolist(), strict=True):
+        for (i, j), n in zip(rows.T.tolist(), np.bincount(of).tolist(), strict=True):
             self.constant += all_times[i] * all_worth[j] * n
         low, high = np.minimum(x, y), np.maximum(x, y)
         kept = ~sure & (low < free)
-        self.rows.append(np.stack([low[kept], high[kept], times[kept], worth[kept]], axis=1))
+        tied = kept & (high >= free)
+        self.at.append(distinct([low[tied], self.names[high[tied]], high[tied]])[0])
+        high = self.names[high]
+        self.rows.append(np.stack([low[kept], high[kept], times[kept], worth[kept]]))
 
     def finish(self, roots: tuple[int, ...]) -> Reduced:
         """Add up parallel edges, which must give whole numbers, and return everything."""
-        rows = np.concatenate([np.zeros((0, 4), np.int64), *self.rows])
-        ends, of = np.unique(rows[:, :3], axis=0, return_inverse=True)
+        low, high, times, worth = np.concatenate([np.zeros((4, 0), np.int64), *self.rows], axis=1)
+        ends, of = distinct([low, high, times])
         unit = math.lcm(1, *(worth.denominator for worth in self.worth))
-        total = np.zeros(len(ends), object)
-        np.add.at(total, of.reshape(-1), _objects(int(w * unit) for w in self.worth)[rows[:, 3]])
-        if self.constant.denominator != 1 or any(n % unit for n in total.tolist()):
+        total = _summed([int(w * unit) for w in self.worth], worth, of, ends.shape[1])
+        worths, kind = np.unique(total, return_inverse=True)
+        if self.constant.denominator != 1 or any(n % unit for n in worths.tolist()):
             raise InternalError("representatives do not add up to whole elements")
-        values: dict[int, int] = {}
-        kind = np.array([values.setdefault(n // unit, len(values)) for n in total], np.int64)
-        agree = ends[:, 1] < self.numbers.free
-        bonds, ties = (EdgeList(ends[w, 0], ends[w, 1], kind[w]) for w in (agree, ~agree))
-        edges = Edges(self.numbers, tuple(values), bonds, ties, int(self.constant))
-        times = ends[agree, 2], ends[~agree, 2]
-        return Reduced(self.cells, edges, roots, tuple(self.tensors), *times, tuple(self.times))
+        values = tuple(n // unit for n in worths.tolist())
+        agree = ends[1] < self.numbers.free
+        bonds, ties = (EdgeList(ends[0, w], ends[1, w], kind[w]) for w in (agree, ~agree))
+        edges = Edges(self.numbers, values, bonds, ties, int(self.constant))
+        at = np.concatenate([np.zeros((3, 0), np.int64), *self.at], axis=1)
+        return Reduced(
+            self.cells,
+            edges,
+            roots,
+            tuple(self.tensors),
+            ends[2, agree],
+            ends[2, ~agree],
+            tuple(self.times),
+            at,
+        )
 
 
-def _objects(values: Iterable[int]) -> IntArray:
-    """Return an array of Python integers."""
-    found = list(values)
-    array = np.empty(len(found), object)
-    array[:] = found
-    return array
+def _summed(worth: list[int], which: IntArray, of: IntArray, count: int) -> WeightArray:
+    """Add up numbers by group, exactly.
+
+    Parameters
+    ----------
+    worth, which
+        The distinct numbers, and which one each row has.
+    of, count
+        The group of each row, and how many there are.
+    """
+    small = sum(map(abs, worth)) * max(len(which), 1) < 2**62
+    table = np.array(worth, np.int64 if small else object)
+    total: WeightArray = np.zeros(count, table.dtype)
+    np.add.at(total, of, table[which])
+    return total

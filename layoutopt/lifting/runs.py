@@ -54,11 +54,12 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Joins:
-    """Which runs one block relates: pairs of runs, or single ones (``inp`` is -1)."""
+    """Which runs one block relates: pairs of runs, or single ones (``inp`` is -1), with marks."""
 
     out: IntArray
     inp: IntArray
     sign: IntArray
+    mark: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +195,11 @@ def _joins(runs: Runs, one: Segments) -> Joins:
     count = runs.at(one.out, one.out_start + one.length - 1) - a + 1
     step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
     out, sign = np.repeat(a, count) + step, np.repeat(one.sign, count)
+    mark = np.repeat(np.zeros_like(count) if one.mark is None else one.mark, count)
     if one.inp == NOTHING:
-        return Joins(out, np.full(len(out), -1), sign)
+        return Joins(out, np.full(len(out), -1), sign, mark)
     first = runs.at(one.inp, one.in_start)
-    return Joins(out, np.repeat(first, count) + sign * step, sign)
+    return Joins(out, np.repeat(first, count) + sign * step, sign, mark)
 
 
 def _strands(runs: Runs, joins: Iterable[Joins], ties: Sequence[Tie]) -> tuple[IntArray, IntArray]:

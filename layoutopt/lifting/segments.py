@@ -31,6 +31,8 @@ class Segments:
         How many values follow each other.
     sign
         1 where both sides go up, -1 where ``inp`` goes down.
+    mark
+        What tells the pieces of a set apart, if anything does.
     """
 
     out: int
@@ -39,6 +41,7 @@ class Segments:
     in_start: IntArray
     length: IntArray
     sign: IntArray
+    mark: IntArray | None = None
 
 
 def segments_of(family: Family, block: Block, slots: Sequence[Slot]) -> Segments:

@@ -9,7 +9,7 @@ all end in one slot is treated as a vector; that is the whole fallback.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,13 @@ class Slot:
     def flat(self, value: int) -> int:
         """Return what a value adds to the flat element."""
         return sum(value // radix % size * weight for weight, size, radix in self.digits)
+
+    def flats(self, values: IntArray) -> IntArray:
+        """Return what each of some values adds to the flat element."""
+        found: IntArray = np.zeros_like(values)
+        for weight, size, radix in self.digits:
+            found = found + values // radix % size * weight
+        return found
 
     @property
     def breaks(self) -> tuple[int, ...]:
@@ -126,10 +133,22 @@ class _Union:
         return x != y
 
 
-def find_slots(system: System, chains: Chains) -> Slotted:
-    """Join digits to slots, and loops to blocks."""
+def find_slots(
+    system: System, chains: Chains, together: Sequence[Iterable[tuple[int, int]]] = ()
+) -> Slotted:
+    """Join digits to slots, and loops to blocks.
+
+    Parameters
+    ----------
+    together
+        For each part ranges of digits, first and last, that must share a slot.
+    """
     first = np.cumsum([0, *(len(chain) + 1 for chain in chains)]).tolist()
     union = _Union(first[-1])
+    for p, ranges in enumerate(together):
+        for low, high in ranges:
+            for d in range(low, high):
+                union.join(first[p] + d, first[p] + d + 1)
     homes = [_homes(system, family, chains, first, union) for family in system.families]
     joined = True
     while joined:

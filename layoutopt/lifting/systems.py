@@ -5,30 +5,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layoutopt.dense.groups import Group
-from layoutopt.dense.numbering import mapping_of
+from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.store import Store
 from layoutopt.lifting.digits import settle_digits
-from layoutopt.lifting.families import system_of
+from layoutopt.lifting.families import Part, system_of
+from layoutopt.lifting.lowest import lowest_apart
+from layoutopt.lifting.marks import marked_digits, marked_strides
 from layoutopt.lifting.orbits import Orbits, find_orbits
 from layoutopt.lifting.regions import cut_regions
 from layoutopt.lifting.slots import find_slots
+from layoutopt.tiles.blocks import TileMap
 
 
-def orbits_of(graph: Store, group: Group, free: Sequence[bool]) -> Orbits:
+def orbits_of(graph: Store, group: Group, free: Sequence[bool], lowest: bool = False) -> Orbits:
     """Return the one-dimensional orbits of a group's tensors.
 
     Parameters
     ----------
     free
         For each tensor whether some of its elements come from a sink.
+    lowest
+        Whether index 0 of broadcast dimensions is told from the rest.
 
     Raises
     ------
     SizeError
         If views are too irregular.
     """
-    system = cut_regions(system_of(graph, group, free))
+    system = system_of(graph, group, free)
+    system = cut_regions(lowest_apart(system) if lowest else system)
     shapes = [graph.shapes[part.tensor] for part in system.parts]
-    system, chains = settle_digits(system, shapes)
-    labelled = [mapping_of(graph, part.tensor) is not None for part in system.parts]
-    return find_orbits(find_slots(system, chains), labelled)
+    codes = [_codes(graph, part) for part in system.parts]
+    marked = [() if own is None else marked_strides(own) for own in codes]
+    system, chains = settle_digits(system, shapes, marked)
+    together = [
+        () if own is None else marked_digits(own, [1, *chain])
+        for own, chain in zip(codes, chains, strict=True)
+    ]
+    return find_orbits(find_slots(system, chains, together), codes)
+
+
+def _codes(graph: Store, part: Part) -> TileMap | None:
+    """Return the names of a part's locations, if it has any, by number."""
+    mapping = mapping_of(graph, part.tensor) if part.root else None
+    return None if mapping is None else mapping.codes.part(part.start, part.size)

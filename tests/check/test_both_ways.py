@@ -11,8 +11,10 @@ from layoutopt.check import elements, needs
 from layoutopt.check.elements import Evaluation
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import SOLVERS, unwind
 from tests.check.samples import Layouts, random_layouts
+from tests.lifting.graphs import awkward, on_tiles
 from tests.models.instances import FAMILIES
 
 GRAPHS: dict[str, Callable[[int], Graph]] = {
@@ -53,6 +55,22 @@ def test_random_layouts(family: str) -> None:
     assert seen["matched"] > 100
     if family not in ("larger", "mappings"):
         assert seen["barrier order"] > 5
+
+
+def test_random_layouts_on_tiles() -> None:
+    """On a tile memory equal tiles are counted alike, and so are full tiles and torn grains."""
+    seen: Counter[str] = Counter()
+    for seed in range(250):
+        graph = on_tiles(awkward(seed), seed, grain=1 + seed % 3)
+        roomy = graph.tile_memory
+        assert roomy is not None
+        tight = TileMemory(roomy.tiles, 40, grain=roomy.grain, element_bytes={"sink0": 3})
+        graph.tile_memory = tight if seed % 2 else roomy
+        found = both(graph, random_layouts(graph, seed))
+        seen["matched"] += sum(pair.matched for pair in found.pairs)
+        for line in found.violations or ("legal",):
+            seen[line.split(":")[0].split(" ")[0]] += 1
+    assert min(seen["matched"], seen["legal"], seen["capacity"], seen["grain"]) > 20
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

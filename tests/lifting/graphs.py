@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from math import prod
 
+from layoutopt.graphs.ops import Source
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.tiles.memory import TileMemory
 
 VALUES = [1, 1, 2, 3, 5, "0.5", 7]
 
@@ -58,6 +60,47 @@ def awkward(seed: int, widest: int = 6, largest: int = 72, negative: bool = Fals
     for _ in range(draw.randint(2, 6)):
         _tie(graph, draw, found, negative)
     return graph
+
+
+def on_tiles(graph: Graph, seed: int, grain: int = 1) -> Graph:
+    """Return a graph on a small machine with ample room, its sources by various rules.
+
+    Parameters
+    ----------
+    grain
+        The machine's.
+    """
+    draw = random.Random(seed)
+    tiles = draw.randint(2, 7)
+    found = Graph(graph.name)
+    found.tile_memory = TileMemory(tiles, 10**6, grain=grain)
+    for op in graph.ops:
+        if isinstance(op, Source):
+            [shape] = op.infer([])
+            found.add(_placed(draw, op.id, shape, tiles))
+        else:
+            found.add(op)
+    for a, b, value in graph.pairs:
+        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
+    return found
+
+
+def _placed(draw: random.Random, name: str, shape: tuple[int, ...], tiles: int) -> Source:
+    """Return a source that lies by a grid, linearly, by a list, or by default."""
+    kind = draw.random()
+    if kind < 0.2:
+        return Source(id=name, inputs=(), shape=shape)
+    if kind < 0.4:
+        mapping = tuple(draw.randrange(tiles) for _ in range(prod(shape)))
+        return Source(id=name, inputs=(), shape=shape, mapping=mapping)
+    blocks = []
+    left = tiles
+    for n in shape:
+        blocks.append(draw.randint(1, max(1, min(left, n))))
+        left //= blocks[-1]
+    chunks = {"min_elements_per_tile": draw.randint(1, 5), "grain": draw.randint(1, 3)}
+    rule = {"kind": "grid", "blocks": blocks} if kind < 0.8 else {"kind": "linear", **chunks}
+    return Source(id=name, inputs=(), shape=shape, rule=rule)
 
 
 def _view(

@@ -10,13 +10,14 @@ from types import ModuleType
 import pytest
 
 from layoutopt import lowering, unwinding
-from layoutopt.check.elements import evaluate
+from layoutopt.check.elements import by_elements, evaluate
 from layoutopt.errors import SizeError
 from layoutopt.exact.parts import solve_parts
 from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.generate.training import training_step
 from layoutopt.generate.traps import TRAPS
+from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lifting import reduced, segments
@@ -26,7 +27,7 @@ from layoutopt.result import Status
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum
 from models.statement import state
-from tests.lifting.graphs import awkward
+from tests.lifting.graphs import awkward, on_tiles
 from tests.models.instances import mixed, tangle
 
 NEVER = 2**62
@@ -56,6 +57,21 @@ def test_awkward_graphs(negative: bool) -> None:
     """Small graphs of views of every kind, ragged and square, have the same optimum both ways."""
     for seed in range(350):
         assert_alike(awkward(seed + 10_000 * negative, negative=negative))
+
+
+def test_awkward_graphs_on_tiles() -> None:
+    """So have graphs whose sources lie on tiles, and their layouts earn it by the check."""
+    for seed in range(200):
+        graph = on_tiles(awkward(seed), seed)
+        best = []
+        for lift_from in (0, NEVER):
+            lowered = lower(tiled(graph), Limits(), lift_from=lift_from)
+            result = solve_parts(lowered.problem, Limits())
+            found = by_elements(graph, lowered.layouts(result.labelling))
+            assert not found.violations
+            assert found.score == lowered.unit * (lowered.constant + int(result.bound or 0))
+            best.append(found.score)
+        assert best[0] == best[1], seed
 
 
 def test_larger_awkward_graphs() -> None:

@@ -1,0 +1,217 @@
+"""How many elements of tensors, and of two tensors together, lie on each tile of a tile memory.
+
+By elements, tiles go through views as arrays; by pieces, the boxes of
+:mod:`layoutopt.check.matching` are counted without going through their elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt import pieces
+from layoutopt.check.boxes import Box, Places
+from layoutopt.check.choice import SMALL, STEPS, either
+from layoutopt.check.cover import cover
+from layoutopt.check.elements import coverage
+from layoutopt.check.equations import Equations
+from layoutopt.check.flow import carried
+from layoutopt.check.matching import POOL, Layouts, Matching
+from layoutopt.check.terms import Term
+from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
+from layoutopt.tiles.blocks import TileMap
+from layoutopt.tiles.counting import Walk, on_both, on_each
+
+Integers = NDArray[np.int64]
+
+Counts: TypeAlias = tuple[Integers, Integers]
+"""Tiles, ascending, and a number for each; all other tiles have 0."""
+
+NOTHING: Counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+class Spread(Protocol):
+    """What is asked of layouts on a tile memory; tensors are given by number."""
+
+    def each(self, t: int) -> Counts:
+        """Return how many elements of a tensor lie on each tile."""
+
+    def both(self, a: int, b: int) -> Counts:
+        """Return at how many positions two tensors of one shape both lie on each tile."""
+
+
+def spread(graph: Store, layouts: Layouts) -> Spread:
+    """Return what counts elements by tile: one by one in small graphs, by pieces in large ones.
+
+    Parameters
+    ----------
+    graph
+        A graph with a tile memory.
+    layouts
+        Pieces by sink name, which cover all sinks.
+    """
+    small = sum(map(size, graph.shapes)) <= SMALL
+    return SpreadByElements(graph, layouts) if small else SpreadByPieces(graph, layouts)
+
+
+def uncovered(graph: Store, layouts: Layouts) -> tuple[str, ...]:
+    """Return a line for every sink that pieces do not cover once, and for pieces that fit nothing.
+
+    Raises
+    ------
+    SizeError
+        As :func:`layoutopt.check.elements.evaluate` does.
+    """
+
+    def by_pieces(limit: int) -> tuple[str, ...]:
+        equations = Equations(limit)
+        return coverage(graph, layouts, lambda layout, t: cover(layout, t.shape, equations))
+
+    def by_elements() -> tuple[str, ...]:
+        return coverage(graph, layouts, lambda layout, t: pieces.cover(layout, t.size))
+
+    return either(graph, by_elements, by_pieces)
+
+
+def summed(parts: Iterable[Counts]) -> Counts:
+    """Return the sums of numbers by tile."""
+    listed = [part for part in parts if len(part[0])]
+    if len(listed) < 2:
+        return listed[0] if listed else NOTHING
+    tiles, of = np.unique(np.concatenate([tiles for tiles, _ in listed]), return_inverse=True)
+    total = np.zeros(len(tiles), np.int64)
+    np.add.at(total, of, np.concatenate([numbers for _, numbers in listed]))
+    return tiles, total
+
+
+class SpreadByElements:
+    """Tiles of all elements as arrays, kept for every tensor that was asked for."""
+
+    def __init__(self, graph: Store, layouts: Layouts) -> None:
+        self.graph, self.layouts = graph, layouts
+        self._found: dict[int, Array] = {}
+
+    def each(self, t: int) -> Counts:
+        """Return how many elements of a tensor lie on each tile."""
+        return _counted(self._tiles(t))
+
+    def both(self, a: int, b: int) -> Counts:
+        """Return at how many positions two tensors of one shape both lie on each tile."""
+        mine, other = self._tiles(a), self._tiles(b)
+        return _counted(mine[mine == other])
+
+    def _tiles(self, t: int) -> Array:
+        stack = [t]
+        while stack:
+            carriers = self.graph.carriers(self.graph.producers[stack[-1]])
+            missing = [c for c in carriers if c not in self._found]
+            if missing:
+                stack += missing
+            else:
+                out = stack.pop()
+                self._found[out] = self._of(out, carriers)
+        return self._found[t]
+
+    def _of(self, t: int, carriers: Sequence[int]) -> Array:
+        graph, op = self.graph, self.graph.ops[self.graph.producers[t]]
+        if op.kind is Kind.VIEW:
+            shapes = [graph.shapes[c] for c in carriers]
+            return carried(op, [self._found[c] for c in carriers], shapes, graph.shapes[t])
+        if op.kind is not Kind.SINK:
+            return root_tiles(graph, t).tiles()
+        taken = np.empty(size(graph.shapes[t]), np.int64)
+        for piece in self.layouts[graph.tensor_name(t)]:
+            where = pieces.read(piece)
+            if piece[0] != TILE:
+                where = root_tiles(graph, graph.number(piece[0])).at(where)
+            taken[pieces.written(piece)] = where
+        return taken
+
+
+def _counted(tiles: Array) -> Counts:
+    found, counts = np.unique(tiles, return_counts=True)
+    return found.astype(np.int64), counts.astype(np.int64)
+
+
+class SpreadByPieces:
+    """The same by boxes.
+
+    Parameters
+    ----------
+    limit
+        How many steps may be taken; see :class:`layoutopt.check.equations.Equations`.
+    """
+
+    def __init__(self, graph: Store, layouts: Layouts, limit: int = STEPS) -> None:
+        self.graph = graph
+        self.equations = Equations(limit)
+        self.tracing = Matching(graph, layouts, self.equations).tracing
+        self._maps: dict[int, TileMap] = {}
+        self._same: dict[object, TileMap] = {}
+        self._known: dict[object, Counts] = {}
+
+    def each(self, t: int) -> Counts:
+        """Return how many elements of a tensor lie on each tile.
+
+        Raises
+        ------
+        SizeError
+            If layouts or views are too irregular to be counted so.
+        """
+        return summed(self._each(box) for box in self.tracing.boxes(t))
+
+    def both(self, a: int, b: int) -> Counts:
+        """Return at how many positions two tensors of one shape both lie on each tile.
+
+        Raises
+        ------
+        SizeError
+            If layouts or views are too irregular to be counted so.
+        """
+        mine, other = self.tracing.boxes(a), self.tracing.boxes(b)
+        same = set(mine) & set(other)
+        parts = [self._each(box) for box in same]
+        rest = [box for box in other if box not in same]
+        near = Places(rest, self.graph.shapes[a], self.equations)
+        for box in mine:
+            if box not in same:
+                parts += [found for twin in near.near(box) for found in self._meeting(box, twin)]
+        return summed(parts)
+
+    def _each(self, box: Box) -> Counts:
+        walk = Walk(self._map(box.label), box.start, tuple([step for _, step, _ in box.loops]))
+        extents = tuple([n for n, _, _ in box.loops])
+        key = id(walk.tiles), walk.start, walk.steps, extents
+        if key not in self._known:
+            self._known[key] = on_each(walk, extents)
+        return self._known[key]
+
+    def _meeting(self, a: Box, b: Box) -> list[Counts]:
+        """Return the numbers of common elements of two boxes that are on equal tiles, in parts."""
+        terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
+        terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
+        found = []
+        for (one, two), loops in self.equations.solve(tuple(terms), b.to - a.to, 2):
+            extents = tuple([n for n, _ in loops])
+            here, there = (
+                Walk(self._map(box.label), box.start + first, tuple([s[k] for _, s in loops]))
+                for k, (box, first) in enumerate(((a, one), (b, two)))
+            )
+            key = *((id(w.tiles), w.start, w.steps) for w in (here, there)), extents
+            if key not in self._known:
+                self._known[key] = on_both(here, there, extents)
+            found.append(self._known[key])
+        return found
+
+    def _map(self, root: int) -> TileMap:
+        """Return the tiles of a root tensor; equal maps are one object."""
+        if root not in self._maps:
+            every = memory_of(self.graph).tiles
+            own = every_tile(every) if root == POOL else root_tiles(self.graph, root)
+            self._maps[root] = self._same.setdefault(own.key, own)
+        return self._maps[root]
