@@ -23,7 +23,8 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.graphs.values import to_decimal
 from layoutopt.limits import Limits
-from layoutopt.lowering import Lowered, lower
+from layoutopt.lowered import Lowered
+from layoutopt.lowering import lower
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling
 from layoutopt.unwinding import unwind

@@ -18,12 +18,12 @@ from typing import Any
 import networkx
 import numpy as np
 
+from layoutopt.exact.forbidden import hopeless_choices, pairs_of, with_hopeless, without
 from layoutopt.exact.parts import solve_parts
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import Parts, split, take
 from layoutopt.problem import IntArray, Labelling, Precedence
 from layoutopt.result import Result, Stopped
-from layoutopt.solvers.formulation import reachable
 from layoutopt.solvers.ordering import Arc, Cut, best_order
 
 Arcs = frozenset[Arc]
@@ -51,7 +51,7 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     for part in coupled:
         inside[part.nodes] = True
     alone = np.flatnonzero(~inside)
-    rest = take(_with_hopeless(problem, order, parts), alone)
+    rest = take(with_hopeless(problem, order, parts), alone)
     hope = sum(part.problem.total() for part in coupled)
     free = solve_parts(rest, limits.restated(lambda x: x, lambda x: x + hope))
     low, high = int(free.objective or 0), int(free.bound or 0)
@@ -93,14 +93,9 @@ class _Part:
     def solve(self, closed: Arcs, limits: Limits) -> Result:
         """Return the best labelling that needs no closed arc."""
         if closed not in self.solved:
-            bans = [self.problem.banned]
-            for (s, b), arcs in self.needs.items():
-                if not arcs.isdisjoint(closed):
-                    who = np.flatnonzero(self.readers == s)
-                    what = np.flatnonzero(self.barrier == b)
-                    bans.append(np.stack(np.meshgrid(who, what), axis=-1).reshape(-1, 2))
-            banned = np.unique(np.concatenate(bans), axis=0)
-            self.solved[closed] = solve_parts(replace(self.problem, banned=banned), limits)
+            shut = [pair for pair, arcs in self.needs.items() if not arcs.isdisjoint(closed)]
+            problem = without(self.problem, shut, self.barrier, self.readers)
+            self.solved[closed] = solve_parts(problem, limits)
         return self.solved[closed]
 
     def used(self, labels: IntArray) -> Arcs:
@@ -192,33 +187,10 @@ class _Decomposition:
             closed |= against
 
 
-def _with_hopeless(problem: Labelling, order: Precedence, parts: Parts) -> Labelling:
-    """Return a problem without rules that bans what no order allows."""
-    bans = [problem.banned]
-    for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
-        at = np.argwhere(
-            _hopeless(order)[order.label_barrier[labels]][:, order.node_readers[nodes]]
-        )
-        bans.append(np.stack([nodes[at[:, 1]], labels[at[:, 0]]], axis=1))
-    return replace(problem, precedence=None, banned=np.unique(np.concatenate(bans), axis=0))
-
-
-def _hopeless(order: Precedence) -> IntArray:
-    """Return which barriers' labels no node with a given reader set can ever take.
-
-    Shape ``(barriers + 1, sets)``; the last row is for labels of no barrier.
-    """
-    before = reachable(order.barriers, order.arcs)
-    table = np.zeros((order.barriers + 1, len(order.reader_sets)), bool)
-    for s, readers in enumerate(order.reader_sets):
-        for c in readers:
-            table[:-1, s] |= before[c]
-    return table
-
-
 def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
     """Return the components that need arcs which could be part of a cycle."""
-    hopeless = _hopeless(order)
+    hopeless = hopeless_choices(order)
+    shut = pairs_of(hopeless)
     needs: list[dict[tuple[int, int], set[Arc]]] = []
     links: Any = networkx.DiGraph(order.arcs.tolist())
     for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
@@ -242,11 +214,9 @@ def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
         if contested:
             barrier = order.label_barrier[parts.labels[i]]
             readers = order.node_readers[parts.nodes[i]]
-            at = np.argwhere(hopeless[barrier][:, readers])[:, ::-1]
-            banned = np.unique(np.concatenate([part.banned, at]), axis=0)
             found.append(
                 _Part(
-                    replace(part, banned=banned),
+                    without(part, shut, barrier, readers),
                     parts.nodes[i],
                     parts.labels[i],
                     barrier,

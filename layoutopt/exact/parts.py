@@ -1,8 +1,8 @@
 """A problem without order rules: reduce, split, and close each part.
 
 In order of cost: contraction, components, two alternatives by minimum cut, small treewidth
-by dynamic programming, isolating cuts, the relaxation by message passing; and on what that
-leaves open branch and bound, CP-SAT and HiGHS, in turns.
+by dynamic programming, shared columns, isolating cuts, the relaxation by message passing; and
+on what that leaves open branch and bound, HiGHS and CP-SAT, in turns.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.errors import SolverError
+from layoutopt.exact.shared import share_columns
 from layoutopt.exact.tracker import Tracker
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split
@@ -77,6 +78,21 @@ def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
         return result
     if limits.over:
         return simple_answer(part, limits, start)
+    shared = share_columns(part, limits, start)
+    if shared is None:
+        return _reduced(part, limits, start)
+    value, bound = int(shared.objective or 0), int(shared.bound or 0)
+    if limits.close(value, bound):
+        return shared
+    told = limits.restated(lambda x: max(value, x), lambda x: min(bound, x))
+    result = _reduced(part, told, shared.labelling)
+    value, bound = int(result.objective or 0), min(bound, int(result.bound or 0))
+    stopped = Stopped.FINISHED if value == bound else result.stopped
+    return replace(result, bound=bound, stopped=stopped)
+
+
+def _reduced(part: Labelling, limits: Limits, start: IntArray) -> Result:
+    """Solve a part by isolating cuts, and what these leave by the relaxation and by search."""
     fixed = isolating_cuts(part, limits)
     if fixed.problem.nodes < part.nodes:
         inner = solve_parts(fixed.problem, limits.beside(fixed.constant), fixed.project(start))
@@ -142,7 +158,7 @@ def _rounded(part: Labelling, limits: Limits, start: IntArray) -> Result:
 
 def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
     """Close a part by the relaxation and by search."""
-    field = field_of(part)
+    field = field_of(part, limits.left)
     if field is None:
         return simple_answer(part, limits, start)
     ascent = begin(field, limits, start)
@@ -152,7 +168,7 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
     while True:
         ascent.limits = limits.within(turn)
         bound = min(bound, branch(ascent))
-        for search, columns in ((cpsat.solve, COLUMNS_LIMIT), (mip.solve, COLUMNS_LIMIT // 20)):
+        for search, columns in ((mip.solve, COLUMNS_LIMIT // 20), (cpsat.solve, COLUMNS_LIMIT)):
             if bound > ascent.value and not limits.over and _columns(part, ascent) <= columns:
                 bound = min(bound, _searched(search, part, ascent, bound, limits.within(turn)))
         if limits.over or limits.close(ascent.value, bound):

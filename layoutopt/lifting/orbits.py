@@ -21,6 +21,7 @@ from layoutopt.dense.classes import find_classes
 from layoutopt.dense.edges import EdgeList, Edges
 from layoutopt.dense.lookup import distinct
 from layoutopt.dense.numbering import Numbering
+from layoutopt.errors import SizeError
 from layoutopt.lifting.families import NOTHING
 from layoutopt.lifting.marks import marks_of
 from layoutopt.lifting.runs import Joins, Runs, Tie, cut_runs
@@ -28,6 +29,12 @@ from layoutopt.lifting.segments import Segments, check_count, segments_of
 from layoutopt.lifting.slots import Slotted
 from layoutopt.problem import IntArray
 from layoutopt.tiles.blocks import TileMap
+
+FEW_RUNS = 10**4
+"""So many runs are always classified."""
+
+GAIN = 20
+"""More runs than these only if there are so many times as many elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +119,7 @@ def find_orbits(slotted: Slotted, codes: Sequence[TileMap | None]) -> Orbits:
         for marks in (() if own is None else marks_of(own, slotted.slots, slotted.of[part]))
     ]
     runs, joins = cut_runs(slotted.slots, [*blocks, *constants, *named], single, ties)
+    _check_gain(slotted, runs)
     told = np.zeros(len(runs.slot), bool)
     for s, values in single.items():
         told[runs.at(s, values)] = True
@@ -225,6 +233,16 @@ def _types(
     type_ = np.zeros(strands, np.int64)
     type_[runs.strand] = classes.class_of[classes.component]
     return type_, classes.node_colour
+
+
+def _check_gain(slotted: Slotted, runs: Runs) -> None:
+    """Refuse where runs are hardly fewer than elements: those are looked at faster."""
+    elements = sum(part.size for part in slotted.system.parts)
+    if len(runs.slot) > max(FEW_RUNS, elements // GAIN):
+        raise SizeError(
+            f"irregular views: {len(runs.slot):,} runs of {elements:,} elements have to be told "
+            "apart"
+        )
 
 
 def _first_colours(runs: Runs, joins: Sequence[Joins], told: IntArray) -> tuple[IntArray, int]:

@@ -131,6 +131,10 @@ def _ends(
     return {s: np.concatenate(c) for s, c in found.items() if c}
 
 
+WAVES = 100
+"""After so many rounds of cuts that follow from cuts, slots are cut to single values."""
+
+
 class _Cuts:
     """Cuts of all slots, closed under segments."""
 
@@ -153,8 +157,18 @@ class _Cuts:
                     self.lines[one.inp].append((low, n, one.out, o, sign))
 
     def add(self, wanted: dict[int, IntArray]) -> None:
-        """Add cuts with all that follow from them."""
+        """Add cuts with all that follow from them.
+
+        Where cuts follow from cuts without end, as along a shift, whole slots are cut to single
+        values at once; more cuts than needed cost time and nothing else.
+        """
+        waves = 0
         while wanted:
+            waves += 1
+            if waves % WAVES == 0:
+                for s in wanted:
+                    check_count(self.slots[s].size)
+                wanted = {s: np.arange(1, self.slots[s].size) for s in wanted}
             follow: dict[int, list[IntArray]] = defaultdict(list)
             for s, cuts in wanted.items():
                 new = np.setdiff1d(cuts, self.cuts[s])

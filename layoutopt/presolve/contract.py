@@ -14,9 +14,7 @@ such steps at once is sound because each holds for every labelling of the other 
 only, and becomes part of the neighbour's rewards.  This is the step of dynamic programming
 on trees; a forest disappears altogether.
 
-*dominated label*: if a component has no negative edge and ``r_u(l) <= r_u(m)`` at every node
-``u``, nothing is lost by taking ``m`` wherever ``l`` was taken (moving a whole label class
-keeps its agreements), so ``l`` need not be earned.
+*dominated labels* and *strong sets* look at whole classes of nodes (:mod:`.classes`).
 
 The first two are the classic heavy-edge rules of multiway cut (Dahlhaus et al., 1994) with
 rewards of one node counted as alternatives.  All arithmetic is on Python integers.
@@ -30,17 +28,23 @@ from collections.abc import Callable
 import numpy as np
 
 from layoutopt.limits import Limits
+from layoutopt.presolve.classes import dominated_labels, losses
 from layoutopt.presolve.reduction import Reduction, restored_names
+from layoutopt.presolve.strength import strong_sets
 from layoutopt.problem import IntArray, Labelling, exact_integers
 
 Undo = Callable[[list[int]], None]
+
+Best = tuple[int | None, int, int, int]
+"""A node's best label (``None`` for fresh), its reward, the next best reward, and the worst; the
+last three are at least, at least, and at most 0."""
 
 VISITS = 1000
 """After so many nodes the clock is looked at."""
 
 
 def contract(problem: Labelling, limits: Limits | None = None) -> Reduction:
-    """Apply all four rules until none fits, or time is up."""
+    """Apply all five rules until none fits, or time is up."""
     return _Contraction(problem).run(limits or Limits())
 
 
@@ -48,7 +52,8 @@ class _Contraction:
     """A problem as dictionaries, shrinking.
 
     ``near[u]`` maps neighbours to weights, ``earns[u]`` labels to rewards, ``bans[u]`` is
-    the set of labels that ``u`` must not take.
+    the set of labels that ``u`` must not take.  ``best[u]`` remembers what :meth:`_two_best`
+    found, while it holds.
     """
 
     def __init__(self, problem: Labelling) -> None:
@@ -65,6 +70,7 @@ class _Contraction:
         for (u, label), r in zip(at, rewards, strict=True):
             if label not in self.bans[u]:
                 self.earns[u][label] = r
+        self.best: list[Best | None] = [None] * n
         self.alive = [True] * n
         self.constant = 0
         self.undo: list[Undo] = []
@@ -83,7 +89,7 @@ class _Contraction:
                 self.queued[u] = False
                 if self.alive[u]:
                     self._visit(u)
-            if limits.over or not self._drop_dominated():
+            if limits.over or not (self._drop_dominated() or self._tie_strong(limits)):
                 return self._outcome()
 
     def _touch(self, u: int) -> None:
@@ -92,15 +98,15 @@ class _Contraction:
             self.queue.append(u)
 
     def _visit(self, u: int) -> None:
-        near, earns = self.near[u], self.earns[u]
+        near = self.near[u]
         total = sum(map(abs, near.values()))
-        best, first, second = self._two_best(u)
+        best, first, second, least = self._two_best(u)
         if best is not None and first - second >= total:
             self._fix(u, best)
         elif not near:
             self._fix(u, self.problem.labels + u)
         else:
-            spread = first - min(0, min(earns.values(), default=0))
+            spread = first - least
             for v, w in near.items():
                 if 2 * w - total >= spread and self.bans[u] <= self.bans[v]:
                     self._merge(u, v)
@@ -108,15 +114,18 @@ class _Contraction:
             if len(near) == 1:
                 self._prune(u, best, first, second)
 
-    def _two_best(self, u: int) -> tuple[int | None, int, int]:
-        """Return the best label (``None`` for fresh), its reward, and that of the next best."""
-        best, first, second = None, 0, 0
-        for label, r in self.earns[u].items():
-            if r > first:
-                best, first, second = label, r, first
-            elif r > second:
-                second = r
-        return best, first, second
+    def _two_best(self, u: int) -> Best:
+        """Return the best label, its reward, that of the next best, and of the worst, at most 0."""
+        known = self.best[u]
+        if known is None:
+            best, first, second = None, 0, 0
+            for label, r in self.earns[u].items():
+                if r > first:
+                    best, first, second = label, r, first
+                elif r > second:
+                    second = r
+            known = self.best[u] = best, first, second, min(0, *self.earns[u].values(), 0)
+        return known
 
     def _fix(self, u: int, label: int) -> None:
         """Let ``u`` take a label; its edges become rewards of its neighbours."""
@@ -139,19 +148,20 @@ class _Contraction:
                 self.earns[u][label] = total
             else:
                 del self.earns[u][label]
+            self.best[u] = _raised(self.best[u], label, total, r)
 
     def _remove(self, u: int) -> None:
-        self.alive[u] = False
-        self.near[u], self.earns[u] = {}, {}
+        self.alive[u], self.best[u] = False, None
+        self.near[u], self.earns[u], self.bans[u] = {}, {}, set()
 
-    def _merge(self, u: int, v: int) -> None:
-        """Let ``u`` take the label of ``v``; whichever has fewer edges disappears."""
+    def _merge(self, u: int, v: int) -> int:
+        """Let ``u`` take the label of ``v``; return the one that stays, which has more edges."""
         joint_bans = self.bans[v]
         if len(self.near[u]) > len(self.near[v]):
             u, v = v, u
         self.bans[v] = joint_bans
-        self.constant += self.near[v].pop(u)
-        del self.near[u][v]
+        self.constant += self.near[v].pop(u, 0)
+        self.near[u].pop(v, None)
         for x, w in self.near[u].items():
             del self.near[x][u]
             total = self.near[v].get(x, 0) + w
@@ -160,10 +170,14 @@ class _Contraction:
             else:
                 del self.near[v][x], self.near[x][v]
             self._touch(x)
+        if len(self.earns[u]) > len(self.earns[v]):  # the longer list stays
+            self.earns[u], self.earns[v] = self.earns[v], self.earns[u]
+            self.best[u], self.best[v] = self.best[v], self.best[u]
         for label, r in self.earns[u].items():
             self._reward(v, label, r)
         for label in joint_bans & self.earns[v].keys():
             del self.earns[v][label]
+            self.best[v] = None
         self._touch(v)
         self._remove(u)
 
@@ -171,6 +185,7 @@ class _Contraction:
             labels[u] = labels[v]
 
         self.undo.append(undo)
+        return v
 
     def _prune(self, u: int, best: int | None, first: int, second: int) -> None:
         """Put a leaf's best reply into its neighbour's rewards.
@@ -208,34 +223,25 @@ class _Contraction:
 
     def _drop_dominated(self) -> bool:
         """Drop the rewards of labels that another label does not fall behind anywhere."""
-        columns: dict[int, dict[int, int]] = {}
-        for u, earns in enumerate(self.earns):
-            for label, r in earns.items():
-                columns.setdefault(label, {})[u] = r
-        banned: dict[int, set[int]] = {}
-        for u, bans in enumerate(self.bans):
-            for label in bans if self.alive[u] else ():
-                banned.setdefault(label, set()).add(u)
-        signed = self._with_negative_edges()
-        dropped = []
-        for label, column in list(columns.items()):
-            if not signed.isdisjoint(column):
-                continue
-            rivals = min((self.earns[u] for u in column), key=len)
-            if max(column.values()) <= 0 or any(
-                _behind(column, columns[rival])
-                and banned.get(rival, set()) <= banned.get(label, set())
-                for rival in rivals
-                if rival != label
-            ):
-                for u in column:
-                    del self.earns[u][label]
-                    self._touch(u)
-                del columns[label]
-                dropped.append(label)
+        dropped = dominated_labels(self.near, self.earns, self.bans)
+        for label, nodes in dropped.items():
+            for u in nodes:
+                del self.earns[u][label]
+                self.best[u] = None
+                self._touch(u)
         if dropped:
             self._retire(frozenset(dropped))
         return bool(dropped)
+
+    def _tie_strong(self, limits: Limits) -> bool:
+        """Give one label to each set whose edges outweigh all labels that could be lost."""
+        found = False
+        for component, loss in losses(self.near, self.earns, self.bans):
+            for first, *others in strong_sets(self.near, component, loss, limits):
+                for u in others:
+                    first = self._merge(first, u)
+                found = True
+        return found
 
     def _retire(self, retired: frozenset[int]) -> None:
         """Let labels without rewards count as what they are now: fresh ones."""
@@ -250,17 +256,6 @@ class _Contraction:
                 labels[u] = renamed.get(labels[u], labels[u])
 
         self.undo.append(undo)
-
-    def _with_negative_edges(self) -> set[int]:
-        """Return the nodes of all components that have a negative edge."""
-        todo = [u for u, near in enumerate(self.near) if any(w < 0 for w in near.values())]
-        found = set(todo)
-        while todo:
-            for v in self.near[todo.pop()]:
-                if v not in found:
-                    found.add(v)
-                    todo.append(v)
-        return found
 
     def _outcome(self) -> Reduction:
         kept = [u for u, alive in enumerate(self.alive) if alive]
@@ -291,8 +286,15 @@ class _Contraction:
         return Reduction(whole, small, self.constant, origin, restore)
 
 
-def _behind(column: dict[int, int], rival: dict[int, int]) -> bool:
-    """Return whether a label's rewards are nowhere above a rival's; absent ones are 0."""
-    return all(rival.get(u, 0) >= r for u, r in column.items()) and all(
-        r >= 0 or u in column for u, r in rival.items()
-    )
+def _raised(known: Best | None, label: int, total: int, r: int) -> Best | None:
+    """Return what is best after a reward grew by ``r``; ``None`` where one would have to look."""
+    if known is None or r < 0:
+        return None
+    best, first, second, least = known
+    if total - r < 0 and total - r == least:
+        return None
+    if label == best:
+        return best, total, second, least
+    if total > first:
+        return label, total, first, least
+    return best, first, max(second, total), least

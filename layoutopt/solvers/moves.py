@@ -7,6 +7,7 @@ from ortools.graph.python import max_flow
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, WeightArray
 
 
@@ -96,12 +97,16 @@ def expand(
 
 
 def expansion(
-    rewards: WeightArray, edges: IntArray, weights: WeightArray, labels: IntArray
+    rewards: WeightArray,
+    edges: IntArray,
+    weights: WeightArray,
+    labels: IntArray,
+    limits: Limits | None = None,
 ) -> IntArray:
-    """Expand each label in turn until none improves the labelling."""
+    """Expand each label in turn until none improves the labelling, or time is up."""
     best = worth(rewards, edges, weights, labels)
     unchanged, to = 0, 0
-    while unchanged < rewards.shape[1]:
+    while unchanged < rewards.shape[1] and not (limits and limits.over):
         changed = expand(rewards, edges, weights, labels, to)
         value = worth(rewards, edges, weights, changed)
         if value > best:

@@ -6,11 +6,13 @@ later passes serve only the *region* around them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from layoutopt.limits import Limits
+from layoutopt.memory import available
 from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 from layoutopt.result import Stopped
 from layoutopt.solvers.ledger import Ledger
@@ -41,14 +43,29 @@ LARGEST = 2**56
 CELLS_LIMIT = 10**8
 """Largest number of edges times labels."""
 
+CELL_BYTES = 160
+"""What each of these takes: messages, their exact copies, and those of a pass."""
 
-def field_of(problem: Labelling) -> Field | None:
-    """Return a part as arrays, or ``None`` if it, or its numbers, are too large for them."""
+CELL_SECONDS = 5e-7
+"""What each takes outside the sweeps of a first pass."""
+
+
+def field_of(problem: Labelling, seconds: float = math.inf) -> Field | None:
+    """Return a part as arrays, or ``None`` if it, or its numbers, are too large for them.
+
+    Parameters
+    ----------
+    seconds
+        Time that is left: what takes longer to begin with is too large, too.
+    """
     fresh = fresh_needed(problem)
-    table = reward_table(problem, fresh)
-    size = max(problem.nodes, len(problem.edges)) * table.shape[1]
-    if size > CELLS_LIMIT or not fits(problem):
+    size = max(problem.nodes, len(problem.edges)) * (problem.labels + fresh)
+    free = available()
+    if size > CELLS_LIMIT or not fits(problem) or CELL_SECONDS * size > seconds:
         return None
+    if free is not None and CELL_BYTES * size > free:
+        return None
+    table = reward_table(problem, fresh)
     allowed = np.ones(table.shape, bool)
     allowed[tuple(problem.banned.T)] = False
     colour = colouring(problem.nodes, problem.edges)
@@ -198,8 +215,8 @@ class Ascent:
 
     def _sweep(self, messages: Messages, size: int) -> None:
         sweeps = min(MOST_SWEEPS, SWEEPS * len(self.labels) // size)
-        for _ in range(0, sweeps, SWEEPS):
-            messages.sweep(SWEEPS)
+        for _ in range(-(-sweeps // SWEEPS) * SWEEPS):
+            messages.sweep(1)
             if self.limits.over:
                 break
 
@@ -213,10 +230,11 @@ class Ascent:
         self._looks += len(region) == len(self.labels)
         often = len(region) < SMALL or self._looks & (self._looks - 1) == 0
         expands = self._expands and often and not self.limits.over
-        joint = best_of_both(*given, old, expansion(*given, new) if expands else new)
+        moved = expansion(*given, new, self.limits) if expands else new
+        joint = best_of_both(*given, old, moved)
         if not np.array_equal(joint, old):
             self.labels = self.labels.copy()
-            self.labels[region] = expansion(*given, joint) if expands else joint
+            self.labels[region] = expansion(*given, joint, self.limits) if expands else joint
             self.value = self._worth(self.labels)
 
     def _worth(self, labels: IntArray) -> int:

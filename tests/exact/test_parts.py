@@ -248,7 +248,7 @@ def test_no_time() -> None:
 def test_too_large_for_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no table fits, the answer says that size was the limit."""
     monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
-    monkeypatch.setattr(parts_module, "field_of", lambda _part: None)
+    monkeypatch.setattr(parts_module, "field_of", lambda *_: None)
     result = solve_parts(hard_problem(0, 30, 5, negative=True), Limits())
     assert result.stopped is Stopped.SIZE_LIMIT
     assert result.status is Status.FEASIBLE

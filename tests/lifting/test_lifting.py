@@ -22,7 +22,8 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lifting import reduced, segments
 from layoutopt.limits import Limits
-from layoutopt.lowering import Lowered, lower
+from layoutopt.lowered import Lowered
+from layoutopt.lowering import lower
 from layoutopt.result import Status
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum

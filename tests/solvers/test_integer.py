@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from layoutopt.limits import Limits
-from layoutopt.solvers.integer import OPEN, Integer, cpsat, fits, highs
+from layoutopt.solvers.integer import OPEN, Integer, coarse, cpsat, fits, highs, side_by_side
 
 
 def random_programme(seed: int) -> Integer:
@@ -64,3 +65,56 @@ def test_sums_beyond_64_bits_do_not_fit() -> None:
     one = np.ones(1, np.int64)
     assert fits(Integer(one, 3 * one, row, one, one))
     assert not fits(Integer(2**54 * one, 3 * one, row, one, one))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_wide_objectives_are_rounded_up(seed: int) -> None:
+    """Numbers beyond 64 bits become small ones whose bound holds; common factors are exact."""
+    given = random_programme(seed)
+    optimum = best(given)
+    for factor, more in ((2**70, 0), (2**70, seed + 1)):
+        wide = given.objective.astype(object) * factor + more
+        small, unit = coarse(replace(given, objective=wide))
+        assert fits(small)
+        found = cpsat(small, Limits())
+        assert found.infeasible == (optimum is None)
+        if optimum is not None:
+            assert found.values is not None
+            assert found.bound is not None
+            exact = best(replace(given, objective=wide))
+            assert exact is not None
+            assert found.bound * unit >= exact
+            assert more or found.bound * unit == exact
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_programmes_side_by_side_share_their_last_rows(seed: int) -> None:
+    """The optimum of two programmes with a common row is that of all pairs of points."""
+    first, second = random_programme(seed), random_programme(seed + 100)
+    both = side_by_side(first, second, 1)
+    found = []
+    for point in itertools.product(*(range(u + 1) for u in [*first.upper, *second.upper])):
+        parts = np.array(point[:3]), np.array(point[3:])
+        rows = [given.matrix @ part for given, part in zip((first, second), parts, strict=True)]
+        common = rows[0][2] + rows[1][2]
+        own = all(
+            (given.low[:2] <= row[:2]).all() and (row[:2] <= given.high[:2]).all()
+            for given, row in zip((first, second), rows, strict=True)
+        )
+        if own and first.low[2] <= common <= first.high[2]:
+            found.append(int(first.objective @ parts[0] + second.objective @ parts[1]))
+    answer = cpsat(both, Limits())
+    assert answer.infeasible == (not found)
+    if found:
+        assert answer.bound == max(found)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_start_and_a_known_limit_change_nothing(seed: int) -> None:
+    """With part of a point to begin with, and the optimum as a limit, it is found all the same."""
+    given = random_programme(seed)
+    optimum = best(given)
+    found = cpsat(given, Limits(), np.array([-1, 0, -1]), optimum)
+    assert found.bound == optimum
+    below = cpsat(given, Limits(), most=-(10**6))
+    assert below.infeasible  # the limit is believed

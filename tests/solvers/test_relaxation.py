@@ -159,9 +159,13 @@ class TestMessages:
             assert field_of(problem) is None
 
     def test_tables_that_do_not_fit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nodes or edges times labels are limited."""
+        """Nodes or edges times labels are limited, by the time and by the memory that are left."""
         problem = hard_problem(0, 20, 3)
         assert field_of(problem) is not None
+        assert field_of(problem, 0.0) is None
+        with monkeypatch.context() as little:
+            little.setattr(relaxation, "available", lambda: 1000)
+            assert field_of(problem) is None
         monkeypatch.setattr(relaxation, "CELLS_LIMIT", 3 * len(problem.edges) - 1)
         assert field_of(problem) is None
 
