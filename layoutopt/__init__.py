@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
     from layoutopt.limits import Progress
+    from layoutopt.machine.cycles import cycle_values
+    from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice, shadow_prices
+    from layoutopt.machine.simulation import Simulation, simulate
+    from layoutopt.machine.whatif import (
+        CapacityPoint,
+        SmallestMachine,
+        capacity_sweep,
+        smallest_machine,
+    )
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
     from layoutopt.program.schedule import Run, Schedule, schedule
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "CapacityPoint": "machine.whatif",
     "Comparison": "comparison",
     "ConvTensor": "graphs.contractions",
     "DynamicTensor": "graphs.growers",
@@ -59,21 +69,31 @@ _HOME = {
     "Run": "program.schedule",
     "SOLVERS": "unwinding",
     "Schedule": "program.schedule",
+    "ShadowPrices": "machine.prices",
+    "Simulation": "machine.simulation",
+    "SinkCost": "machine.prices",
     "SizeError": "errors",
+    "SmallestMachine": "machine.whatif",
     "SolverError": "errors",
     "Status": "result",
     "Stopped": "result",
     "SumLikeTensor": "graphs.sums",
     "Target": "program.target",
     "Tensor": "graphs.tensor",
+    "TilePrice": "machine.prices",
     "UnwindingResult": "result",
     "ValuedPair": "graphs.store",
+    "capacity_sweep": "machine.whatif",
     "compare": "comparison",
+    "cycle_values": "machine.cycles",
     "evaluate": "evaluation",
     "lower": "program.lower",
     "read": "reading",
     "read_result": "io.result",
     "schedule": "program.schedule",
+    "shadow_prices": "machine.prices",
+    "simulate": "machine.simulation",
+    "smallest_machine": "machine.whatif",
     "steps": "program.steps",
     "solve": "unwinding",
     "unwind": "unwinding",
@@ -83,6 +103,7 @@ _HOME = {
 
 __all__ = [
     "SOLVERS",
+    "CapacityPoint",
     "Comparison",
     "ConvTensor",
     "DynamicTensor",
@@ -102,22 +123,32 @@ __all__ = [
     "Progress",
     "Run",
     "Schedule",
+    "ShadowPrices",
+    "Simulation",
+    "SinkCost",
     "SizeError",
+    "SmallestMachine",
     "SolverError",
     "Status",
     "Stopped",
     "SumLikeTensor",
     "Target",
     "Tensor",
+    "TilePrice",
     "UnwindingResult",
     "ValuedPair",
     "__version__",
+    "capacity_sweep",
     "compare",
+    "cycle_values",
     "evaluate",
     "lower",
     "read",
     "read_result",
     "schedule",
+    "shadow_prices",
+    "simulate",
+    "smallest_machine",
     "solve",
     "steps",
     "unwind",

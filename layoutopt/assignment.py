@@ -70,6 +70,19 @@ def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
     return found
 
 
+def by_name(graph: Store, given: Assignment | None) -> Assignment | None:
+    """Return layouts by the names of their sinks, which fit copies of the graph, too.
+
+    Raises
+    ------
+    InputError
+        If a handle is of another graph.
+    """
+    if given is None or isinstance(given, UnwindingResult):
+        return given
+    return {graph.tensor(k).name if isinstance(k, Tensor) else k: x for k, x in given.items()}
+
+
 def whole_layouts(graph: Store, given: Assignment) -> Layouts | None:
     """Return layouts that pieces give to all sinks; ``None`` where anything else is given."""
     layouts = given.layouts if isinstance(given, UnwindingResult) else given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from layoutopt.check.elements import evaluate
 from layoutopt.dense.layouts import Layouts, pieces_of
 from layoutopt.errors import SizeError
 from layoutopt.graphs.given import Given
@@ -36,8 +37,8 @@ LIFT_FROM = 10**7
 
 def choose(
     graph: Store, name: str, limits: Limits, given: Given, lift_from: int = LIFT_FROM
-) -> Layouts:
-    """Return the layouts that a heuristic chooses.
+) -> Layouts | None:
+    """Return the layouts that a heuristic chooses; ``None`` if a tile memory is too small for them.
 
     They earn the same whether elements are looked at or what stands for them.
 
@@ -61,9 +62,17 @@ def choose(
     if elements >= lift_from and not given.count:
         try:
             cells = CellPlaces(graph, limits)
-            return cells.layouts(heuristic(graph, limits, given, cells))
+            return _kept(graph, cells.layouts(heuristic(graph, limits, given, cells)))
         except SizeError:
             limits.report("views are too irregular to be lifted")
     require(BYTES * elements, f"{name}, which looks at every element here,")
     chosen = heuristic(graph, limits, given, Elements(graph))
-    return {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in chosen.items()}
+    named = {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in chosen.items()}
+    return _kept(graph, named)
+
+
+def _kept(graph: Store, layouts: Layouts) -> Layouts | None:
+    """Return layouts if a tile memory's capacity and grain permit: heuristics know neither."""
+    if graph.tile_memory is not None and evaluate(graph, layouts).violations:
+        return None
+    return layouts

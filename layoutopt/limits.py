@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from types import FrameType
 
+from layoutopt.errors import InputError
 from layoutopt.result import Stopped
 
 
@@ -153,6 +154,30 @@ class Limits:
         """Pass a progress message on, if anybody listens."""
         if self.tell is not None:
             self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
+
+
+def limited(
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> Limits:
+    """Return the limits of a call that begins now, as a user gives them.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range; the text names it.
+    """
+    if time_limit is not None and not time_limit >= 0:
+        raise InputError(f"time_limit must be 0 seconds or more, got {time_limit}")
+    if not gap >= 0:
+        raise InputError(f"gap must be 0 or more, got {gap}")
+    if workers < 1:
+        raise InputError(f"workers must be 1 or more, got {workers}")
+    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress)
 
 
 @contextmanager

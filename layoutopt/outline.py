@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 
 from layoutopt.check.claims import counts
 from layoutopt.exact.parts import left_over
+from layoutopt.graphs.hooking import hooked, relaxed, viewed
 from layoutopt.graphs.op import type_name
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import tiled
 from layoutopt.limits import Limits
 from layoutopt.lowering import lower
 from layoutopt.problem import Labelling
@@ -26,7 +28,7 @@ class Outline:
     graph
         Counts of the graph: see :func:`layoutopt.check.claims.counts`.
     lowered
-        Counts of what is tied together: see :class:`layoutopt.lowering.Lowered`.
+        Counts of what is tied together: see :class:`layoutopt.lowered.Lowered`.
     problem
         ``nodes``, ``labels``, ``edges`` and ``rewards`` of the labelling problem of one
         representative of each class, and its ``contested_barriers``: those whose order has
@@ -46,12 +48,15 @@ class Outline:
 def outline(graph: Store) -> Outline:
     """Return how large a graph is, and what every reduction leaves of it.
 
+    Barriers with hooks of users count as if their outputs could lie anywhere.
+
     Raises
     ------
     SizeError
         If the graph's tensors do not fit this machine's memory.
     """
-    lowered = lower(graph, Limits())
+    plain = relaxed(viewed(graph)) if hooked(graph) else graph
+    lowered = lower(tiled(plain), Limits())
     problem = lowered.problem
     order = problem.precedence
     left = left_over(replace(problem, precedence=None))

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
 from layoutopt import __version__
-from layoutopt.assignment import Assignment, Beginning, begin
-from layoutopt.capacitated import fits, overfull, place
+from layoutopt.assignment import Assignment, Beginning, begin, by_name
 from layoutopt.check.claims import counts
 from layoutopt.check.elements import Evaluation, evaluate, most
+from layoutopt.check.occupancy import overfull
 from layoutopt.choosing import HEURISTICS, choose
 from layoutopt.errors import InputError, InternalError, SizeError
 from layoutopt.exact.methods import METHODS
+from layoutopt.graphs.hooking import heeded, hooked
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import tiled
-from layoutopt.graphs.values import to_decimal
+from layoutopt.graphs.values import nearest, to_decimal
 from layoutopt.heuristics.greedy0 import greedy0
-from layoutopt.limits import Limits, Progress, interruptible
-from layoutopt.lowering import Lowered, lower
+from layoutopt.limits import Limits, Progress, interruptible, limited
+from layoutopt.lowered import Lowered
+from layoutopt.lowering import lower
+from layoutopt.machine.capacitated import fits, place
+from layoutopt.machine.simulated import solve_hooked
 from layoutopt.problem import IntArray
 from layoutopt.result import Result, Stopped, UnwindingResult
 
@@ -47,6 +49,7 @@ def unwind(
     *,
     fixed: Assignment | None = None,
     start: Assignment | None = None,
+    barriers: str | None = None,
     time_limit: float | None = None,
     gap: float = 0.0,
     seed: int = 0,
@@ -57,16 +60,15 @@ def unwind(
 
     Parameters
     ----------
-    graph
-        The graph.
-    solver
-        ``"auto"``: reductions, bounds, search.  ``"cpsat"``, ``"mip"``: the integer programme of
-        one of each class.  ``"greedy0"``: a heuristic.
-    fixed
-        Layouts (:data:`~layoutopt.assignment.Assignment`), whole or in part, that are kept; score
-        and bound are those of the best rest.
-    start
-        Layouts to begin with, whole or in part; the answer is at least as good.
+    graph, solver
+        The graph.  ``"auto"``: reductions, bounds, search.  ``"cpsat"``, ``"mip"``: the integer
+        programme of one of each class.  ``"greedy0"``: a heuristic.
+    fixed, start
+        Layouts (:data:`~layoutopt.assignment.Assignment`), whole or in part, that are kept (score
+        and bound are those of the best rest), or to begin with (the answer is at least as good).
+    barriers
+        ``"opaque"``: hooks are ignored; the result's graph has none.  ``"simulated"``: they give
+        the tiles of barriers' outputs; so they do by default, if there is a tile memory.
     time_limit, gap
         Seconds for the whole call, none by default; relative gap at which to stop, 0 for a proof.
     seed, workers
@@ -89,18 +91,11 @@ def unwind(
         If CP-SAT or HiGHS was asked for by name and failed.
     """
     _check_input(graph, solver, start)
-    _check_limits(time_limit, gap, workers)
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
-    limits = Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress)
-    run = _Run(graph, limits, begin(graph, fixed, start))
+    limits = limited(time_limit, gap, seed, workers, progress)
+    begun = begin(heeded(graph, barriers), by_name(graph, fixed), by_name(graph, start))
+    run = _Run(begun.given.graph, limits, begun)
     with interruptible(limits):
-        try:
-            result = run.heuristic(solver) if solver in HEURISTICS else run.exact(solver)
-        except TimeoutError:
-            result = Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
-        except MemoryError:
-            raise SizeError("the graph does not fit this machine's memory") from None
-        return run.answer(result, solver)
+        return run.answer(run.result(solver), solver)
 
 
 solve = unwind
@@ -114,6 +109,15 @@ class _Run:
         self.graph, self.limits, self.begun = graph, limits, begun
         self.seconds: dict[str, float] = {}
         self.size = counts(graph)
+
+    def result(self, solver: str) -> Result:
+        """Return what a solver finds, nothing if time runs out."""
+        try:
+            return self.heuristic(solver) if solver in HEURISTICS else self.exact(solver)
+        except TimeoutError:
+            return Result(stopped=self.limits.stopped or Stopped.TIME_LIMIT)
+        except MemoryError:
+            raise SizeError("the graph does not fit this machine's memory") from None
 
     def heuristic(self, name: str) -> Result:
         """Return the layouts that a heuristic chooses."""
@@ -129,6 +133,8 @@ class _Run:
         lacking = overfull(self.graph)
         if lacking:
             return Result(infeasible=lacking)
+        if hooked(self.graph):
+            return self._hooked(name)
         if memory.grain == 1 and all(value >= 0 for _, _, value in self.graph.pairs):
             free = self._lowered(name)
             if free.labelling is None or fits(self.graph, free.labelling):
@@ -139,6 +145,21 @@ class _Run:
             placed = place(self.graph, self.limits)
         self.size |= placed.size
         return placed.result
+
+    def _hooked(self, name: str) -> Result:
+        """Solve a graph whose barriers have hooks."""
+        if self.begun.given.count:
+            raise InputError("fixed layouts of graphs with barrier hooks are not solved")
+        with self._phase("hooks"):
+            return solve_hooked(self.graph, self.limits, lambda other: self._other(other, name))
+
+    def _other(self, graph: Store, name: str) -> Result:
+        """Solve another graph in the time that is left."""
+        run = _Run(graph, self.limits, begin(graph, None, None))
+        result = run.exact(name)
+        self.seconds |= run.seconds
+        self.size = run.size | self.size
+        return result
 
     def _lowered(self, name: str) -> Result:
         """Lower the graph, solve the problem that comes out, and restore layouts."""
@@ -190,7 +211,7 @@ class _Run:
         limits = self._early().steady()
 
         def score(x: float) -> float:
-            return _nearest(lowered.unit * int(x))
+            return nearest(lowered.unit * int(x))
 
         limits = limits.restated(score, score).beside(lowered.constant)
         start = self._start(lowered, limits)
@@ -240,23 +261,6 @@ def _check_input(graph: Store, solver: str, start: Assignment | None) -> None:
         raise InputError(f"{solver} begins from nothing; start is for {', '.join(METHODS)}")
     if not graph.ops:
         raise InputError("the graph has no ops")
-
-
-def _check_limits(time_limit: float | None, gap: float, workers: int) -> None:
-    if time_limit is not None and not time_limit >= 0:
-        raise InputError(f"time_limit must be 0 seconds or more, got {time_limit}")
-    if not gap >= 0:
-        raise InputError(f"gap must be 0 or more, got {gap}")
-    if workers < 1:
-        raise InputError(f"workers must be 1 or more, got {workers}")
-
-
-def _nearest(score: Fraction) -> float:
-    """Return the float nearest to a score, infinity beyond all of them."""
-    try:
-        return float(score)
-    except OverflowError:
-        return math.inf if score > 0 else -math.inf
 
 
 def _confirm(graph: Store, checked: Evaluation, result: Result) -> None:

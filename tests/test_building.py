@@ -96,5 +96,5 @@ def test_files_are_not_mistaken_for_functions(tmp_path: Path) -> None:
         assert not is_function(text)
     with refused("is of no known kind; allowed: .json, .json.gz, .onnx and module:function"):
         read("model.txt")
-    with refused("attractions and dims are for .onnx files only"):
+    with refused("attractions, dims and training are for .onnx files only"):
         read("built_model:build", dims={"batch": 1})

@@ -13,6 +13,9 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lifting import reduced
 from layoutopt.limits import Limits
+from layoutopt.tiles.memory import TileMemory
+from layoutopt.unwinding import unwind
+from tests.machine.test_capacitated import full
 
 
 def example() -> tuple[Graph, int, int]:
@@ -59,3 +62,15 @@ def test_given_elements(name: str) -> None:
     given = Given(graph, {x: (tensors, np.arange(6))})
     layouts = choose(graph, name, Limits(), given, lift_from=0)
     assert evaluate(graph, layouts).score == 2 * 1 + 4 * 2
+
+
+def test_what_a_machine_has_no_room_for() -> None:
+    """Heuristics know no capacity and no grain: layouts that break them are none."""
+    for room, grain, fits in ((6, 1, True), (4, 1, False), (6, 4, False)):
+        graph = full(room=room)
+        graph.tile_memory = TileMemory(2, room, {"default": 1}, grain=grain)
+        if grain > 1:
+            graph.valued_pair(graph.sinks()[0], graph.source((6,), [0, 1] * 3), 9)
+        chosen = choose(graph, "greedy0", Limits(), Given(graph))
+        assert (chosen is not None) == fits
+        assert unwind(graph, "greedy0").status == ("feasible" if fits else "unknown")

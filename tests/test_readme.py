@@ -19,7 +19,7 @@ __all__ = ["run"]
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
 
-GUIDES = {"graph": (20, 2), "program": (6, 2)}
+GUIDES = {"graph": (20, 2), "program": (6, 2), "tiles": (3, 7)}
 """For each guide with examples how many comments are compared, at least, and how many outputs."""
 
 

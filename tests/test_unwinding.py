@@ -25,7 +25,7 @@ from layoutopt.errors import InputError, InternalError, SizeError
 from layoutopt.exact.methods import METHODS
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io.instance import TileMemory, instance_bytes
+from layoutopt.io.instance import instance_bytes
 from layoutopt.limits import Limits, Progress
 from layoutopt.result import Result, Status, Stopped, UnwindingResult
 from layoutopt.unwinding import SOLVERS, unwind
@@ -390,7 +390,7 @@ class TestBadInput:
     """What cannot be solved, in one line each."""
 
     def test_refused(self) -> None:
-        """Unknown solvers, empty graphs, tile memories, rules, senseless limits."""
+        """Unknown solvers, empty graphs, senseless limits."""
         graph = random_graph(1)
         with refused("unknown solver 'best'; known: auto, cpsat, mip", "greedy0"):
             unwind(graph, "best")
@@ -404,14 +404,6 @@ class TestBadInput:
             unwind(graph, gap=-0.1)
         with refused("workers must be 1 or more, got 0"):
             unwind(graph, workers=0)
-        tiled = random_graph(1)
-        tiled.tile_memory = TileMemory(4, 1024)
-        with refused("without a tile memory"):
-            unwind(tiled)
-        ruled = Graph()
-        ruled.source((4,), rule={"kind": "linear"}, name="s")
-        with refused("source 's' has a rule, which needs a tile memory"):
-            unwind(ruled)
 
     @pytest.mark.parametrize("name", SOLVERS)
     def test_too_large(self, name: str) -> None:

@@ -27,7 +27,7 @@ def sweep(
         In place of the problem's own: bytes of each tile, shape ``(labels,)``, or one number for
         all tiles.
     limits
-        Of all together.
+        Of all together; time is shared out evenly.
 
     Returns
     -------
@@ -37,8 +37,10 @@ def sweep(
     pool = Pool(problem)
     found: list[CapacityAnswer] = []
     before: State | None = None
-    for capacity in capacities:
-        state = State(pool, _capacity(problem, capacity), limits, before)
+    wanted = list(capacities)
+    for turn, capacity in enumerate(wanted):
+        share = limits.within(limits.left / (len(wanted) - turn))
+        state = State(pool, _capacity(problem, capacity), share, before)
         found.append(solve_state(state))
         before = state
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutopt.capacity.columns import Columns
 from layoutopt.capacity.expand import worth
-from layoutopt.capacity.fill import Filling
+from layoutopt.capacity.fill import Filling, Rows
 from layoutopt.capacity.pool import Pool, Priced
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
@@ -21,14 +21,14 @@ LABELLINGS = 5_000
 STATES = 100_000
 """States that are kept at a time."""
 
-STEPS = 3_000_000
+STEPS = 500_000
 """Steps in all."""
 
 Room = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     """A labelling, what it is worth, and the grains that it takes on each tile."""
 
     labels: tuple[int, ...]
@@ -59,20 +59,22 @@ def exhaust(
         return False, None
     listed = []
     for kind in range(pool.kinds):
-        choices = _choices(pool, kind)
+        choices = choices_of(pool, kind)
         if choices is None:
             return False, None
         listed.append(choices)
     items = [kind for kind in range(pool.kinds) for _ in range(int(pool.copies[kind]))]
-    rest = _rest(priced, items)
+    rest = rest_of(priced, items)
     prices, scale = priced.prices.tolist(), priced.scale
-    layers: list[dict[Room, tuple[int, Room, _Choice | None]]]
+    layers: list[dict[Room, tuple[int, Room, Choice | None]]]
     layers = [{tuple(room.tolist()): (0, (), None)}]
     steps = 0
     for i, kind in enumerate(items):
-        states: dict[Room, tuple[int, Room, _Choice | None]] = {}
+        states: dict[Room, tuple[int, Room, Choice | None]] = {}
         for before, (value, _, _) in layers[-1].items():
             steps += len(listed[kind])
+            if steps > STEPS or limits.over:
+                return False, None
             for after, choice in _moves(before, listed[kind]):
                 total = value + choice.value
                 if after in states and states[after][0] >= total:
@@ -80,13 +82,13 @@ def exhaust(
                 top = rest[i + 1] + sum(p * r for p, r in zip(prices, after, strict=True))
                 if floor is None or total * scale + top > floor * scale:
                     states[after] = (total, before, choice)
-        if len(states) > STATES or steps > STEPS or limits.over:
+        if len(states) > STATES:
             return False, None
         layers.append(states)
     return True, _traced(pool, layers, items)
 
 
-def _choices(pool: Pool, kind: int) -> list[_Choice] | None:
+def choices_of(pool: Pool, kind: int) -> list[Choice] | None:
     """Return the labellings of a kind, of those of equal use the best one."""
     number = int(np.searchsorted(pool.first, kind, side="right")) - 1
     group = pool.groups[number]
@@ -98,18 +100,18 @@ def _choices(pool: Pool, kind: int) -> list[_Choice] | None:
     starts = np.arange(many + 1) * len(size)
     kinds = np.full(many, kind)
     columns = Columns(kinds, kinds, starts, rows.reshape(-1), np.tile(size, many))
-    best: dict[Room, _Choice] = {}
+    best: dict[Room, Choice] = {}
     for labels, value in zip(rows.tolist(), worth(pool, columns).tolist(), strict=True):
         grains = [0] * pool.tiles
         for label, weight in zip(labels, size.tolist(), strict=True):
             grains[label] += weight
         use = tuple(grains)
         if use not in best or best[use].value < value:
-            best[use] = _Choice(tuple(labels), int(value), use)
+            best[use] = Choice(tuple(labels), int(value), use)
     return list(best.values())
 
 
-def _rest(priced: Priced, items: list[int]) -> list[int]:
+def rest_of(priced: Priced, items: list[int]) -> list[int]:
     """Return the priced worth of all copies from each one on, times the scale."""
     rest = [0]
     for kind in reversed(items):
@@ -117,7 +119,7 @@ def _rest(priced: Priced, items: list[int]) -> list[int]:
     return rest[::-1]
 
 
-def _moves(before: Room, choices: list[_Choice]) -> Iterator[tuple[Room, _Choice]]:
+def _moves(before: Room, choices: list[Choice]) -> Iterator[tuple[Room, Choice]]:
     for choice in choices:
         after = tuple(a - b for a, b in zip(before, choice.use, strict=True))
         if min(after, default=0) >= 0:
@@ -126,7 +128,7 @@ def _moves(before: Room, choices: list[_Choice]) -> Iterator[tuple[Room, _Choice
 
 def _traced(
     pool: Pool,
-    layers: list[dict[Room, tuple[int, Room, _Choice | None]]],
+    layers: list[dict[Room, tuple[int, Room, Choice | None]]],
     items: list[int],
 ) -> Filling | None:
     """Return the way to the best last state."""
@@ -138,18 +140,14 @@ def _traced(
         _, before, choice = states[at]
         labels.append(choice.labels if choice else ())
         at = before
-    labels.reverse()
-    size = [len(row) for row in labels]
-    weights = []
-    for kind in items:
+    return filling_of(pool, items, labels[::-1])
+
+
+def filling_of(pool: Pool, items: list[int], labels: list[tuple[int, ...]]) -> Filling:
+    """Return copies of kinds with their labels as a placement."""
+    rows = Rows()
+    for kind, mine in zip(items, labels, strict=True):
         number = int(np.searchsorted(pool.first, kind, side="right")) - 1
-        weights.append(pool.groups[number].bytes[kind - pool.first[number]])
-    none = np.zeros(0, np.int64)
-    columns = Columns(
-        np.array(items, np.int64),
-        np.zeros(len(items), np.int64),
-        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
-        np.concatenate([*map(np.array, labels), none]).astype(np.int64),
-        np.concatenate([*weights, none]).astype(np.int64),
-    )
-    return Filling(columns, np.ones(len(items), np.int64))
+        size = pool.groups[number].bytes[kind - pool.first[number]]
+        rows.add(kind, 1, np.array(mine, np.int64), size)
+    return rows.filling()

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from layoutopt.capacity.columns import Columns
+from layoutopt.capacity.columns import Columns, joined
 from layoutopt.capacity.master import use
 from layoutopt.problem import IntArray
 
@@ -90,22 +90,6 @@ def _by_regret(columns: Columns, regret: IntArray, counts: IntArray) -> list[int
     return found
 
 
-@dataclass(eq=False)
-class _Rows:
-    """Configurations with tiles for all nodes, as they are found."""
-
-    kind: list[int] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    labels: list[IntArray] = field(default_factory=list)
-    bytes: list[IntArray] = field(default_factory=list)
-
-    def add(self, kind: int, count: int, labels: IntArray, size: IntArray) -> None:
-        self.kind.append(kind)
-        self.counts.append(count)
-        self.labels.append(labels)
-        self.bytes.append(size)
-
-
 @dataclass(frozen=True, eq=False)
 class Filling:
     """Configurations without slots, and how many copies take them.
@@ -120,6 +104,38 @@ class Filling:
 
     columns: Columns
     counts: IntArray
+
+    @staticmethod
+    def joined(parts: list[Filling]) -> Filling:
+        """Put fillings of different kinds together."""
+        rows = Rows()
+        for part in parts:
+            columns = part.columns
+            for i, (a, b) in enumerate(pairwise(columns.starts.tolist())):
+                kind, count = int(columns.kind[i]), int(part.counts[i])
+                rows.add(kind, count, columns.labels[a:b], columns.bytes[a:b])
+        return rows.filling()
+
+
+@dataclass(eq=False)
+class Rows:
+    """Configurations with tiles for all nodes, as they are found."""
+
+    kind: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    labels: list[IntArray] = field(default_factory=list)
+    bytes: list[IntArray] = field(default_factory=list)
+
+    def add(self, kind: int, count: int, labels: IntArray, size: IntArray) -> None:
+        """Add copies of a kind, with labels and grains of their nodes."""
+        self.kind.append(kind)
+        self.counts.append(count)
+        self.labels.append(labels)
+        self.bytes.append(size)
+
+    def filling(self) -> Filling:
+        """Return them all."""
+        return _together(joined([]), np.zeros(0, np.int64), self)
 
 
 def placed(
@@ -142,7 +158,7 @@ def placed(
     left = room - number @ use(chosen, tiles)
     slotted = np.zeros(len(number), bool)
     slotted[chosen.column[chosen.labels >= tiles]] = True
-    rows = _Rows()
+    rows = Rows()
     size = np.zeros(len(number), np.int64)
     np.maximum.at(size, chosen.column[chosen.labels >= tiles], chosen.bytes[chosen.labels >= tiles])
     heap = [(-space, tile) for tile, space in enumerate(left.tolist())]
@@ -209,7 +225,7 @@ def _emptiest(heap: list[tuple[int, int]], avoid: set[int], need: int) -> tuple[
     return found
 
 
-def _together(named: Columns, counts: IntArray, rows: _Rows) -> Filling:
+def _together(named: Columns, counts: IntArray, rows: Rows) -> Filling:
     """Put configurations that had tiles, and those that got them, together."""
     none = np.zeros(0, np.int64)
     size = np.concatenate([np.diff(named.starts), [len(row) for row in rows.labels]])

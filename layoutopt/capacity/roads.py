@@ -8,13 +8,13 @@ from layoutopt.capacity.columns import Columns, joined
 from layoutopt.capacity.exhaust import exhaust
 from layoutopt.capacity.fill import rounded
 from layoutopt.capacity.master import solve_master, use
+from layoutopt.capacity.moves import moved
 from layoutopt.capacity.polish import polished
 from layoutopt.capacity.pool import Pool
-from layoutopt.capacity.programme import filling, programme
+from layoutopt.capacity.repair import repaired
 from layoutopt.capacity.singles import equal_size, ship_singles, singles
 from layoutopt.capacity.state import State
 from layoutopt.problem import IntArray
-from layoutopt.solvers import integer
 
 ROUNDS = 40
 """Rounds of prices and new configurations."""
@@ -119,6 +119,18 @@ def scatter(state: State) -> None:
         state.place(state.pool.scattered(), state.pool.copies)
 
 
+def repair(state: State) -> None:
+    """Pack the nodes, if nothing else fitted; then make the best placement better."""
+    if state.value is None:
+        found, impossible = repaired(state.pool, state.room, state.limits)
+        if found is not None:
+            state.offer(found)
+        if impossible:
+            state.proved()
+    if state.filling is not None:
+        state.offer(moved(state.pool, state.filling, state.room, state.limits))
+
+
 def look_through(state: State) -> None:
     """Look through everything, if that is not much."""
     if state.priced is None:
@@ -141,25 +153,6 @@ def polish(state: State) -> None:
     )
     if counts is not None:
         state.place(columns, counts)
-
-
-def search(state: State) -> None:
-    """Search among the configurations that prices do not rule out."""
-    if state.priced is None or state.dual is None:
-        return
-    if state.pool.large:
-        return
-    core = state.pool.core(state.priced, state.dual, state.value)
-    asked = None if core is None else programme(core, state.pool.copies, state.room, state.pool.own)
-    if asked is None or not integer.fits(asked.integer):
-        return
-    found = integer.cpsat(asked.integer, state.limits)
-    if found.values is not None:
-        state.offer(filling(asked, found.values))
-    if found.infeasible:
-        state.proved()
-    elif found.bound is not None and state.value is not None and state.bound is not None:
-        state.bound = min(state.bound, max(state.value, found.bound))
 
 
 def _whole(pool: Pool, prices: IntArray) -> tuple[IntArray, int]:

@@ -8,6 +8,7 @@ from layoutopt.capacity import roads
 from layoutopt.capacity.answer import CapacityAnswer, Reason
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.capacity.search import search, tabulated
 from layoutopt.capacity.state import State
 from layoutopt.limits import Limits
 from layoutopt.result import Result
@@ -17,11 +18,13 @@ ROADS = {
     "flow": roads.keep_whole,
     "prices": roads.find_prices,
     "scatter": roads.scatter,
+    "repair": roads.repair,
     "exhaust": roads.look_through,
     "polish": roads.polish,
-    "search": roads.search,
+    "table": tabulated,
+    "search": search,
 }
-"""In this order; see ``roads``."""
+"""In this order; see ``roads`` and ``search``."""
 
 
 def solve_capacity(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from layoutopt.check import order
 from layoutopt.check.elements import Evaluation, evaluate
 from layoutopt.check.needs import dependencies
+from layoutopt.check.occupancy import sure_to_fit
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.result import Status, UnwindingResult
@@ -42,12 +43,12 @@ def violations(
     if result.layouts is None:
         if result.score is not None:
             yield f"score: {result.score} is claimed without layouts"
-        yield from _status(result, status, gap)
+        yield from _status(graph, result, status, gap)
         return
     found = evaluate(graph, result.layouts)
     yield from found.violations
     yield from _numbers(found, result)
-    yield from _status(result, status, gap)
+    yield from _status(graph, result, status, gap)
     if not found.violations and result.order:
         yield from order.faults(dependencies(graph, result.layouts), result.order)
 
@@ -93,14 +94,26 @@ def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:
             yield f"pairs[{i}]: is {own}, the result says {claimed}"
 
 
-def _status(result: UnwindingResult, status: Status, gap: float | None) -> Iterator[str]:
+def _status(
+    graph: Store, result: UnwindingResult, status: Status, gap: float | None
+) -> Iterator[str]:
     """Hold the claimed status and gap against the claimed score and bound."""
     right = result.status
     if status is Status.INFEASIBLE:
-        yield "status: every unwinding instance has a solution, the result says infeasible"
+        yield from _infeasible(graph, result)
     elif status is not right:
         about = f"score {result.score} and bound {result.bound}"
         yield f"status: {about} mean {right}, the result says {status}"
     own = result.gap
     if gap is not None and (own is None or abs(own - gap) > GAP_TOLERANCE * max(1.0, own)):
         yield f"gap: score and bound give {own}, the result says {gap}"
+
+
+def _infeasible(graph: Store, result: UnwindingResult) -> Iterator[str]:
+    """Hold the claim that there is no solution against what can be seen without a search."""
+    if result.score is not None or result.bound is not None or result.layouts is not None:
+        yield "status: the result says infeasible, but has layouts, a score or a bound"
+    if graph.tile_memory is None:
+        yield "status: every instance without a tile memory has a solution, the result has none"
+    elif sure_to_fit(graph):
+        yield "status: the sinks fit the tiles, the result says infeasible"

@@ -13,6 +13,7 @@ from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.terms import Term
 from layoutopt.graphs.op import Shape, size
+from layoutopt.graphs.tensor import Tensor
 from layoutopt.pieces import Piece
 
 Walk: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
@@ -20,6 +21,28 @@ Walk: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
 
 Signed: TypeAlias = dict[Walk, int]
 """A set of elements, as a sum of simple sets that may be counted negatively."""
+
+
+class Covers:
+    """What is wrong with covers, asked once of sinks that are covered alike.
+
+    Parameters
+    ----------
+    equations
+        What solves equations, and says how many may be solved.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations = equations
+        self._known: dict[object, str | None] = {}
+
+    def fault(self, layout: Sequence[Piece], sink: Tensor) -> str | None:
+        """Return what :func:`cover` does."""
+        shape = sink.shape
+        walks = tuple((to, tuple((n, step) for n, _, step in loops)) for _, _, to, loops in layout)
+        if (walks, shape) not in self._known:
+            self._known[walks, shape] = cover(layout, shape, self.equations)
+        return self._known[walks, shape]
 
 
 def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | None:

@@ -19,10 +19,12 @@ import numpy as np
 from layoutopt import pieces
 from layoutopt.check import needs, occupancy, order
 from layoutopt.check.choice import STEPS, either
-from layoutopt.check.cover import cover
+from layoutopt.check.cover import Covers
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import carried
+from layoutopt.check.hooked import Hooked, without_hooks
 from layoutopt.check.matching import Layouts, Matching
+from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
@@ -93,10 +95,13 @@ def by_elements(graph: Store, layouts: Layouts) -> Evaluation:
     broken = coverage(graph, layouts, lambda layout, sink: pieces.cover(layout, sink.size))
     if broken:
         return Evaluation(broken, None, most(graph))
+    waits = needs.by_elements(graph, layouts)
+    if hooked(graph):
+        found = Hooked(graph, layouts)
+        matched = [found.matched(a, b) for a, b, _ in graph.pairs]
+        return _evaluation(graph, matched, waits, layouts, found)
     matching = Matching(graph, layouts, Equations(STEPS))
-    return _evaluation(
-        graph, _matches(graph, layouts), needs.by_elements(graph, layouts), layouts, matching
-    )
+    return _evaluation(graph, _matches(graph, layouts), waits, layouts, matching)
 
 
 def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Evaluation:
@@ -113,12 +118,13 @@ def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Evaluation:
         If they do not suffice.
     """
     equations = Equations(limit)
-    broken = coverage(graph, layouts, lambda layout, sink: cover(layout, sink.shape, equations))
+    broken = coverage(graph, layouts, Covers(equations).fault)
     if broken:
         return Evaluation(broken, None, most(graph))
-    matching = Matching(graph, layouts, equations)
-    matched = [matching.matched(a, b) for a, b, _ in graph.pairs]
-    waits = needs.by_pieces(graph, layouts, equations.left)
+    seen = without_hooks(graph, layouts)
+    matching = Matching(seen, layouts, equations)
+    matched = [matching.matched(a, b) for a, b, _ in seen.pairs]
+    waits = needs.by_pieces(seen, layouts, equations.left)
     return _evaluation(graph, matched, waits, layouts, matching)
 
 
@@ -127,7 +133,7 @@ def _evaluation(
     matched: Sequence[int],
     given: order.Dependencies,
     layouts: Layouts,
-    matching: Matching,
+    matching: Matching | Hooked,
 ) -> Evaluation:
     pairs, score = _scored(graph, matched)
     steps, cycle = order.derive(given)
@@ -135,7 +141,7 @@ def _evaluation(
     what = "waits for itself" if len(cycle) == 1 else "wait for each other"
     broken = [f"barrier order: {names} {what}"] if cycle else []
     if graph.tile_memory is not None:
-        broken += occupancy.faults(graph, layouts, matching)
+        broken += occupancy.faults(matching.graph, layouts, matching)
     return Evaluation(tuple(broken), score, most(graph), pairs, steps)
 
 

@@ -44,6 +44,7 @@ class Matching:
         self.tiles: dict[int, TileMap] = {}
         self.maps: dict[object, TileMap] = {}
         self.known: dict[object, int] = {}
+        self.answers: dict[object, int] = {}
 
     def matched(self, a: int, b: int) -> int:
         """Return at how many positions two tensors of one shape have equal locations."""
@@ -79,7 +80,17 @@ class Matching:
         return self._on_tiles(self.tracing.boxes(t), there, shape)
 
     def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
-        """Return at how many positions two lists of boxes have equal tiles."""
+        """Return at how many positions two lists of boxes have equal tiles.
+
+        Layers that are alike ask the same of tensors that lie on equal maps.
+        """
+        sides = (tuple((id(self._map(b.label)), *b[1:]) for b in side) for side in (mine, other))
+        key = *sides, shape
+        if key not in self.answers:
+            self.answers[key] = self._counted(mine, other, shape)
+        return self.answers[key]
+
+    def _counted(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
         same = set(mine) & set(other)
         near = Places([box for box in other if box not in same], shape, self.equations)
         return sum(box.elements for box in same) + sum(
@@ -100,7 +111,8 @@ class Matching:
                 Walk(self._map(box.label), box.start + first, tuple(step[k] for _, step in loops))
                 for k, (box, first) in enumerate(((a, one), (b, two)))
             )
-            key = *((id(w.tiles), w.start, w.steps) for w in (mine, other)), extents
+            walks = ((id(w.tiles), w.start, w.steps) for w in (mine, other))
+            key = *walks, extents
             if key not in self.known:
                 self.known[key] = together(mine, other, extents)
             total += self.known[key]

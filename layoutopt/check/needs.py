@@ -19,6 +19,7 @@ from layoutopt.check.tracing import Tracing
 from layoutopt.graphs import ops
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import TILE, hook_of
 
 PARTIAL = (ops.Slice, ops.SubSample, ops.SettSample)
 """The views that leave elements out."""
@@ -77,14 +78,21 @@ def _gathered(graph: Store, layouts: Layouts, held: Callable[[int], Iterable[int
 
 
 def _awaited(graph: Store, origin: str) -> int | None:
-    """Return the barrier that a piece of some origin waits for.
-
-    On a tile memory every location is a tile, which is known from the start.
-    """
-    if graph.tile_memory is not None:
+    """Return the barrier that a piece of some origin waits for."""
+    if graph.tile_memory is not None and origin == TILE:
         return None
     producer = graph.producers[graph.number(origin)]
-    return producer if graph.ops[producer].kind is Kind.BARRIER else None
+    return producer if _waits(graph, producer) else None
+
+
+def _waits(graph: Store, i: int) -> bool:
+    """Return whether an op's locations are known only once its inputs' are.
+
+    On a tile memory every location is a tile, which only hooks take from inputs.
+    """
+    if graph.tile_memory is not None:
+        return hook_of(graph, i) is not None
+    return graph.ops[i].kind is Kind.BARRIER
 
 
 def _first_pieces(graph: Store, layouts: Layouts) -> dict[str, int]:
@@ -126,7 +134,7 @@ class _Tokens:
         if op.kind is Kind.SINK:
             return self._of_sink(t)
         if op.kind is not Kind.VIEW:
-            return -2 - i if op.kind is Kind.BARRIER else -1
+            return -2 - i if _waits(graph, i) else -1
         carriers = graph.carriers(i)
         inputs = [self.found[c] for c in carriers]
         if all(isinstance(x, int) and x == inputs[0] for x in inputs):
@@ -181,4 +189,4 @@ class _TokensOfBoxes:
             for token, (_, _, to, loops) in enumerate(self.layouts[name], self.first[name]):
                 yield normal(token, 0, to, [(n, 0, here) for n, _, here in loops])
         elif count:
-            yield normal(-2 - i if op.kind is Kind.BARRIER else -1, 0, 0, [(count, 0, 1)])
+            yield normal(-2 - i if _waits(self.graph, i) else -1, 0, 0, [(count, 0, 1)])

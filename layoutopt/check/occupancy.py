@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from layoutopt.check.boxes import Box, normal
+from layoutopt.check.hooked import UNKNOWN, Hooked, takes_hooked
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.op import Array
 from layoutopt.graphs.store import Store
@@ -18,9 +20,20 @@ from layoutopt.tiles.counting import Walk, on_each
 SHOWN = 3
 """How many tiles that are too full are named."""
 
+HEAVIEST = 3
+"""How many sinks are named where not all fit."""
+
 
 def occupied(graph: Store, layouts: Layouts) -> Array:
-    """Return the bytes of sink elements on each tile.
+    """Return the bytes of sink elements on each tile, shape ``(tiles,)``; see :func:`held`."""
+    total = np.zeros(memory_of(graph).tiles, np.int64)
+    for _, own in held(graph, layouts):
+        total += own
+    return total
+
+
+def held(graph: Store, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
+    """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``.
 
     Parameters
     ----------
@@ -29,30 +42,82 @@ def occupied(graph: Store, layouts: Layouts) -> Array:
     layouts
         Pieces by sink name, which cover all sinks.
 
-    Returns
-    -------
-    array
-        Shape ``(tiles,)``.
-
     Raises
     ------
     SizeError
         If pieces are too irregular to be counted.
     """
     memory = memory_of(graph)
-    total = np.zeros(memory.tiles, np.int64)
+    where = Hooked(graph, layouts).tiles if takes_hooked(graph, layouts) else None
     known: dict[str, TileMap] = {TILE: every_tile(memory.tiles)}
+    maps: dict[object, TileMap] = {}
+    counted: dict[object, tuple[Array, Array]] = {}  # layers that are alike ask the same
     for sink in graph.sinks():
+        count = np.zeros(memory.tiles, np.int64)
+        if where is not None:
+            there = where[sink.index][where[sink.index] != UNKNOWN]
+            np.add.at(count, there, 1)
+            yield sink, count * memory.bytes_of(sink.name)
+            continue
         for name, start, _, loops in layouts[sink.name]:
             if name not in known:
-                known[name] = root_tiles(graph, graph.number(name))
+                own = root_tiles(graph, graph.number(name))
+                known[name] = maps.setdefault(own.key, own)
             walk = Walk(known[name], start, tuple(step for _, step, _ in loops))
-            tiles, counts = on_each(walk, [extent for extent, _, _ in loops])
-            np.add.at(total, tiles, counts * memory.bytes_of(sink.name))
-    return total
+            extents = tuple(extent for extent, _, _ in loops)
+            key = id(walk.tiles), start, walk.steps, extents
+            if key not in counted:
+                counted[key] = on_each(walk, extents)
+            tiles, counts = counted[key]
+            np.add.at(count, tiles, counts)
+        yield sink, count * memory.bytes_of(sink.name)
 
 
-def faults(graph: Store, layouts: Layouts, matching: Matching) -> Iterator[str]:
+def overfull(graph: Store) -> str:
+    """Return why sinks cannot fit a graph's tile memory all together; empty if they can.
+
+    A tile holds whole grains only: multiples of the greatest common divisor of their bytes.
+    """
+    memory = memory_of(graph)
+    need = {s.name: s.size * memory.bytes_of(s.name) for s in graph.sinks()}
+    total, common = sum(need.values()), math.gcd(*_grains(graph)) or 1
+    room = memory.tiles * (memory.bytes_per_tile // common * common)
+    if total <= room:
+        return ""
+    heaviest = sorted(need, key=lambda name: -need[name])[:HEAVIEST]
+    told = ", ".join(f"{name!r} {need[name]:,}" for name in heaviest)
+    multiples = f" in multiples of {common:,}" if total <= memory.total else ""
+    return (
+        f"sinks need {total:,} bytes, {total - room:,} more than all {memory.tiles:,} "
+        f"tiles hold{multiples}; the heaviest: {told}"
+    )
+
+
+def sure_to_fit(graph: Store) -> bool:
+    """Return whether sinks fit a graph's tile memory however they are packed.
+
+    While a grain of ``w`` bytes fits nowhere, every tile has at most ``w - g`` bytes left, where
+    ``g`` divides the bytes of all grains.
+    """
+    memory, grains = memory_of(graph), _grains(graph)
+    common = math.gcd(*grains) or 1
+    least = memory.bytes_per_tile // common * common - max(grains, default=0) + common
+    total = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
+    return total <= memory.tiles * max(least, 0)
+
+
+def _grains(graph: Store) -> set[int]:
+    """Return the bytes of all grains of sinks, equal ones once."""
+    memory = memory_of(graph)
+    found = set()
+    for sink in graph.sinks():
+        whole, rest = divmod(sink.size, memory.grain)
+        sizes = ([memory.grain] if whole else []) + ([rest] if rest else [])
+        found |= {size * memory.bytes_of(sink.name) for size in sizes}
+    return found
+
+
+def faults(graph: Store, layouts: Layouts, matching: Matching | Hooked) -> Iterator[str]:
     """Yield a line for each rule of the tile memory that layouts break.
 
     Parameters

@@ -19,8 +19,11 @@ from layoutopt.check.cover import cover
 from layoutopt.check.elements import coverage
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import carried
+from layoutopt.check.hooked import UNKNOWN, Hooked
 from layoutopt.check.matching import POOL, Layouts, Matching
 from layoutopt.check.terms import Term
+from layoutopt.errors import InputError
+from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
@@ -48,13 +51,27 @@ class Spread(Protocol):
 def spread(graph: Store, layouts: Layouts) -> Spread:
     """Return what counts elements by tile: one by one in small graphs, by pieces in large ones.
 
+    Barriers with hooks are evaluated element by element.
+
     Parameters
     ----------
     graph
         A graph with a tile memory.
     layouts
         Pieces by sink name, which cover all sinks.
+
+    Raises
+    ------
+    InputError
+        If a hook does not fit, or a barrier with one waits for itself.
+    SizeError
+        If there are hooks, and the elements do not fit the memory.
     """
+    if hooked(graph):
+        tiles = Hooked(graph, layouts).tiles
+        if any((each == UNKNOWN).any() for each in tiles.values()):
+            raise InputError("barrier order: a barrier with a hook waits for itself")
+        return SpreadByElements(graph, layouts, tiles)
     small = sum(map(size, graph.shapes)) <= SMALL
     return SpreadByElements(graph, layouts) if small else SpreadByPieces(graph, layouts)
 
@@ -90,11 +107,19 @@ def summed(parts: Iterable[Counts]) -> Counts:
 
 
 class SpreadByElements:
-    """Tiles of all elements as arrays, kept for every tensor that was asked for."""
+    """Tiles of all elements as arrays, kept for every tensor that was asked for.
 
-    def __init__(self, graph: Store, layouts: Layouts) -> None:
+    Parameters
+    ----------
+    tiles
+        Those of tensors, by number, that are known already.
+    """
+
+    def __init__(
+        self, graph: Store, layouts: Layouts, tiles: dict[int, Array] | None = None
+    ) -> None:
         self.graph, self.layouts = graph, layouts
-        self._found: dict[int, Array] = {}
+        self._found = {} if tiles is None else tiles
 
     def each(self, t: int) -> Counts:
         """Return how many elements of a tensor lie on each tile."""
@@ -110,11 +135,12 @@ class SpreadByElements:
         while stack:
             carriers = self.graph.carriers(self.graph.producers[stack[-1]])
             missing = [c for c in carriers if c not in self._found]
-            if missing:
+            if missing and stack[-1] not in self._found:
                 stack += missing
             else:
                 out = stack.pop()
-                self._found[out] = self._of(out, carriers)
+                if out not in self._found:
+                    self._found[out] = self._of(out, carriers)
         return self._found[t]
 
     def _of(self, t: int, carriers: Sequence[int]) -> Array:

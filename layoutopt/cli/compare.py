@@ -9,11 +9,13 @@ import typer
 
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
+from layoutopt.cli.solve import exit_code
 from layoutopt.cli.streams import reserved_stdout
 from layoutopt.cli.text import number, ratio, table
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison
+    from layoutopt.graphs.store import Store
     from layoutopt.result import UnwindingResult
 
 HEAD = ["instance", "solver", "status", "score", "bound", "gap", "seconds", "loss"]
@@ -38,6 +40,9 @@ def command(
     overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
+    training: options.Training = None,
+    tiles: options.Tiles = None,
+    barriers: options.Barriers = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Solve instances by several solvers, in one table.
@@ -54,8 +59,7 @@ def command(
     rows, code = [HEAD], 0
     results: list[UnwindingResult] = []
     for path in instances:
-        network = path.suffix == ".onnx"
-        graph, _ = options.load(path, attractions if network else None, dim if network else None)
+        graph = _load(path, attractions, dim, training, tiles, barriers)
         with shown(quiet) as tell, reserved_stdout():
             found = compare(
                 graph,
@@ -69,7 +73,7 @@ def command(
         rows += _rows(graph.name or path.name, found)
         results += found.results
         if found.best is None:
-            code = 4
+            code = max(code, min(map(exit_code, found.results)))
         if found.results[-1].stopped is Stopped.INTERRUPTED:
             break
     if json is not None:
@@ -77,6 +81,24 @@ def command(
     if not quiet and str(json) != "-":
         typer.echo(table(rows, left=3, indent=""))
     return code
+
+
+def _load(
+    path: Path,
+    attractions: Path | None,
+    dim: list[str] | None,
+    training: str | None,
+    tiles: str | None,
+    barriers: str | None,
+) -> Store:
+    """Return a graph to be solved; what is for networks is for these only."""
+    from layoutopt.graphs.hooking import heeded
+
+    given = attractions, dim, training
+    if path.suffix != ".onnx":
+        given = attractions if str(attractions) == options.CYCLES else None, None, None
+    graph, _ = options.load(path, *given, tiles)
+    return heeded(graph, barriers)
 
 
 def _solvers(names: list[str] | None) -> list[str]:

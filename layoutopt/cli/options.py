@@ -55,12 +55,41 @@ Start = Annotated[
 ]
 Attractions = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="TOML file with values that replace the shipped ones."),
+    typer.Option(
+        metavar="FILE|cycles",
+        help="For a network, a TOML file with values that replace the shipped ones; cycles: for "
+        "any instance on a tile memory, the cycles that a mismatch costs.",
+    ),
+]
+Tiles = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRESET|FILE", help="A tile memory, by name or JSON file, in place of any other."
+    ),
+]
+Barriers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="opaque|simulated",
+        help="On a tile memory, ignore hooks of barriers, or obey them, as by default.",
+    ),
 ]
 Dim = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension of a network."),
 ]
+
+Training = Annotated[
+    str | None,
+    typer.Option(
+        metavar="sgd|momentum|adam",
+        help="Add a network's backward pass and the update of its weights.",
+    ),
+]
+
+
+CYCLES = "cycles"
+"""What stands for values from the tile memory in place of a file."""
 
 
 def check_limits(time_limit: float | None, gap: float, workers: int) -> None:
@@ -120,11 +149,34 @@ def layouts(path: Path | None) -> Layouts | None:
     return found
 
 
-def load(path: Path, attractions: Path | None, dims: list[str] | None) -> tuple[Graph, float]:
+def load(
+    path: Path,
+    attractions: Path | None,
+    dims: list[str] | None,
+    training: str | None,
+    tiles: str | None,
+) -> tuple[Graph, float]:
     """Return a file's graph, and the seconds that reading took."""
+    from layoutopt.io.tile_memory import tile_memory
     from layoutopt.reading import read
 
     started = time.monotonic()
+    memory = None if tiles is None else tile_memory(tiles)
+    by_cycles = attractions is not None and str(attractions) == CYCLES
+    values = None if by_cycles else attractions
     with reserved_stdout():  # a function that builds a graph may print
-        graph = read(path, attractions=attractions, dims=sizes(dims))
+        graph = read(path, attractions=values, dims=sizes(dims), training=training)
+    if memory is not None:
+        graph.tile_memory = memory
+    if by_cycles:
+        graph = _in_cycles(graph, path)
     return graph, time.monotonic() - started
+
+
+def _in_cycles(graph: Graph, path: Path) -> Graph:
+    from layoutopt.machine.cycles import cycle_values
+
+    if graph.tile_memory is None:
+        reason = "has no tile memory; --attractions cycles needs one, as --tiles gives it"
+        raise InputError(reason, file=str(path))
+    return cycle_values(graph)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from layoutopt.cli import options, solve
+from layoutopt.cli import tiles as machines
 from layoutopt.cli.text import number, table
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
+    from layoutopt.machine.simulation import Simulation
     from layoutopt.pieces import Piece
     from layoutopt.result import UnwindingResult
 
 SINKS_SHOWN = 12
 PIECES_SHOWN = 3
+
+
+class By(StrEnum):
+    """What a picture's colours tell."""
+
+    LOCATION = "location"
+    BYTES = "bytes"
+    TENSOR = "tensor"
 
 
 def command(
@@ -36,36 +47,50 @@ def command(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write a page about it here; - is stdout."),
     ] = None,
+    by: Annotated[
+        By, typer.Option(help="What --svg colours: elements by location, or tiles.")
+    ] = By.LOCATION,
+    simulate: Annotated[
+        bool,
+        typer.Option("--simulate", help="On a tile memory: peaks, bytes exchanged and cycles."),
+    ] = False,
     overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
+    training: options.Training = None,
+    tiles: options.Tiles = None,
 ) -> int:
     """Show what reductions leave of an instance, or a result; draw either.
 
-    Tensors are drawn as grids, a cell for each element, with one colour for each location.
+    Tensors are drawn as grids, a cell for each element, with one colour for each location; or,
+    with --by bytes and --by tensor, the tiles of a tile memory.
     """
+    _check(svg, html, by, overwrite)
+    shown = _shown(path, instance, attractions, dim, training, tiles)
+    if _graph(shown) is None and (svg is not None or simulate or tiles is not None):
+        reason = "a result alone has no graph to draw or simulate; --instance INSTANCE names it"
+        raise InputError(reason, file=str(path))
+    found = None
+    if simulate or by is not By.LOCATION:
+        found = machines.simulated(shown, "--simulate" if simulate else f"--by {by}")
+    more = found if simulate else None
+    if "-" not in (str(svg), str(html)):
+        typer.echo(_text(shown, more))
+    if svg is not None:
+        _write(_picture(shown, found, by), svg, overwrite)
+    if html is not None:
+        _write(_page(shown, more), html, overwrite)
+    return 0
+
+
+def _check(svg: Path | None, html: Path | None, by: By, overwrite: bool) -> None:
+    """Refuse options that do not go together, before any work is done."""
     if svg is not None and svg == html:
         raise InputError("--svg and --html name the same file", file=str(svg))
+    if by is not By.LOCATION and svg is None:
+        raise InputError(f"--by {by} is for --svg FILE")
     for target in (svg, html):
         options.check_target(target, overwrite)
-    result = _read(path) if _is_result(path) else None
-    if result is None:
-        if instance is not None:
-            raise InputError("is no result; --instance is for results", file=str(path))
-        graph, _ = options.load(path, attractions, dim)
-    elif instance is not None:
-        graph, _ = options.load(instance, attractions, dim)
-        result = _joined(result, graph, path, instance)
-    elif svg is not None:
-        reason = "a result alone has no graph to draw; --instance INSTANCE names it"
-        raise InputError(reason, file=str(path))
-    if "-" not in (str(svg), str(html)):
-        typer.echo(instance_text(graph) if result is None else result_text(result))
-    if svg is not None:
-        _write(str(graph.draw(result)), svg, overwrite)
-    if html is not None:
-        _write(_page(result or graph), html, overwrite)
-    return 0
 
 
 def _read(path: Path) -> UnwindingResult:
@@ -74,26 +99,80 @@ def _read(path: Path) -> UnwindingResult:
     return read_result(path).result()
 
 
+def _shown(
+    path: Path,
+    instance: Path | None,
+    attractions: Path | None,
+    dim: list[str] | None,
+    training: str | None,
+    tiles: str | None,
+) -> UnwindingResult | Graph:
+    """Return a graph, a result, or a result with its graph."""
+    result = _read(path) if _is_result(path) else None
+    if result is None:
+        if instance is not None:
+            raise InputError("is no result; --instance is for results", file=str(path))
+        return options.load(path, attractions, dim, training, tiles)[0]
+    if instance is None:
+        return result
+    graph, _ = options.load(instance, attractions, dim, training, tiles)
+    return _joined(result, graph, path, instance)
+
+
+def _graph(shown: UnwindingResult | Graph) -> Graph | None:
+    from layoutopt.result import UnwindingResult
+
+    graph: Graph | None = shown.graph if isinstance(shown, UnwindingResult) else shown
+    return graph
+
+
 def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -> UnwindingResult:
     """Return a result with its graph."""
+    from layoutopt.graphs.tiling import TILE
+
     if graph.name != result.instance:
         whose = f"is of {result.instance!r}, but {instance} is {graph.name!r}"
         raise InputError(whose, file=str(path))
     try:
         graph.draw(result)
     except InputError as error:
+        pieces = [piece for layout in (result.layouts or {}).values() for piece in layout]
+        if graph.tile_memory is None and any(origin == TILE for origin, *_ in pieces):
+            reason = "names tiles, but there is no tile memory; --tiles PRESET|FILE gives one"
+            raise InputError(reason, file=str(path)) from None
         raise error.located(file=str(path)) from None
     return replace(result, graph=graph)
 
 
-def _page(shown: UnwindingResult | Graph) -> str:
+def _text(shown: UnwindingResult | Graph, found: Simulation | None) -> str:
+    from layoutopt.result import UnwindingResult
+
+    if not isinstance(shown, UnwindingResult):
+        return instance_text(shown)
+    told = result_text(shown)
+    return told if found is None else f"{told}\n\n{machines.simulation_text(found)}"
+
+
+def _picture(shown: UnwindingResult | Graph, found: Simulation | None, by: By) -> str:
+    from layoutopt.result import UnwindingResult
+
+    if found is not None and by is not By.LOCATION:
+        return str(found.draw(by))
+    graph = _graph(shown)
+    result = shown if isinstance(shown, UnwindingResult) else None
+    return "" if graph is None else str(graph.draw(result))
+
+
+def _page(shown: UnwindingResult | Graph, found: Simulation | None) -> str:
     from layoutopt.graphs.display import document
+    from layoutopt.machine.simulation import simulation_html
     from layoutopt.pictures.html import page
     from layoutopt.result import UnwindingResult, result_html
 
-    if isinstance(shown, UnwindingResult):
-        return page(shown.instance or "unnamed", result_html(shown))
-    return page(shown.name or "unnamed", document(shown))
+    if not isinstance(shown, UnwindingResult):
+        return page(shown.name or "unnamed", document(shown))
+    body = result_html(shown) + ("" if found is None else simulation_html(found))
+    return page(shown.instance or "unnamed", body)
 
 
 def _write(text: str, path: Path, overwrite: bool) -> None:
@@ -133,6 +212,8 @@ def instance_text(graph: Graph) -> str:
         f"  {len(graph.pairs):,} valued pairs",
         "",
     ]
+    if graph.tile_memory is not None:
+        lines += [machines.machine_text(graph), ""]
     steps = [
         ("the graph", found.graph),
         ("tied by pairs", found.lowered),
@@ -151,6 +232,8 @@ def result_text(result: UnwindingResult) -> str:
     """Return the summary of a result, and where its sinks lie."""
     lines = [solve.summary(result)]
     layouts = result.layouts or {}
+    if layouts and result.graph is not None and result.graph.tile_memory is not None:
+        lines += ["", machines.occupancy_text(result)]
     if layouts:
         rows = [["sink", "takes the locations of"]]
         for sink, pieces in list(layouts.items())[:SINKS_SHOWN]:

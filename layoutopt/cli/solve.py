@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from layoutopt.cli import options
+from layoutopt.cli import options, whatif
 from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import reserved_stdout
 from layoutopt.cli.text import number, ratio, table
@@ -32,15 +33,25 @@ def command(
     overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
+    training: options.Training = None,
+    tiles: options.Tiles = None,
+    barriers: options.Barriers = None,
+    capacity_sweep: whatif.Sweep = None,
+    sweep_csv: whatif.SweepCsv = None,
+    prices: whatif.Prices = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find the best layouts of a graph's inputs, and prove it."""
     from layoutopt.unwinding import unwind
 
+    how = whatif.How(time.monotonic(), time_limit, seed, workers, overwrite, quiet)
     options.check_limits(time_limit, gap, workers)
-    options.check_target(json, overwrite)
+    for target in (json, sweep_csv):
+        options.check_target(target, overwrite)
+    wanted = whatif.wish(capacity_sweep, sweep_csv, prices, fixed, json)
     kept, begun = options.layouts(fixed), options.layouts(start)
-    graph, spent = options.load(instance, attractions, dim)
+    graph, spent = options.load(instance, attractions, dim, training, tiles)
+    whatif.check_machine(wanted, graph)
     left = None if time_limit is None else max(time_limit - spent, 0.0)
     with shown(quiet) as tell, reserved_stdout():
         result = unwind(
@@ -48,6 +59,7 @@ def command(
             solver,
             fixed=kept,
             start=begun,
+            barriers=barriers,
             time_limit=left,
             gap=gap,
             seed=seed,
@@ -59,14 +71,20 @@ def command(
     result = replace(result, seconds=seconds)
     if json is not None:
         _write(result, json, overwrite)
-    if not quiet and str(json) != "-":
+    readable = not quiet and "-" not in (str(json), str(sweep_csv))
+    if readable:
         typer.echo(summary(result))
+    whatif.answer(wanted, result, readable, how)
+    if result.infeasible:
+        typer.echo(f"layoutopt: {instance}: infeasible: {result.infeasible}", err=True)
     return exit_code(result)
 
 
 def exit_code(result: UnwindingResult) -> int:
-    """Return 0 with a solution, and 4 where time ran out without one."""
-    return 0 if result.layouts is not None else 4
+    """Return 0 with a solution, 3 with a proof that there is none, and 4 with neither."""
+    if result.layouts is not None:
+        return 0
+    return 3 if result.infeasible else 4
 
 
 def _write(result: UnwindingResult, path: Path, overwrite: bool) -> None:

@@ -17,7 +17,7 @@ from layoutopt.graphs.locations import Locations, flow
 from layoutopt.graphs.op import Array, Kind, Op, size, type_name
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
-from layoutopt.graphs.tiling import TILE, root_tiles
+from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
 from layoutopt.pictures import grids
 from layoutopt.pictures.cards import Card, Step, Tie
 from layoutopt.pictures.figure import figure
@@ -43,8 +43,9 @@ def figure_of(graph: Store, layouts: Layouts | None, chosen: Sequence[int]) -> s
     InputError
         If layouts do not fit the graph.
     """
-    numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph)
-    counted = [t for t in chosen if layouts is not None or size(graph.shapes[t]) <= CELLS]
+    laid = layouts is not None
+    numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph, laid)
+    counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
     where = _locations(numbers, _given(numbers, layouts or {}), counted)
     shown = {t: where[t] for t in _gridded(graph, where)}
     unknown = _undecided(graph) if layouts is None else set()
@@ -61,7 +62,17 @@ def figure_of(graph: Store, layouts: Layouts | None, chosen: Sequence[int]) -> s
 
 
 class _Tiles(Locations):
-    """Tiles as locations, named by their numbers; of sinks those that nobody placed are not."""
+    """Tiles as locations, named by their numbers; what a hook makes has locations of its own.
+
+    Parameters
+    ----------
+    laid
+        Whether sinks that nobody placed lie where the linear rule puts them, not anywhere.
+    """
+
+    def __init__(self, graph: Store, laid: bool) -> None:
+        super().__init__(graph)
+        self.laid = laid
 
     def on(self, tiles: Array) -> Array:
         """Return the numbers of some tiles."""
@@ -69,8 +80,10 @@ class _Tiles(Locations):
         return tiles + self.count
 
     def own(self, t: int) -> Array:
-        """Return the numbers of the tiles that a root tensor has; of a sink, plain ones."""
-        if self.graph.ops[self.graph.producers[t]].kind is Kind.SINK:
+        """Return the numbers of the tiles that a root tensor has of its own, flat."""
+        producer = self.graph.producers[t]
+        open_yet = not self.laid and self.graph.ops[producer].kind is Kind.SINK
+        if open_yet or hook_of(self.graph, producer) is not None:
             return super().own(t)
         return self.on(root_tiles(self.graph, t).tiles())
 
@@ -78,13 +91,17 @@ class _Tiles(Locations):
         """Return the numbers of the tiles that elements of an origin of pieces are on."""
         if origin == TILE:
             return self.on(elements)
-        return self.on(root_tiles(self.graph, self.graph.number(origin)).at(elements))
+        t = self.graph.number(origin)
+        if hook_of(self.graph, self.graph.producers[t]) is not None:
+            return self.own(t)[elements]
+        return self.on(root_tiles(self.graph, t).at(elements))
 
     def numbered(self, locations: Array) -> Array:
-        """Return the numbers of the tiles of locations that :meth:`Graph.locations` numbers."""
-        tensors, elements = Locations(self.graph).origins(locations)
-        found = np.empty(len(locations), np.int64)
-        for t in np.unique(tensors).tolist():
+        """Return the numbers of the tiles of locations, of which some have these already."""
+        known = locations >= self.count
+        tensors, elements = Locations(self.graph).origins(np.where(known, -1, locations))
+        found = locations.copy()
+        for t in np.unique(tensors[~known]).tolist():
             found[tensors == t] = self.at(self.graph.tensor_name(t), elements[tensors == t])
         return found
 

@@ -2,7 +2,8 @@
 
 Sources without rule or mapping, fixed points and the outputs of barriers follow the linear rule,
 and so does what a sink is said to own: with a tile memory, "a fresh location of element e of
-sink x" means the tile on which the linear rule puts that element.
+sink x" means the tile on which the linear rule puts that element.  Outputs of barriers with
+hooks lie where :mod:`layoutopt.graphs.hooking` says.
 """
 
 from __future__ import annotations
@@ -28,16 +29,24 @@ def root_tiles(graph: Store, t: int) -> TileMap:
     Raises
     ------
     InputError
-        If a rule or a mapping does not fit; the text names the op.
+        If a rule or a mapping does not fit, or there is a hook; the text names the op.
     """
     memory = memory_of(graph)
     op = graph.ops[graph.producers[t]]
+    if hook_of(graph, graph.producers[t]) is not None:
+        raise InputError(f"barrier {op.id!r}: a hook gives its tiles, no rule")
     try:
         if isinstance(op, Source) and op.mapping is not None:
             return _mapped(op.mapping, memory)
         return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, Source) else None)
     except InputError as error:
         raise InputError(f"op {op.id!r}: {error.reason}") from None
+
+
+def hook_of(graph: Store, i: int) -> str | None:
+    """Return the hook that gives the tiles of an op's outputs, if any does."""
+    op = graph.ops[i]
+    return op.hook if graph.tile_memory is not None and isinstance(op, Barrier) else None
 
 
 def tiled(graph: Store) -> Store:
@@ -48,7 +57,7 @@ def tiled(graph: Store) -> Store:
     Raises
     ------
     InputError
-        If a rule or mapping does not fit, or an op is called ``"tile"``.
+        If a rule or mapping does not fit, a barrier has a hook, or an op is called ``"tile"``.
     """
     if graph.tile_memory is None:
         return graph
@@ -56,8 +65,8 @@ def tiled(graph: Store) -> Store:
     for i, op in enumerate(graph.ops):
         if op.id == TILE:
             raise InputError(f"op {TILE!r}: in graphs with a tile memory the name means the tiles")
-        if isinstance(op, Barrier) and op.hook is not None:
-            raise InputError(f"barrier {op.id!r}: hooks are not solved by this version")
+        if hook_of(graph, i) is not None:
+            raise InputError(f"barrier {op.id!r}: a hook gives its tiles, no rule")
         if op.kind in (Kind.SINK, Kind.VIEW):
             continue
         outputs = graph.op_outputs[i]

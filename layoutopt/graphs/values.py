@@ -91,3 +91,11 @@ def to_decimal(multiple: int, unit: Fraction) -> Decimal:
         places += 1
     digits = abs((exact * 10**places).numerator)
     return Decimal((int(exact < 0), tuple(map(int, str(digits))), -places))
+
+
+def nearest(score: Fraction) -> float:
+    """Return the float nearest to a score, infinity beyond all of them."""
+    try:
+        return float(score)
+    except OverflowError:
+        return math.inf if score > 0 else -math.inf

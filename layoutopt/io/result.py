@@ -16,6 +16,9 @@ from layoutopt.result import PairScore, Status, UnwindingResult
 
 FORMAT = "layoutopt/result/1"
 
+INFEASIBLE = "the result file says so, not why"
+"""Why there is no solution, where that was read from a file."""
+
 # Kept as text, so that numbers are read and written digit by digit.
 Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
 Known = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["number", "null"]})]
@@ -55,14 +58,17 @@ class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def result(self) -> UnwindingResult:
         """Return the result that the document describes.
 
-        Its status and gap follow from score and bound, whatever the document claims.
+        Its status and gap follow from score and bound, whatever the document claims; but that
+        there is no solution is taken from it, where it has no layouts.
 
         Raises
         ------
         InputError
             If a number is none.
         """
+        nothing = self.status is Status.INFEASIBLE and self.layouts is None
         return UnwindingResult(
+            infeasible=INFEASIBLE if nothing else "",
             objective=_known(self.score, "$.score"),
             bound=_known(self.bound, "$.bound"),
             labelling=self.layouts,

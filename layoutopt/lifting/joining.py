@@ -8,9 +8,14 @@ from dataclasses import replace
 from layoutopt.dense.boxes import Box, fold
 from layoutopt.pieces import Loop
 
+MANY = 20_000
+"""So many boxes are left as they are."""
+
 
 def joined(boxes: list[Box]) -> list[Box]:
     """Join boxes that continue each other along a loop, as far as that goes."""
+    if len(boxes) > MANY:
+        return boxes
     boxes = [_flattened(box) for box in boxes]
     while True:
         count = len(boxes)

@@ -7,18 +7,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
+from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from layoutopt.errors import SolverError
 from layoutopt.limits import Limits
-from layoutopt.problem import IntArray
+from layoutopt.problem import IntArray, exact_integers
 from layoutopt.solvers.threads import run_stoppable
 
 LARGEST = 2**55
@@ -79,18 +80,62 @@ def fits(given: Integer) -> bool:
     return bool(max(total, *rows.tolist(), 0.0) < LARGEST)
 
 
-def cpsat(given: Integer, limits: Limits, start: IntArray | None = None) -> Found:
+def coarse(given: Integer) -> tuple[Integer, int]:
+    """Return a programme of small objective that is worth no less, per so many units.
+
+    The greatest common divisor is taken out; what is still too large for CP-SAT is
+    divided and rounded up, so that bounds hold for the programme as it was given.
+
+    Returns
+    -------
+    programme, unit
+        Every point is worth at most ``unit`` times what it is worth there.
+    """
+    values = given.objective.tolist()
+    unit = math.gcd(*values) or 1
+    total = sum(abs(v) * most for v, most in zip(values, given.upper.tolist(), strict=True))
+    rounding = sum(given.upper.tolist())  # rounding up adds at most one for each
+    while total // unit + rounding >= LARGEST > rounding:
+        unit *= 2
+    return replace(given, objective=exact_integers([-(-v // unit) for v in values])), unit
+
+
+def side_by_side(first: Integer, second: Integer, shared: int) -> Integer:
+    """Return two programmes as one; they share their last rows, whose limits are the first's."""
+    tops = [each.matrix[: len(each.low) - shared] for each in (first, second)]
+    ends = [each.matrix[len(each.low) - shared :] for each in (first, second)]
+    matrix = vstack([block_diag(tops), hstack(ends)], format="csr")
+    top, own = len(first.low) - shared, len(second.low) - shared
+    low = [first.low[:top], second.low[:own], first.low[top:]]
+    high = [first.high[:top], second.high[:own], first.high[top:]]
+    return Integer(
+        np.concatenate([first.objective, second.objective]),
+        np.concatenate([first.upper, second.upper]),
+        csr_array(matrix),
+        np.concatenate(low),
+        np.concatenate(high),
+    )
+
+
+def cpsat(
+    given: Integer,
+    limits: Limits,
+    start: IntArray | None = None,
+    most: int | None = None,
+) -> Found:
     """Solve an integer programme that :func:`fits`, exactly.
 
     Parameters
     ----------
     start
-        Shape ``(n,)``: a point to begin with.
+        Shape ``(n,)``: a point to begin with; entries below 0 are left open.
+    most
+        What no point is worth more than, if that is known.
     """
     model = cp_model.CpModel()
     proto = model.proto
-    for most in given.upper.tolist():
-        proto.variables.add().domain.extend([0, most])
+    for upper in given.upper.tolist():
+        proto.variables.add().domain.extend([0, upper])
     ends, columns = given.matrix.indptr.tolist(), given.matrix.indices.tolist()
     values = given.matrix.data.tolist()
     for (a, b), low, high in zip(
@@ -102,9 +147,12 @@ def cpsat(given: Integer, limits: Limits, start: IntArray | None = None) -> Foun
         linear.domain.extend([low, high])
     proto.objective.vars.extend(range(len(given.upper)))
     proto.objective.coeffs.extend((-given.objective).tolist())
+    if most is not None:
+        proto.objective.domain.extend([-most, OPEN])
     if start is not None:
-        proto.solution_hint.vars.extend(range(len(start)))
-        proto.solution_hint.values.extend(start.tolist())
+        told = np.flatnonzero(start >= 0)
+        proto.solution_hint.vars.extend(told.tolist())
+        proto.solution_hint.values.extend(start[told].tolist())
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 2

@@ -113,3 +113,53 @@ def assert_sound(problem: CapacityProblem, answer: CapacityAnswer) -> None:
     assert total == answer.objective
     assert (used <= problem.capacity).all()
     assert (used == answer.used).all()
+
+
+def large_case(seed: int) -> CapacityProblem:
+    """Return a class of one component of 9 to 12 nodes, and up to 3 copies of one node.
+
+    There are two or three tiles, whose room is what some labelling uses: everything fits,
+    without a byte to spare.
+    """
+    draw = random.Random(seed)
+    tiles = draw.choice([2, 3])
+    nodes = draw.randint(9, 12 if tiles == 2 else 10)
+
+    def number() -> int:
+        return draw.randint(1, 9) * (-1 if draw.random() < 0.3 else 1)
+
+    edges = {(draw.randrange(v), v): number() for v in range(1, nodes)}
+    edges |= {p: number() for p in itertools.combinations(range(nodes), 2) if draw.random() < 0.2}
+    places = itertools.product(range(nodes + 1), range(tiles))
+    rewards = {place: number() for place in places if draw.random() < 0.3}
+    size = [4, 9, *(draw.choice([4, 6, 9]) for _ in range(nodes - 1))]
+    copies = draw.randint(0, 3)
+    capacity = [0] * tiles
+    for grains in size[:nodes] + size[nodes:] * copies:
+        capacity[draw.randrange(tiles)] += grains
+    return case([0] * nodes + [1], [1, copies], size, capacity, edges, rewards)
+
+
+def all_labellings(problem: CapacityProblem) -> int | None:
+    """Return the best value of a :func:`large_case` from a table of all labellings."""
+    given, tiles = problem.problem, problem.problem.labels
+    nodes = given.nodes - 1
+    labels = np.array(list(itertools.product(range(tiles), repeat=nodes)))
+    value = np.zeros(len(labels), np.int64)
+    for (u, v), weight in zip(given.edges, given.weights, strict=True):
+        value += weight * (labels[:, u] == labels[:, v])
+    alone = np.zeros(tiles, np.int64)
+    for (u, tile), reward in zip(given.reward_at, given.rewards, strict=True):
+        if u < nodes:
+            value += reward * (labels[:, u] == tile)
+        else:
+            alone[tile] += reward
+    use = np.stack([(labels == t) @ problem.bytes[:nodes] for t in range(tiles)], axis=1)
+    best: int | None = None
+    for chosen in itertools.product(range(tiles), repeat=int(problem.copies[1])):
+        each = np.bincount(np.array(chosen, np.int64), minlength=tiles)
+        fits = (use + each * problem.bytes[nodes] <= problem.capacity).all(axis=1)
+        if fits.any():
+            found = int(value[fits].max() + alone @ each)
+            best = found if best is None else max(best, found)
+    return best

@@ -69,24 +69,22 @@ def test_search_improves_on_poor_placements(monkeypatch: pytest.MonkeyPatch, blo
             assert_proved(problem, solve_capacity(problem, Limits()))
 
 
-@pytest.mark.parametrize("block", range(5))
-def test_large_kinds_have_valid_bounds(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """Kinds priced by the exact solver give bounds never below, values never above the optimum."""
+@pytest.mark.parametrize("block", range(8))
+def test_large_kinds_are_proved(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Kinds priced by the exact solver end as proved as others do, single nodes searched.
+
+    Beyond 64 bits the search rounds up: bounds and what does not fit hold all the same.
+    """
     monkeypatch.setattr(pool, "NODES", 0)
-    proved = 0
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         problem = random_case(seed)
         best, answer = optimum(problem), solve_capacity(problem, Limits())
-        if best is None:
-            assert answer.objective is None
-            continue
-        assert answer.infeasible is None
-        assert answer.bound is not None
-        assert answer.bound >= best
-        if answer.objective is not None:
+        if seed % 7 or best is None:
+            assert_proved(problem, answer)
+        else:
+            assert answer.bound is not None
+            assert answer.bound >= best
             assert_sound(problem, answer)
-            proved += answer.status is Status.OPTIMAL
-    assert proved > 2
 
 
 # Two kinds want tile 0: one earns 5 there and 1 on tile 1, the other 3 and nothing elsewhere.

@@ -22,6 +22,7 @@ from layoutopt.pictures.colours import oklab
 from layoutopt.pictures.frames import FAINT
 from layoutopt.pictures.grids import BLANK, OWN
 from layoutopt.pictures.svg import INK
+from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -320,6 +321,33 @@ def test_pieces_arrays_handles_and_results_are_one() -> None:
     )
     assert graph.draw({name: where[name] for name in result.layouts}) == picture
     assert graph.draw({"x": np.full((3, 2), -1)}) == graph.draw({})
+
+
+def test_on_a_tile_memory_colours_are_tiles() -> None:
+    """What pieces, numbers of locations and rules mean is a tile, and so is what is left out."""
+    graph = Graph()
+    x = graph.sink((6,), name="x")
+    s = graph.source((6,), rule={"kind": "grid", "blocks": [3]}, name="s")
+    graph.valued_pair(x, s, 1)
+    graph.barrier([x], (3,), name="b")
+    graph.tile_memory = TileMemory(3, 100)
+    layouts = {"x": [("tile", 2, 0, [(2, -1, 1)]), ("s", 3, 2, [(2, 1, 1)])]}  # 2 1 | 1 2
+    found = read(graph.draw(layouts))
+    assert [tip.partition("at tile ")[2] for tip in found["x"].tips] == list("211222")
+    assert [tip.partition("at tile ")[2] for tip in found["s"].tips] == list("001122")
+    assert [tip.partition("at tile ")[2] for tip in found["b"].tips] == list("012")
+    zero, one, two = found["b"].fills
+    assert len({zero, one, two, BLANK, OWN}) == 5
+    assert found["x"].fills == (two, one, one, two, two, two)
+    assert found["s"].words == tuple("001122")
+    assert labels(graph.draw(layouts)) == ["1 · 3 of 6"]
+    where = graph.locations()
+    numbers = np.r_[where["b"][[2, 1]], where["s"][3:5], -1, -1]
+    assert graph.draw({x: numbers}) == graph.draw(layouts)
+    before = read(graph.draw())
+    assert (before["x"].fills, before["b"].fills) == ((BLANK,) * 6, found["b"].fills)
+    with pytest.raises(InputError, match=r"elements 3\.\.3 leave 0\.\.2"):
+        graph.draw({"x": [("tile", 3, 0, [(6, 0, 1)])]})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from layoutopt.errors import SizeError
 from layoutopt.pieces import outer_sum
 from layoutopt.tiles import counting
 from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps
-from layoutopt.tiles.counting import Walk, on_each, together
+from layoutopt.tiles.counting import Walk, on_both, on_each, together
 
 
 def random_map(draw: random.Random, shape: list[int]) -> TileMap:
@@ -49,6 +49,8 @@ def test_random_walks(block: int) -> None:
         assert [x.tolist() for x in found] == [tiles.tolist(), counts.tolist()], seed
         equal = a.tiles.tiles()[here] == b.tiles.tiles()[there]
         assert together(a, b, extents) == np.count_nonzero(equal), seed
+        shared = np.unique(a.tiles.tiles()[here][equal], return_counts=True)
+        assert [x.tolist() for x in on_both(a, b, extents)] == [x.tolist() for x in shared], seed
 
 
 def test_huge_walks() -> None:

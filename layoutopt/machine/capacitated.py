@@ -5,25 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layoutopt.capacity.answer import Reason
+from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.capacity.solve import solve_capacity
-from layoutopt.check.occupancy import occupied
+from layoutopt.check.occupancy import occupied, overfull
 from layoutopt.dense.layouts import Layouts
+from layoutopt.errors import InputError
 from layoutopt.graphs.grains import grained
+from layoutopt.graphs.hooking import hooked, viewed
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import memory_of, tiled
-from layoutopt.graphs.values import to_decimal
+from layoutopt.graphs.values import nearest, to_decimal
 from layoutopt.limits import Limits
+from layoutopt.lowered import Lowered
 from layoutopt.lowering import LIFT_FROM, lower
+from layoutopt.machine.placing import capacity_problem
 from layoutopt.memory import available
-from layoutopt.placing import capacity_problem
 from layoutopt.result import Result
-
-HEAVIEST = 3
-"""How many sinks are named where not all fit."""
 
 NEVER = 2**62
 """Groups of so many positions there are not: every element is traced."""
+
+FEW = 10**6
+"""Graphs of so many elements are looked at one by one where cells are too coarse."""
 
 TRACED_BYTES = 200
 """What tracing takes of a free element, roughly."""
@@ -43,21 +47,6 @@ class Placed:
 
     result: Result
     size: dict[str, int]
-
-
-def overfull(graph: Store) -> str:
-    """Return why sinks cannot fit a graph's tile memory all together; empty if they can."""
-    memory = memory_of(graph)
-    need = {s.name: s.size * memory.bytes_of(s.name) for s in graph.sinks()}
-    total = sum(need.values())
-    if total <= memory.total:
-        return ""
-    heaviest = sorted(need, key=lambda name: -need[name])[:HEAVIEST]
-    told = ", ".join(f"{name!r} {need[name]:,}" for name in heaviest)
-    return (
-        f"sinks need {total:,} bytes, {total - memory.total:,} more than all {memory.tiles:,} "
-        f"tiles hold; the heaviest: {told}"
-    )
 
 
 def fits(graph: Store, layouts: Layouts) -> bool:
@@ -88,8 +77,9 @@ def place(graph: Store, limits: Limits) -> Placed:
         answer = solve_capacity(placing.problem, limits)
         if answer.infeasible is not None:
             return Placed(Result(infeasible=_explained(graph, answer.infeasible)), sizes)
-        layouts = placing.layouts(answer, linear=memory.grain == 1)
-        if layouts is not None or answer.placement is None or not _traceable(fine.graph):
+        found = placing.layouts(answer, linear=memory.grain == 1)
+        layouts, exact = found or (layouts, False)
+        if exact or answer.placement is None or not _traceable(fine.graph, layouts is None):
             break
     bound = None
     if answer.bound is not None:
@@ -98,13 +88,48 @@ def place(graph: Store, limits: Limits) -> Placed:
     return Placed(Result(bound=bound, labelling=restored, stopped=answer.stopped), sizes)
 
 
+def counted(graph: Store, limits: Limits) -> tuple[Lowered, CapacityProblem, Limits]:
+    """Return a graph as a problem of how many copies of which class go where.
+
+    Returns
+    -------
+    lowered, problem
+        The graph with an element for each grain, and its problem.
+    limits
+        The same, with messages in the graph's values.
+
+    Raises
+    ------
+    InputError
+        If a barrier has a hook that is no view, or a rule or mapping does not fit.
+    """
+    memory, plain = memory_of(graph), viewed(graph)
+    for i in hooked(plain):
+        name = plain.ops[i].id
+        raise InputError(f"barrier {name!r}: its hook is no view; capacity has no price then")
+    lowered = lower(grained(tiled(plain)).graph, limits, tiles=memory.tiles)
+
+    def score(x: float) -> float:
+        return nearest(lowered.unit * (lowered.constant + int(x)))
+
+    return lowered, capacity_problem(lowered).problem, limits.restated(score, score)
+
+
 def _explained(graph: Store, reason: Reason) -> str:
     if reason is Reason.BYTES:
-        return overfull(graph) or "grains need more bytes than all tiles hold"
+        return overfull(graph)
     return "sinks fit all tiles together, but no way to share them out fits each tile"
 
 
-def _traceable(graph: Store) -> bool:
-    """Return whether a graph's elements fit this machine's memory."""
-    limit = available()
-    return limit is None or TRACED_BYTES * sum(map(size, graph.shapes)) <= limit
+def _traceable(graph: Store, needed: bool) -> bool:
+    """Return whether it pays to look at a graph's elements.
+
+    Parameters
+    ----------
+    needed
+        Whether there are no layouts yet; then all that counts is that they fit the memory.
+    """
+    limit, elements = available(), sum(map(size, graph.shapes))
+    if not needed and elements > FEW:
+        return False
+    return limit is None or TRACED_BYTES * elements <= limit

@@ -17,12 +17,12 @@ from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.dense.kinds import GroupKind
 from layoutopt.dense.layouts import Layouts
 from layoutopt.errors import InternalError
-from layoutopt.filling import filled
 from layoutopt.graphs.tiling import memory_of
-from layoutopt.lowering import Kind, Lowered
+from layoutopt.lowered import Kind, Lowered
+from layoutopt.machine.filling import filled
+from layoutopt.machine.units import Units, share_out
 from layoutopt.problem import IntArray, Labelling, exact_integers
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.units import Units, share_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +44,18 @@ class Placing:
     problem: CapacityProblem
     first: tuple[int, ...]
 
-    def layouts(self, answer: CapacityAnswer, linear: bool) -> Layouts | None:
+    def layouts(self, answer: CapacityAnswer, linear: bool) -> tuple[Layouts, bool] | None:
         """Carry an answer out; ``None`` if units do not fit the room that others leave.
 
         Parameters
         ----------
         linear
             Whether what no pair reaches may stay where the linear rule puts it.
+
+        Returns
+        -------
+        layouts, exact
+            The layouts, and whether they are worth what the answer says.
         """
         if answer.placement is None:
             return None
@@ -63,13 +68,13 @@ class Placing:
         found = share_out(self.problem, answer.placement, units)
         if found is None:
             return None
-        chosen, room = found
         layouts: Layouts = {}
-        for kind, (components, _), groups in zip(kinds, known, chosen, strict=True):
+        for kind, (components, _), groups in zip(kinds, known, found.chosen, strict=True):
             for group, own in zip(kind.groups, groups, strict=True):
                 boxes = kind.boxes(kind.put(components, own.starts, own.labels))
                 layouts |= self.lowered.pieces(boxes, [group])
-        return filled(self.lowered.graph, self.lowered.completed(layouts), room, linear)
+        full = filled(self.lowered.graph, self.lowered.completed(layouts), found.room, linear)
+        return None if full is None else (full, found.exact)
 
 
 def capacity_problem(lowered: Lowered) -> Placing:

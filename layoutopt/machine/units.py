@@ -48,9 +48,28 @@ class Chosen:
     labels: IntArray
 
 
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """What all units take.
+
+    Parameters
+    ----------
+    chosen
+        For each kind and group what its units take.
+    room
+        The bytes left on each tile.
+    exact
+        Whether all counts are kept.
+    """
+
+    chosen: list[list[Chosen]]
+    room: IntArray
+    exact: bool
+
+
 def share_out(
     problem: CapacityProblem, placement: Placement, kinds: Sequence[Units]
-) -> tuple[list[list[Chosen]], IntArray] | None:
+) -> Shares | None:
     """Give every unit a configuration, so that counts are kept as well as units permit.
 
     Parameters
@@ -62,9 +81,8 @@ def share_out(
 
     Returns
     -------
-    chosen, room
-        For each kind and group what its units take, and the bytes left on each tile; ``None``
-        if some unit fits nowhere.
+    Shares or None
+        ``None`` if some unit fits nowhere.
     """
     return _Sharing(problem, placement, kinds).run()
 
@@ -92,7 +110,7 @@ class _Sharing:
         )
         self.room = problem.capacity.copy()
 
-    def run(self) -> tuple[list[list[Chosen]], IntArray] | None:
+    def run(self) -> Shares | None:
         """Share out, put what is left where there is room, and split by group."""
         left = self._shared()
         sure = np.ones(len(self.of), bool)
@@ -100,9 +118,11 @@ class _Sharing:
         self._take(np.flatnonzero(sure))
         if (self.room < 0).any():
             raise InternalError("units take more than what they stand for")
+        room = self.room.tolist()
         for unit in left[np.argsort(-self.copies[left], kind="stable")].tolist():
-            if not self._fitted(unit):
+            if not self._fitted(unit, room):
                 return None
+        self.room = np.array(room, np.int64)
         labels = np.concatenate(self.labels)
         found, at = [], 0
         for kind in self.kinds:
@@ -111,7 +131,7 @@ class _Sharing:
                 own.append(Chosen(self.starts[at : at + len(kind.of)], labels))
                 at += len(kind.of)
             found.append(own)
-        return found, self.room
+        return Shares(found, self.room, exact=not len(left))
 
     def _shared(self) -> IntArray:
         """Give units of classes with several configurations one each; return those left over."""
@@ -151,36 +171,51 @@ class _Sharing:
         label = np.concatenate(self.labels)[np.repeat(self.starts[units], size) + step]
         np.subtract.at(self.room, label, problem.bytes[node] * np.repeat(self.copies[units], size))
 
-    def _fitted(self, unit: int) -> bool:
-        """Give a unit the best of its class's configurations that fits, or any tiles with room."""
-        own = self.order[self.begin[self.of[unit]] : self.begin[self.of[unit] + 1]]
-        need = self.problem.bytes[own] * self.copies[unit]
-        options = [
-            self.placement.labels[self.placement.starts[k] : self.placement.starts[k + 1]]
-            for k in range(int(self.first[unit]), int(self.last[unit]))
-        ]
-        options.append(np.full(len(own), int(np.argmax(self.room))))
-        best = None
-        for labels in options:
-            if (np.bincount(labels, need, len(self.room)) <= self.room).all():
-                best = labels
-                break
-        if best is None:
-            best = self._apart(need)
-            if best is None:
+    def _fitted(self, unit: int, room: list[int]) -> bool:
+        """Give a unit the first of its class's configurations that fits, or any tiles with room.
+
+        Parameters
+        ----------
+        room
+            The bytes left on each tile, which shrink.
+        """
+        begin, end = self.begin[self.of[unit] : self.of[unit] + 2].tolist()
+        own, copies = self.order[begin:end], int(self.copies[unit])
+        need = [width * copies for width in self.problem.bytes[own].tolist()]
+        for k in range(int(self.first[unit]), int(self.last[unit])):
+            first = int(self.placement.starts[k])
+            if _taken(self.placement.labels[first : first + len(need)].tolist(), need, room):
+                self.starts[unit] = first
+                return True
+        best = max(range(len(room)), key=room.__getitem__)
+        labels = [best] * len(need)
+        if not _taken(labels, need, room):
+            labels = _apart(need, room)
+            if not labels or not _taken(labels, need, room):
                 return False
-        np.subtract.at(self.room, best, need)
         self.starts[unit] = self.end
-        self.labels.append(best)
-        self.end += len(best)
+        self.labels.append(np.array(labels, np.int64))
+        self.end += len(labels)
         return True
 
-    def _apart(self, need: IntArray) -> IntArray | None:
-        """Return tiles for nodes one by one, the largest first; ``None`` if one fits nowhere."""
-        room, labels = self.room.copy(), np.zeros(len(need), np.int64)
-        for n in np.argsort(-need, kind="stable").tolist():
-            labels[n] = int(np.argmax(room))
-            room[labels[n]] -= need[n]
-            if room[labels[n]] < 0:
-                return None
-        return labels
+
+def _taken(labels: list[int], need: list[int], room: list[int]) -> bool:
+    """Take room on tiles, if there is enough on all of them."""
+    for n, label in enumerate(labels):
+        room[label] -= need[n]
+        if room[label] < 0:
+            for m in range(n + 1):
+                room[labels[m]] += need[m]
+            return False
+    return True
+
+
+def _apart(need: list[int], room: list[int]) -> list[int]:
+    """Return tiles for nodes one by one, the largest first; nothing if one fits nowhere."""
+    left, labels = list(room), [0] * len(need)
+    for n in sorted(range(len(need)), key=lambda n: -need[n]):
+        labels[n] = max(range(len(left)), key=left.__getitem__)
+        left[labels[n]] -= need[n]
+        if left[labels[n]] < 0:
+            return []
+    return labels

@@ -1,0 +1,154 @@
+"""Tiles of all tensors of a graph whose barriers have hooks, element by element.
+
+A barrier's outputs are computed from its inputs; a piece that names such an output takes the
+tiles that come out.  What waits for itself stays unknown; barrier order tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from layoutopt import pieces
+from layoutopt.check.boxes import Box
+from layoutopt.check.flow import carried
+from layoutopt.errors import SizeError
+from layoutopt.graphs.hooking import check_hooks, hooked, output_tiles, viewed
+from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
+from layoutopt.memory import require
+from layoutopt.pieces import Piece
+
+ELEMENT_BYTES = 24
+"""What is kept of each element."""
+
+UNKNOWN = -1
+"""The tile of an element that waits for itself."""
+
+
+class Hooked:
+    """The tiles of all tensors for given layouts.
+
+    Parameters
+    ----------
+    graph
+        A graph with a tile memory.
+    layouts
+        Pieces by sink name, which cover all sinks.
+
+    Attributes
+    ----------
+    tiles
+        A flat array for each tensor, by number.
+
+    Raises
+    ------
+    InputError
+        If a hook or rule does not fit or fails.
+    SizeError
+        If the elements do not fit the memory: hooks are evaluated element by element.
+    """
+
+    def __init__(self, graph: Store, layouts: Mapping[str, Sequence[Piece]]) -> None:
+        count = sum(map(size, graph.shapes))
+        require(ELEMENT_BYTES * count, "evaluating hooks, which look at every element,")
+        check_hooks(graph)
+        self.graph, self.layouts = graph, layouts
+        self.tiles: dict[int, Array] = {}
+        self._own: dict[int, Array] = {}
+        for _ in range(len(hooked(graph)) + 1):  # each time at least one more barrier is known
+            before, self.tiles = self.tiles, {}
+            for i in range(len(graph.ops)):
+                self._make(i, before)
+            if not any((tiles == UNKNOWN).any() for tiles in self.tiles.values()):
+                break
+
+    def matched(self, a: int, b: int) -> int:
+        """Return at how many positions two tensors have equal tiles."""
+        one, two = self.tiles[a], self.tiles[b]
+        return int(np.count_nonzero((one == two) & (one != UNKNOWN)))
+
+    def alike(self, t: int, others: Sequence[Box]) -> int:
+        """Return how many elements of a tensor are on the same tile as others of it.
+
+        Parameters
+        ----------
+        others
+            Boxes that say which others.
+        """
+        tiles, total = self.tiles[t], 0
+        for box in others:
+            piece = "", box.start, box.to, box.loops
+            same = tiles[pieces.read(piece)] == tiles[pieces.written(piece)]
+            total += int(np.count_nonzero(same))
+        return total
+
+    def _make(self, i: int, before: Mapping[int, Array]) -> None:
+        """Find the tiles of an op's outputs from those of the last round."""
+        graph = self.graph
+        op, outputs = graph.ops[i], graph.op_outputs[i]
+        if op.kind is Kind.SINK:
+            self.tiles[outputs[0]] = self._laid_out(outputs[0], before)
+        elif op.kind is Kind.VIEW:
+            carriers = graph.carriers(i)
+            shapes = [graph.shapes[c] for c in carriers]
+            values = [self.tiles[c] for c in carriers]
+            for t in outputs:
+                self.tiles[t] = carried(op, values, shapes, graph.shapes[t])
+        elif hook_of(graph, i) is None:
+            self.tiles |= {t: self._fixed(t) for t in outputs}
+        else:
+            inputs = [self.tiles[t] for t in graph.op_inputs[i]]
+            if any((tiles == UNKNOWN).any() for tiles in inputs):
+                found = [np.full(size(graph.shapes[t]), UNKNOWN) for t in outputs]
+            else:
+                found = output_tiles(graph, i, inputs)
+            self.tiles |= zip(outputs, found, strict=True)
+
+    def _laid_out(self, t: int, before: Mapping[int, Array]) -> Array:
+        graph = self.graph
+        found = np.full(size(graph.shapes[t]), UNKNOWN, np.int64)
+        for piece in self.layouts[graph.tensor_name(t)]:
+            taken = pieces.read(piece)
+            if piece[0] != TILE:
+                origin = graph.number(piece[0])
+                if hook_of(graph, graph.producers[origin]) is None:
+                    taken = self._fixed(origin)[taken]
+                elif origin in before:
+                    taken = before[origin][taken]
+                else:
+                    continue
+            found[pieces.written(piece)] = taken
+        return found
+
+    def _fixed(self, t: int) -> Array:
+        """Return the tiles of a tensor that lies by a rule or a mapping."""
+        if t not in self._own:
+            self._own[t] = root_tiles(self.graph, t).tiles()
+        return self._own[t]
+
+
+def takes_hooked(graph: Store, layouts: Mapping[str, Sequence[Piece]]) -> bool:
+    """Return whether a piece names an output of a barrier with a hook."""
+    outputs = {graph.tensor_name(t) for i in hooked(graph) for t in graph.op_outputs[i]}
+    return any(piece[0] in outputs for layout in layouts.values() for piece in layout)
+
+
+def without_hooks(graph: Store, layouts: Mapping[str, Sequence[Piece]]) -> Store:
+    """Return a graph to be looked at by pieces, in which views stand for built-in hooks.
+
+    Raises
+    ------
+    SizeError
+        If there are hooks of users, or pieces name outputs of barriers with hooks.
+    """
+    if not hooked(graph):
+        return graph
+    found = viewed(graph)
+    if hooked(found) or takes_hooked(graph, layouts):
+        count = sum(map(size, graph.shapes))
+        what = "hooks of users" if hooked(found) else "pieces that name barriers with hooks"
+        raise SizeError(f"{what} are looked at element by element; {count:,} are too many")
+    return found

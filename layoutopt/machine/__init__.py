@@ -1,0 +1,1 @@
+"""Graphs on tile memories: capacity carried out, hooks obeyed, layouts simulated, what-ifs."""

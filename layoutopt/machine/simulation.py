@@ -1,0 +1,283 @@
+"""What layouts mean on a machine: bytes on each tile, bytes that are exchanged, and cycles.
+
+Formulas are in the docstring of :func:`simulate`, and in ``docs/tiles.md`` with an example.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from layoutopt.check.spread import Counts, Integers, Spread, spread, uncovered
+from layoutopt.errors import InputError
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import SumLikeReduce
+from layoutopt.graphs.picture import Picture
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import memory_of
+from layoutopt.machine.cycles import bytes_of, on_machine
+from layoutopt.machine.exchange import Exchange, PairExchange, Phase, computes
+from layoutopt.pictures import html
+from layoutopt.pictures.text import ratio
+from layoutopt.pictures.tiles import WAYS, Shares, tile_grid
+from layoutopt.pieces import Piece
+from layoutopt.result import UnwindingResult
+from layoutopt.tiles.memory import TileMemory
+
+TOLD = 5
+"""How many tiles are told by number."""
+
+NAMED = 3
+"""How many tensors of a tile are told by name."""
+
+SHOWN = 8
+"""Length of a table in a notebook."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What layouts mean on a machine; see :func:`simulate`.
+
+    Parameters
+    ----------
+    memory
+        The machine.
+    always
+        Shape ``(tiles,)``: bytes of sinks, which stay on each tile.
+    peak
+        Shape ``(tiles,)``: the most bytes that are ever on each tile.
+    received, sent
+        Shape ``(tiles,)``: bytes that each tile receives and sends in all phases together.
+    pairs
+        What moves because of each ValuedPair, in the graph's order.
+    phases
+        The exchanges that move anything, in the order of ops.
+    shares
+        Which sinks weigh most on each tile.
+    """
+
+    memory: TileMemory
+    always: Integers
+    peak: Integers
+    received: Integers
+    sent: Integers
+    pairs: tuple[PairExchange, ...]
+    phases: tuple[Phase, ...]
+    shares: Shares = field(repr=False)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that are exchanged in all."""
+        return sum(phase.bytes for phase in self.phases)
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all phases, one after the other."""
+        return sum(phase.cycles for phase in self.phases)
+
+    def fullest(self, count: int = TOLD) -> list[tuple[int, int]]:
+        """Return tiles with the bytes that always stay there, most first."""
+        return _largest(self.always, count)
+
+    def busiest(self, count: int = TOLD) -> list[tuple[int, int]]:
+        """Return tiles with the bytes that they receive and send in all, most first."""
+        return _largest(self.received + self.sent, count)
+
+    def draw(self, by: str = "bytes") -> Picture:
+        """Draw the tiles as a grid; the pointer tells number, bytes and heaviest tensors.
+
+        Parameters
+        ----------
+        by
+            ``"bytes"``: a tile is the darker the more bytes always stay there.  ``"tensor"``:
+            its colour is that of the sink that has most bytes there.
+
+        Raises
+        ------
+        InputError
+            If it is neither.
+        """
+        if by not in WAYS:
+            raise InputError(f"tiles cannot be coloured by {by!r}; allowed: {', '.join(WAYS)}")
+        high = self.memory.bytes_per_tile
+        return Picture(tile_grid(self.always, self.peak, high, self.shares, by))
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what people want to know of peaks and exchanges, each with its name."""
+        peak = f"{self.peak.max():,} bytes on tile {self.peak.argmax()}, with what ops make"
+        return [
+            ("peak", peak),
+            ("exchanged", f"{self.bytes:,} bytes in {len(self.phases):,} phases"),
+            ("cycles", f"{self.cycles:,}"),
+            ("busiest tiles", _named(self.busiest())),
+        ]
+
+    def _repr_html_(self) -> str:
+        return simulation_html(self)
+
+
+def simulation_html(found: Simulation) -> str:
+    """Return a simulation as HTML: its numbers, its longest phases, and the tiles."""
+    rows = [*occupancy_rows(found.memory, found.always), *found.rows()]
+    parts = [html.table(["", ""], rows, left=2)]
+    phases = sorted(found.phases, key=lambda phase: -phase.cycles)[:SHOWN]
+    longest = [[p.op, f"{p.bytes:,}", f"{p.most:,}", str(p.tile), f"{p.cycles:,}"] for p in phases]
+    if longest:
+        head = ["exchange for", "bytes", "most on a tile", "tile", "cycles"]
+        parts.append(html.table(head, longest))
+    return html.block([*parts, html.fitted(str(found.draw()))])
+
+
+def simulate(
+    graph: Store,
+    layouts: Mapping[str, Sequence[Piece]] | UnwindingResult,
+    memory: TileMemory | None = None,
+) -> Simulation:
+    """Tell what layouts mean on a machine: bytes on each tile, exchanges, and cycles.
+
+    *Bytes.*  A sink's elements are on their tiles for the whole program.  What a barrier or
+    fixed point makes lies by its hook or the linear rule, from its op on to the last op, in the
+    graph's order, that reads it or a view of it.  Views, elementwise sums (``sum_like``, in the
+    place of the operand that they follow), sources and ``sum_like_reduce`` take no room.
+
+    *Exchange.*  At each position of a ValuedPair whose two tensors are on different tiles, one
+    element moves once: that of the tensor which :func:`~layoutopt.machine.cycles.moving` names,
+    from its tile to that of the other.  Its bytes are those of
+    :func:`~layoutopt.machine.cycles.bytes_of`.  Pairs of the same tensors each count.  Values do
+    not matter, but those of zero and below stand for nothing that moves.  What no pair says is not
+    counted.
+
+    *Phases.*  A pair is counted with the op that it serves: one that reads both tensors, or
+    reads one and makes the other; without such an op one that reads either; without that the
+    op that makes the later of both.  Only ops that compute count as readers, no views.  Of
+    several it is the last one up to the later tensor, else the first one after it.  All that is
+    counted with an op moves at the same time and takes
+    ``ceil(max over tiles of max(received, sent) / exchange_bytes_per_cycle)`` cycles; phases
+    follow one another.  Computing takes no time here.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    layouts
+        Pieces by sink, or a result.
+    memory
+        The machine; by default the graph's own.
+
+    Raises
+    ------
+    InputError
+        If there is no machine, layouts do not cover the sinks, a rule or hook does not fit, or a
+        barrier with a hook waits for itself.
+    SizeError
+        If a large graph's layouts are too irregular to be counted by pieces.
+    """
+    placed = on_machine(graph, memory)
+    where = _covered(placed, layouts)
+    always, shares = _sinks(placed, where)
+    exchange = Exchange(placed, where)
+    return Simulation(
+        memory_of(placed),
+        always,
+        _peak(placed, where, always),
+        _dense(placed, exchange.received),
+        _dense(placed, exchange.sent),
+        exchange.pairs,
+        exchange.phases,
+        shares,
+    )
+
+
+def _covered(graph: Store, layouts: Mapping[str, Sequence[Piece]] | UnwindingResult) -> Spread:
+    """Return where elements lie in layouts that cover all sinks."""
+    found = layouts.layouts if isinstance(layouts, UnwindingResult) else layouts
+    if found is None:
+        raise InputError("the result has no layouts")
+    broken = uncovered(graph, found)
+    if broken:
+        raise InputError(broken[0])
+    return spread(graph, found)
+
+
+def occupancy_rows(memory: TileMemory, always: Integers) -> list[tuple[str, str]]:
+    """Return what people want to know of the bytes on each tile, each with its name."""
+    total, most = int(always.sum()), int(always.max())
+    over = int((always > memory.bytes_per_tile).sum())
+    more = f", more than fits on {over:,} tiles" if over else ""
+    share, free = ratio(total / memory.total), memory.total - total
+    return [
+        ("tiles", f"{memory.tiles:,} of {memory.bytes_per_tile:,} bytes"),
+        ("sinks", f"{total:,} bytes of {memory.total:,} ({share}), {free:,} free"),
+        ("on a tile", f"{total / memory.tiles:,.1f} bytes on average, at most {most:,}{more}"),
+        ("fullest tiles", _named(_largest(always, TOLD))),
+    ]
+
+
+def _sinks(graph: Store, where: Spread) -> tuple[Integers, Shares]:
+    """Return the bytes of sinks on each tile, and which weigh most there."""
+    tiles = memory_of(graph).tiles
+    total = np.zeros(tiles, np.int64)
+    which, heaviest = np.full((NAMED, tiles), -1), np.zeros((NAMED, tiles), np.int64)
+    sinks = graph.sinks()
+    for s, sink in enumerate(sinks):
+        at, numbers = where.each(sink.index)
+        held = numbers * bytes_of(graph, sink.index)
+        total[at] += held
+        names = np.vstack([which[:, at], np.full(len(at), s)])
+        weights = np.vstack([heaviest[:, at], held])
+        order = np.argsort(-weights, axis=0, kind="stable")[:NAMED]
+        which[:, at] = np.take_along_axis(names, order, 0)
+        heaviest[:, at] = np.take_along_axis(weights, order, 0)
+    return total, Shares([sink.name for sink in sinks], which, heaviest)
+
+
+def _peak(graph: Store, where: Spread, always: Integers) -> Integers:
+    """Return the most bytes that are on each tile at any op."""
+    last = _last_readers(graph)
+    live, peak = always.copy(), always.copy()
+    ends: dict[int, list[Counts]] = defaultdict(list)
+    for i, op in enumerate(graph.ops):
+        if op.kind not in (Kind.BARRIER, Kind.FIXED_POINT) or isinstance(op, SumLikeReduce):
+            made = []
+        else:
+            made = [(t, *where.each(t)) for t in graph.op_outputs[i]]
+        for t, tiles, numbers in made:
+            held = numbers * bytes_of(graph, t)
+            live[tiles] += held
+            ends[max(i, last.get(t, i))].append((tiles, held))
+        for _, tiles, _ in made:
+            peak[tiles] = np.maximum(peak[tiles], live[tiles])
+        for tiles, held in ends.pop(i, ()):
+            live[tiles] -= held
+    return peak
+
+
+def _last_readers(graph: Store) -> dict[int, int]:
+    """Return the last op that reads each tensor or a view of it, by numbers; if any does."""
+    last: dict[int, int] = {}
+    for i in range(len(graph.ops) - 1, -1, -1):
+        for t in graph.op_inputs[i] if computes(graph, i) else ():
+            last[t] = max(i, last.get(t, i))
+        for t in graph.carriers(i):
+            for out in graph.op_outputs[i]:
+                if out in last:
+                    last[t] = max(last[out], last.get(t, i))
+    return last
+
+
+def _dense(graph: Store, counts: Counts) -> Integers:
+    found = np.zeros(memory_of(graph).tiles, np.int64)
+    found[counts[0]] = counts[1]
+    return found
+
+
+def _largest(numbers: Integers, count: int) -> list[tuple[int, int]]:
+    order = np.argsort(-numbers, kind="stable")[:count]
+    return [(int(tile), int(numbers[tile])) for tile in order if numbers[tile]]
+
+
+def _named(tiles: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{tile} ({amount:,})" for tile, amount in tiles) or "none"

@@ -1,0 +1,210 @@
+"""What could be earned on other machines, and the smallest that suffices.
+
+All of this is answered by counts of copies of each class, which :mod:`layoutopt.capacity` takes
+one by one.  :func:`~layoutopt.unwinding.unwind` writes large graphs' layouts out from cells,
+which stand for many copies at once, and may then earn a little less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from layoutopt.capacity.answer import CapacityAnswer
+from layoutopt.capacity.curve import smallest_capacity, sweep
+from layoutopt.errors import InputError
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import memory_of
+from layoutopt.graphs.values import exact_decimal, to_decimal
+from layoutopt.limits import Progress, interruptible, limited
+from layoutopt.lowered import Lowered
+from layoutopt.machine.capacitated import counted
+from layoutopt.result import Result, Status
+from layoutopt.tiles.memory import MOST
+
+
+@dataclass(frozen=True)
+class CapacityPoint:
+    """What can be earned on a machine whose tiles hold so many bytes.
+
+    Parameters
+    ----------
+    bytes_per_tile
+        Capacity of each tile.
+    score, bound
+        The best score found, and a proved bound on every score; ``None`` while unknown.
+    status
+        ``infeasible`` where it is proved that the sinks do not fit.
+    """
+
+    bytes_per_tile: int
+    score: Decimal | None
+    bound: Decimal | None
+    status: Status
+
+
+@dataclass(frozen=True)
+class SmallestMachine:
+    """How many bytes per tile the unconstrained optimum needs, all tiles being alike.
+
+    Parameters
+    ----------
+    low
+        With fewer bytes per tile, less is earned, or the sinks do not fit.
+    high
+        With so many, as much is earned as without limit; ``None`` if that is not known.
+    """
+
+    low: int
+    high: int | None
+
+    @property
+    def proved(self) -> bool:
+        """Whether both are the same."""
+        return self.low == self.high
+
+
+def capacity_sweep(
+    graph: Store,
+    scales: Sequence[float | Decimal] | None = None,
+    *,
+    bytes_per_tile: Sequence[int] | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[CapacityPoint, ...]:
+    """Return what can be earned on machines with more or fewer bytes per tile.
+
+    Sources stay where they are on the graph's own machine, also if a rule of a user looks at the
+    capacity.
+
+    Parameters
+    ----------
+    graph
+        A graph with a tile memory.
+    scales, bytes_per_tile
+        One of both: factors of the machine's own bytes per tile, rounded down, or bytes.
+    time_limit
+        Seconds for all together, shared out evenly; none by default.
+    seed, workers, progress
+        As for :func:`~layoutopt.unwinding.unwind`.
+
+    Returns
+    -------
+    tuple
+        A point for each capacity, ascending, equal ones once.  Neither scores nor bounds ever
+        fall from one to the next.
+
+    Raises
+    ------
+    InputError
+        If there is no tile memory, a capacity is not in 1 to 2^40, or a barrier has a hook that
+        is no view.
+    SizeError
+        If the graph is too irregular to be solved by classes, and too large for memory.
+    """
+    limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
+    wanted = capacities(graph, scales, bytes_per_tile)
+    unknown = [Result() for _ in wanted]
+    with interruptible(limits):
+        try:
+            lowered, problem, told = counted(graph, limits)
+            answers = sweep(problem, wanted, told)
+            results = [_in_values(lowered, answer) for answer in answers]
+        except TimeoutError:
+            results = unknown
+    return nested(wanted, results)
+
+
+def smallest_machine(
+    graph: Store,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> SmallestMachine:
+    """Return the fewest bytes per tile with which as much is earned as without limit.
+
+    Parameters
+    ----------
+    graph
+        A graph with a tile memory, whose own bytes per tile play no part.
+    time_limit, seed, workers, progress
+        As for :func:`~layoutopt.unwinding.unwind`.
+
+    Raises
+    ------
+    InputError
+        If there is no tile memory, or a barrier has a hook that is no view.
+    SizeError
+        If the graph is too irregular to be solved by classes, and too large for memory.
+    """
+    limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
+    with interruptible(limits):
+        try:
+            _, problem, told = counted(graph, limits)
+            return SmallestMachine(*smallest_capacity(problem, told))
+        except TimeoutError:
+            memory = memory_of(graph)
+            need = sum(sink.size * memory.bytes_of(sink.name) for sink in graph.sinks())
+            return SmallestMachine(-(-need // memory.tiles), None)
+
+
+def _in_values(lowered: Lowered, answer: CapacityAnswer) -> Result:
+    """Return an answer's numbers in the graph's values."""
+    score, bound = (
+        None if x is None else to_decimal(lowered.constant + x, lowered.unit)
+        for x in (answer.objective, answer.bound)
+    )
+    return Result(objective=score, bound=bound, infeasible=str(answer.infeasible or ""))
+
+
+def nested(capacities: Sequence[int], results: Sequence[Result]) -> tuple[CapacityPoint, ...]:
+    """Return points; what fits a machine fits a larger one, and bounds hold for smaller ones."""
+    scores = [None if x.objective is None else Decimal(x.objective) for x in results]
+    bounds = [None if x.bound is None else Decimal(x.bound) for x in results]
+    reasons = [x.infeasible for x in results]
+    for i in range(1, len(results)):
+        known = [x for x in (scores[i - 1], scores[i]) if x is not None]
+        scores[i] = max(known, default=None)
+    for i in reversed(range(len(results) - 1)):
+        reasons[i] = reasons[i] or reasons[i + 1]
+        known = [x for x in (bounds[i], bounds[i + 1]) if x is not None]
+        bounds[i] = None if reasons[i] else min(known, default=None)
+    every = zip(capacities, scores, bounds, reasons, strict=True)
+    return tuple(
+        CapacityPoint(size, a, b, Result(objective=a, bound=b, infeasible=why).status)
+        for size, a, b, why in every
+    )
+
+
+def capacities(
+    graph: Store, scales: Sequence[float | Decimal] | None, given: Sequence[int] | None = None
+) -> list[int]:
+    """Return bytes per tile, ascending, equal ones once; see :func:`capacity_sweep`.
+
+    Raises
+    ------
+    InputError
+        If not one of both is given, there is no tile memory, or a capacity is not in 1 to 2^40.
+    """
+    own = memory_of(graph).bytes_per_tile
+    if (scales is None) == (given is None):
+        raise InputError("capacity_sweep needs either scales or bytes_per_tile")
+    found = []
+    for scale in scales or ():
+        size = math.floor(Fraction(exact_decimal(scale)) * own)
+        if not 1 <= size <= MOST:
+            allowed = f"1 to 2^{MOST.bit_length() - 1} is allowed"
+            raise InputError(f"scale {scale}: makes {size:,} bytes per tile, {allowed}")
+        found.append(size)
+    for value in given or ():
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST:
+            raise InputError(f"bytes_per_tile: {value!r} is no integer from 1 to 2^40")
+        found.append(value)
+    return sorted(set(found))

@@ -1,0 +1,153 @@
+"""The search node by node, against tables of all labellings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutopt.capacity import pool, roads, solve
+from layoutopt.capacity.answer import CapacityAnswer, Reason
+from layoutopt.capacity.expand import worth
+from layoutopt.capacity.fill import Rows
+from layoutopt.capacity.nodes import node_filling, node_programme, node_start
+from layoutopt.capacity.pool import Pool
+from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.capacity.shapes import one_copy
+from layoutopt.capacity.solve import solve_capacity
+from layoutopt.capacity.state import State
+from layoutopt.capacity.table import tabulable, tabulate
+from layoutopt.limits import Limits
+from layoutopt.result import Status
+from layoutopt.solvers import integer
+from tests.capacity.cases import (
+    all_labellings,
+    assert_sound,
+    large_case,
+    optimum,
+    random_case,
+)
+
+BLOCK = 10
+
+
+def assert_as_tabulated(problem: CapacityProblem, answer: CapacityAnswer) -> bool:
+    """Check a proved answer against the table; return whether anything fits."""
+    best = all_labellings(problem)
+    if best is None:
+        assert answer.status is Status.INFEASIBLE
+        assert (answer.infeasible is Reason.BYTES) == (answer.lacking > 0)
+        assert answer.placement is None
+        return False
+    assert (answer.objective, answer.bound) == (best, best)
+    assert_sound(problem, answer)
+    return True
+
+
+def twin(problem: CapacityProblem) -> CapacityProblem:
+    """Move one byte of room from the first tile that has some to the next."""
+    room = problem.capacity.copy()
+    tile = int(np.flatnonzero(room)[0])
+    room[tile] -= 1
+    room[(tile + 1) % len(room)] += 1
+    return replace(problem, capacity=room)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_components_of_many_nodes_are_proved(block: int) -> None:
+    """Components of 9 to 12 nodes are proved optimal where not a byte is to spare."""
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        problem = large_case(seed)
+        assert assert_as_tabulated(problem, solve_capacity(problem, Limits()))
+
+
+@pytest.mark.parametrize("roads", [tuple(solve.ROADS), ("free", "search")])
+@pytest.mark.parametrize("block", range(4))
+def test_a_byte_elsewhere_may_leave_nothing_that_fits(
+    monkeypatch: pytest.MonkeyPatch, block: int, roads: tuple[str, ...]
+) -> None:
+    """Twins with a byte of room elsewhere are proved optimal, or not to fit, as tables say.
+
+    So they are by the search alone, without packing, moves and a start.
+    """
+    monkeypatch.setattr(solve, "ROADS", {name: solve.ROADS[name] for name in roads})
+    fits = []
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        problem = twin(large_case(seed))
+        fits.append(assert_as_tabulated(problem, solve_capacity(problem, Limits())))
+    assert 0 < sum(fits) < BLOCK
+
+
+@pytest.mark.parametrize("block", range(12))
+def test_configurations_and_nodes_make_one_search(
+    monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """Large kinds beside listed ones are proved as trying everything finds."""
+    monkeypatch.setattr(pool, "NODES", 1)
+    monkeypatch.setattr(solve, "ROADS", {name: solve.ROADS[name] for name in ("free", "search")})
+    mixed = []
+    side_by_side = integer.side_by_side
+    monkeypatch.setattr(
+        integer, "side_by_side", lambda *given: mixed.append(1) or side_by_side(*given)
+    )
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        problem = random_case(seed)
+        if seed % 7:
+            best, answer = optimum(problem), solve_capacity(problem, Limits())
+            assert answer.objective == best
+            assert answer.status is (Status.INFEASIBLE if best is None else Status.OPTIMAL)
+    assert mixed
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_a_placement_is_a_point_to_start_from(block: int) -> None:
+    """Any placement, tiles and copies renamed, is a point of the programme of equal worth."""
+    alike = 0
+    for seed in range(block * 25, (block + 1) * 25):
+        problem = random_case(seed)
+        given = problem.problem
+        if seed % 2:  # without rewards tiles of equal room are alike
+            given = replace(given, reward_at=given.reward_at[:0], rewards=given.rewards[:0])
+        tiles = given.labels
+        room = np.full(tiles, problem.total_bytes)
+        kinds = Pool(replace(problem, problem=given, capacity=room))
+        asked = node_programme(kinds, list(range(kinds.kinds)), room)
+        alike += bool(asked.alike)
+        draw = np.random.default_rng(seed)
+        rows = Rows()
+        for kind, copies in enumerate(kinds.copies.tolist()):
+            copy, size = one_copy(kinds, kind)
+            for _ in range(copies):
+                rows.add(kind, 1, draw.integers(0, tiles, copy.nodes), size)
+        value = sum(worth(kinds, rows.filling().columns).tolist())
+        point = node_start(asked, rows.filling())
+        sums = asked.integer.matrix @ point
+        assert (sums >= asked.integer.low).all()
+        assert (sums <= asked.integer.high).all()
+        assert asked.integer.objective @ point == value
+        assert sum(worth(kinds, node_filling(asked, point).columns).tolist()) == value
+    assert alike > 5
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_the_table_of_rooms_is_complete(block: int) -> None:
+    """The table finds the optimum if it is more than a floor, and proves that nothing else is."""
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        problem = random_case(seed)
+        kinds = Pool(problem)
+        state = State(kinds, problem.capacity, Limits())
+        roads.choose_freely(state)
+        assert state.priced is not None
+        if not tabulable(kinds, state.room, state.priced):
+            continue
+        best = optimum(problem)
+        for floor in (None,) if best is None else (None, best - 1, best):
+            done, found = tabulate(kinds, state.room, state.priced, floor, Limits())
+            assert done
+            assert (found is None) == (best is None or floor == best)
+            if found is not None:
+                again = State(kinds, problem.capacity, Limits())
+                again.offer(found)
+                assert again.value == best
+                assert_sound(problem, again.answer(0))

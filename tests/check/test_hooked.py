@@ -1,0 +1,138 @@
+"""Layouts of graphs with barrier hooks, scored by the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from layoutopt.check.claims import violations
+from layoutopt.check.elements import by_elements, by_pieces, evaluate
+from layoutopt.check.hooked import Hooked
+from layoutopt.check.occupancy import occupied
+from layoutopt.errors import SizeError
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.result import Status
+from layoutopt.tiles.hooks import hook
+from layoutopt.tiles.memory import TileMemory
+from layoutopt.unwinding import unwind
+from tests.hooked import own_hooks, random_hooked
+from tests.support import refused
+
+
+@pytest.fixture(autouse=True)
+def hooks() -> Iterator[None]:
+    """Know the user's hooks of these tests, and forget those that a test adds."""
+    with own_hooks():
+        yield
+
+
+def chained(name: str = "ascending") -> Graph:
+    """Return two sinks; a hook of the first gives tiles that the second may take."""
+    graph = Graph("chained")
+    x, y = graph.sink((3,), name="x"), graph.sink((3,), name="y")
+    b = graph.barrier([x], (3,), hook=name, name="b")
+    c = graph.barrier([y], (3,), hook="same", name="c")
+    graph.valued_pair(b, y, 2)
+    graph.valued_pair(c, graph.source((3,), [0, 1, 1], name="s"), 1)
+    graph.tile_memory = TileMemory(3, 16)
+    return graph
+
+
+X = {"x": [("tile", 2, 0, ((3, -1, 1),))]}
+"""Tiles 2, 1, 0; sorted 0, 1, 2."""
+
+
+def test_tiles_of_barriers() -> None:
+    """A piece that names a barrier takes the tiles that its hook computes from the chosen ones."""
+    layouts = X | {"y": [("b", 0, 0, ((3, 1, 1),))]}
+    found = by_elements(chained(), layouts)
+    assert (found.violations, found.score) == ((), 3 * 2 + 2)
+    assert found.order == ("x", "y")
+    graph = chained()
+    tiles = Hooked(graph, layouts).tiles
+    assert [tiles[graph.number(n)].tolist() for n in "xbyc"] == [
+        [2, 1, 0],
+        [0, 1, 2],
+        [0, 1, 2],
+        [0, 1, 2],
+    ]
+    assert occupied(graph, layouts).tolist() == [8, 8, 8]
+
+
+def test_what_waits_for_itself() -> None:
+    """Elements that take tiles of a barrier which needs them break the barrier order."""
+    layouts = {"x": [("c", 0, 0, ((3, 1, 1),))], "y": [("b", 0, 0, ((3, 1, 1),))]}
+    found = by_elements(chained(), layouts)
+    assert found.violations == ("barrier order: 'b', 'c' wait for each other",)
+    assert found.score == 0  # what is unknown matches nothing
+    parts = {"x": [("tile", 0, 0, ((2, 1, 1),)), ("b", 0, 2, ())], "y": X["x"]}
+    assert by_elements(chained(), parts).violations == ("barrier order: 'b' waits for itself",)
+
+
+def test_opaque_barriers_never_wait() -> None:
+    """On a tile memory a barrier without hook is known from the start, also behind a hook."""
+    graph = chained()
+    o = graph.barrier(["b"], (3,), name="o")
+    graph.barrier([o], (3,), hook="same", name="d")
+    layouts = {"x": [("d", 0, 0, ((3, 1, 1),))], "y": [("o", 0, 0, ((3, 1, 1),))]}
+    assert not by_elements(graph, layouts).violations
+
+
+def test_capacity_and_grain() -> None:
+    """Tiles that are too full, and grains that are torn, are told of tiles that hooks give, too."""
+    graph = chained("crowd")
+    graph.tile_memory = TileMemory(3, 12, grain=2)
+    layouts = X | {"y": [("b", 0, 0, ((3, 1, 1),))]}  # all on tile (2 + 1 + 0) % 3
+    assert by_elements(graph, layouts).violations == (
+        "capacity: tile 0 holds 16 of 12 bytes; 4 bytes too many in all",
+        "grain: 1 elements of sink 'x' are on another tile than the first of their grain of 2",
+    )
+
+
+def test_by_pieces() -> None:
+    """Views stand for built-in hooks; hooks of users are refused in one line."""
+    graph = chained("same")
+    layouts = X | {"y": X["x"]}
+    found, other = by_pieces(graph, layouts), by_elements(graph, layouts)
+    assert (found.score, found.pairs, found.violations) == (7, other.pairs, other.violations)
+    with pytest.raises(SizeError, match="hooks of users are looked at element by element; 15 are"):
+        by_pieces(chained(), layouts)
+    with pytest.raises(SizeError, match="pieces that name barriers with hooks are looked at"):
+        by_pieces(graph, X | {"y": [("b", 0, 0, ((3, 1, 1),))]})
+
+
+def test_too_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph that does not fit the memory is refused before it is begun."""
+    monkeypatch.setattr("layoutopt.memory.available", lambda: 100)
+    with pytest.raises(SizeError, match="evaluating hooks, which look at every element, needs"):
+        evaluate(chained(), X | {"y": X["x"]})
+
+
+def test_hooks_that_fail() -> None:
+    """What a hook raises becomes one line that names barrier and hook."""
+    hook("ascending")(lambda inputs, shapes, memory: [inputs[0] + 5])
+    with refused("barrier 'b': hook 'ascending': output 0: tile 7 is none of the 3 tiles"):
+        evaluate(chained(), X | {"y": X["x"]})
+    graph = chained("nothing")
+    with refused("barrier 'b': unknown hook 'nothing'; known: same, "):
+        evaluate(graph, X | {"y": X["x"]})
+
+
+def test_greedy_layouts_are_legal() -> None:
+    """Layouts that a heuristic names by barriers are scored with what their hooks compute."""
+    for seed in range(40):
+        graph = random_hooked(seed)
+        memory = graph.tile_memory
+        assert memory is not None
+        graph.tile_memory = TileMemory(memory.tiles, 1024)
+        result, best = unwind(graph, "greedy0"), unwind(graph)
+        assert result.score is not None
+        assert best.score is not None
+        assert result.score <= best.score
+        assert not list(violations(graph, result, Status.FEASIBLE, None))
+    graph = chained()
+    graph.valued_pair("x", graph.source((3,), [2, 1, 0], name="t"), 1)
+    result = unwind(graph, "greedy0")
+    assert [piece[0] for piece in (result.layouts or {})["y"]] == ["b"]
+    assert (result.score, result.order) == (3 + 6 + 2, ("x", "y"))

@@ -1,0 +1,99 @@
+"""Elements by tile, counted by pieces and one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutopt.check import spread
+from layoutopt.check.elements import evaluate
+from layoutopt.check.spread import Counts, SpreadByElements, SpreadByPieces, summed
+from layoutopt.errors import SizeError
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.tiles.memory import TileMemory
+from tests.check.samples import Layouts, random_layouts
+from tests.lifting.graphs import awkward, on_tiles
+
+
+def sample(seed: int) -> tuple[Graph, Layouts]:
+    """Return a random graph on a small machine, and layouts that cover it; some name tiles."""
+    graph = on_tiles(awkward(seed, negative=seed % 3 == 0), seed)
+    assert graph.tile_memory is not None
+    count = graph.tile_memory.tiles
+    machine = TileMemory(count, 60, {"default": 2, "sink0": 3}, exchange_bytes_per_cycle=8)
+    for again in range(20):
+        x = graph.sinks()[0]
+        layouts = random_layouts(graph, 100 * seed + again)
+        if seed % 2 and x.size:
+            layouts[x.name] = (("tile", seed % count, 0, ((x.size, 0, 1),)),)
+        if evaluate(graph, layouts).score is not None:
+            graph.tile_memory = machine
+            return graph, layouts
+    raise AssertionError("no layouts of this graph cover it")
+
+
+def plain(counts: Counts) -> list[tuple[int, int]]:
+    """Return counts as a list, without those that are 0."""
+    tiles, numbers = (x.tolist() for x in counts)
+    assert tiles == sorted(set(tiles))
+    return [(tile, n) for tile, n in zip(tiles, numbers, strict=True) if n]
+
+
+def test_both_ways_agree() -> None:
+    """Each tensor's elements by tile, and those of both tensors of each pair, are the same."""
+    seen = 0
+    for seed in range(150):
+        graph, layouts = sample(seed)
+        one, other = SpreadByElements(graph, layouts), SpreadByPieces(graph, layouts)
+        for t in range(len(graph.shapes)):
+            assert plain(one.each(t)) == plain(other.each(t)), (seed, t)
+        for a, b, _ in graph.pairs:
+            assert plain(one.both(a, b)) == plain(other.both(a, b)), (seed, a, b)
+            seen += len(plain(one.both(a, b)))
+    assert seen > 500
+
+
+def test_pairs_agree_with_the_specification() -> None:
+    """Elements that lie together, of all tiles, are the matches of the evaluation."""
+    for seed in range(60):
+        graph, layouts = sample(seed)
+        where = SpreadByPieces(graph, layouts)
+        matched = [sum(n for _, n in plain(where.both(a, b))) for a, b, _ in graph.pairs]
+        assert matched == [pair.matched for pair in evaluate(graph, layouts).pairs]
+
+
+def test_by_hand() -> None:
+    """Two rows on tiles 0 to 2 and 0, beside their transpose's mirror."""
+    graph = Graph()
+    graph.tile_memory = TileMemory(3, 100)
+    x = graph.sink((2, 2), name="x")
+    layouts: Layouts = {"x": (("tile", 0, 0, ((3, 1, 1),)), ("tile", 0, 3, ((1, 1, 1),)))}
+    turned = graph.dim_shuffle(x, (1, 0))  # 0 2 1 0 beside 0 1 2 0
+    for where in (SpreadByElements(graph, layouts), SpreadByPieces(graph, layouts)):
+        assert plain(where.each(x.index)) == [(0, 2), (1, 1), (2, 1)]
+        assert plain(where.both(x.index, turned.index)) == [(0, 2)]
+
+
+def test_the_way_is_chosen_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small graphs are looked at by elements, large ones by pieces."""
+    graph, layouts = sample(0)
+    assert isinstance(spread.spread(graph, layouts), SpreadByElements)
+    monkeypatch.setattr(spread, "SMALL", 0)
+    assert isinstance(spread.spread(graph, layouts), SpreadByPieces)
+
+
+def test_what_is_too_irregular_is_refused() -> None:
+    """Steps are limited."""
+    graph, layouts = sample(3)
+    with pytest.raises(SizeError):
+        where = SpreadByPieces(graph, layouts, limit=0)
+        for a, b, _ in graph.pairs:
+            where.both(a, b)
+
+
+def test_sums_of_counts() -> None:
+    """Numbers of one tile add up, from any number of parts."""
+    parts = [(np.array([1, 4]), np.array([5, 6])), (np.array([0, 4]), np.array([7, -2]))]
+    assert plain(summed(parts)) == [(0, 7), (1, 5), (4, 4)]
+    assert plain(summed(parts[:1])) == [(1, 5), (4, 6)]
+    assert plain(summed([])) == []

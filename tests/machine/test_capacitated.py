@@ -1,0 +1,201 @@
+"""Graphs on tile memories whose capacity binds, against trying everything, and by hand."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from layoutopt import lowering
+from layoutopt.check.elements import by_elements
+from layoutopt.errors import InputError
+from layoutopt.graphs.op import Kind, size
+from layoutopt.graphs.ops import Source
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import instance_bytes
+from layoutopt.result import Status
+from layoutopt.tiles.memory import TileMemory
+from layoutopt.tiles.rules import tile_map
+from layoutopt.unwinding import unwind
+from models.statement import state
+from models.tiles import maximum_on_tiles
+from tests.lifting.graphs import awkward, on_tiles
+from tests.support import refused
+
+GRAINS = 9
+"""Instances with more grains take too long to be tried out."""
+
+
+def crowded(seed: int) -> Graph | None:
+    """Return a tiny graph on a machine with hardly any room, or ``None`` if it is not tiny."""
+    draw = random.Random(seed)
+    graph = on_tiles(awkward(seed, widest=3, largest=9, negative=seed % 4 == 0), seed)
+    tiles, grain = draw.randint(2, 4), draw.choice([1, 1, 2, 3])
+    sinks = graph.sinks()
+    if sum(-(-sink.size // grain) for sink in sinks) > GRAINS or not sinks:
+        return None
+    width = {sink.name: draw.randint(1, 3) for sink in sinks if draw.random() < 0.5}
+    total = sum(sink.size * width.get(sink.name, 1) for sink in sinks)
+    room = max(1, -(-total // tiles) + draw.choice([-1, 0, 0, 1, 2, 4]))
+    wide = {"default": 1} | width
+    return refitted(graph, TileMemory(tiles, room, element_bytes=wide, grain=grain))
+
+
+def refitted(graph: Graph, memory: TileMemory) -> Graph:
+    """Return a graph on another machine, whose grids and lists are cut to its tiles."""
+    found = Graph(graph.name)
+    found.tile_memory = memory
+    for op in graph.ops:
+        if isinstance(op, Source):
+            [shape] = op.infer([])
+            mapping = op.mapping and tuple(int(tile) % memory.tiles for tile in op.mapping)
+            rule = op.rule if op.rule and op.rule["kind"] == "linear" else None
+            found.add(Source(id=op.id, inputs=(), shape=shape, mapping=mapping, rule=rule))
+        else:
+            found.add(op)
+    for a, b, value in graph.pairs:
+        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
+    return found
+
+
+def spelt_out(graph: Graph) -> Graph:
+    """Return a graph in which the tiles of all sources, barriers and fixed points are listed."""
+    memory = graph.tile_memory
+    assert memory is not None
+    found = Graph(graph.name)
+    for i, op in enumerate(graph.ops):
+        if op.kind in (Kind.SINK, Kind.VIEW):
+            found.add(op)
+            continue
+        for t in graph.op_outputs[i]:
+            shape = graph.shapes[t]
+            rule = op.rule if isinstance(op, Source) else None
+            tiles = tuple(tile_map(shape, memory, rule).tiles().tolist())
+            own = op.mapping if isinstance(op, Source) and op.mapping is not None else tiles
+            found.add(Source(id=graph.tensor_name(t), inputs=(), shape=shape, mapping=own))
+    for a, b, value in graph.pairs:
+        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
+    return found
+
+
+def tried(graph: Graph) -> float | None:
+    """Return the optimum by trying everything; ``None`` if nothing fits."""
+    memory = graph.tile_memory
+    assert memory is not None
+    given = state(instance_bytes(spelt_out(graph)).decode())
+    grains: dict[tuple[str, int], list[int]] = {}
+    width = []
+    for e, (name, _, flat) in enumerate(given.elements):
+        grains.setdefault((name, flat // memory.grain), []).append(e)
+        width.append(memory.bytes_of(name))
+    room, tiles = memory.bytes_per_tile, memory.tiles
+    best = maximum_on_tiles(given, list(grains.values()), width, room, tiles)
+    return None if best is None else float(best)
+
+
+@pytest.mark.parametrize("lifted", [False, True])
+def test_tiny_graphs(lifted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Score, proof, and the proof that nothing fits are those of trying everything."""
+    if lifted:
+        monkeypatch.setattr("layoutopt.machine.capacitated.LIFT_FROM", 0)
+        monkeypatch.setattr(lowering, "LIFT_FROM", 0)
+    seen: Counter[str] = Counter()
+    seed = 0
+    while sum(seen.values()) < 330:
+        seed += 1
+        graph = crowded(seed)
+        if graph is None:
+            continue
+        best, result = tried(graph), unwind(graph)
+        seen[str(result.status)] += 1
+        if best is None:
+            assert result.status is Status.INFEASIBLE, seed
+            assert result.score is result.layouts is None
+            continue
+        assert result.status is Status.OPTIMAL, seed
+        assert float(result.score or 0) == best, seed
+        assert result.layouts is not None
+        assert by_elements(graph, result.layouts).violations == ()
+    assert min(seen.values()) > 20
+
+
+def full(tiles: int = 2, room: int = 4, grain: int = 1) -> Graph:
+    """Return a sink of six elements that is drawn to tile 0, on a small machine."""
+    graph = Graph("full")
+    graph.tile_memory = TileMemory(tiles, room, element_bytes={"default": 1}, grain=grain)
+    x = graph.sink((6,), name="x")
+    graph.valued_pair(x, graph.source((6,), [0] * 6, name="s"), 5)
+    return graph
+
+
+def test_by_hand() -> None:
+    """As many elements get their tile as it holds; grains move together or not at all."""
+    assert unwind(full()).score == 20
+    assert unwind(full(room=6)).score == 30
+    assert unwind(full(grain=3)).score == 15
+    assert unwind(full(room=3, grain=2)).status is Status.INFEASIBLE
+    assert unwind(full(tiles=3, room=3, grain=2)).score == 10
+
+
+def test_what_is_too_much_is_explained() -> None:
+    """It is said how many bytes are too many, and which sinks weigh most."""
+    result = unwind(full(room=2))
+    assert result.infeasible == (
+        "sinks need 6 bytes, 2 more than all 2 tiles hold; the heaviest: 'x' 6"
+    )
+    assert (result.status, result.score, result.bound) == (Status.INFEASIBLE, None, None)
+
+
+def test_what_no_pair_reaches_is_put_where_there_is_room() -> None:
+    """Elements in no pair stay where the linear rule puts them, unless that is too full."""
+    graph = full()
+    graph.sink((2,), name="y")
+    result = unwind(graph)
+    assert (result.score, result.status) == (20, Status.OPTIMAL)
+    assert result.layouts is not None
+    assert result.layouts["y"] == (("tile", 1, 0, ((2, 0, 1),)),)
+    roomy = full(room=8)
+    roomy.sink((2,), name="y")
+    found = unwind(roomy).layouts
+    assert found is not None
+    assert found["y"] == (("y", 0, 0, ((2, 1, 1),)),)
+
+
+def test_layers_that_are_alike_go_to_different_tiles() -> None:
+    """Groups of one kind share a decision only as far as capacity permits."""
+    graph = Graph("layers")
+    graph.tile_memory = TileMemory(4, 8, element_bytes={"default": 1})
+    for n in range(4):
+        w = graph.sink((2, 4), name=f"w{n}")
+        graph.valued_pair(w, graph.source((2, 4), rule={"kind": "grid", "blocks": [2, 1]}), 1)
+    result = unwind(graph)
+    assert (result.status, result.score) == (Status.OPTIMAL, 16)
+    assert size((2, 4)) * 4 == 32 == 4 * 8
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        (lambda g: g.source((2,), [0, 7], name="m"), "op 'm': mapping: 7 is none of the tiles 0"),
+        (lambda g: g.source((1,), ["a"], name="m"), "op 'm': mapping: 'a' is none of the tiles"),
+        (lambda g: g.source((1,), name="tile"), "op 'tile': in graphs with a tile memory"),
+        (
+            lambda g: g.source((2,), rule={"kind": "grid", "blocks": [9]}, name="m"),
+            "op 'm': rule 'grid': 9 blocks",
+        ),
+    ],
+)
+def test_bad_input(spoil: object, text: str) -> None:
+    """What does not fit the machine is one line that names op and reason."""
+    graph = full()
+    assert callable(spoil)
+    spoil(graph)
+    with refused(text):
+        unwind(graph)
+
+
+def test_fixed_layouts_where_capacity_binds() -> None:
+    """That is not solved, and said."""
+    with pytest.raises(InputError, match="fixed layouts on a tile memory whose capacity binds"):
+        unwind(full(), fixed={"x": [("s", 0, 0, [(1, 1, 1)])]})
