@@ -68,7 +68,17 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+    _end(code if isinstance(code, int) else 0)
+
+
+def _end(code: int) -> None:
+    """End the process, without cleaning up if a solver does not let go of it."""
+    threads = sys.modules.get("layoutopt.solvers.threads")
+    if threads is not None and threads.left_running():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _refuse(reason: str) -> int:

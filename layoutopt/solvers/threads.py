@@ -16,6 +16,17 @@ POLL = 0.05
 """Seconds between two looks at the limits."""
 
 
+_left: list[threading.Thread] = []
+
+
+def left_running() -> bool:
+    """Return whether a solver that was left to itself still runs.
+
+    A process that ends in the ordinary way may be aborted then, in the middle of its cleaning up.
+    """
+    return any(thread.is_alive() for thread in _left)
+
+
 def run_stoppable(
     solve: Callable[[], Answer],
     stop: Callable[[], object],
@@ -57,6 +68,7 @@ def run_stoppable(
             stop()  # again and again: a solver that has not begun yet does not hear it
             asked = min(asked, time.monotonic())
             if time.monotonic() - asked > patience:
+                _left.append(thread)
                 raise TimeoutError
     if errors:
         raise errors[0]
