@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import prod
+from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,9 @@ from layoutopt.check.equations import Equations
 from layoutopt.check.flow import strides
 from layoutopt.graphs.op import Shape
 from layoutopt.pieces import Loop
+
+SHORT = 4
+"""Loops of up to so many steps may be written as so many boxes."""
 
 FEW = 8
 """Lists of up to so many boxes are gone through one by one."""
@@ -68,6 +71,26 @@ def normal(label: int, start: int, to: int, loops: Iterable[Loop]) -> Box:
     return Box(label, start, to, tuple(joint))
 
 
+def unfolded(box: Box, shape: Shape) -> list[Box]:
+    """Return a box of a tensor without short loops that jump across rows, as several boxes.
+
+    These are compact, so that fewer of them are near each other.
+    """
+    rows = [step for step in strides(shape) if step > 1]
+    found = [box._replace(loops=())]
+    kept: list[Loop] = []
+    for n, there, here in box.loops:
+        if n <= SHORT and any(abs(here) > row and here % row for row in rows):
+            found = [
+                part._replace(start=part.start + k * there, to=part.to + k * here)
+                for part in found
+                for k in range(n)
+            ]
+        else:
+            kept.append((n, there, here))
+    return [part._replace(loops=tuple(kept)) for part in found]
+
+
 class Places:
     """Boxes of a tensor, to be asked which of them are near others.
 
@@ -97,6 +120,9 @@ class Places:
             hulls = [self._hull(box) for box in self.boxes]
             self._low, self._high = np.array(hulls, np.int64).transpose(1, 2, 0)
             self._reach = np.maximum.accumulate(self._high[0])
+            rests = [_rests(box, shape) for box in self.boxes]
+            table = np.array(rests, np.int64).reshape(len(rests), 2, len(shape))
+            self._first, self._step = table.transpose(1, 2, 0)
 
     def near(self, box: Box) -> Sequence[Box]:
         """Return all boxes that may have elements in common with a box, at equal locations."""
@@ -110,7 +136,11 @@ class Places:
         for d in range(len(low)):
             meets &= self._low[d, begin:end] <= high[d]
             meets &= self._high[d, begin:end] >= low[d]
-        return [self.boxes[begin + k] for k in np.flatnonzero(meets).tolist()]
+        found = begin + np.flatnonzero(meets)
+        for d, (first, step) in enumerate(zip(*_rests(box, self.shape), strict=True)):
+            common = np.maximum(np.gcd(self._step[d, found], step), 1)
+            found = found[(self._first[d, found] - first) % common == 0]
+        return [self.boxes[k] for k in found.tolist()]
 
     def _hull(self, box: Box) -> tuple[list[int], list[int]]:
         low, high = _hull(box.to, [(n, step) for n, _, step in box.loops], self.shape)
@@ -133,3 +163,24 @@ def _hull(first: int, walk: Sequence[tuple[int, int]], shape: Shape) -> tuple[li
         low.append(begin // step if inside else 0)
         high.append(end // step if inside else n - 1)
     return low, high
+
+
+def _rests(box: Box, shape: Shape) -> tuple[list[int], list[int]]:
+    """Return for each dimension an index of a box, and a number that divides all differences.
+
+    That number is 0 where the index is always the same.
+    """
+    low = box.to + sum(min(0, stride * (m - 1)) for m, _, stride in box.loops)
+    spans = [(abs(stride), abs(stride) * (m - 1)) for m, _, stride in box.loops if m > 1]
+    firsts, numbers = [], []
+    for n, step in zip(shape, strides(shape), strict=True):
+        around, number = n * step, 1
+        inner = sum(span for stride, span in spans if stride % step)
+        if low % step + inner < step:
+            reach = sum(span for stride, span in spans if stride % around)
+            wraps = low % around + reach >= around
+            own = [stride // step for stride, _ in spans if not stride % step]
+            number = gcd(*[stride % n for stride in own], n if wraps else 0)
+        firsts.append(low // step % n)
+        numbers.append(number)
+    return firsts, numbers

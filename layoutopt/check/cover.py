@@ -8,7 +8,7 @@ from math import gcd, prod
 from typing import TypeAlias
 
 from layoutopt import pieces
-from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.boxes import Box, Places, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.terms import Term
@@ -64,6 +64,8 @@ def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | 
         return f"pieces set {total} elements of {size(shape)}"
     equations.spend(len(layout))
     boxes = _fewer([_written(piece) for piece in layout], equations)
+    boxes = [part for box in boxes for part in unfolded(box, shape)]
+    boxes = [box._replace(label=n) for n, box in enumerate(boxes)]
     twice = _clashing(boxes, shape, equations)
     if not twice:
         return None

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.boxes import Box, Places, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.terms import Term
 from layoutopt.check.tracing import Tracing, moved
@@ -92,12 +92,13 @@ class Matching:
 
     def _counted(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
         same = set(mine) & set(other)
-        near = Places([box for box in other if box not in same], shape, self.equations)
+        left, right = (
+            [part for box in side if box not in same for part in unfolded(box, shape)]
+            for side in (mine, other)
+        )
+        near = Places(right, shape, self.equations)
         return sum(box.elements for box in same) + sum(
-            self._equal_tiles(box, twin)
-            for box in mine
-            if box not in same
-            for twin in near.near(box)
+            self._equal_tiles(box, twin) for box in left for twin in near.near(box)
         )
 
     def _equal_tiles(self, a: Box, b: Box) -> int:

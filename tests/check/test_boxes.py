@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.boxes import Box, Places, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.errors import SizeError
@@ -174,3 +174,19 @@ def test_merging_triangles_of_any_size() -> None:
     found = merged(rows, Equations(10**5))
     assert sum(box.elements for box in found) == n * (n + 1) // 2
     assert len(found) < 40
+
+
+def test_unfolded_boxes() -> None:
+    """Parts of a box without its jumps hold the same elements, at the same places."""
+    draw = random.Random(7)
+    jumps = 0
+    for _ in range(300):
+        shape = tuple(draw.randint(1, 6) for _ in range(3))
+        loops = tuple(
+            (draw.randint(1, 5), draw.randint(-3, 3), draw.randint(-40, 40)) for _ in range(3)
+        )
+        box = Box(4, 9, 100, loops)
+        parts = unfolded(box, shape)
+        jumps += len(parts) > 1
+        assert sorted(elements(parts)) == sorted(elements([box]))
+    assert jumps > 50
