@@ -18,6 +18,7 @@ from layoutopt.graphs.locations import Locations, Origins
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tiling import TILE
 from layoutopt.memory import require
 from layoutopt.pieces import Piece
 from layoutopt.result import UnwindingResult
@@ -64,10 +65,19 @@ def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
                 numbers = numbers or Locations(graph)
                 found[sink.index] = _of_array(numbers, sink, layout)
             else:
+                _check_named(graph, layout)
                 found[sink.index] = _of_pieces(graph, sink, layout)
         except InputError as error:
             raise InputError(f"{what}: {error.reason}") from None
     return found
+
+
+def _check_named(graph: Store, layout: Any) -> None:
+    """Refuse pieces that name tiles themselves, of which no tensor is the origin."""
+    pieces = layout if isinstance(layout, tuple | list) else ()
+    named = [p[0] for p in pieces if isinstance(p, tuple | list) and p]
+    if graph.tile_memory is not None and TILE in named:
+        raise InputError(f"pieces of origin {TILE!r} are not read here; name a source on the tile")
 
 
 def by_name(graph: Store, given: Assignment | None) -> Assignment | None:
@@ -154,6 +164,8 @@ def begin(graph: Store, fixed: Assignment | None, start: Assignment | None) -> B
         return Beginning(Given(graph))
     _require_room(graph, "fixed" if start is None else "start")
     given = Given(graph, read_origins(graph, fixed, "fixed"))
+    if graph.tile_memory is not None:
+        _check_on_tiles(graph, given)
     origins = read_origins(graph, start, "start")
     origins = {
         sink.index: given.placed(sink.index, _placed(sink, origins.get(sink.index)))
@@ -165,6 +177,18 @@ def begin(graph: Store, fixed: Assignment | None, start: Assignment | None) -> B
         what = "fixed" if start is None else "start"
         raise InputError(f"{what}: {found.violations[0]}")
     return Beginning(given, None if start is None else origins, layouts, found)
+
+
+def _check_on_tiles(graph: Store, given: Given) -> None:
+    """Refuse what is kept at fresh locations: on a tile memory these are tiles of others, too."""
+    for t in given.origins:
+        for origin in sorted(given.tensors(t)):
+            if graph.ops[graph.producers[origin]].kind is Kind.SINK:
+                raise InputError(
+                    f"fixed: elements of sink {graph.tensor_name(t)!r} are given locations of sink "
+                    f"{graph.tensor_name(origin)!r}; on a tile memory only those of sources, fixed "
+                    "points and barriers are kept"
+                )
 
 
 def _placed(sink: Tensor, origin: tuple[Array, Array] | None) -> tuple[Array, Array]:

@@ -135,14 +135,19 @@ class _Run:
             return Result(infeasible=lacking)
         if hooked(self.graph):
             return self._hooked(name)
+        bound = None
         if memory.grain == 1 and all(value >= 0 for _, _, value in self.graph.pairs):
             free = self._lowered(name)
             if free.labelling is None or fits(self.graph, free.labelling):
                 return free
+            bound = free.bound
         if self.begun.given.count:
             raise InputError("fixed layouts on a tile memory whose capacity binds are not solved")
-        with self._phase("place"):
-            placed = place(self.graph, self.limits)
+        try:
+            with self._phase("place"):
+                placed = place(self.graph, self.limits)
+        except TimeoutError:  # what is proved without capacity still holds
+            return Result(bound=bound, stopped=self.limits.stopped or Stopped.TIME_LIMIT)
         self.size |= placed.size
         return placed.result
 

@@ -23,6 +23,9 @@ from layoutopt.machine.placing import capacity_problem
 from layoutopt.memory import available
 from layoutopt.result import Result
 
+NO_WAY = "sinks fit all tiles together, but no way to share them out fits each tile"
+"""Why there may be no layouts although there is room enough."""
+
 NEVER = 2**62
 """Groups of so many positions there are not: every element is traced."""
 
@@ -74,7 +77,7 @@ def place(graph: Store, limits: Limits) -> Placed:
         lowered = lower(fine.graph, limits, lift_from=lift_from, tiles=memory.tiles)
         sizes = sizes or lowered.size
         placing = capacity_problem(lowered)
-        answer = solve_capacity(placing.problem, limits)
+        answer = solve_capacity(placing.problem, _told(limits, lowered))
         if answer.infeasible is not None:
             return Placed(Result(infeasible=_explained(graph, answer.infeasible)), sizes)
         found = placing.layouts(answer, linear=memory.grain == 1)
@@ -109,16 +112,22 @@ def counted(graph: Store, limits: Limits) -> tuple[Lowered, CapacityProblem, Lim
         raise InputError(f"barrier {name!r}: its hook is no view; capacity has no price then")
     lowered = lower(grained(tiled(plain)).graph, limits, tiles=memory.tiles)
 
+    return lowered, capacity_problem(lowered).problem, _told(limits, lowered)
+
+
+def _told(limits: Limits, lowered: Lowered) -> Limits:
+    """Return limits whose messages are in the graph's values."""
+
     def score(x: float) -> float:
         return nearest(lowered.unit * (lowered.constant + int(x)))
 
-    return lowered, capacity_problem(lowered).problem, limits.restated(score, score)
+    return limits.restated(score, score)
 
 
 def _explained(graph: Store, reason: Reason) -> str:
     if reason is Reason.BYTES:
         return overfull(graph)
-    return "sinks fit all tiles together, but no way to share them out fits each tile"
+    return NO_WAY
 
 
 def _traceable(graph: Store, needed: bool) -> bool:

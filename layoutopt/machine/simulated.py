@@ -22,6 +22,7 @@ from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
 from layoutopt.limits import Limits
+from layoutopt.machine.capacitated import NO_WAY
 from layoutopt.machine.hooktracing import Block, Traced, as_pieces, traced
 from layoutopt.machine.rows import Row, chosen, point, programme
 from layoutopt.pieces import read, written
@@ -35,9 +36,6 @@ VARIABLES = 200_000
 
 TABLE = 4096
 """Barriers whose inputs have up to so many layouts are written down at once."""
-
-NO_WAY = "sinks fit all tiles together, but no way to share them out fits each tile"
-"""Why there may be no layouts."""
 
 
 def solve_hooked(

@@ -194,7 +194,7 @@ def read_elements(
     total = sum(map(math.prod, inputs))
     try:
         found = [np.asarray(x) for x in READS[name](list(inputs), list(outputs))]
-    except Exception as error:
+    except Exception as error:  # a user's function may raise anything
         reason = f"its reads failed with {type(error).__name__}: {error}"
         raise InputError(f"hook {name!r}: {reason}") from error
     fits = len(found) == len(outputs) and all(
@@ -244,7 +244,7 @@ def hooked_tiles(
     strided_outputs(name, [tiles.shape for tiles in inputs], wanted)  # or the shapes do not fit
     try:
         found = HOOKS[name]([tiles.copy() for tiles in inputs], list(wanted), memory)
-    except Exception as error:
+    except Exception as error:  # a user's function may raise anything
         if name in BUILT_IN:
             raise
         raise InputError(f"hook {name!r}: failed with {type(error).__name__}: {error}") from error

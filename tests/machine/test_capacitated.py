@@ -199,3 +199,15 @@ def test_fixed_layouts_where_capacity_binds() -> None:
     """That is not solved, and said."""
     with pytest.raises(InputError, match="fixed layouts on a tile memory whose capacity binds"):
         unwind(full(), fixed={"x": [("s", 0, 0, [(1, 1, 1)])]})
+
+
+def test_what_cannot_be_kept_on_tiles() -> None:
+    """Fresh locations, which are tiles of others too, and tiles by number are refused in a line."""
+    graph = full(room=9)
+    with refused("fixed: elements of sink 'x' are given locations of sink 'x'; on a tile memory"):
+        unwind(graph, fixed={"x": [("x", 0, 0, [(6, 1, 1)])]})
+    for kept in ({"fixed": unwind(full())}, {"start": unwind(full())}):
+        with refused("pieces of origin 'tile' are not read here; name a source on the tile"):
+            unwind(graph, **kept)
+    kept_apart = unwind(graph, fixed={"x": [("s", 0, 0, [(6, 1, 1)])]})
+    assert (kept_apart.status, kept_apart.score) == (Status.OPTIMAL, 30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
@@ -102,7 +103,7 @@ def owned(weight: int, rewards: Edges, bans: list[tuple[int, int]] | None = None
 class TestStrongSets:
     """What classes can lose at most, against what holds a set together."""
 
-    private: Edges = {(0, 0): 3, (1, 1): 3, (2, 2): 3}  # noqa: RUF012
+    private: ClassVar[Edges] = {(0, 0): 3, (1, 1): 3, (2, 2): 3}
 
     def test_fires(self) -> None:
         """Triangles of weight 2 hold against 3 for each label that is lost: 6 + 3."""
