@@ -1,0 +1,1 @@
+"""Graphs of ops that run in layouts."""

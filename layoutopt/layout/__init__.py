@@ -1,0 +1,1 @@
+"""Layouts of tensors: how they are written, what they mean, and who needs which."""
