@@ -41,38 +41,54 @@ def rounded(
     first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
     wanted = np.add.reduceat(counts, first)
     counts[(wanted > copies)[columns.kind]] = 0
-    matrix = use(columns, len(room))
+    taking = _Taking(columns, room)
     order = np.lexsort((-reduced, columns.kind))
-    # Entry by entry in Python: a matrix row costs more than this whole loop.
-    ends, tiles, grains = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
-    left = room.tolist()
-    needs = [list(zip(tiles[a:b], grains[a:b], strict=True)) for a, b in pairwise(ends)]
-
-    def take(column: int, most: int) -> int:
-        for tile, size in needs[column]:
-            if size:
-                most = min(most, left[tile] // size)
-        for tile, size in needs[column]:
-            left[tile] -= most * size
-        return most
-
     regret = _regret(reduced[order], first)
-    for column in _by_regret(columns, regret, counts):
-        counts[column] = take(column, int(counts[column]))
+    if not taking.all(counts):
+        for column in _by_regret(columns, regret, counts):
+            counts[column] = taking.take(column, int(counts[column]))
     lacking = copies - np.add.reduceat(counts, first)
-    bounds = np.append(first, len(columns.kind)).tolist()
-    by_kind = order.tolist()
-    for kind in np.argsort(-regret, kind="stable").tolist():
+    bounds = np.append(first, len(columns.kind))
+    some = np.flatnonzero(lacking)
+    for kind in some[np.argsort(-regret[some], kind="stable")].tolist():
         still = int(lacking[kind])
-        for column in by_kind[bounds[kind] : bounds[kind + 1]]:
+        for column in order[bounds[kind] : bounds[kind + 1]].tolist():
             if not still:
                 break
-            more = take(column, still)
+            more = taking.take(column, still)
             counts[column] += more
             still -= more
         if still:
             return None
     return counts
+
+
+class _Taking:
+    """Room on tiles, taken by copies of configurations."""
+
+    def __init__(self, columns: Columns, room: IntArray) -> None:
+        self.matrix = use(columns, len(room))
+        self.left = room.tolist()
+
+    def all(self, counts: IntArray) -> bool:
+        """Take the room of as many copies of each configuration, if there is enough for all."""
+        left = np.array(self.left) - counts @ self.matrix
+        if (left < 0).any():
+            return False
+        self.left = left.tolist()
+        return True
+
+    def take(self, column: int, most: int) -> int:
+        """Take the room of up to so many copies, and return how many fit."""
+        begin, end = self.matrix.indptr[column : column + 2].tolist()
+        tiles = self.matrix.indices[begin:end].tolist()
+        sizes = self.matrix.data[begin:end].tolist()
+        for tile, size in zip(tiles, sizes, strict=True):
+            if size:
+                most = min(most, self.left[tile] // size)
+        for tile, size in zip(tiles, sizes, strict=True):
+            self.left[tile] -= most * size
+        return most
 
 
 def _regret(ordered: IntArray, first: IntArray) -> IntArray:

@@ -63,6 +63,8 @@ class Group:
         Shape ``(kinds, n, k)``.
     weights
         Shape ``(kinds, n, n)``: nothing on and below the diagonal.
+    home
+        Shape ``(kinds,)``: the tile that the first node is to take if nothing is lost, or -1.
     components, kind
         The components that are of these kinds, and the kind of each.
     """
@@ -72,6 +74,7 @@ class Group:
     tiles: IntArray
     rewards: WeightArray
     weights: WeightArray
+    home: IntArray
     components: IntArray
     kind: IntArray
 
@@ -104,25 +107,22 @@ def groups(
         Whether components of so many nodes and own tiles are asked for.
     """
     labelling = problem.problem
-    own = np.unique(
-        np.column_stack([parts.of[labelling.reward_at[:, 0]], labelling.reward_at[:, 1]]), axis=0
-    )
-    tile_starts = np.searchsorted(own[:, 0], np.arange(len(parts.sizes) + 1))
-    shape = np.column_stack([parts.sizes, np.diff(tile_starts)])
-    key = own[:, 0] * np.int64(labelling.labels) + own[:, 1]
     node = labelling.reward_at[:, 0]
     at = parts.of[node] * np.int64(labelling.labels) + labelling.reward_at[:, 1]
-    column = np.searchsorted(key, at) - tile_starts[parts.of[node]]
+    own, column = np.unique(at, return_inverse=True)
+    tile_starts = np.searchsorted(own, np.arange(len(parts.sizes) + 1) * labelling.labels)
+    column -= tile_starts[parts.of[node]]
+    shape = np.column_stack([parts.sizes, np.diff(tile_starts)])
     place = parts.place
     edge_part = parts.of[labelling.edges[:, 0]]
-    for n, k in np.unique(shape, axis=0).tolist():
+    for n, k in sorted(set(map(tuple, shape.tolist()))):
         if not listed(n, k):
             continue
         chosen = np.flatnonzero((shape == (n, k)).all(axis=1))
         number = np.full(len(parts.sizes), -1)
         number[chosen] = np.arange(len(chosen))
         nodes = parts.nodes[parts.starts[chosen][:, None] + np.arange(n)]
-        tiles = own[tile_starts[chosen][:, None] + np.arange(k), 1]
+        tiles = own[tile_starts[chosen][:, None] + np.arange(k)] % labelling.labels
         rewards = np.zeros((len(chosen), n, k), labelling.rewards.dtype)
         earns = number[parts.of[node]] >= 0
         rewards[number[parts.of[node]][earns], place[node][earns], column[earns]] = (
@@ -132,24 +132,27 @@ def groups(
         inside = number[edge_part] >= 0
         ends = np.sort(place[labelling.edges[inside]], axis=1)
         weights[number[edge_part[inside]], ends[:, 0], ends[:, 1]] = labelling.weights[inside]
-        yield _merged(chosen, copies[chosen], problem.bytes[nodes], tiles, rewards, weights)
+        home = np.full(len(chosen), -1) if problem.home is None else problem.home[nodes[:, 0]]
+        yield _merged(chosen, copies[chosen], home, problem.bytes[nodes], tiles, rewards, weights)
 
 
 def _merged(
     chosen: IntArray,
     copies: IntArray,
+    home: IntArray,
     size: IntArray,
     tiles: IntArray,
     rewards: WeightArray,
     weights: WeightArray,
 ) -> Group:
-    """Merge components whose tables are equal."""
+    """Merge components whose tables are equal; those with one home stand together."""
     many = len(chosen)
-    rows = [table.reshape(many, -1) for table in (size, tiles, rewards, weights)]
+    rows = [table.reshape(many, -1) for table in (home, size, tiles, rewards, weights)]
     first, kind = _unique_rows(np.concatenate(rows, axis=1))
     merged = np.zeros(len(first), np.int64)
     np.add.at(merged, kind, copies)
-    return Group(merged, size[first], tiles[first], rewards[first], weights[first], chosen, kind)
+    tables = size[first], tiles[first], rewards[first], weights[first], home[first]
+    return Group(merged, *tables, chosen, kind)
 
 
 def _unique_rows(rows: WeightArray) -> tuple[IntArray, IntArray]:

@@ -6,6 +6,7 @@ import math
 import operator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -101,14 +102,15 @@ class Pool:
             self.kind_of[group.components] = start + group.kind
         for j, large in enumerate(self.large):
             self.kind_of[large.component] = self.first[-1] + j
-        self.own = self._own()
 
     def _listed(self, nodes: int, own: int) -> bool:
         """Return whether all patterns of such kinds are to be listed."""
         slots = min(nodes, self.tiles - own)
         return nodes <= NODES and pattern_count(nodes, own, slots) <= PATTERNS
 
-    def _own(self) -> dict[int, set[int]]:
+    @cached_property
+    def own(self) -> dict[int, set[int]]:
+        """For each kind its own tiles."""
         own = {}
         for number, group in enumerate(self.groups):
             for kind, tiles in enumerate(group.tiles.tolist(), self.first[number]):
@@ -122,6 +124,17 @@ class Pool:
         """The bytes of one copy of each kind, in grains."""
         sums = [group.bytes.sum(axis=1) for group in self.groups]
         return np.concatenate([*sums, np.array([x.bytes.sum() for x in self.large], np.int64)])
+
+    @property
+    def home(self) -> IntArray:
+        """The tile that each kind is to take where nothing is lost by it, or -1."""
+        alone = [self._home(kind.component) for kind in self.large]
+        none = np.array(alone, np.int64)
+        return np.concatenate([*(group.home for group in self.groups), none])
+
+    def _home(self, component: int) -> int:
+        home = self.problem.home
+        return -1 if home is None else int(home[self.parts.nodes[self.parts.starts[component]]])
 
     def rows(self, group: Group) -> tuple[IntArray, int]:
         """Return the patterns of a group, and how many slots they may use."""

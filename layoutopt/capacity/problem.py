@@ -38,6 +38,9 @@ class CapacityProblem:
         Shape ``(nodes,)``: what a node of each copy takes on the tile that it chooses.
     capacity
         Shape ``(labels,)``: the bytes that each tile holds.
+    home
+        Shape ``(nodes,)``: the tile that a node is to take where nothing is lost by it, so that
+        neighbours stay together; -1 for none.  ``None`` where that does not matter.
 
     Raises
     ------
@@ -50,6 +53,7 @@ class CapacityProblem:
     copies: IntArray
     bytes: IntArray
     capacity: IntArray
+    home: IntArray | None = None
 
     def __post_init__(self) -> None:
         labelling = self.problem

@@ -12,7 +12,7 @@ from layoutopt.capacity.moves import moved
 from layoutopt.capacity.polish import polished
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.repair import repaired
-from layoutopt.capacity.singles import equal_size, ship_singles, singles
+from layoutopt.capacity.singles import at_home, ship_singles, singles
 from layoutopt.capacity.state import State
 from layoutopt.problem import IntArray
 
@@ -41,21 +41,25 @@ def choose_freely(state: State) -> None:
         state.place(state.given, state.pool.copies)
     if not state.closed:
         free = state.price(np.zeros(state.pool.tiles, np.int64), 1)
-        state.place(free.columns, state.pool.copies)
+        state.place(at_home(state.pool, free.columns), state.pool.copies)
+        if not state.closed:
+            state.place(free.columns, state.pool.copies)
 
 
 def keep_whole(state: State) -> None:
-    """Keep every copy whole, if all are of one size."""
-    whole = singles(state.pool)
+    """Keep every copy whole."""
+    pool = state.pool
+    whole = singles(pool)
     state.columns = joined([state.columns, whole])
-    if equal_size(state.pool) == 0:
-        return
-    found = ship_singles(state.pool, whole, state.pool.copies, state.room)
+    found = ship_singles(pool, whole, pool.copies, state.room)
     if found is None:
         return
-    counts, prices, scale = found
-    state.place(whole, counts)
+    shares, prices, scale = found
     state.price(np.array(prices, object), scale)
+    paid = use(whole, pool.tiles) @ (np.array(prices, float) / scale)
+    counts = rounded(whole, shares, whole.value.astype(float) - paid, pool.copies, state.room)
+    if counts is not None:
+        state.place(whole, counts)
 
 
 def find_prices(state: State) -> None:
@@ -90,7 +94,7 @@ def _fill(state: State, columns: Columns, shares: IntArray, reduced: IntArray) -
     counts = rounded(columns, shares, reduced, state.pool.copies, state.room)
     if counts is not None:
         state.place(columns, counts)
-    if equal_size(state.pool):
+    if len(np.unique(state.pool.node_bytes)) == 1:
         _fill_whole(state, columns, shares)
 
 
@@ -108,7 +112,7 @@ def _fill_whole(state: State, columns: Columns, shares: IntArray) -> None:
     whole = columns.chosen(np.flatnonzero(single))
     found = ship_singles(state.pool, whole, state.pool.copies - taken, left)
     if found is not None:
-        counts[single] = found[0]
+        counts[single] = np.rint(found[0]).astype(np.int64)
         state.place(columns, counts)
         state.price(np.array(found[1], object), found[2])
 

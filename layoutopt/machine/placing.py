@@ -8,20 +8,24 @@ elements.  A unit takes one configuration, so a few large units may have to go e
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from layoutopt.capacity.answer import CapacityAnswer
 from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind
 from layoutopt.dense.layouts import Layouts
+from layoutopt.dense.lookup import distinct, find
 from layoutopt.errors import InternalError
 from layoutopt.graphs.tiling import memory_of
+from layoutopt.lifting.kinds import LiftedKind
 from layoutopt.lowered import Kind, Lowered
 from layoutopt.machine.filling import filled
-from layoutopt.machine.units import Units, share_out
-from layoutopt.problem import IntArray, Labelling, exact_integers
+from layoutopt.machine.units import Chosen, Units, share_out
+from layoutopt.problem import IntArray, Labelling, WeightArray, exact_integers
 from layoutopt.tiles.memory import TileMemory
 
 
@@ -70,11 +74,21 @@ class Placing:
             return None
         layouts: Layouts = {}
         for kind, (components, _), groups in zip(kinds, known, found.chosen, strict=True):
-            for group, own in zip(kind.groups, groups, strict=True):
+            for own, alike in _alike(kind.groups, groups):
                 boxes = kind.boxes(kind.put(components, own.starts, own.labels))
-                layouts |= self.lowered.pieces(boxes, [group])
+                layouts |= self.lowered.pieces(boxes, alike)
         full = filled(self.lowered.graph, self.lowered.completed(layouts), found.room, linear)
         return None if full is None else (full, found.exact)
+
+
+def _alike(
+    groups: Sequence[Group], chosen: Sequence[Chosen]
+) -> Iterator[tuple[Chosen, list[Group]]]:
+    """Yield what groups take, with all groups that take the same."""
+    found: dict[bytes, tuple[Chosen, list[Group]]] = {}
+    for group, own in zip(groups, chosen, strict=True):
+        found.setdefault(own.starts.tobytes(), (own, []))[1].append(group)
+    yield from found.values()
 
 
 def capacity_problem(lowered: Lowered) -> Placing:
@@ -112,6 +126,7 @@ def capacity_problem(lowered: Lowered) -> Placing:
             np.array([*copies, *(count for _, count in loose)], np.int64),
             np.concatenate(width),
             np.full(memory.tiles, memory.bytes_per_tile),
+            np.concatenate([*(part.home for part in parts), np.full(len(loose), -1)]),
         ),
         tuple(first),
     )
@@ -127,6 +142,7 @@ class _Part:
     rewards: list[int]
     of: IntArray
     width: IntArray
+    home: IntArray
 
 
 def _part(
@@ -145,7 +161,38 @@ def _part(
         (problem.rewards // many[at[:, 0]]).tolist(),
         of,
         _widths(lowered, memory, inner)[inner.nodes],
+        _homes(kind),
     )
+
+
+def _homes(kind: Kind) -> IntArray:
+    """Return for each node the tile that its component is to take where nothing is lost by it.
+
+    It is one that earns most if all nodes take it; of several such tiles the one that has, tied
+    to the component, an element of the first tensor.  So neighbours follow one tensor.
+    """
+    inner, problem = kind.inner, kind.problem
+    numbers = inner.edges.numbers
+    home = np.full(problem.nodes, -1)
+    if not isinstance(kind, LiftedKind) or not len(problem.reward_at):
+        return home
+    component = inner.classes.component
+    cell, name, fixed = kind.reduced.at
+    root = np.searchsorted(numbers.starts, fixed, side="right")
+    tied, which = distinct([component[cell], name - numbers.starts[-1]])
+    first = np.full(tied.shape[1], len(numbers.starts))
+    np.minimum.at(first, which, root)
+    at = problem.reward_at
+    tile = (inner.label_key % numbers.total - numbers.starts[-1])[at[:, 1]]
+    earned, which = distinct([component[inner.nodes[at[:, 0]]], tile])
+    worth: WeightArray = np.zeros(earned.shape[1], problem.rewards.dtype)
+    np.add.at(worth, which, problem.rewards)
+    known = find((tied[0], tied[1], np.arange(tied.shape[1])), earned[0], earned[1])
+    order = np.lexsort([first[known], -worth, earned[0]])
+    chosen = order[np.flatnonzero(np.r_[True, np.diff(earned[0][order]) != 0])]
+    best = np.full(len(inner.classes.class_of), -1)
+    best[earned[0][chosen]] = earned[1][chosen]
+    return best[component[inner.nodes]]
 
 
 def _widths(lowered: Lowered, memory: TileMemory, inner: GroupKind) -> IntArray:

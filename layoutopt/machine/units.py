@@ -97,8 +97,8 @@ class _Sharing:
         none = [np.zeros(0, np.int64)]
         self.of = np.concatenate(none + [np.tile(k.of, k.groups) for k in kinds])
         self.copies = np.concatenate(none + [np.tile(k.copies, k.groups) for k in kinds])
-        self.first = np.searchsorted(placement.classes, self.of)
-        self.last = np.searchsorted(placement.classes, self.of, side="right")
+        ends = np.searchsorted(placement.classes, np.arange(len(problem.copies) + 1))
+        self.first, self.last = ends[self.of], ends[self.of + 1]
         if (self.first == self.last).any():
             raise InternalError("a class of units has no configuration")
         self.starts = placement.starts[self.first]
@@ -163,13 +163,12 @@ class _Sharing:
         return units
 
     def _take(self, units: IntArray) -> None:
-        """Subtract what units take from the room."""
-        problem = self.problem
-        size = np.diff(self.begin)[self.of[units]]
-        step = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
-        node = self.order[np.repeat(self.begin[self.of[units]], size) + step]
-        label = np.concatenate(self.labels)[np.repeat(self.starts[units], size) + step]
-        np.subtract.at(self.room, label, problem.bytes[node] * np.repeat(self.copies[units], size))
+        """Subtract what units that have one of their class's configurations take."""
+        placement = self.placement
+        taken = np.zeros(len(placement.labels) + 1, np.int64)  # by where a configuration begins
+        np.add.at(taken, self.starts[units], self.copies[units])
+        each = np.repeat(taken[placement.starts[:-1]], np.diff(placement.starts))
+        np.subtract.at(self.room, placement.labels, self.problem.bytes[placement.nodes] * each)
 
     def _fitted(self, unit: int, room: list[int]) -> bool:
         """Give a unit the first of its class's configurations that fits, or any tiles with room.
