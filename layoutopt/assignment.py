@@ -19,6 +19,7 @@ from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE
+from layoutopt.integers import unique
 from layoutopt.memory import require
 from layoutopt.pieces import Piece
 from layoutopt.result import UnwindingResult
@@ -260,7 +261,7 @@ def _of_pieces(graph: Store, sink: Tensor, layout: Any) -> tuple[Array, Array]:
 
 
 def _repeats(elements: Array) -> bool:
-    return len(np.unique(elements)) < len(elements)
+    return len(unique(elements)) < len(elements)
 
 
 def _plain(piece: Any) -> Piece:

@@ -19,7 +19,13 @@ __all__ = ["run"]
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
 
-GUIDES = {"graph": (20, 2), "program": (6, 2), "tiles": (3, 7)}
+GUIDES = {
+    "graph": (20, 2),
+    "layouts": (19, 3),
+    "program": (6, 2),
+    "requirements": (15, 3),
+    "tiles": (3, 7),
+}
 """For each guide with examples how many comments are compared, at least, and how many outputs."""
 
 
@@ -81,6 +87,8 @@ def run_statements(
     for node in ast.parse(code).body:
         before = len(names["graph"].ops) if "graph" in names else 0
         text = ast.get_source_segment(code, node) or ""
+        if decorators := getattr(node, "decorator_list", []):  # which a segment leaves out
+            text = "\n".join(lines[decorators[0].lineno - 1 : node.end_lineno])
         line = lines[(node.end_lineno or 0) - 1].encode()
         comment = line[node.end_col_offset :].decode().partition("# ")[2]
         if isinstance(node, ast.Expr) and comment:

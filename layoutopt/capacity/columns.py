@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray, WeightArray
 
 
@@ -64,7 +65,7 @@ def joined(parts: list[Columns]) -> Columns:
 def _distinct(columns: Columns, size: IntArray) -> IntArray:
     """Return the numbers of the configurations that differ, ordered by kind."""
     found = []
-    for n in np.unique(size).tolist():
+    for n in unique(size).tolist():
         at = np.flatnonzero(size == n)
         labels = columns.labels[columns.starts[at][:, None] + np.arange(n)]
         order = np.lexsort([*labels.T, columns.kind[at]])

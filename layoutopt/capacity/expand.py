@@ -8,6 +8,7 @@ from layoutopt.capacity.answer import Placement
 from layoutopt.capacity.columns import Columns
 from layoutopt.capacity.fill import Filling
 from layoutopt.capacity.pool import Pool
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray, WeightArray
 
 
@@ -54,7 +55,7 @@ def placement(pool: Pool, filling: Filling) -> Placement:
     inside = np.searchsorted(part_ends, ends, side="left")
     cut_part = member[inside]
     cuts = offset[part_class[cut_part]] + (ends - begin[cut_part])
-    edges = np.unique(np.concatenate([cuts, (offset + copies)[used & (copies > 0)]]))
+    edges = unique(np.concatenate([cuts, (offset + copies)[used & (copies > 0)]]))
     of = np.searchsorted(offset + copies, edges, side="left")
     starts_at = np.maximum(np.concatenate([[0], edges[:-1]])[: len(edges)], offset[of])
     counts = edges - starts_at

@@ -10,6 +10,7 @@ import numpy as np
 
 from layoutopt.capacity.columns import Columns, joined
 from layoutopt.capacity.master import use
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray
 
 
@@ -203,7 +204,7 @@ def _tiles_for(
 ) -> tuple[IntArray, int] | None:
     """Give the slots of some copies the emptiest tiles; return labels, and how many copies."""
     named = labels.copy()
-    slots = np.unique(labels[labels >= tiles]).tolist()
+    slots = unique(labels[labels >= tiles]).tolist()
     needs = sorted(((int(weight[labels == s].sum()), s) for s in slots), reverse=True)
     avoid = own | set(labels[labels < tiles].tolist())
     taken: list[tuple[int, int, int]] = []

@@ -8,6 +8,7 @@ import numpy as np
 
 from layoutopt.capacity.columns import Columns
 from layoutopt.exact.parts import solve_parts
+from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling, WeightArray, exact_integers
 
@@ -27,7 +28,7 @@ def price_large(
 ) -> tuple[int, Columns]:
     """Return a bound on the priced worth of a large kind, and a configuration."""
     given = large.problem
-    own = np.unique(given.reward_at[:, 1])
+    own = unique(given.reward_at[:, 1])
     table = np.zeros((given.nodes, len(own)), object)
     column = np.searchsorted(own, given.reward_at[:, 1])
     table[given.reward_at[:, 0], column] = given.rewards.astype(object) * scale

@@ -15,6 +15,7 @@ from layoutopt.capacity.kinds import Components, Group, components, groups
 from layoutopt.capacity.large import Large, large_column, price_large, slots_in_order
 from layoutopt.capacity.patterns import pattern_count, patterns, priced_patterns, slots_of
 from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.integers import without
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import take
 from layoutopt.problem import IntArray, Labelling, WeightArray
@@ -81,9 +82,8 @@ class Pool:
         self.large: list[Large] = []
         self.groups.extend(groups(whole, self.parts, copies, self._listed))
         of_groups = [group.components for group in self.groups]
-        alone = np.setdiff1d(
-            np.arange(len(copies)), np.concatenate([np.zeros(0, np.int64), *of_groups])
-        )
+        listed = np.sort(np.concatenate([np.zeros(0, np.int64), *of_groups]))
+        alone = without(np.arange(len(copies)), listed)
         for i in alone.tolist():
             nodes = self.parts.nodes[self.parts.starts[i] : self.parts.starts[i + 1]]
             own = take(problem.problem, nodes)

@@ -22,6 +22,7 @@ from scipy.sparse import coo_array
 from layoutopt.capacity.columns import Columns
 from layoutopt.capacity.fill import Filling
 from layoutopt.capacity.master import use
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray
 from layoutopt.solvers.integer import OPEN, Integer
 
@@ -125,12 +126,12 @@ def filling(given: Programme, values: IntArray) -> Filling:
     for k in np.flatnonzero(counts).tolist():
         part = slice(int(columns.starts[k]), int(columns.starts[k + 1]))
         mine = by_column[bounds[k] : bounds[k + 1]]
-        slots = np.unique(given.slot[mine])
+        slots = unique(given.slot[mine])
         table = np.zeros((len(slots), tiles), np.int64)
         table[np.searchsorted(slots, given.slot[mine]), given.tile[mine]] = z[mine]
         for places, many in _coloured(table, int(counts[k])):
             named = columns.labels[part].copy()
-            names = np.unique(named).tolist()
+            names = unique(named).tolist()
             for name, tile in zip(names[len(names) - len(places) :], places, strict=True):
                 named[columns.labels[part] == name] = tile
             kind.append(int(columns.kind[k]))

@@ -14,6 +14,7 @@ from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.repair import repaired
 from layoutopt.capacity.singles import at_home, ship_singles, singles
 from layoutopt.capacity.state import State
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray
 
 ROUNDS = 40
@@ -94,7 +95,7 @@ def _fill(state: State, columns: Columns, shares: IntArray, reduced: IntArray) -
     counts = rounded(columns, shares, reduced, state.pool.copies, state.room)
     if counts is not None:
         state.place(columns, counts)
-    if len(np.unique(state.pool.node_bytes)) == 1:
+    if len(unique(state.pool.node_bytes)) == 1:
         _fill_whole(state, columns, shares)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from layoutopt.capacity.columns import Columns, joined
 from layoutopt.capacity.large import large_column
 from layoutopt.capacity.pool import Pool
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray, exact_integers
 from layoutopt.solvers import transport
 
@@ -29,7 +30,7 @@ def singles(pool: Pool) -> Columns:
         each = np.repeat(np.arange(kinds), len(rows))
         parts.append(pool.columns(number, each, np.tile(rows, (kinds, 1))))
     for j, large in enumerate(pool.large):
-        own_tiles = np.unique(large.problem.reward_at[:, 1]).tolist()
+        own_tiles = unique(large.problem.reward_at[:, 1]).tolist()
         for tile in own_tiles + [pool.tiles] * (len(own_tiles) < pool.tiles):
             labels = np.full(large.problem.nodes, tile)
             parts.append(large_column(large, labels, pool.first[-1] + j))
@@ -76,7 +77,7 @@ def ship_singles(
     """
     size = pool.node_bytes
     unit = int(np.gcd.reduce(size[copies > 0], initial=0)) or 1
-    scale = math.lcm(*np.unique(size).tolist())
+    scale = math.lcm(*unique(size).tolist())
     if not 0 < scale <= LARGEST_SCALE:  # sizes of 0 need no room
         return None
     tile = np.minimum(columns.labels[columns.starts[:-1]], pool.tiles)

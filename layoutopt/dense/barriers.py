@@ -21,6 +21,7 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray
 
 
@@ -83,7 +84,7 @@ def find_contest(
     for c, barrier in enumerate(barriers):
         inputs = graph.op_inputs[barrier]
         held = flow(graph, roots, inputs)
-        tokens = np.unique(np.concatenate([held[t].reshape(-1) for t in inputs] or [of[:0]]))
+        tokens = unique(np.concatenate([held[t].reshape(-1) for t in inputs] or [of[:0]]))
         arcs += [(-2 - b, c) for b in tokens[tokens < -1].tolist()]
         sets = _split(of, tokens[tokens >= 0], sets, c)
     readers = {t: of[a:b] for t, a, b in zip(sinks, starts[:-1], starts[1:], strict=True)}

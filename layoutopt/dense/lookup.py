@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray
 
 FEW = 16
@@ -47,7 +48,7 @@ def find(
         What to look up; everything is there.
     """
     owner, kind, thing = table
-    wanted = np.unique(colour)
+    wanted = unique(colour)
     found = np.empty(len(component), thing.dtype)
     if len(wanted) <= FEW:
         seen = np.zeros(int(owner.max(initial=0)) + 1, thing.dtype)

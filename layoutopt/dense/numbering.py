@@ -17,6 +17,7 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
+from layoutopt.integers import unique
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Numbering:
             Root tensor and flat element of each; a tensor of -1 is none.
         """
         where = np.full(len(tensors), -1, self.dtype)
-        for t in np.unique(tensors[tensors >= 0]).tolist():
+        for t in unique(tensors[tensors >= 0]).tolist():
             here = np.flatnonzero(tensors == t)
             where[here] = self.own(graph, t)[elements[here]]
         return where

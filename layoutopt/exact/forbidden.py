@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from layoutopt.integers import unique
 from layoutopt.memory import require
 from layoutopt.presolve.components import Parts
 from layoutopt.problem import IntArray, Labelling, Precedence
@@ -52,8 +53,8 @@ def without(
     barrier, readers
         Barrier of each label, reader set of each node.
     """
-    sets = frozenset(np.unique(readers).tolist())
-    present = frozenset(np.unique(barrier).tolist())
+    sets = frozenset(unique(readers).tolist())
+    present = frozenset(unique(barrier).tolist())
     at: dict[int, set[int]] = {}
     for s, b in shut:
         if s in sets and b in present:

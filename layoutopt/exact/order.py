@@ -20,6 +20,7 @@ import numpy as np
 
 from layoutopt.exact.forbidden import hopeless_choices, pairs_of, with_hopeless, without
 from layoutopt.exact.parts import solve_parts
+from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import Parts, split, take
 from layoutopt.problem import IntArray, Labelling, Precedence
@@ -195,8 +196,8 @@ def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
     links: Any = networkx.DiGraph(order.arcs.tolist())
     for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
         own: dict[tuple[int, int], set[Arc]] = {}
-        for s in np.unique(order.node_readers[nodes]).tolist():
-            for b in np.unique(order.label_barrier[labels]).tolist():
+        for s in unique(order.node_readers[nodes]).tolist():
+            for b in unique(order.label_barrier[labels]).tolist():
                 if b >= 0 and not hopeless[b, s]:
                     own[s, b] = {(b, c) for c in order.reader_sets[s]}
                     links.add_edges_from(own[s, b])

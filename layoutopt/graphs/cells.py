@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from layoutopt.graphs.locations import Locations
 from layoutopt.graphs.op import Array, Kind, Shape, size
 from layoutopt.graphs.roots import Source
+from layoutopt.integers import unique
 from layoutopt.pictures.colours import palette
 from layoutopt.pictures.grids import BLANK, OWN, Cells
 from layoutopt.pictures.text import abbreviations
@@ -138,7 +137,7 @@ def cells(
         As for :func:`looks`.
     """
     graph, found = numbers.graph, {}
-    every = {n for array in where.values() for n in np.unique(array).tolist()}
+    every = {n for array in where.values() for n in unique(array).tolist()}
     look = looks(Names(numbers), every, unknown, shared)
     for t, array in where.items():
         shown = [look[n] for n in array.reshape(-1).tolist()]

@@ -18,6 +18,7 @@ from layoutopt.graphs.op import Array, Kind, Op, size, type_name
 from layoutopt.graphs.roots import Source
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
+from layoutopt.integers import unique
 from layoutopt.pictures import grids
 from layoutopt.pictures.cards import Card, Step, Tie
 from layoutopt.pictures.figure import figure
@@ -76,7 +77,7 @@ class _Tiles(Locations):
 
     def on(self, tiles: Array) -> Array:
         """Return the numbers of some tiles."""
-        self.pool.update({tile: self.count + tile for tile in np.unique(tiles).tolist()})
+        self.pool.update({tile: self.count + tile for tile in unique(tiles).tolist()})
         return tiles + self.count
 
     def own(self, t: int) -> Array:
@@ -101,7 +102,7 @@ class _Tiles(Locations):
         known = locations >= self.count
         tensors, elements = Locations(self.graph).origins(np.where(known, -1, locations))
         found = locations.copy()
-        for t in np.unique(tensors[~known]).tolist():
+        for t in unique(tensors[~known]).tolist():
             found[tensors == t] = self.at(self.graph.tensor_name(t), elements[tensors == t])
         return found
 
@@ -235,7 +236,7 @@ def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
         own = numbers.first[t] <= where[t]
         own &= where[t] < numbers.first[t] + size(graph.shapes[t])
         parts.append(where[t][~own])
-    return {n for part in parts for n in np.unique(part).tolist()}
+    return {n for part in parts for n in unique(part).tolist()}
 
 
 def _card(graph: Store, t: int, look: Cells | None) -> Card:

@@ -14,6 +14,7 @@ import numpy as np
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
+from layoutopt.integers import unique
 
 
 class Given:
@@ -52,7 +53,7 @@ class Given:
         found: set[int] = set()
         for table in (self.origins, self._stand_ins):
             if t in table:
-                found.update(np.unique(table[t][0]).tolist())
+                found.update(unique(table[t][0]).tolist())
         return found - {-1}
 
     def own(self, t: int) -> tuple[Array, Array]:
@@ -79,7 +80,7 @@ class Given:
         """Pair free owners of given locations with given elements that own none."""
         self._named: dict[int, Array] = {}
         for tensors, elements in self.origins.values():
-            for t in np.unique(tensors[tensors >= 0]).tolist():
+            for t in unique(tensors[tensors >= 0]).tolist():
                 if self.graph.ops[self.graph.producers[t]].kind is Kind.SINK:
                     named = self._named.setdefault(t, np.zeros(size(self.graph.shapes[t]), bool))
                     named[elements[tensors == t]] = True

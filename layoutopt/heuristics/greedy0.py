@@ -34,6 +34,7 @@ from layoutopt.heuristics.dependence import consumers, lengths, partners, releva
 from layoutopt.heuristics.places import Elements, Places
 from layoutopt.heuristics.routes import Routes, routes
 from layoutopt.heuristics.ways import Ways
+from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
 
@@ -200,7 +201,7 @@ class _Greedy:
     def _cover_given(self, t: int) -> None:
         """Cover the given elements of a sink whose locations are known by now."""
         tensors, elements = self.given.origins[t]
-        for origin in np.unique(tensors[tensors >= 0]).tolist():
+        for origin in unique(tensors[tensors >= 0]).tolist():
             is_barrier = self.graph.ops[self.graph.producers[origin]].kind is Kind.BARRIER
             if t in self.where and not (is_barrier and self.missing[origin]):
                 places = np.flatnonzero((tensors == origin) & (self.where[t] < 0))

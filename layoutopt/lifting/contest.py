@@ -10,6 +10,7 @@ import numpy as np
 from layoutopt.dense.barriers import Contest
 from layoutopt.dense.groups import Group, first_alike, sources_of
 from layoutopt.graphs.store import Store
+from layoutopt.integers import unique
 from layoutopt.lifting.reduced import Reduced, trace_group
 from layoutopt.lifting.systems import orbits_of
 from layoutopt.problem import IntArray
@@ -52,7 +53,7 @@ def _roots_held(
     found: set[int] = set()
     for part, array in zip(parts, traced.tensors, strict=True):
         if part.tensor in wanted:
-            roots = np.searchsorted(starts, np.unique(array[array >= 0]), side="right") - 1
+            roots = np.searchsorted(starts, unique(array[array >= 0]), side="right") - 1
             # Locations that mappings name come last, and are of no barrier.
             known = [traced.roots[r] for r in roots.tolist() if r < len(traced.roots)]
             found.update(graph.producers[parts[p].tensor] for p in known)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.dense.boxes import Box
+from layoutopt.integers import unique
 from layoutopt.lifting.reduced import Reduced
 from layoutopt.problem import IntArray
 
@@ -199,7 +200,7 @@ def field_of(
     root = np.searchsorted(starts, number, side="right") - 1
     field.origin[_ambiguous(types)] = OPEN
     root[_ambiguous(types)] = len(reduced.roots)
-    for r in np.unique(root).tolist():
+    for r in unique(root).tolist():
         if r < len(reduced.roots):
             here = np.nonzero(root == r)
             _follow(

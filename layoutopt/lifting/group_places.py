@@ -12,6 +12,7 @@ from layoutopt.dense.groups import Group
 from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.ops import Concat
 from layoutopt.graphs.store import Store
+from layoutopt.integers import unique
 from layoutopt.lifting.cells import family_cells, flat_elements
 from layoutopt.lifting.expand import Expansion
 from layoutopt.lifting.families import NOTHING, VIEW
@@ -85,7 +86,7 @@ class GroupPlaces:
         where = np.arange(self.reduced.edges.numbers.free)
         for sink, (tensors, places) in chosen.items():
             taken = np.empty(len(places), np.int64)
-            for t in np.unique(tensors).tolist():
+            for t in unique(tensors).tolist():
                 here = tensors == t
                 taken[here] = self._numbers[t][places[here]]
             where[self._numbers[sink]] = taken

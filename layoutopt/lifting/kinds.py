@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,7 +14,6 @@ from layoutopt.dense.boxes import Box
 from layoutopt.dense.classes import Classes, find_classes
 from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind, named_tiles
-from layoutopt.dense.lookup import distinct
 from layoutopt.dense.representatives import origins_of, represent
 from layoutopt.errors import InternalError
 from layoutopt.graphs.locations import Origins
@@ -24,7 +24,7 @@ from layoutopt.lifting.cells import cell_sets, cell_times
 from layoutopt.lifting.contest import readers_of, with_readers
 from layoutopt.lifting.expand import Expansion
 from layoutopt.lifting.placed import placed
-from layoutopt.lifting.reduced import Reduced, reduce_group
+from layoutopt.lifting.reduced import Reduced, added, reduce_group
 from layoutopt.lifting.systems import orbits_of
 from layoutopt.problem import IntArray, Labelling
 
@@ -192,15 +192,13 @@ def _counted(reduced: Reduced, classes: Classes) -> Classes:
     times[where] = index
     if (times[where] != index).any():
         raise InternalError("edges of one component stand for different numbers of others")
-    total = [Fraction(0)] * len(classes.copies)
     tied = np.flatnonzero(classes.class_of >= 0)
-    rows, which = distinct([classes.class_of[tied], times[tied]])
-    for (of, time), n in zip(rows.T.tolist(), np.bincount(which).tolist(), strict=True):
-        total[of] += reduced.times[time] * n
-    if any(count.denominator != 1 for count in total):
+    unit = math.lcm(1, *(time.denominator for time in reduced.times))
+    whole = [int(time * unit) for time in reduced.times]
+    copies = added(whole, times[tied], classes.class_of[tied], len(classes.copies))
+    if (copies % unit).any():
         raise InternalError("representatives do not add up to whole components")
-    copies = np.array([int(count) for count in total], object)
-    return replace(classes, copies=copies)
+    return replace(classes, copies=(copies // unit).astype(object))
 
 
 def _tied(reduced: Reduced, classes: Classes) -> int:

@@ -29,6 +29,7 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.store import Store
 from layoutopt.heuristics.dependence import relevant
+from layoutopt.integers import unique
 from layoutopt.lifting.group_places import GroupPlaces
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
@@ -168,7 +169,7 @@ class CellPlaces:
     def _within(self, g: int, tensors: IntArray, places: IntArray) -> tuple[IntArray, IntArray]:
         """Return roots and places as those of the kind of a group."""
         models, local = np.empty_like(tensors), np.empty_like(places)
-        for t in np.unique(tensors).tolist():
+        for t in unique(tensors).tolist():
             here = tensors == t
             models[here] = self._model(g, t)
             local[here] = places[here] - self._start(t, g)

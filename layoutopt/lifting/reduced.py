@@ -231,7 +231,7 @@ class _Edges:
         low, high, times, worth = np.concatenate([np.zeros((4, 0), np.int64), *self.rows], axis=1)
         ends, of = distinct([low, high, times])
         unit = math.lcm(1, *(worth.denominator for worth in self.worth))
-        total = _summed([int(w * unit) for w in self.worth], worth, of, ends.shape[1])
+        total = added([int(w * unit) for w in self.worth], worth, of, ends.shape[1])
         worths, kind = np.unique(total, return_inverse=True)
         if self.constant.denominator != 1 or any(n % unit for n in worths.tolist()):
             raise InternalError("representatives do not add up to whole elements")
@@ -252,7 +252,7 @@ class _Edges:
         )
 
 
-def _summed(worth: list[int], which: IntArray, of: IntArray, count: int) -> WeightArray:
+def added(worth: list[int], which: IntArray, of: IntArray, count: int) -> WeightArray:
     """Add up numbers by group, exactly.
 
     Parameters

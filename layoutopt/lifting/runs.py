@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from layoutopt.integers import union, unique, without
 from layoutopt.lifting.families import NOTHING
 from layoutopt.lifting.segments import Segments, check_count
 from layoutopt.lifting.slots import Slot
@@ -103,7 +104,7 @@ def cut_runs(
             found = Runs(runs.slot, runs.start, runs.length, runs.first, strand, reversed_ > 0)
             return found, joins
         middle: dict[int, list[IntArray]] = defaultdict(list)
-        for s in np.unique(runs.slot[folded]).tolist():
+        for s in unique(runs.slot[folded]).tolist():
             own = folded[runs.slot[folded] == s]
             half = runs.length[own]
             middle[s] += [runs.start[own] + half // 2, runs.start[own] + (half + 1) // 2]
@@ -171,11 +172,11 @@ class _Cuts:
                 wanted = {s: np.arange(1, self.slots[s].size) for s in wanted}
             follow: dict[int, list[IntArray]] = defaultdict(list)
             for s, cuts in wanted.items():
-                new = np.setdiff1d(cuts, self.cuts[s])
+                new = without(cuts, self.cuts[s])
                 new = new[(new > 0) & (new < self.slots[s].size)]
                 if not len(new):
                     continue
-                self.cuts[s] = np.union1d(self.cuts[s], new)
+                self.cuts[s] = union(self.cuts[s], new)
                 self.count += len(new)
                 check_count(self.count)
                 for start, n, other, low, sign in self.lines[s]:

@@ -22,6 +22,7 @@ from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
 from layoutopt.graphs.values import to_decimal, to_integers
+from layoutopt.integers import unique
 from layoutopt.machine.rows import OnTiles
 from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray
@@ -203,7 +204,7 @@ def _flat(arrays: Sequence[Array]) -> IntArray:
 
 
 def _free(numbers: IntArray, free: int) -> IntArray:
-    return np.unique(numbers[numbers < free])
+    return unique(numbers[numbers < free])
 
 
 def _traced(

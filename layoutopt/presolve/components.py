@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray, Labelling
 
 
@@ -70,7 +71,7 @@ def split(problem: Labelling) -> Parts:
     parts, labels = [], []
     for own, e, r, b in zip(nodes, edges, earns, bans, strict=True):
         at = problem.reward_at[r]
-        named = np.unique(at[:, 1])
+        named = unique(at[:, 1])
         banned = problem.banned[b]
         banned = banned[np.isin(banned[:, 1], named)]
         labels.append(named)

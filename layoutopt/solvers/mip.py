@@ -11,6 +11,7 @@ from ortools.math_opt.python import mathopt
 from ortools.util.python.solve_interrupter import SolveInterrupter
 
 from layoutopt.errors import SolverError
+from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling
 from layoutopt.result import Result, Stopped
@@ -144,7 +145,7 @@ def _rows(given: Programme) -> list[tuple[IntArray, list[float], float, float]]:
     families: list[tuple[IntArray, list[float], float, float]] = []
     bounds = np.searchsorted(given.node, np.arange(given.nodes + 1))
     width = np.diff(bounds)
-    for size in np.unique(width):  # exactly one label
+    for size in unique(width):  # exactly one label
         first = bounds[:-1][width == size]
         families.append((first[:, None] + np.arange(size), [1.0] * int(size), 1.0, 1.0))
     for end in (0, 1):  # y <= x

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.errors import SizeError
+from layoutopt.integers import unique
 from layoutopt.pieces import outer_sum
 from layoutopt.tiles.blocks import Array, TileMap
 
@@ -179,7 +180,7 @@ def _stretches(
     for walk, _, axes in moved:
         for axis in axes:
             cuts.append(_cuts(walk, axis, walk.steps[loops[0]]))
-    every = np.unique(np.concatenate(cuts))
+    every = unique(np.concatenate(cuts))
     every = every[(every >= 0) & (every < total)]
     flats = [walk.start + every * walk.steps[loops[0]] for walk, _, _ in moved]
     return flats, np.diff(np.r_[every, total])
