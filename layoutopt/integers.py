@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 def unique(values: NDArray[Any]) -> NDArray[Any]:
     """Return the different values of an array of any shape, ascending."""
     found = np.sort(values, axis=None)
-    return found[np.r_[True, found[1:] != found[:-1]][: len(found)]]
+    kept: NDArray[Any] = found[np.r_[True, found[1:] != found[:-1]][: len(found)]]
+    return kept
 
 
 def union(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
@@ -35,4 +36,5 @@ def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     if not len(known):
         return found
     at = np.minimum(np.searchsorted(known, found), len(known) - 1)
-    return found[known[at] != found]
+    new: NDArray[Any] = found[known[at] != found]
+    return new
