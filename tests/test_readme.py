@@ -20,10 +20,12 @@ README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
 
 GUIDES = {
+    "conversion": (3, 1),
     "graph": (20, 2),
     "layouts": (19, 3),
+    "onnx_conversion": (6, 2),
     "program": (6, 2),
-    "requirements": (15, 3),
+    "requirements": (18, 3),
     "tiles": (3, 7),
 }
 """For each guide with examples how many comments are compared, at least, and how many outputs."""

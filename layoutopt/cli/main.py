@@ -8,7 +8,7 @@ import sys
 import typer
 
 from layoutopt import __version__
-from layoutopt.cli import check, compare, generate, importing, schema, show, solve
+from layoutopt.cli import check, compare, generate, importing, layouts, schema, show, solve
 from layoutopt.errors import InputError, LayoutoptError
 
 BAD_INPUT = 2
@@ -47,6 +47,7 @@ app.command("show")(show.command)
 app.command("generate")(generate.command)
 app.command("import")(importing.command)
 app.command("schema")(schema.command)
+app.add_typer(layouts.app, name="layout")
 
 
 def main() -> None:

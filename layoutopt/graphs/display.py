@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from layoutopt.graphs import drawing
 from layoutopt.graphs.drawing import Layouts
 from layoutopt.graphs.op import Kind, type_name
-from layoutopt.graphs.picture import Picture
+from layoutopt.pictures.picture import Picture
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.pictures import html

@@ -2,60 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from math import prod
+from operator import index
+from typing import SupportsIndex
 
-from layoutopt.errors import InputError
+from layoutopt.layout import glow
+from layoutopt.layout.carets import LARGEST
+from layoutopt.layout.dialects import (
+    DIALECTS,
+    READERS,
+    UNDEFINED,
+    WRITERS,
+    check_dialect,
+    converted,
+    recognised,
+)
+from layoutopt.layout.parts import (
+    ANY,
+    LOGICAL_ORDER,
+    Block,
+    Dialect,
+    Dim,
+    LayoutError,
+    axes_of,
+    is_alignment,
+    logical_order,
+)
 
-Dialect = Literal["glow", "tvm", "onednn", "xla"]
-
-ANY = "*"
-"""The axis of a dimension that may be anything."""
-
-LOGICAL_ORDER = "GNOICDHW"
-"""The order of well-known axes in a tensor's shape; other letters follow by alphabet."""
-
-
-class LayoutError(InputError):
-    """A layout that cannot be read, or not be used as asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Values of one logical axis that lie side by side.
-
-    Parameters
-    ----------
-    axis
-        An upper-case letter, or ``*``.
-    size
-        How many values; None for the outermost block, which takes what the others leave.
-    """
-
-    axis: str
-    size: int | None = None
+__all__ = ["ANY", "DIALECTS", "LOGICAL_ORDER", "Block", "Dialect", "Dim", "Layout", "LayoutError"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dim:
-    """A physical dimension.
-
-    Parameters
-    ----------
-    blocks
-        One, or several packed into one dimension, outermost first.
-    extensions
-        What is written in brackets behind it, in order: ``a=32`` (alignment of its stride in
-        bytes) or ``namespace:anything``.
-    """
-
-    blocks: tuple[Block, ...]
-    extensions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Layout:
     """How a tensor's elements lie in memory.
+
+    The blocks of an axis nest: the outermost is the one with no size, wherever it stands, then
+    those with sizes in the order of the dimensions.
 
     Parameters
     ----------
@@ -65,20 +48,253 @@ class Layout:
         How it is written; layouts that differ in nothing else are equal.
     undefined
         Whether it says nothing at all.
+
+    Examples
+    --------
+    >>> layout = Layout.parse("NCHW16c")
+    >>> layout.axes, layout.index_of("16c"), layout.factor_of("C")
+    ('NCHW', 4, 16)
+    >>> print(layout.to("onednn"), layout.to("xla"))
+    nChw16c {3,2,1,0:T(16,1,1)}
     """
 
     dims: tuple[Dim, ...] = ()
     dialect: Dialect = field(default="glow", compare=False)
     undefined: bool = False
 
+    def __post_init__(self) -> None:
+        check_dialect(self.dialect)
+
+    @staticmethod
+    def parse(text: str, dialect: Dialect | None = None) -> Layout:
+        """Read a layout.
+
+        Parameters
+        ----------
+        text
+            For instance ``N[a=32]HWC``, ``NCHW16c``, ``aBcd16b`` or ``{3,2,1,0}``.
+        dialect
+            ``glow``, ``tvm``, ``onednn`` or ``xla``, whose modules say what they read; if None,
+            :func:`~layoutopt.layout.dialects.recognised` says which.
+
+        Raises
+        ------
+        LayoutError
+            If it is none.  Its ``picture`` points at the offending place.
+
+        Examples
+        --------
+        >>> Layout.parse("NCHWc")
+        Traceback (most recent call last):
+        LayoutError: column 5 of layout 'NCHWc': expected a factor before the block c, as in 16c
+        """
+        if not isinstance(text, str):
+            raise LayoutError(f"a layout must be a text, got {text!r}")
+        dialect = recognised(text) if dialect is None else check_dialect(dialect)
+        if text == UNDEFINED.get(dialect):
+            return Layout(dialect=dialect, undefined=True)
+        return Layout(READERS[dialect](text), dialect)
+
+    def __str__(self) -> str:
+        """Return the text in the layout's dialect.
+
+        A layout put together by hand may be more than its dialect can say.  It then prints with
+        TVM's blocks and Glow's extensions, which no dialect reads.
+        """
+        if self.undefined:
+            return UNDEFINED.get(self.dialect, UNDEFINED["tvm"])
+        try:
+            return WRITERS[self.dialect](self.dims)
+        except LayoutError:
+            return "".join(map(str, self.dims))
+
+    def __repr__(self) -> str:
+        return f"<Layout {self} ({self.dialect})>"
+
     @property
     def axes(self) -> str:
         """Each axis once, outermost first, as in ``"NHWC"``."""
-        seen = dict.fromkeys(block.axis for dim in self.dims for block in dim.blocks)
-        return "".join(seen)
+        return axes_of(self.dims)
 
     @property
     def logical(self) -> str:
-        """The same axes in the order in which a tensor's shape names them."""
-        known = [a for a in LOGICAL_ORDER if a in self.axes]
-        return "".join(known + sorted(set(self.axes) - set(known)))
+        """The same axes in the order in which a tensor's shape names them.
+
+        Positions (``A`` to the last) have the order of the alphabet.  Otherwise G, N, O, I, C, D,
+        H, W come first; with time (T) or layers (L) but no H or W, it is L, D, T, N, I, G, O, C,
+        as in oneDNN.  The rest follows by alphabet.
+        """
+        return logical_order(self.axes)
+
+    def to(self, dialect: Dialect, logical: str | None = None) -> Layout:
+        """Return the same layout in another dialect.
+
+        Letters stay letters where the dialect has them, and become positions for XLA, and for
+        oneDNN if it has no such letters.
+
+        Parameters
+        ----------
+        dialect
+            ``glow``, ``tvm``, ``onednn`` or ``xla``.
+        logical
+            The letters of the axes in the order of the tensor's shape.  If given, letters become
+            positions for oneDNN too, and positions become these letters (not for XLA, which has
+            none).  By default letters have the order of :attr:`logical`, and positions are kept.
+
+        Raises
+        ------
+        LayoutError
+            If the dialect cannot say exactly this; the error says what.
+
+        Examples
+        --------
+        >>> print(Layout.parse("acdb").to("tvm", logical="NCHW"))
+        NHWC
+        >>> print(Layout.parse("NHWC").to("onednn", logical="NCHW"))
+        acdb
+        """
+        check_dialect(dialect)
+        if self.undefined and dialect in UNDEFINED:
+            return replace(self, dialect=dialect)
+        try:
+            if self.undefined:
+                raise LayoutError("it is undefined")
+            dims = converted(self.dims, self.dialect, dialect, logical)
+        except LayoutError as error:
+            reason = f"layout {str(self)!r} cannot be written as {dialect}: {error}"
+            raise LayoutError(reason) from None
+        return Layout(dims, dialect)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether every dimension is ``*`` with nothing in brackets behind it."""
+        return all(dim == Dim((Block(ANY),)) for dim in self.dims) and not self.undefined
+
+    @property
+    def alignments(self) -> tuple[int, ...]:
+        """What each dimension's stride is a multiple of, in bytes; 1 where nothing is said."""
+        return tuple(dim.alignment for dim in self.dims)
+
+    def with_alignment(self, dim: int, bytes: int) -> Layout:
+        """Return the layout with another alignment of a dimension.
+
+        An old one is taken away, and the new one stands behind the other extensions.
+
+        Parameters
+        ----------
+        dim
+            The physical dimension, from 0.
+        bytes
+            What its stride is to be a multiple of; at least 1.
+
+        Raises
+        ------
+        LayoutError
+            If there is no such dimension or alignment.
+        """
+        if not isinstance(bytes, SupportsIndex) or not 1 <= index(bytes) <= LARGEST:
+            raise LayoutError(f"bytes must be a number from 1 to 2^63 - 1, got {bytes!r}")
+        return self._extended(dim, "a=", index(bytes))
+
+    def attribute(self, dim: int, name: str) -> str:
+        """Return what follows the name in an extension of a dimension; empty if there is none.
+
+        Parameters
+        ----------
+        dim
+            The physical dimension, from 0.
+        name
+            What it begins with: ``"a="``, or at least a namespace with its colon
+            (``"answer:"``, ``"answer:q="``).
+
+        Raises
+        ------
+        LayoutError
+            If there is no such dimension.
+        """
+        found = (e.removeprefix(name) for e in self._dim(dim).extensions if _is_named(e, name))
+        return next(found, "")
+
+    def with_attribute(self, dim: int, name: str, value: str) -> Layout:
+        """Return the layout with another extension of a dimension.
+
+        Old ones of that name are taken away, and the new one stands behind the others.
+
+        Parameters
+        ----------
+        dim, name
+            As for :meth:`attribute`.
+        value
+            What is to follow the name; anything without ``]``, and a number for ``"a="``.
+
+        Raises
+        ------
+        LayoutError
+            If there is no such dimension, or the extension could not be read back.
+        """
+        if name != "a=" and ":" not in name:
+            raise LayoutError(f"name must be 'a=' or a namespace with its colon, got {name!r}")
+        glow.check_extension(f"{name}{value}")
+        return self._extended(dim, name, value)
+
+    def index_of(self, name: str) -> int:
+        """Return the physical dimension of an axis or block.
+
+        Parameters
+        ----------
+        name
+            An axis (``"C"``), a block (``"16c"``, or ``"c"``: the outermost with a size) or a
+            packed dimension (``"4o4i"``).
+
+        Raises
+        ------
+        LayoutError
+            If there is none.
+        """
+        texts = ["".join(map(str, dim.blocks)) for dim in self.dims]
+        if len(name) == 1 and name.islower():
+            texts = [text.lstrip("0123456789") for text in texts]
+        if name not in texts:
+            raise LayoutError(f"layout {self} has no dimension {name!r}")
+        return texts.index(name)
+
+    def factor_of(self, axis: str) -> int:
+        """Return how many values of an axis its blocks hold: their product, 1 if it has none.
+
+        Parameters
+        ----------
+        axis
+            A letter, in either case.
+
+        Raises
+        ------
+        LayoutError
+            If there is no such axis.
+        """
+        axis = axis.upper()
+        if axis not in list(self.axes):
+            raise LayoutError(f"layout {self} has no axis {axis!r}")
+        return prod(b.size or 1 for dim in self.dims for b in dim.blocks if b.axis == axis)
+
+    def _dim(self, dim: int) -> Dim:
+        """Return a physical dimension."""
+        if not isinstance(dim, SupportsIndex) or index(dim) not in range(len(self.dims)):
+            raise LayoutError(
+                f"dim must be one of the {len(self.dims)} dimensions of {self}, from 0, got {dim!r}"
+            )
+        return self.dims[dim]
+
+    def _extended(self, dim: int, name: str, value: object) -> Layout:
+        """Return the layout with an extension in place of those of its name."""
+        given = self._dim(dim)
+        kept = tuple(e for e in given.extensions if not _is_named(e, name))
+        dims = list(self.dims)
+        dims[dim] = replace(given, extensions=(*kept, f"{name}{value}"))
+        return Layout(tuple(dims), "glow")
+
+
+def _is_named(extension: str, name: str) -> bool:
+    """Return whether an extension begins with a name; alignments are named ``a=``."""
+    if name == "a=":
+        return is_alignment(extension)
+    return ":" in name and extension.startswith(name)

@@ -1,0 +1,195 @@
+"""``layoutopt layout``: what layouts say, where they put elements, and what transforms do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from layoutopt.cli import options
+from layoutopt.cli.text import table
+from layoutopt.errors import InputError
+
+if TYPE_CHECKING:
+    from layoutopt.layout.layout import Layout
+
+app = typer.Typer(
+    help="Read, convert and explain layouts of tensors, such as NHWC, NCHW16c or {3,2,1,0}.",
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _common(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+Text = Annotated[str, typer.Argument(metavar="LAYOUT", help="A layout in any dialect.")]
+Dialect = Annotated[
+    str | None,
+    typer.Option(metavar="DIALECT", help="How it is written: glow, tvm, onednn or xla."),
+]
+Shape = Annotated[
+    str, typer.Argument(metavar="SHAPE", help="Sizes in logical order, as in 1,32,7,7.")
+]
+Logical = Annotated[
+    str | None,
+    typer.Option(metavar="AXES", help="The axes in the order of SHAPE; NCHW, OIHW, ... if known."),
+]
+Bytes = Annotated[
+    int, typer.Option("--element-bytes", metavar="N", help="For alignment and sizes in bytes.")
+]
+
+SHOWN = 16
+"""Elements in the table of offsets."""
+
+
+@app.command("parse")
+def parse(text: Text, dialect: Dialect = None) -> int:
+    """Tell what a layout says, and how other dialects write it."""
+    from layoutopt.layout.layout import DIALECTS, LayoutError
+
+    layout = _read(text, dialect)
+    rows = [["layout", str(layout)], ["dialect", layout.dialect]]
+    if layout.undefined:
+        rows.append(["meaning", "undefined"])
+    elif layout.is_any and layout.dims:
+        rows.append(["meaning", f"any layout of {len(layout.dims)} dimensions"])
+    else:
+        rows.append(["logical axes", layout.logical or "none: a scalar"])
+    for n, dim in enumerate(layout.dims):
+        blocks = " x ".join(
+            block.axis if block.size is None else f"{block.size} of {block.axis}"
+            for block in dim.blocks
+        )
+        told = "".join(f" [{extension}]" for extension in dim.extensions)
+        rows.append(["dimensions" if n == 0 else "", f"{n}: {blocks}{told}"])
+    for other in DIALECTS:
+        if other != layout.dialect:
+            try:
+                rows.append([other, str(layout.to(other))])
+            except LayoutError as error:
+                rows.append([other, f"- ({error.reason})"])
+    typer.echo(table(rows, left=2))
+    return 0
+
+
+@app.command("convert")
+def convert(
+    text: Text,
+    to: Annotated[str, typer.Option(metavar="DIALECT", help="glow, tvm, onednn or xla.")],
+    dialect: Dialect = None,
+    logical: Logical = None,
+) -> int:
+    """Write a layout in another dialect, exactly, or tell why that cannot be."""
+    layout = _read(text, dialect)
+    typer.echo(str(layout.to(to, logical=logical)))  # type: ignore[arg-type]  # it is checked
+    return 0
+
+
+@app.command("offsets")
+def offsets(
+    text: Text,
+    shape: Shape,
+    dialect: Dialect = None,
+    logical: Logical = None,
+    element_bytes: Bytes = 4,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw memory as a grid of elements.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> int:
+    """Show where a layout puts the elements of a tensor."""
+    from layoutopt.layout import drawing, physical
+
+    layout, sizes = _read(text, dialect), _shape(shape)
+    if svg is not None:
+        options.check_target(svg, overwrite)
+    axes = logical or layout.logical
+    extents = physical.physical_shape(layout, sizes, logical=logical)
+    steps = physical.strides(layout, sizes, element_bytes, logical=logical)
+    total = physical.nbytes(layout, sizes, element_bytes, logical=logical)
+    spare = physical.padding(layout, sizes, element_bytes, logical=logical)
+    rows = [
+        ["shape", " ".join(f"{a}={n}" for a, n in zip(axes, sizes, strict=True)) or "a scalar"],
+        ["in memory", " x ".join(map(str, extents)) or "one element"],
+        ["strides", " ".join(map(str, steps)) or "-"],
+        ["bytes", f"{total:,}, of which {spare:,} hold no element"],
+    ]
+    typer.echo(table(rows, left=2))
+    lines = drawing.memory_lines(layout, sizes, element_bytes, logical=logical)
+    if lines:
+        typer.echo("\n  offset: elements there, by flat index in logical order")
+        typer.echo("\n".join(f"  {line}" for line in lines))
+        typer.echo("")
+        typer.echo(_places(layout, sizes, axes, element_bytes))
+    if svg is not None:
+        drawing.draw(layout, sizes, logical=logical).save(svg, overwrite=overwrite)
+    return 0
+
+
+@app.command("transform")
+def transform(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The layout that a tensor has.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The layout that is wanted.")],
+    shape: Shape,
+    logical: Logical = None,
+    element_bytes: Bytes = 4,
+) -> int:
+    """Tell how a tensor gets from one layout to another, and what that moves."""
+    from layoutopt.layout import physical
+    from layoutopt.layout import transform as transforms
+
+    sizes = _shape(shape)
+    found = transforms.transform(source, target, sizes, element_bytes, logical=logical)
+    before, after = (
+        physical.nbytes(layout, sizes, element_bytes, logical=found.logical)
+        for layout in (found.source, found.target)
+    )
+    moved = "nothing: it is free" if found.is_free else f"{before:,} bytes read, {after:,} written"
+    rows = [["from", str(found.source)], ["to", str(found.target)], ["moves", moved]]
+    rows += [["" if n else "steps", str(step)] for n, step in enumerate(found.steps)]
+    typer.echo(table(rows, left=2))
+    return 0
+
+
+def _read(text: str, dialect: str | None) -> Layout:
+    """Read a layout; a mistake in it is shown with a caret under its place."""
+    from layoutopt.layout.layout import Layout, LayoutError
+
+    try:
+        return Layout.parse(text, dialect)  # type: ignore[arg-type]  # it is checked
+    except LayoutError as error:
+        if error.picture:
+            typer.echo(error.picture, err=True)
+        raise
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",")] if text.strip() else []
+    for word in words:
+        if not (word.isascii() and word.isdigit()):
+            raise InputError(f"SHAPE {text!r}: {word!r} is no size; write sizes as in 1,32,7,7")
+    return tuple(map(int, words))
+
+
+def _places(layout: Layout, sizes: tuple[int, ...], axes: str, element_bytes: int) -> str:
+    """Return a table of the first elements and their offsets."""
+    import math
+
+    import numpy as np
+
+    from layoutopt.layout.offsets import offsets as offsets_of
+
+    count = math.prod(sizes)
+    index = np.unravel_index(np.arange(min(count, SHOWN)), sizes) if sizes else ()
+    found = np.atleast_1d(offsets_of(layout, index, sizes, element_bytes, logical=axes))
+    rows = [[*axes.lower(), "offset"]]
+    for n, offset in enumerate(found.tolist()):
+        rows.append([*(str(int(along[n])) for along in index), str(offset)])
+    lines = [table(rows, left=0)]
+    if count > SHOWN:
+        lines.append(f"  ... and {count - SHOWN:,} more elements")
+    return "\n".join(lines)

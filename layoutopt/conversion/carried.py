@@ -1,0 +1,160 @@
+"""Which layouts the tensors of a graph have, as far as its ops tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.layout.layout import Dim, Layout
+from layoutopt.layout.op import Op, Shape
+from layoutopt.layout.operands import any_layout
+from layoutopt.layout.operator import SPATIAL_AXES, Category, Operator
+from layoutopt.layout.operators import operator_of, written_output
+from layoutopt.layout.remapping import Axes
+from layoutopt.layout.requirements import OPEN, may_be
+
+FREE = Dim(OPEN)
+"""A dimension of which nothing is known."""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """An operand whose axes are not those of the operands before it.
+
+    Parameters
+    ----------
+    operand
+        Its number.
+    needs
+        The layout that the others have.
+    dim
+        The first of the operand's dimensions that differs.
+    """
+
+    operand: int
+    needs: Layout
+    dim: int
+
+
+def carried(graph: ConversionGraph) -> dict[str, Layout]:
+    """Return the layout of each tensor, from inputs on.
+
+    A sensitive op gives its results in the layout in which it is written.  Those of agnostic ops
+    have the layout of their operands; ops that move axes take the letters along, axes that are
+    new or split are ``*``, and so are all axes of a reshape and of opaque ops.  What is in
+    brackets, alignment for example, is known of results of agnostic ops only, or if the op is
+    written so.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    """
+    found = {name: tensor.layout for name, tensor in graph.tensors.items()}
+    for op in graph.ops:
+        results = _results(op, [found[name] if name else None for name in op.inputs])
+        found.update({n: layout for n, layout in zip(op.outputs, results, strict=True) if n})
+    return found
+
+
+def conflicts(op: Op, layouts: Sequence[Layout | None]) -> list[Conflict]:
+    """Return the operands that disagree with those before them about what an axis is.
+
+    Parameters
+    ----------
+    op
+        An op whose operands must have the same axes; of others, nothing is wrong.
+    layouts
+        The layout of each input, None for one that is left out.
+    """
+    return _merged(op, operator_of(op), layouts)[1]
+
+
+def filled(layout: Layout, written: Layout | None) -> Layout:
+    """Return a layout in which open dimensions are those that an op reads them as.
+
+    Parameters
+    ----------
+    layout
+        What is known of a tensor.
+    written
+        The layout in which an op reads it.
+    """
+    if written is None or len(layout.dims) != len(written.dims):
+        return layout
+    pairs = zip(layout.dims, written.dims, strict=True)
+    dims = (Dim(w.blocks, d.extensions) if d.blocks == OPEN else d for d, w in pairs)
+    return Layout(tuple(dims), layout.dialect)
+
+
+def _results(op: Op, layouts: Sequence[Layout | None]) -> list[Layout]:
+    known = operator_of(op)
+    follow = known.follow(op) if known.category is not Category.HEAVY else ()
+    merged = _merged(op, known, layouts)[0]
+    results = []
+    for n, shape in enumerate(op.output_shapes):
+        axes = follow[n] if n < len(follow) else None
+        layout = any_layout(None if shape is None else len(shape))
+        if axes is not None and merged is not None and len(axes) == len(layout.dims):
+            dims = [_taken(merged, axes, a) for a in axes]
+            if known.category is not Category.AGNOSTIC:
+                dims = [Dim(dim.blocks) for dim in dims]
+            layout = Layout(tuple(dims))
+        written = written_output(op, n)
+        results.append(_fitting(written, shape) or layout)
+    return results
+
+
+def _taken(merged: Sequence[Dim], axes: Axes, axis: int | None) -> Dim:
+    """Return the dimension of a result that is an axis of the operands.
+
+    Of several axes that take the place of one, nothing is known.  Spatial axes are named by how
+    many there are: what is H among two would be W alone.
+    """
+    if axis is None or axes.count(axis) > 1:
+        return FREE
+    spatial = any(block.axis in SPATIAL_AXES[3] for block in merged[axis].blocks)
+    return FREE if spatial and len(axes) != len(merged) else merged[axis]
+
+
+def _fitting(written: Layout | None, shape: Shape | None) -> Layout | None:
+    fits = written is not None and shape is not None and len(written.dims) == len(shape)
+    return written if fits else None
+
+
+def _merged(
+    op: Op, known: Operator, layouts: Sequence[Layout | None]
+) -> tuple[list[Dim] | None, list[Conflict]]:
+    """Return what all operands together tell of the axes, and who disagrees.
+
+    Operands of lower rank are aligned at the last axis; their axes of size 1 tell nothing.
+    """
+    rank = known.rank(op)
+    if rank is None or known.category is Category.HEAVY:
+        return None, []
+    merged, wrong = [FREE] * rank, list[Conflict]()
+    thin = list[tuple[int, Dim]]()
+    for n, layout in enumerate(layouts):
+        shape = op.shape(n)
+        if layout is None or shape is None or len(layout.dims) != len(shape):
+            continue
+        front = rank - len(shape)
+        if front < 0 or not (known.operands is None or n in known.operands):
+            continue
+        dims = layout.dims if not front else [Dim(dim.blocks) for dim in layout.dims]
+        told = [(front + d, dim) for d, dim in enumerate(dims) if shape[d] != 1]
+        thin += [(front + d, dim) for d, dim in enumerate(dims) if shape[d] == 1]
+        bad = [d - front for d, dim in told if not may_be(dim, merged[d])]
+        if bad:
+            wrong.append(Conflict(n, Layout(tuple(merged[front:]), layout.dialect), bad[0]))
+        else:
+            _tell(merged, told)
+    _tell(merged, [(d, dim) for d, dim in thin if dim.blocks not in {m.blocks for m in merged}])
+    return merged, wrong
+
+
+def _tell(merged: list[Dim], told: Sequence[tuple[int, Dim]]) -> None:
+    for d, dim in told:
+        if merged[d].blocks == OPEN:
+            merged[d] = dim

@@ -1,0 +1,285 @@
+"""Graphs of ops that run in layouts: what is verified, and what is optimised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from layoutopt.conversion.shapes import settled
+from layoutopt.conversion.tensor import Kind, Tensor, checked_shape, checked_tensor
+from layoutopt.errors import InputError
+from layoutopt.layout.layout import Layout, LayoutError
+from layoutopt.layout.op import LATEST, Op, Size
+from layoutopt.layout.operands import parse_operands
+from layoutopt.layout.operator import Category
+from layoutopt.layout.operators import category_of
+
+
+class ConversionGraph:
+    """Ops over tensors, each after those that it reads from.
+
+    Methods add to the graph and return names of tensors, by which later ops read them.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    opset
+        The version of ONNX's operator set that its ops follow.
+
+    Attributes
+    ----------
+    tensors
+        By name.
+    ops
+        In order.
+    outputs
+        Names of tensors that the graph gives back.
+
+    Examples
+    --------
+    >>> graph = ConversionGraph("two ops")
+    >>> x = graph.input("x", (1, 3, 8, 8))
+    >>> w = graph.constant("w", (16, 3, 3, 3))
+    >>> y = graph.op("Conv", [x, w], {"pads": (1, 1, 1, 1)}, name="conv")
+    >>> graph.output(graph.op("Relu", [y]))
+    >>> graph.tensors[y].shape
+    (1, 16, 8, 8)
+    """
+
+    def __init__(self, name: str = "", opset: int = LATEST) -> None:
+        self.name = name
+        self.opset = opset
+        self.tensors: dict[str, Tensor] = {}
+        self.ops: list[Op] = []
+        self.outputs: list[str] = []
+        self._producers: dict[str, Op] = {}
+        self._consumers: dict[str, list[tuple[Op, int]]] = {}
+        self._op_names: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def input(
+        self,
+        name: str,
+        shape: Iterable[Size] | None,
+        layout: str | Layout = "*",
+        element_bytes: int = 4,
+    ) -> str:
+        """Add a tensor that the graph is given.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        shape
+            The size of each dimension: a number, a name, or None; None if the rank is unknown.
+        layout
+            The layout that it comes in, ``NHWC`` or ``N[a=64]HWC``; ``*`` stands for any.
+        element_bytes
+            Bytes of an element.
+
+        Raises
+        ------
+        InputError
+            If the name is taken, the layout cannot be read or has another rank, or a size is
+            none.
+        """
+        return self._tensor(name, shape, "input", layout, element_bytes)
+
+    def constant(
+        self,
+        name: str,
+        shape: Iterable[Size] | None,
+        layout: str | Layout = "*",
+        element_bytes: int = 4,
+    ) -> str:
+        """Add a tensor whose values are known; arguments as for :meth:`input`."""
+        return self._tensor(name, shape, "constant", layout, element_bytes)
+
+    def op(
+        self,
+        type: str,
+        inputs: Iterable[str],
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        shape: Iterable[Size] | None = None,
+        name: str | None = None,
+        layouts: str = "",
+        element_bytes: int | None = None,
+    ) -> str:
+        """Add an op with one result, and return its name, which is the op's.
+
+        Parameters
+        ----------
+        type
+            As ONNX names it; ``domain::Type`` for other domains.
+        inputs
+            Names of tensors, ``""`` for one that is left out.
+        attributes
+            By the names of ONNX; inputs that hold axes or sizes are given here, too.
+        shape
+            The result's shape; may be left out where it is simple to tell.
+        name
+            By default the type and a number.
+        layouts
+            How operands and results are written, where that is not ONNX's way: ``"NHWC,HWIO"``,
+            or for the result alone ``"->NHWC"``.
+        element_bytes
+            Bytes of an element of the result, by default those of the first input.
+
+        Raises
+        ------
+        InputError
+            If a name is taken or unknown, or the shape cannot be told or is wrong.
+        """
+        own = self._free_name(type) if name is None else name
+        try:
+            written = parse_operands(layouts) if layouts else None
+        except LayoutError as error:
+            raise InputError(f"{type} {own!r}: {error.reason}") from None
+        op = Op(
+            type,
+            dict(attributes or {}),
+            tuple(inputs) if not isinstance(inputs, str) else (inputs,),
+            (own,),
+            output_shapes=(None if shape is None else tuple(shape),),
+            name=own,
+            opset=self.opset,
+            layouts=written,
+        )
+        [result] = self._settled(op).output_shapes
+        if result is None:
+            raise InputError(f"{op}: give its shape, which does not follow from its operands")
+        return self.add(op, [element_bytes])[0]
+
+    def add(self, op: Op, element_bytes: Iterable[int | None] = ()) -> tuple[str, ...]:
+        """Add an op as it is, and return the names of its results.
+
+        Parameters
+        ----------
+        op
+            The op.  Shapes of its inputs are taken from the graph; those of results that are None
+            are found where that is simple, and are unknown elsewhere.
+        element_bytes
+            Bytes of an element of each result, by default those of the first input.
+
+        Raises
+        ------
+        InputError
+            If a name is taken or unknown, or a shape is wrong.
+        """
+        op = self._settled(op)
+        given = list(element_bytes)
+        default = self.tensors[op.inputs[0]].element_bytes if op.has(0) else 4
+        results = [
+            checked_tensor(
+                name,
+                shape,
+                "activation",
+                "*",
+                default if n >= len(given) or given[n] is None else given[n],
+            )
+            for n, (name, shape) in enumerate(zip(op.outputs, op.output_shapes, strict=True))
+        ]
+        self.ops.append(op)
+        self._op_names.add(op.name)
+        for tensor in results:
+            if tensor.name:
+                self.tensors[tensor.name] = tensor
+                self._producers[tensor.name] = op
+        for n, name in enumerate(op.inputs):
+            if name:
+                self._consumers.setdefault(name, []).append((op, n))
+        return op.outputs
+
+    def output(self, *names: str) -> None:
+        """Name tensors that the graph gives back.
+
+        Raises
+        ------
+        InputError
+            If there is no such tensor.
+        """
+        for name in names:
+            self._known(name, "output")
+        self.outputs.extend(names)
+
+    def producer(self, name: str) -> Op | None:
+        """Return the op that a tensor is a result of, None for inputs and constants.
+
+        Raises
+        ------
+        InputError
+            If there is no such tensor.
+        """
+        self._known(name, "producer")
+        return self._producers.get(name)
+
+    def consumers(self, name: str) -> list[tuple[Op, int]]:
+        """Return the ops that read a tensor, with the number of the input.
+
+        Raises
+        ------
+        InputError
+            If there is no such tensor.
+        """
+        self._known(name, "consumers")
+        return list(self._consumers.get(name, ()))
+
+    def opaque(self) -> list[Op]:
+        """Return the ops that nothing is known of, and whose operands must stay as they are."""
+        return [op for op in self.ops if category_of(op) is Category.OPAQUE]
+
+    def _settled(self, op: Op) -> Op:
+        """Return an op that fits the graph, with all shapes that can be told."""
+        if not op.name or op.name in self._op_names:
+            what = f"name {op.name!r} is taken" if op.name else "it has no name"
+            raise InputError(f"op of type {op.type}: {what}")
+        for name in op.inputs:
+            if name:
+                self._known(name, str(op))
+        results = [name for name in op.outputs if name]
+        for name in results:
+            if name in self.tensors or results.count(name) > 1:
+                raise InputError(f"{op}: there is a tensor {name!r} already")
+        shapes = op.output_shapes or (None,) * len(op.outputs)
+        if not results or len(shapes) != len(op.outputs):
+            raise InputError(f"{op}: it has {len(shapes)} shapes for {len(op.outputs)} results")
+        known = tuple(self.tensors[n].shape if n else None for n in op.inputs)
+        if known != op.input_shapes:
+            op = replace(op, input_shapes=known)
+        found = settled(op, tuple(map(checked_shape, shapes)))
+        if found != op.output_shapes:
+            op = replace(op, output_shapes=found)
+        for n, shape in enumerate(op.output_shapes):
+            written = op.layouts.output(n) if op.layouts else None
+            if written and shape is not None and len(written.dims) != len(shape):
+                raise InputError(f"{op}: result {n} of shape {shape} is written as {written}")
+        return op
+
+    def _tensor(
+        self,
+        name: str,
+        shape: Iterable[Size] | None,
+        kind: Kind,
+        layout: str | Layout,
+        element_bytes: int,
+    ) -> str:
+        if not name or name in self.tensors:
+            what = f"there is a tensor {name!r} already" if name else "a tensor must have a name"
+            raise InputError(what)
+        self.tensors[name] = checked_tensor(name, shape, kind, layout, element_bytes)
+        return name
+
+    def _known(self, name: str, reader: str) -> None:
+        if name not in self.tensors:
+            raise InputError(f"{reader}: there is no tensor {name!r}")
+
+    def _free_name(self, type: str) -> str:
+        stem = type.rpartition("::")[2].lower()
+        number = self._counts.get(stem, 0)
+        while (name := f"{stem}{number}") in self.tensors or name in self._op_names:
+            number += 1
+        self._counts[stem] = number
+        return name

@@ -1,0 +1,289 @@
+"""Shapes of results, where these are simple to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+
+from layoutopt.errors import InputError
+from layoutopt.layout.op import Op, Shape, Size
+from layoutopt.layout.operator import Category
+from layoutopt.layout.operators import operator_of
+from layoutopt.layout.operators_axes import REDUCTIONS
+
+Rule = Callable[[Op, Shape], Shape | None]
+"""``(op, shape of its first input)``, returning the shape of its first result, or None."""
+
+
+def infer(op: Op) -> list[Shape | None]:
+    """Return the shape of each result, None where it is not simple to tell.
+
+    Raises
+    ------
+    InputError
+        If operands do not fit each other.
+    """
+    first = op.shape(0)
+    rule = _RULES.get(op.type)
+    if op.layouts is not None:
+        return [None] * len(op.outputs)
+    if op.type == "Split" and first is not None:
+        return list(_split(op, first))
+    if rule is not None:
+        found = None if first is None else rule(op, first)
+        return [found, *[None] * (len(op.outputs) - 1)]
+    known = operator_of(op)
+    if known.category is Category.AGNOSTIC and op.type not in _OTHER_SHAPE:
+        return [_broadcast(op) if known.operands is None else first] * len(op.outputs)
+    return [None] * len(op.outputs)
+
+
+def settled(op: Op, given: Sequence[Shape | None]) -> tuple[Shape | None, ...]:
+    """Return the shapes of an op's results, as given or else as they can be told.
+
+    Parameters
+    ----------
+    op
+        The op, with the shapes of its inputs.
+    given
+        The shape of each result, None for one that is not given.
+
+    Raises
+    ------
+    InputError
+        If both are known and differ, or operands do not fit each other.
+    """
+    found: list[Shape | None] = []
+    for own, told in zip(given, infer(op), strict=True):
+        if own is None or told is None:
+            found.append(told if own is None else own)
+            continue
+        pairs = zip(own, told, strict=False)
+        if len(own) != len(told) or any(_differ(a, b) for a, b in pairs):
+            raise InputError(f"{op}: its result has shape {told}, not {own}")
+        found.append(tuple(b if a is None else a for a, b in zip(own, told, strict=True)))
+    return tuple(found)
+
+
+def _differ(a: Size, b: Size) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a != b
+
+
+def _broadcast(op: Op) -> Shape | None:
+    shapes = [op.shape(n) for n in range(len(op.inputs)) if op.has(n)]
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or not known:
+        return None
+    rank = max(map(len, known))
+    every = [(1,) * (rank - len(shape)) + shape for shape in known]
+    return tuple(_one_size(op, sizes) for sizes in zip(*every, strict=True))
+
+
+def _one_size(op: Op, sizes: Iterable[Size]) -> Size:
+    """Return what sizes are broadcast to; an unknown one is 1 or what the known one is."""
+    wide = {size for size in sizes if size != 1}
+    numbers = {size for size in wide if isinstance(size, int)}
+    if len(numbers) > 1:
+        raise InputError(f"{op}: sizes {' and '.join(map(str, sorted(numbers)))} do not match")
+    if not wide:
+        return 1
+    return numbers.pop() if numbers else wide.pop() if len(wide) == 1 else None
+
+
+def _same(op: Op, shape: Shape) -> Shape:
+    return shape
+
+
+def _followed(op: Op, shape: Shape) -> Shape | None:
+    """Return the sizes of the axes that the result has; new ones have size 1."""
+    [axes] = operator_of(op).follow(op)
+    return None if axes is None else tuple(1 if a is None else shape[a] for a in axes)
+
+
+def _reduced(op: Op, shape: Shape) -> Shape | None:
+    """Return the sizes that are left, or 1 where something was reduced."""
+    if op.has(1) and "axes" not in op.attributes:
+        return None
+    if not op.integer("keepdims", 1):
+        return _followed(op, shape)
+    axes = op.axes(len(shape))
+    if not axes:
+        return shape if op.integer("noop_with_empty_axes", 0) else (1,) * len(shape)
+    return tuple(1 if i in axes else size for i, size in enumerate(shape))
+
+
+def _found(op: Op, shape: Shape) -> Shape | None:
+    if not op.integer("keepdims", 1):
+        return _followed(op, shape)
+    axis = op.axis(0, len(shape))
+    return (*shape[:axis], 1, *shape[axis + 1 :])
+
+
+def _concat(op: Op, shape: Shape) -> Shape | None:
+    shapes = [op.shape(n) for n in range(len(op.inputs))]
+    known = [other for other in shapes if other is not None]
+    if len(known) < len(shapes):
+        return None
+    if any(len(other) != len(shape) for other in known):
+        raise InputError(f"{op}: its operands have different ranks")
+    axis = op.axis(None, len(shape))
+    sizes: list[Size] = []
+    for i, column in enumerate(zip(*known, strict=True)):
+        numbers = [size for size in column if isinstance(size, int)]
+        if i == axis:
+            sizes.append(sum(numbers) if len(numbers) == len(column) else None)
+        elif len(set(numbers)) > 1:
+            raise InputError(f"{op}: its operands differ along axis {i}: {column}")
+        else:
+            sizes.append(numbers[0] if numbers else column[0])
+    return tuple(sizes)
+
+
+def _split(op: Op, shape: Shape) -> Iterable[Shape | None]:
+    axis = op.axis(0, len(shape))
+    size, parts = shape[axis], op.integers("split")
+    if parts is None and not op.has(1) and isinstance(size, int):
+        each = -(-size // len(op.outputs))
+        parts = tuple(min(each, size - k * each) for k in range(len(op.outputs)))
+    for k in range(len(op.outputs)):
+        part = parts[k] if parts is not None and k < len(parts) else None
+        yield (*shape[:axis], part, *shape[axis + 1 :])
+
+
+def _window(op: Op, shape: Shape) -> Shape | None:
+    """Return the shape of a convolution or pool; its formula is ONNX's.
+
+    ``floor((size + pads - dilation * (kernel - 1) - 1) / stride) + 1``, with ``ceil`` for
+    ``ceil_mode``; ``ceil(size / stride)`` where pads keep the size.
+    """
+    weights, spatial = op.shape(1) if op.type == "Conv" else None, shape[2:]
+    kernel = op.integers("kernel_shape") or (weights[2:] if weights else None)
+    if kernel is None or len(kernel) != len(spatial) or (op.type == "Conv" and not weights):
+        return None
+    count = len(spatial)
+    strides = op.integers("strides") or (1,) * count
+    dilations = op.integers("dilations") or (1,) * count
+    pads = op.integers("pads") or (0,) * (2 * count)
+    auto = op.attributes.get("auto_pad", "NOTSET")
+    sizes: list[Size] = []
+    for i, (size, wide) in enumerate(zip(spatial, kernel, strict=True)):
+        if not (isinstance(size, int) and isinstance(wide, int)):
+            sizes.append(None)
+        elif auto in ("SAME_UPPER", "SAME_LOWER"):
+            sizes.append(-(-size // strides[i]))
+        else:
+            free = size + pads[i] + pads[count + i] - dilations[i] * (wide - 1) - 1
+            sizes.append(_steps(op, free, strides[i], size + pads[i]))
+    return (shape[0], weights[0] if weights else shape[1], *sizes)
+
+
+def _steps(op: Op, free: int, stride: int, start_below: int) -> int:
+    if not op.integer("ceil_mode", 0):
+        return free // stride + 1
+    steps = -(-free // stride) + 1  # no window starts in the padding behind
+    return steps - ((steps - 1) * stride >= start_below)
+
+
+def _one_each(op: Op, shape: Shape) -> Shape:
+    return (*shape[:2], *(1,) * (len(shape) - 2))
+
+
+def _flatten(op: Op, shape: Shape) -> Shape:
+    rank = len(shape)
+    axis = rank if op.integer("axis", 1) == rank else op.axis(1, rank)
+    return (_product(shape[:axis]), _product(shape[axis:]))
+
+
+def _product(sizes: Shape) -> Size:
+    wide = [size for size in sizes if size != 1]
+    numbers = [size for size in wide if isinstance(size, int)]
+    if len(numbers) == len(wide):
+        return prod(numbers)
+    return wide[0] if len(wide) == 1 else None
+
+
+def _reshape(op: Op, shape: Shape) -> Shape | None:
+    wanted = op.integers("shape")
+    if wanted is None:
+        return None
+    copies = not op.integer("allowzero", 0)
+    sizes: list[Size] = []
+    for i, size in enumerate(wanted):
+        if size == 0 and copies and i >= len(shape):
+            raise InputError(f"{op}: there is no size {i} to copy")
+        sizes.append(shape[i] if size == 0 and copies else size)
+    numbers = [size for size in shape if isinstance(size, int)]
+    known = [size for size in sizes if isinstance(size, int) and size != -1]
+    if len(numbers) == len(shape) and len(known) >= len(sizes) - 1:
+        return _filled(op, shape, sizes, prod(numbers), prod(known))
+    return tuple(None if size == -1 else size for size in sizes)
+
+
+def _filled(op: Op, shape: Shape, sizes: list[Size], have: int, known: int) -> Shape:
+    fits = known and have % known == 0 if -1 in sizes else have == known
+    if not fits:
+        raise InputError(f"{op}: {shape} cannot have shape {tuple(sizes)}")
+    return tuple(have // known if size == -1 else size for size in sizes)
+
+
+def _matmul(op: Op, shape: Shape) -> Shape | None:
+    other = op.shape(1)
+    if other is None or not shape or not other:
+        return None
+    count = max(len(shape), len(other), 2) - 2
+    batches = [(1,) * (count - len(s[:-2])) + s[:-2] for s in (shape, other)]
+    batch = [_one_size(op, sizes) for sizes in zip(*batches, strict=True)]
+    columns = other[-1:] if len(other) > 1 else ()
+    return (*batch, *shape[-2:-1], *columns)
+
+
+def _gemm(op: Op, shape: Shape) -> Shape | None:
+    other = op.shape(1)
+    if other is None or len(shape) != 2 or len(other) != 2:
+        return None
+    return (shape[op.integer("transA", 0)], other[1 - op.integer("transB", 0)])
+
+
+def _pad(op: Op, shape: Shape) -> Shape | None:
+    pads, axes = op.integers("pads"), op.axes(len(shape))
+    axes = tuple(range(len(shape))) if axes is None else axes
+    unknown = op.has(3) and "axes" not in op.attributes
+    if pads is None or unknown or len(pads) != 2 * len(axes):
+        return None
+    sizes = list(shape)
+    for axis, before, after in zip(axes, pads, pads[len(axes) :], strict=False):
+        size = sizes[axis]
+        sizes[axis] = size + before + after if isinstance(size, int) else None
+    return tuple(sizes)
+
+
+def _gather(op: Op, shape: Shape) -> Shape | None:
+    indices = op.shape(1)
+    axis = op.axis(0, len(shape))
+    return None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
+
+
+_OTHER_SHAPE = {"Size", "DynamicQuantizeLinear"}
+
+_SAME = (
+    "BatchNormalization CumProd CumSum DequantizeLinear DynamicQuantizeLinear GroupNormalization "
+    "Hardmax InstanceNormalization LRN LayerNormalization LogSoftmax LpNormalization "
+    "MeanVarianceNormalization QuantizeLinear RMSNormalization ReverseSequence Scatter "
+    "ScatterElements ScatterND Softmax Trilu com.microsoft::FastGelu"
+)
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_SAME.split(), _same),
+    **dict.fromkeys(REDUCTIONS.split(), _reduced),
+    **dict.fromkeys(["ArgMax", "ArgMin"], _found),
+    **dict.fromkeys(["AveragePool", "Conv", "LpPool", "MaxPool"], _window),
+    **dict.fromkeys(["GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"], _one_each),
+    **dict.fromkeys(["Squeeze", "Transpose", "Unsqueeze"], _followed),
+    "Concat": _concat,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "Pad": _pad,
+    "Reshape": _reshape,
+}

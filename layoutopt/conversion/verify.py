@@ -1,0 +1,140 @@
+"""Which layouts of a graph are not what its ops, or a backend, require."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from layoutopt.conversion.carried import FREE, carried, conflicts, filled
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.layout.layout import Dim, Layout
+from layoutopt.layout.op import Op
+from layoutopt.layout.operands import UNKNOWN
+from layoutopt.layout.operator import Category
+from layoutopt.layout.operators import (
+    category_of,
+    operand_axes,
+    written_input,
+    written_output,
+)
+from layoutopt.layout.requirements import Requirements, may_be, mismatch
+from layoutopt.layout.semantics import consumed_as
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A layout that is not as required.
+
+    Parameters
+    ----------
+    op, type
+        Name and type of the op that reads or makes the tensor.
+    operand
+        ``input 0`` or ``result 0``, with the number.
+    tensor
+        Its name.
+    has, needs
+        The layout that it has, as the op reads it, and the one that is required.
+    why
+        What is wrong with it, in one line.
+    """
+
+    op: str
+    type: str
+    operand: str
+    tensor: str
+    has: Layout
+    needs: Layout
+    why: str
+
+    def __str__(self) -> str:
+        who = f"{self.type} {self.op!r}, {self.operand} {self.tensor!r}"
+        return f"{who}: has {self.has}, needs {self.needs}: {self.why}"
+
+
+def verify(graph: ConversionGraph, requirements: Requirements) -> list[Violation]:
+    """Return every layout in a graph that is not as required.
+
+    For each operand and result of each op, in order:
+
+    - what is known of its axes must be what the op reads them as, so that the output of a
+      convolution is not taken for weights, nor NHWC for NCHW;
+    - operands of elementwise ops, and of others that join tensors, must have the same axes;
+    - it must satisfy the backend's requirement, alignment included.  What is not known of its
+      axes is what the op reads them as.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    requirements
+        What the backend needs.
+    """
+    layouts = carried(graph)
+    return [one for op in graph.ops for one in _violations(graph, op, requirements, layouts)]
+
+
+def _violations(
+    graph: ConversionGraph, op: Op, requirements: Requirements, layouts: Mapping[str, Layout]
+) -> Iterator[Violation]:
+    if category_of(op) is Category.HEAVY and operand_axes(op) is None and op.layouts is None:
+        name = op.inputs[0] if op.inputs else ""
+        why = "its axes have no known meaning, as the op is not written for data of this rank"
+        yield Violation(op.name, op.type, "input 0", name, layouts.get(name, UNKNOWN), UNKNOWN, why)
+        return
+    wrong = {one.operand: one for one in conflicts(op, [layouts.get(name) for name in op.inputs])}
+    for n, name in enumerate(op.inputs):
+        if not name:
+            continue
+        has, written, side = layouts[name], written_input(op, n), f"input {n}"
+        found = _misread(has, written)
+        if found is None and n in wrong:
+            needs, dim = wrong[n].needs, wrong[n].dim
+            other = f"{_letters(has.dims[dim])} where others have {_letters(needs.dims[dim])}"
+            found = needs, f"operands must have the same axes, and dimension {dim} is {other}"
+        if found is not None:
+            yield Violation(op.name, op.type, side, name, has, *found)
+        needs = requirements.input_requirement(op, n)
+        if found is None or needs != found[0]:
+            yield from _required(graph, op, side, name, filled(has, written), needs, requirements)
+    for n, name in enumerate(op.outputs):
+        if name:
+            has = filled(layouts[name], written_output(op, n))
+            needs = requirements.result_requirement(op, n)
+            yield from _required(graph, op, f"result {n}", name, has, needs, requirements)
+
+
+def _required(
+    graph: ConversionGraph,
+    op: Op,
+    side: str,
+    name: str,
+    has: Layout,
+    needs: Layout,
+    requirements: Requirements,
+) -> Iterator[Violation]:
+    tensor = graph.tensors[name]
+    if not requirements.is_satisfied_by(has, needs, tensor.shape, tensor.element_bytes):
+        why = mismatch(has, needs, tensor.shape, tensor.element_bytes)
+        yield Violation(
+            op.name, op.type, side, name, has, needs, why or "the backend does not take it so"
+        )
+
+
+def _misread(has: Layout, written: Layout | None) -> tuple[Layout, str] | None:
+    """Return what an op takes a tensor's axes for, and what they are, if these differ."""
+    if written is None or written.undefined or has.undefined:
+        return None
+    if len(has.dims) != len(written.dims):
+        return written, f"it has {len(has.dims)} dimensions, not {len(written.dims)}"
+    pairs = list(zip(has.dims, written.dims, strict=True))
+    if all(may_be(a, b) for a, b in pairs):
+        return None
+    # What is open on one side is taken to be what the other side says.
+    known = [_letters(b if a == FREE else a) for a, b in pairs]
+    wanted = [_letters(a if b == FREE else b) for a, b in pairs]
+    return written, consumed_as(known, wanted) or "its axes are others"
+
+
+def _letters(dim: Dim) -> str:
+    return "".join(map(str, dim.blocks))

@@ -1,0 +1,218 @@
+"""Layouts that a user wants ops to run in: by type, by name, and for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from layoutopt.errors import InputError
+from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
+from layoutopt.layout.op import Op, Shape, Size
+from layoutopt.layout.opaque import REASONS
+from layoutopt.layout.operands import (
+    OperandLayouts,
+    any_layout,
+    parse_operands,
+    plain,
+    split_outside,
+)
+from layoutopt.layout.operator import Category
+from layoutopt.layout.operators import (
+    OPERATORS,
+    category_of,
+    written_input,
+    written_output,
+)
+from layoutopt.layout.requirements import Requirements, axis_sizes
+
+SPATIAL = "DHW"
+
+
+@dataclass(frozen=True)
+class Desired(Requirements):
+    """Desired layouts, as requirements.
+
+    An op takes what is desired of it by name, else by type, else, if it is heavily sensitive, by
+    default.  Letters fit any number of spatial axes: NHWC is NWC for an op on one.  Blocks are
+    taken where they divide all axes that they are desired of, of all operands and results of the
+    op; else the op takes the same layouts without blocks.  Where nothing is desired of an operand
+    it stays as it is written, unless it has the axes of the data, which it follows, or is weights:
+    those of data with channels last are to be HWIO.
+
+    Parameters
+    ----------
+    types, names
+        Layouts of operands and results, by the type of op and by the name of one.
+    default
+        Those of other heavily sensitive ops.
+    skip
+        Types, and names with ``@`` in front, of ops that stay as they are written.
+    padding
+        Whether blocks are taken where they do not divide, too.
+    """
+
+    types: Mapping[str, OperandLayouts] = field(default_factory=dict)
+    names: Mapping[str, OperandLayouts] = field(default_factory=dict)
+    default: OperandLayouts | None = None
+    skip: frozenset[str] = frozenset()
+    padding: bool = False
+
+    def layouts(self, op: Op) -> OperandLayouts | None:
+        """Return what is desired of an op, as it was given."""
+        if op.type in self.skip or f"@{op.name}" in self.skip:
+            return None
+        if op.name in self.names:
+            return self.names[op.name]
+        heavy = category_of(op) is Category.HEAVY
+        return self.types.get(op.type, self.default if heavy else None)
+
+    def input_requirement(self, op: Op, n: int) -> Layout:
+        """Return the layout that is desired of an op's ``n``-th input."""
+        wanted = self.layouts(op) or OperandLayouts()
+        written = written_input(op, n)
+        given = wanted.input(n) or _companion(op, wanted, written)
+        return self._fitted(op, given, written, op.shape(n))
+
+    def result_requirement(self, op: Op, n: int) -> Layout:
+        """Return the layout that is desired of an op's ``n``-th result."""
+        wanted = self.layouts(op) or OperandLayouts()
+        written = written_output(op, n)
+        shape = op.output_shapes[n] if n < len(op.output_shapes) else None
+        given = wanted.output(n) or _companion(op, wanted, written)
+        return self._fitted(op, given, written, shape)
+
+    def _fitted(
+        self, op: Op, given: Layout | None, written: Layout | None, shape: Shape | None
+    ) -> Layout:
+        if given is None or given.undefined:
+            return written or any_layout(None if shape is None else len(shape))
+        fitting = for_axes(given, written.logical) if written else given
+        if fitting is None:
+            wanted = self.layouts(op)
+            if wanted is self.default:
+                return written or given
+            axes = written.axes if written else ""
+            raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
+        return fitting if self.padding or self._divides(op) else without_blocks(fitting)
+
+    def _divides(self, op: Op) -> bool:
+        """Return whether all desired blocks of an op divide."""
+        wanted = self.layouts(op) or OperandLayouts()
+        inputs = [
+            (wanted.input(n), written_input(op, n), op.shape(n)) for n in range(len(op.inputs))
+        ]
+        outputs = [
+            (wanted.output(n), written_output(op, n), shape)
+            for n, shape in enumerate(op.output_shapes)
+        ]
+        return all(
+            _blocks_divide(given, axis_sizes(written or given, shape))
+            for given, written, shape in [*inputs, *outputs]
+            if given is not None
+        )
+
+
+def _blocks_divide(layout: Layout, sizes: Mapping[str, Size]) -> bool:
+    for axis in layout.axes.replace(ANY, ""):
+        factor, size = layout.factor_of(axis), sizes.get(axis)
+        if factor > 1 and not (isinstance(size, int) and size % factor == 0):
+            return False
+    return True
+
+
+def without_blocks(layout: Layout) -> Layout:
+    """Return a layout of whole axes only, in the same order."""
+    dims = [Dim(whole, dim.extensions) for dim in layout.dims if (whole := _whole(dim))]
+    return Layout(tuple(dims), layout.dialect)
+
+
+def _whole(dim: Dim) -> tuple[Block, ...]:
+    return tuple(block for block in dim.blocks if block.size is None)
+
+
+def for_axes(layout: Layout, axes: str) -> Layout | None:
+    """Return a layout for other spatial axes, None if the axes are others still.
+
+    Parameters
+    ----------
+    layout
+        For instance ``NHWC``.
+    axes
+        The axes in logical order, ``"NCW"``, which gives ``NWC``.
+    """
+    spatial = [axis for axis in axes if axis in SPATIAL]
+    at = [d for d, dim in enumerate(layout.dims) if "".join(map(str, dim.blocks)) in SPATIAL]
+    dims = list(layout.dims)
+    if set(layout.axes) != set(axes) and at and at == list(range(at[0], at[-1] + 1)):
+        dims[at[0] : at[-1] + 1] = plain("".join(spatial)).dims
+    fitting = Layout(tuple(dims), layout.dialect)
+    return fitting if set(fitting.axes) == set(axes) else None
+
+
+def _companion(op: Op, wanted: OperandLayouts, written: Layout | None) -> Layout | None:
+    """Return the layout of an operand that is not named, if it follows from that of the data.
+
+    One with the same axes follows the data; weights are HWIO where data has channels last.
+    """
+    data, own = wanted.input(0), written_input(op, 0)
+    if data is None or own is None or written is None:
+        return None
+    if set(written.axes) == set(own.axes):
+        return data
+    if not {"O", "I"} <= set(written.axes) or not data.axes.endswith("C"):
+        return None
+    return plain("".join(axis for axis in written.axes if axis in SPATIAL) + "IO")
+
+
+def parse_desired(text: str, padding: bool = False) -> Desired:
+    """Read desired layouts.
+
+    Parameters
+    ----------
+    text
+        Entries with ``;`` or line breaks between them.  ``Conv=NHWC,HWIO`` is for a type of op,
+        ``@conv1=NCHW`` for an op by name, ``default=NHWC`` for all other heavily sensitive ops.
+        Each lists layouts of operands, and behind ``->`` those of results; ``default`` leaves one
+        as it is.  ``skip=Resize,@head`` names types and ops that stay as they are.
+    padding
+        Whether blocks are taken where they do not divide, too.
+
+    Raises
+    ------
+    InputError
+        If something else is written; the text quotes the entry.
+    """
+    types: dict[str, OperandLayouts] = {}
+    names: dict[str, OperandLayouts] = {}
+    default, skip = None, frozenset[str]()
+    for entry in filter(None, split_outside(text.replace("\n", ";"), ";")):
+        key, equals, value = (part.strip() for part in entry.partition("="))
+        if not (key.removeprefix("@") and equals and value):
+            raise InputError(f"desired layout {entry!r} must be like Conv=NHWC,HWIO")
+        if key == "skip":
+            skip |= {_known(name.strip(), entry) for name in value.split(",")}
+        elif key == "default":
+            default = _layouts(value, entry)
+        elif key.startswith("@"):
+            names[key[1:]] = _layouts(value, entry)
+        else:
+            types[_known(key, entry)] = _layouts(value, entry)
+    return Desired(types, names, default, skip, padding)
+
+
+def _layouts(text: str, entry: str) -> OperandLayouts:
+    try:
+        return parse_operands(text)
+    except LayoutError as error:
+        raise InputError(f"desired layout {entry!r}: {error.reason}") from None
+
+
+def _known(name: str, entry: str) -> str:
+    """Return the name of a type, or of an op with ``@`` in front, or say that there is none."""
+    types = {*OPERATORS, *REASONS}
+    if name in types or "::" in name or (name.startswith("@") and name != "@"):
+        return name
+    close = get_close_matches(name, types, 1)
+    hint = f"did you mean {close[0]}?" if close else "other domains are written domain::Type"
+    raise InputError(f"desired layout {entry!r}: there is no type of op {name!r}; {hint}")

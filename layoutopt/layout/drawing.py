@@ -1,0 +1,157 @@
+"""Where elements of a small tensor lie in memory, as a picture and as lines of text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.layout.layout import LayoutError
+from layoutopt.layout.offsets import indices
+from layoutopt.layout.physical import byte_strides, nbytes
+from layoutopt.layout.placement import Array, LayoutLike, as_layout, placement
+from layoutopt.pictures import grids, svg
+from layoutopt.pictures.colours import palette
+from layoutopt.pictures.picture import Picture
+from layoutopt.pictures.text import width
+from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
+
+MARGIN, HEAD = 12.0, 34.0
+"""Around the grid, and above it for the title, in pixels."""
+
+COLOURS = 60
+"""An axis of more values repeats its colours."""
+
+LINES, ACROSS = 16, 16
+"""How much of memory is shown as text: lines, and elements of each."""
+
+
+def draw(
+    layout: LayoutLike,
+    shape: Sequence[int],
+    *,
+    logical: str | None = None,
+    colour: str | None = None,
+) -> Picture:
+    """Return memory as a grid: a cell for each element, in the order in which they lie.
+
+    Grids have the last two physical dimensions as rows and columns.  A cell shows the element's
+    flat index in logical order and is coloured by its place along one axis; padding is white.
+
+    Parameters
+    ----------
+    layout
+        The layout, or its text.
+    shape
+        The tensor's shape, in logical order.
+    logical
+        The axes in logical order; by default that of the layout.
+    colour
+        The axis that colours follow; by default C, or the second one, or the only one.
+
+    Raises
+    ------
+    LayoutError
+        If the layout leaves something open or aligns dimensions, the shape does not fit, there is
+        no such axis, or there are too many elements for a picture.
+    """
+    place = placement(layout, shape, logical)
+    extents = place.extents
+    if math.prod(extents) != place.size:
+        raise LayoutError(f"{layout}: layouts with gaps of alignment are not drawn")
+    plan = grids.plan(extents)
+    if plan is None:
+        raise LayoutError(f"{layout}: {place.size:,} elements are too many, or too few, to draw")
+    axis = _axis(place.logical, colour)
+    index, inside = indices(layout, np.arange(place.size), place.shape, logical=logical)
+    flat = _flat(index, inside, place.shape)
+    fills = palette([min(place.shape[axis], COLOURS)])[0] if place.shape else [grids.OWN]
+    along = index[axis] if place.shape else np.zeros(1, np.int64)
+    cells = grids.Cells(
+        tuple(
+            fills[a % len(fills)] if here else grids.BLANK
+            for a, here in zip(along.tolist(), inside.tolist(), strict=True)
+        ),
+        tuple(str(f) if f >= 0 else "" for f in flat.tolist()),
+        tuple(_tips(place.logical, index, inside)),
+    )
+    title = f"{as_layout(layout)} of {_told(place.logical, place.shape)}"
+    head = svg.text(title, MARGIN, 20, 12, font_weight="bold")
+    wide = max(plan.width, width(title, 12.5)) + 2 * MARGIN
+    picture = svg.document(
+        [head, grids.draw(plan, cells, MARGIN, HEAD)], wide, plan.height + HEAD + MARGIN, title
+    )
+    return Picture(picture)
+
+
+def memory_lines(
+    layout: LayoutLike,
+    shape: Sequence[int],
+    element_bytes: int = DEFAULT_ELEMENT_BYTES,
+    *,
+    logical: str | None = None,
+) -> list[str]:
+    """Return memory as text: a line for each run of the last physical dimension.
+
+    Numbers are flat indices in logical order; dots are padding.  Long lines and long lists are
+    cut short with an ellipsis.
+
+    Parameters and errors as for :func:`~layoutopt.layout.offsets.offset_map`.
+    """
+    extents = placement(layout, shape, logical, element_bytes).extents
+    if not math.prod(extents):
+        return []
+    steps = byte_strides(layout, shape, element_bytes, logical=logical)
+    last = extents[-1] if extents else 1
+    runs = [np.unravel_index(i, extents[:-1]) for i in range(min(_runs(extents), LINES))]
+    shown = min(last, ACROSS)
+    digits = len(str(math.prod(shape) - 1)) if shape else 1
+    lines = []
+    for run in runs:
+        first = sum(int(i) * step for i, step in zip(run, steps, strict=False)) // element_bytes
+        step = steps[-1] // element_bytes if extents else 1
+        where = first + step * np.arange(shown)
+        index, inside = indices(layout, where, shape, element_bytes, logical=logical)
+        numbers = _flat(index, inside, tuple(shape)).tolist()
+        words = [(str(n) if n >= 0 else ".").rjust(digits) for n in numbers]
+        lines.append(f"{first:>6}: {' '.join(words)}{' …' if shown < last else ''}")
+    if _runs(extents) > LINES:
+        total = nbytes(layout, shape, element_bytes, logical=logical)
+        lines.append(f"     …  {_runs(extents):,} lines, {total:,} bytes")
+    return lines
+
+
+def _runs(extents: Sequence[int]) -> int:
+    return math.prod(extents[:-1])
+
+
+def _flat(index: Sequence[Array], inside: NDArray[np.bool_], shape: tuple[int, ...]) -> Array:
+    """Return flat indices in logical order, -1 for padding."""
+    if not shape:
+        return np.where(inside, 0, -1)
+    safe = tuple(np.where(inside, along, 0) for along in index)
+    return np.where(inside, np.ravel_multi_index(safe, shape), -1)
+
+
+def _axis(axes: str, colour: str | None) -> int:
+    if colour is None:
+        return axes.index("C") if "C" in axes else min(1, max(len(axes) - 1, 0))
+    if colour not in axes or len(colour) != 1:
+        raise LayoutError(f"colours follow one of the axes {', '.join(axes)}, not {colour!r}")
+    return axes.index(colour)
+
+
+def _tips(axes: str, index: Sequence[Array], inside: NDArray[np.bool_]) -> list[str]:
+    found = []
+    for i, here in enumerate(inside.tolist()):
+        told = " ".join(
+            f"{a.lower()}={int(along[i])}" for a, along in zip(axes, index, strict=True)
+        )
+        found.append(f"offset {i}: {told or 'the element'}" if here else f"offset {i}: padding")
+    return found
+
+
+def _told(axes: str, shape: Sequence[int]) -> str:
+    return " ".join(f"{a}={n}" for a, n in zip(axes, shape, strict=True)) or "a scalar"

@@ -1,0 +1,141 @@
+"""Ops as layouts see them: type, attributes, and the shapes of what goes in and comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from layoutopt.errors import InputError
+from layoutopt.layout.operands import OperandLayouts
+
+Size: TypeAlias = int | str | None
+"""Of an axis: a number, the name of a symbolic one, or None where nothing is known."""
+
+Shape: TypeAlias = tuple[Size, ...]
+
+LATEST = 22
+"""The version of ONNX's operator set that ops follow where none is given."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """An op of a graph, with all that rules and backends decide by.
+
+    Parameters
+    ----------
+    type
+        As ONNX names it, ``Conv``; those of other domains as ``domain::Type``.
+    attributes
+        By the names of ONNX.  Inputs that hold axes or sizes, as those of Slice and Pad do, stand
+        here under their names where their values are known.
+    inputs, outputs
+        Names of tensors, ``""`` for one that is left out.
+    input_shapes, output_shapes
+        Their shapes; None where a tensor is left out or its rank is unknown.
+    name
+        Its own name.
+    opset
+        The version of its domain's operator set.
+    layouts
+        How its operands are written, where that is not ONNX's way.
+    """
+
+    type: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    input_shapes: tuple[Shape | None, ...] = ()
+    output_shapes: tuple[Shape | None, ...] = ()
+    name: str = ""
+    opset: int = LATEST
+    layouts: OperandLayouts | None = None
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}" if self.name else self.type
+
+    def has(self, n: int) -> bool:
+        """Return whether it has an input of that number."""
+        return n < len(self.inputs) and self.inputs[n] != ""
+
+    def shape(self, n: int) -> Shape | None:
+        """Return an input's shape, None if it is left out or its rank is unknown."""
+        return self.input_shapes[n] if n < len(self.input_shapes) else None
+
+    def rank(self, n: int) -> int | None:
+        """Return an input's number of axes, None if it is left out or that is unknown."""
+        shape = self.shape(n)
+        return None if shape is None else len(shape)
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Return an attribute of integers, None if it is missing.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        given = self.attributes.get(name)
+        if given is None:
+            return None
+        values = np.atleast_1d(np.asarray(given))
+        if values.ndim > 1 or (values.size and values.dtype.kind not in "iu"):
+            raise InputError(f"{self}: {name} must be integers, not {given!r}")
+        return tuple(map(int, values))
+
+    def integer(self, name: str, default: int) -> int:
+        """Return an attribute of one integer, the default if it is missing.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        values = self.integers(name)
+        if values is None:
+            return default
+        if len(values) != 1:
+            raise InputError(f"{self}: {name} must be one integer, not {self.attributes[name]!r}")
+        return values[0]
+
+    def axis(self, default: int | None, rank: int, name: str = "axis") -> int:
+        """Return the axis that an attribute names, counted from the first.
+
+        Parameters
+        ----------
+        default
+            The axis where the attribute is missing; None if it must be there.
+        rank
+            How many axes there are.
+
+        Raises
+        ------
+        InputError
+            If there is no such axis.
+        """
+        if default is None and name not in self.attributes:
+            raise InputError(f"{self}: it has no {name}")
+        [axis] = self._within(name, (self.integer(name, default or 0),), rank)
+        return axis
+
+    def axes(self, rank: int, name: str = "axes") -> tuple[int, ...] | None:
+        """Return the axes that an attribute names, counted from the first, or None.
+
+        Raises
+        ------
+        InputError
+            If one of them is not there, or is named twice.
+        """
+        values = self.integers(name)
+        axes = None if values is None else self._within(name, values, rank)
+        if axes is not None and len(set(axes)) < len(axes):
+            raise InputError(f"{self}: {name} {values} names an axis twice")
+        return axes
+
+    def _within(self, name: str, values: tuple[int, ...], rank: int) -> tuple[int, ...]:
+        for value in values:
+            if not -rank <= value < rank:
+                raise InputError(f"{self}: {name} {value} is not in {-rank} to {rank - 1}")
+        return tuple(value % rank for value in values)

@@ -1,0 +1,158 @@
+"""What is known of a type of op: whether axes matter to it, and how to reorder them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeAlias
+
+from layoutopt.errors import InputError
+from layoutopt.layout.op import Op
+from layoutopt.layout.permutations import Permutation
+from layoutopt.layout.remapping import Axes, RemapError, Remapped
+
+Rule: TypeAlias = Callable[[Op, Permutation], Mapping[str, Any] | Remapped]
+"""``(op, permutation)``, returning the attributes that change, or all of a :class:`Remapped`."""
+
+Follow: TypeAlias = Callable[[Op], tuple[Axes | None, ...]]
+"""For each result, which axes of the driving operand its axes are; None if that is unknown."""
+
+
+class Category(StrEnum):
+    """How much the order of axes matters to an op."""
+
+    AGNOSTIC = "agnostic"
+    """Not at all: elementwise ops."""
+    LIGHT = "lightly sensitive"
+    """Attributes name axes, and can name others: concat, softmax, pad, reduce."""
+    HEAVY = "heavily sensitive"
+    """Each axis has a meaning of its own: convolutions, pools."""
+    VIEW = "view"
+    """The same elements under another shape: transpose, reshape."""
+    OPAQUE = "opaque"
+    """Nothing is known: operands stay as they are."""
+
+
+@dataclass(frozen=True)
+class OperandAxes:
+    """The meaning of the axes of an op's operands and results.
+
+    Parameters
+    ----------
+    inputs, outputs
+        A letter per axis, ``*`` where an axis has no such meaning; ``""`` where nothing is
+        known, for example of scalars.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def input(self, n: int) -> str:
+        """Return the letters of an operand, none if nothing is known."""
+        return self.inputs[n] if n < len(self.inputs) else ""
+
+    def output(self, n: int) -> str:
+        """Return the letters of a result, none if nothing is known."""
+        return self.outputs[n] if n < len(self.outputs) else ""
+
+
+SPATIAL_AXES = {0: "", 1: "W", 2: "HW", 3: "DHW"}
+"""Letters of spatial axes, by their number."""
+
+
+def first_rank(op: Op) -> int | None:
+    """Return the rank of the first input."""
+    return op.rank(0)
+
+
+def same_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that results have the axes of the first input, where they have as many."""
+    rank = op.rank(0)
+    shapes = op.output_shapes or (None,) * len(op.outputs)
+    every = None if rank is None else tuple(range(rank))
+    return tuple(every if shape is None or len(shape) == rank else None for shape in shapes)
+
+
+def unmoved(op: Op, permutation: Permutation) -> Remapped:
+    """Refuse to reorder axes, whatever the order."""
+    raise RemapError(f"{op}: each of its axes has its place and must stay there")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What is known of a type of op.
+
+    Parameters
+    ----------
+    type
+        Its name; in other domains than ONNX's own, ``domain::Type``.
+    category
+        How much the order of axes matters.
+    rule
+        What becomes of an op whose axes are permuted: ``(op, permutation)``, returning the
+        attributes that change.  A rule that needs more returns a :class:`Remapped`.
+    since
+        The first version of the operator set that this is true of.
+    operands
+        The inputs that have the permuted axes, counted from the last if their ranks differ;
+        None for all.
+    parameters
+        Inputs whose values the rule reads as attributes, with their positions.
+    rank
+        How many axes are permuted.
+    follow
+        Which of these the results' axes are.
+    axes
+        For heavily sensitive ops, the meaning of each axis as ONNX writes the op: a letter per
+        axis, as in ``"NC+, OI+, O -> NC+"``.  ``+`` stands for the spatial axes of the first
+        input (W, HW or DHW), ``*`` for an axis without such a meaning; nothing for an operand of
+        which nothing is known.  Or a function that returns this for an op.
+
+    Raises
+    ------
+    InputError
+        If there is no such category.
+    """
+
+    type: str
+    category: Category
+    rule: Rule = unmoved
+    since: int = 1
+    operands: tuple[int, ...] | None = (0,)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    rank: Callable[[Op], int | None] = first_rank
+    follow: Follow = same_axes
+    axes: str | Callable[[Op], str] = ""
+
+    def __post_init__(self) -> None:
+        if self.category not in list(Category):
+            allowed = ", ".join(Category)
+            raise InputError(f"{self.type}: category {self.category!r} must be one of {allowed}")
+        object.__setattr__(self, "category", Category(self.category))
+
+    def operand_axes(self, op: Op) -> OperandAxes | None:
+        """Return the meaning of the axes of an op's operands and results.
+
+        Returns
+        -------
+        OperandAxes or None
+            None if it is not heavily sensitive, or is not written for the rank of its data.
+        """
+        text = self.axes if isinstance(self.axes, str) else self.axes(op)
+        data = op.layouts.input(0) if op.layouts else None
+        rank = op.rank(0) if data is None else len(data.axes)
+        return None if not text or rank is None else _operand_axes(text, rank)
+
+
+@cache
+def _operand_axes(text: str, rank: int) -> OperandAxes | None:
+    """Return a line of letters by operand, for data of some rank."""
+    before, _, after = (side.replace(" ", "") for side in text.partition("->"))
+    spatial = rank - len(before.partition(",")[0].replace("+", ""))
+    if spatial < 0 or ("+" not in before.partition(",")[0] and spatial):
+        return None
+    letters = SPATIAL_AXES.get(spatial, "*" * spatial)
+    sides = (tuple(side.replace("+", letters).split(",")) for side in (before, after))
+    return OperandAxes(*sides)

@@ -1,0 +1,235 @@
+"""Ops whose attributes name axes: concat, softmax, reductions, pad, slice and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from layoutopt.layout.op import Op
+from layoutopt.layout.operator import Category, Operator, Rule
+from layoutopt.layout.permutations import Permutation
+from layoutopt.layout.remapping import Axes, RemapError, Remapped, fitted, is_identity, permuted
+
+REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+    "ReduceSum ReduceSumSquare"
+)
+
+
+def axis_rule(default: int | None) -> Rule:
+    """Return a rule that moves the attribute ``axis``.
+
+    Parameters
+    ----------
+    default
+        The axis of an op that names none; None if it must name one.
+    """
+
+    def moved(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+        return {"axis": permutation.index(op.axis(default, len(permutation)))}
+
+    return moved
+
+
+def moved_axes(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the attribute ``axes``; one that is missing or empty stays so."""
+    axes = op.axes(len(permutation))
+    return {"axes": tuple(map(permutation.index, axes))} if axes else {}
+
+
+def mean_variance(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the attribute ``axes``, by default all but axis 1 of four."""
+    axes = op.axes(len(permutation)) or (0, 2, 3)
+    return {"axes": tuple(map(permutation.index, axes))}
+
+
+def flattened_softmax(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep all axes from ``axis`` on at the end: before opset 13 they are one."""
+    rank = len(permutation)
+    start = _start(op, rank)
+    if set(permutation[start:]) != set(range(start, rank)):
+        raise RemapError(
+            f"{op}: before opset 13 it takes axes {start} to {rank - 1} for one; "
+            "they must stay behind the others"
+        )
+    return {}
+
+
+def flattened_hardmax(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep all axes from ``axis`` on in place: the first of equal elements is taken."""
+    start = _start(op, len(permutation))
+    if permutation[start:] != tuple(range(start, len(permutation))):
+        raise RemapError(
+            f"{op}: before opset 13 it looks for the first of the largest along axes {start} to "
+            f"{len(permutation) - 1} as one; they must stay in order"
+        )
+    return {}
+
+
+def _start(op: Op, rank: int) -> int:
+    return rank if op.integer("axis", 1) == rank else op.axis(1, rank)
+
+
+def normalised_tail(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Keep all axes from ``axis`` on at the end; scale and bias take their new order."""
+    rank = len(permutation)
+    axis = op.axis(-1, rank)
+    if set(permutation[axis:]) != set(range(axis, rank)):
+        raise RemapError(
+            f"{op}: it normalises axes {axis} to {rank - 1}; they must stay behind the others"
+        )
+    tail = tuple(i - axis for i in permutation[axis:])
+    inputs: list[Permutation | None] = [permutation]
+    for n in range(1, len(op.inputs)):
+        of = op.rank(n)
+        if op.has(n) and of is None and not is_identity(tail):
+            raise RemapError(f"{op}: the rank of input {n} is unknown")
+        inputs.append(None if of is None else fitted(tail, of))
+    return Remapped({}, tuple(inputs))
+
+
+def kept_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return which axes a reduction keeps."""
+    rank = op.rank(0)
+    if rank is None:
+        return (None,) * len(op.outputs)
+    gone = op.axes(rank)
+    if not gone:
+        gone = () if op.integer("noop_with_empty_axes", 0) else tuple(range(rank))
+    return (_all_but(op, rank, gone),)
+
+
+def kept_but_one(op: Op) -> tuple[Axes | None, ...]:
+    """Return which axes ArgMax and ArgMin keep."""
+    rank = op.rank(0)
+    return (None if rank is None else _all_but(op, rank, (op.axis(0, rank),)),)
+
+
+def _all_but(op: Op, rank: int, gone: tuple[int, ...]) -> Axes:
+    return tuple(i for i in range(rank) if op.integer("keepdims", 1) or i not in gone)
+
+
+def pad(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Permute the pads of both ends, or the axes that they are for."""
+    if (axes := moved_axes(op, permutation)) or op.integers("axes") == ():
+        return axes
+    pads, rank = op.integers("pads"), len(permutation)
+    if pads is None or len(pads) != 2 * rank:
+        raise RemapError(f"{op}: its pads must be two for each of {rank} axes")
+    return {"pads": permuted(pads[:rank], permutation) + permuted(pads[rank:], permutation)}
+
+
+def cut(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the axes of a Slice, by default the first ones."""
+    if (axes := moved_axes(op, permutation)) or op.integers("axes") == ():
+        return axes
+    starts, given = op.integers("starts"), op.shape(1)
+    count = len(starts) if starts is not None else given[0] if given else None
+    if not isinstance(count, int) or count > len(permutation):
+        raise RemapError(f"{op}: it is not known how many axes it cuts")
+    return {"axes": tuple(map(permutation.index, range(count)))}
+
+
+def tile(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Permute the numbers of repeats."""
+    return {"repeats": permuted(_of_each(op, "repeats", len(permutation)), permutation)}
+
+
+def expand(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Permute the shape to broadcast to, the operand with axes of 1 in front."""
+    shape, rank = op.integers("shape") or (), op.rank(0)
+    full = (1,) * (len(permutation) - len(shape)) + shape
+    inputs = (None if rank is None else fitted(permutation, rank),) + (None,) * (len(op.inputs) - 1)
+    return Remapped({"shape": permuted(full, permutation)}, inputs)
+
+
+def expanded_rank(op: Op) -> int | None:
+    """Return the rank of what Expand makes."""
+    shape, rank = op.integers("shape"), op.rank(0)
+    return None if rank is None or shape is None else max(rank, len(shape))
+
+
+def expanded_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that all axes of what Expand makes are permuted."""
+    rank = expanded_rank(op)
+    return (None if rank is None else tuple(range(rank)),)
+
+
+def crop(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Permute the shape of CenterCropPad, or the axes that it is for."""
+    if axes := moved_axes(op, permutation):
+        return axes
+    return {"shape": permuted(_of_each(op, "shape", len(permutation)), permutation)}
+
+
+def reverse_sequence(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move both axes."""
+    rank = len(permutation)
+    batch, time = op.axis(1, rank, "batch_axis"), op.axis(0, rank, "time_axis")
+    if {permutation.index(batch), permutation.index(time)} != {0, 1}:
+        raise RemapError(f"{op}: batch and time must be the first two axes")
+    return {"batch_axis": permutation.index(batch), "time_axis": permutation.index(time)}
+
+
+def triangle(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep the last two axes of Trilu; where they change places, so do upper and lower."""
+    rank = len(permutation)
+    if permutation[-2:] == (rank - 2, rank - 1):
+        return {}
+    if permutation[-2:] != (rank - 1, rank - 2):
+        raise RemapError(f"{op}: the last two axes must stay the last two")
+    return {"upper": 1 - op.integer("upper", 1), "k": -op.integer("k", 0)}
+
+
+def _of_each(op: Op, name: str, rank: int) -> tuple[int, ...]:
+    values = op.integers(name)
+    if values is None or len(values) != rank:
+        raise RemapError(f"{op}: its {name} must be one for each of {rank} axes")
+    return values
+
+
+def _table() -> list[Operator]:
+    light = Category.LIGHT
+    axes = {"axes": 1}
+    reductions = [
+        Operator(name, light, moved_axes, parameters=axes, follow=kept_axes)
+        for name in REDUCTIONS.split()
+    ]
+    return [
+        *reductions,
+        Operator("ArgMax", light, axis_rule(0), follow=kept_but_one),
+        Operator("ArgMin", light, axis_rule(0), follow=kept_but_one),
+        Operator("CenterCropPad", light, crop, parameters={"shape": 1}),
+        Operator("Concat", light, axis_rule(None), operands=None),
+        Operator("CumProd", light, axis_rule(None), parameters={"axis": 1}),
+        Operator("CumSum", light, axis_rule(None), parameters={"axis": 1}),
+        Operator(
+            "Expand",
+            light,
+            expand,
+            parameters={"shape": 1},
+            rank=expanded_rank,
+            follow=expanded_axes,
+        ),
+        Operator("Hardmax", light, flattened_hardmax),
+        Operator("Hardmax", light, axis_rule(-1), since=13),
+        Operator("LayerNormalization", light, normalised_tail),
+        Operator("LogSoftmax", light, flattened_softmax),
+        Operator("LogSoftmax", light, axis_rule(-1), since=13),
+        Operator("LpNormalization", light, axis_rule(-1)),
+        Operator("MeanVarianceNormalization", light, mean_variance),
+        Operator("Pad", light, pad, parameters={"pads": 1, "axes": 3}),
+        Operator("RMSNormalization", light, normalised_tail),
+        Operator("ReverseSequence", light, reverse_sequence),
+        Operator("Slice", light, cut, parameters={"axes": 3}),
+        Operator("Softmax", light, flattened_softmax),
+        Operator("Softmax", light, axis_rule(-1), since=13),
+        Operator("Split", light, axis_rule(0)),
+        Operator("Tile", light, tile, parameters={"repeats": 1}),
+        Operator("TopK", light, axis_rule(-1)),
+        Operator("Trilu", light, triangle, parameters={"k": 1}),
+    ]
+
+
+AXIS_OPS = _table()
+"""Ops whose attributes name axes."""

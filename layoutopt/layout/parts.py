@@ -1,0 +1,224 @@
+"""What layouts are made of: blocks, dimensions, and errors that point at a place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from string import ascii_uppercase
+from typing import Literal
+
+from layoutopt.errors import InputError
+
+Dialect = Literal["glow", "tvm", "onednn", "xla"]
+
+ANY = "*"
+"""The axis of a dimension that may be anything."""
+
+LOGICAL_ORDER = "GNOICDHW"
+"""The order of well-known axes in a tensor's shape; other letters follow by alphabet."""
+
+RECURRENT_ORDER = "LDTNIGOC"
+"""The same where layers (L) or time (T) are among the axes but no image is, as oneDNN has it."""
+
+
+class LayoutError(InputError):
+    """A layout that cannot be read, or not be used as asked.
+
+    Parameters
+    ----------
+    reason, place, file
+        As for :class:`~layoutopt.errors.InputError`.
+    text
+        The layout's text; empty if it did not come as a text.
+    at
+        Offset of the offending place in the text; None if it is no single place.
+    """
+
+    def __init__(
+        self, reason: str, place: str = "", file: str = "", *, text: str = "", at: int | None = None
+    ) -> None:
+        self.text = text
+        self.at = at
+        super().__init__(reason, place, file)
+
+    def located(self, place: str = "", file: str = "") -> LayoutError:
+        """Return the same error with a place or file added where it had none."""
+        place, file = self.place or place, self.file or file
+        return LayoutError(self.reason, place, file, text=self.text, at=self.at)
+
+    @property
+    def picture(self) -> str:
+        """Two lines, the text and a caret under the offending place; empty if there is none."""
+        if self.at is None:
+            return ""
+        shown = "".join(c if c.isprintable() else "\N{MIDDLE DOT}" for c in self.text)
+        return f"{shown}\n{' ' * self.at}^"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Values of one logical axis that lie side by side.
+
+    Parameters
+    ----------
+    axis
+        An upper-case letter, or ``*``.
+    size
+        How many values; None for the outermost block, which takes what the others leave.
+
+    Raises
+    ------
+    LayoutError
+        If it is no such axis, or no size.
+    """
+
+    axis: str
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.axis, str) and re.fullmatch(r"[A-Z]|\*", self.axis)):
+            raise LayoutError(f"an axis must be an upper-case letter or '*', got {self.axis!r}")
+        if self.size is not None and (self.axis == ANY or self.size < 1):
+            raise LayoutError(f"a block must be 1 or more values of a letter's axis, got {self}")
+
+    def __str__(self) -> str:
+        return self.axis if self.size is None else f"{self.size}{self.axis.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A physical dimension.
+
+    Parameters
+    ----------
+    blocks
+        One, or several packed into one dimension, outermost first.
+    extensions
+        What is written in brackets behind it, in order: ``a=32`` (alignment of its stride in
+        bytes) or ``namespace:anything``.
+    lower
+        Whether Glow writes the letter in lower case.  A letter names the same axis in either
+        case, so dimensions that differ in nothing else are equal.
+
+    Raises
+    ------
+    LayoutError
+        If it has no block.
+    """
+
+    blocks: tuple[Block, ...]
+    extensions: tuple[str, ...] = ()
+    lower: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.blocks:
+            raise LayoutError("a dimension must have a block")
+
+    @property
+    def alignment(self) -> int:
+        """What the stride is rounded up to a multiple of, in bytes; 1 if nothing is said."""
+        return next((int(e[2:]) for e in self.extensions if is_alignment(e)), 1)
+
+    def __str__(self) -> str:
+        text = "".join(map(str, self.blocks))
+        text = text.lower() if self.lower else text
+        text = text if len(self.blocks) == 1 else f"[{text}]"
+        return text + "".join(f"[{extension}]" for extension in self.extensions)
+
+
+def is_alignment(extension: str) -> bool:
+    """Return whether an extension is ``a=bytes``, and not a namespace's that looks alike."""
+    return re.fullmatch("a=[0-9]+", extension) is not None
+
+
+def axes_of(dims: Iterable[Dim]) -> str:
+    """Return each axis once, outermost first."""
+    return "".join(dict.fromkeys(block.axis for dim in dims for block in dim.blocks))
+
+
+def positions(rank: int) -> str:
+    """Return the letters that stand for the first logical axes: ``ABC`` for three."""
+    return ascii_uppercase[:rank]
+
+
+def is_positional(axes: str) -> bool:
+    """Return whether axes are letters for positions: ``A`` to the last, in any order."""
+    return sorted(axes) == list(positions(len(axes)))
+
+
+def logical_order(axes: str) -> str:
+    """Return axes in the order in which a tensor's shape names them."""
+    if is_positional(axes):
+        return "".join(sorted(axes))
+    recurrent = set(axes) & set("LT") and not set(axes) & set("HW")
+    known = [a for a in (RECURRENT_ORDER if recurrent else LOGICAL_ORDER) if a in axes]
+    return "".join(known + sorted(set(axes) - set(known)))
+
+
+def renamed(dims: Iterable[Dim], names: Mapping[str, str]) -> tuple[Dim, ...]:
+    """Return dimensions whose axes have other letters."""
+    return tuple(
+        replace(dim, blocks=tuple(Block(names[b.axis], b.size) for b in dim.blocks)) for dim in dims
+    )
+
+
+def check_axes(dims: Iterable[Dim]) -> None:
+    """Refuse axes with no outermost block, or with two.
+
+    Raises
+    ------
+    LayoutError
+        Naming the axis.
+    """
+    blocks = [block for dim in dims for block in dim.blocks]
+    whole = [block.axis for block in blocks if block.size is None]
+    for axis in axes_of(dims):
+        if axis != ANY and whole.count(axis) != 1:
+            how = "has no outermost block" if axis not in whole else "is there twice"
+            raise LayoutError(f"axis {axis} {how}")
+
+
+def outer_and_inner(dims: Iterable[Dim], dialect: str) -> tuple[str, list[Block]]:
+    """Return a layout in two parts: the axes in their order, then blocks from the outer inwards.
+
+    Parameters
+    ----------
+    dialect
+        The name of the notation that wants it so, for the error.
+
+    Raises
+    ------
+    LayoutError
+        If it is not of that form: aligned, packed, or with a block before a whole axis.
+    """
+    dims = tuple(dims)
+    check_axes(dims)
+    axes, inner = "", []
+    for dim in dims:
+        refuse_extensions(dim, dialect)
+        if len(dim.blocks) > 1:
+            raise LayoutError(f"{dialect} has no packed axes such as {dim}")
+        [block] = dim.blocks
+        if block.size is not None:
+            inner.append(block)
+        elif inner:
+            raise LayoutError(f"{dialect} has all blocks after the axes, here {inner[-1]} is not")
+        else:
+            axes += block.axis
+    return axes, inner
+
+
+def refuse_extensions(dim: Dim, dialect: str) -> None:
+    """Refuse what only Glow can say of a dimension.
+
+    Raises
+    ------
+    LayoutError
+        Naming it.
+    """
+    if ANY in axes_of([dim]):
+        raise LayoutError(f"{dialect} has no dimension that may be anything (*)")
+    for extension in dim.extensions:
+        what = "alignment" if is_alignment(extension) else "extension"
+        raise LayoutError(f"{dialect} has no place for the {what} [{extension}]")

@@ -1,0 +1,278 @@
+"""A layout for a tensor of one shape: extents, strides, and what an index of an axis adds up to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from layoutopt.errors import InputError
+from layoutopt.layout.layout import ANY, Block, Layout, LayoutError
+from layoutopt.layout.parts import check_axes
+from layoutopt.layout.sizes import sizes
+from layoutopt.tiles.arguments import least
+from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
+
+LayoutLike: TypeAlias = Layout | str
+"""A layout, or its text as :meth:`Layout.parse` reads it."""
+
+Array = NDArray[np.int64]
+AnyArray = NDArray[np.generic]
+
+MOST = 2**63 - 1
+"""The most bytes that a layout may take; arithmetic on offsets stays in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBlock:
+    """A block of a layout, for a tensor of one shape.
+
+    Of index ``i`` along its axis it holds ``i // weight % extent``.
+
+    Parameters
+    ----------
+    axis
+        The position of its axis in logical order.
+    dim
+        The physical dimension that it is in.
+    extent, weight
+        How many values it has, and by how much the index grows from one to the next.
+    stride
+        The distance in memory, in elements, from one value to the next.
+    outermost
+        Whether it takes what the other blocks of its axis leave.
+    """
+
+    axis: int
+    dim: int
+    extent: int
+    weight: int
+    stride: int
+    outermost: bool
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the elements of a tensor lie.
+
+    Parameters
+    ----------
+    logical
+        The axes in logical order.
+    shape
+        The tensor's shape, in that order.
+    blocks
+        All blocks, outermost first.
+    extents, strides
+        The physical shape, and the stride of each physical dimension in elements.
+    size
+        The number of elements that the memory has room for, padding and gaps included.
+    element_bytes
+        Bytes of an element.
+    """
+
+    logical: str
+    shape: tuple[int, ...]
+    blocks: tuple[PlacedBlock, ...]
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    size: int
+    element_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the memory."""
+        return self.size * self.element_bytes
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        """The tensor's shape rounded up to whole blocks."""
+        found = [1] * len(self.shape)
+        for block in self.blocks:
+            found[block.axis] *= block.extent
+        return tuple(found)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether there are no gaps between physical dimensions, padding of blocks apart."""
+        return self.size == math.prod(self.extents)
+
+    def jumps(self, axis: int) -> tuple[tuple[int, int], ...]:
+        """Return what an index along an axis adds to an element's offset.
+
+        Index ``i`` adds ``sum(i // weight * jump)``.  Weights ascend below the axis' size and no
+        jump is 0, so that two axes of one size have equal jumps just if every index adds the
+        same: from ``i - 1`` to ``i`` the sum grows by the jumps whose weights divide ``i``.
+        """
+        found: dict[int, int] = {}
+        for block in self.blocks:
+            if block.axis == axis:  # i // w % e is i // w - i // (w * e) * e
+                found[block.weight] = found.get(block.weight, 0) + block.stride
+                over = block.weight * block.extent
+                found[over] = found.get(over, 0) - block.extent * block.stride
+        return tuple((w, found[w]) for w in sorted(found) if found[w] and w < self.shape[axis])
+
+    def same_places(self, other: Placement) -> bool:
+        """Return whether all elements have the same offsets in both, and the memory one size."""
+        axes = range(len(self.shape))
+        alike = 0 in self.shape or all(self.jumps(axis) == other.jumps(axis) for axis in axes)
+        return alike and self.size == other.size
+
+    def along(self, axis: int, index: Array) -> Array:
+        """Return what indices along an axis add to an element's offset."""
+        total = np.zeros(index.shape, np.int64)
+        with np.errstate(over="ignore"):  # of huge tensors, terms wrap round and sums back again
+            for weight, jump in self.jumps(axis):
+                total += (index if weight == 1 else index // weight) * np.int64(jump)
+        return total
+
+
+def placement(
+    layout: LayoutLike,
+    shape: Sequence[int],
+    logical: str | None = None,
+    element_bytes: int = DEFAULT_ELEMENT_BYTES,
+) -> Placement:
+    """Return where the elements of a tensor lie.
+
+    The outermost block of an axis of size ``n`` has ``ceil(n / product of its other blocks)``
+    values.  Blocks that are packed lie side by side in their dimension.  From the innermost
+    dimension on, a stride is the room that the next inner dimension takes, rounded up to whole
+    elements and to a multiple of the dimension's alignment in bytes.
+
+    Parameters
+    ----------
+    layout
+        The layout, or its text.
+    shape
+        The tensor's shape, in logical order.
+    logical
+        The axes in logical order; by default that of the layout.
+    element_bytes
+        Bytes of an element; what is aligned depends on them.
+
+    Raises
+    ------
+    LayoutError
+        If the layout leaves something open, an axis has not just one block without a size, the
+        shape does not fit, or the tensor takes more bytes than 64 bits can count.
+
+    Notes
+    -----
+    Alignment as in Glow (``Type::initDims``), which allows none of the innermost dimension and
+    only multiples of the element's bytes.
+    """
+    layout = as_layout(layout)
+    order = axis_order(layout, logical)
+    width = _width(element_bytes)
+    counts = _counts(layout, order, shape)
+    parts = _parts(layout, dict(zip(order, counts, strict=True)))
+    blocks: list[PlacedBlock] = []
+    extents, strides, room = [], [], 1
+    for d, dim in reversed(list(enumerate(layout.dims))):
+        unit = math.lcm(dim.alignment, width) // width
+        room = -(-room // unit) * unit
+        strides.append(room)
+        extents.append(math.prod(extent for _, extent, _ in parts[d]))
+        for block, extent, weight in reversed(parts[d]):
+            axis = order.index(block.axis)
+            blocks.append(PlacedBlock(axis, d, extent, weight, room, block.size is None))
+            room *= max(extent, 1)
+    if room * width > MOST:
+        raise LayoutError(f"layout {layout} of shape {counts} takes more bytes than 64 bits count")
+    size = 0 if 0 in counts else room
+    for row in (blocks, extents, strides):
+        row.reverse()
+    return Placement(order, counts, tuple(blocks), tuple(extents), tuple(strides), size, width)
+
+
+def as_layout(given: LayoutLike) -> Layout:
+    """Return a layout that may be given by its text.
+
+    Raises
+    ------
+    LayoutError
+        If the text is none.
+    """
+    return given if isinstance(given, Layout) else Layout.parse(given)
+
+
+def axis_order(layout: Layout, logical: str | None = None) -> str:
+    """Return the axes of a layout in logical order.
+
+    Parameters
+    ----------
+    layout
+        The layout.
+    logical
+        An order that replaces the layout's own.
+
+    Raises
+    ------
+    LayoutError
+        If the layout leaves something open, repeats an axis, or has others than the order.
+    """
+    if layout.undefined:
+        raise LayoutError("an undefined layout says nothing about where elements lie")
+    if ANY in layout.axes:
+        raise LayoutError(f"layout {layout} leaves a dimension open ({ANY}); name its axis")
+    try:
+        check_axes(layout.dims)
+    except LayoutError as error:
+        raise LayoutError(f"layout {layout}: {error.reason}") from None
+    if min(layout.alignments, default=1) < 1:
+        raise LayoutError(f"layout {layout}: an alignment must be 1 or more")
+    if logical is None:
+        return layout.logical
+    if not isinstance(logical, str) or sorted(logical) != sorted(layout.axes):
+        raise LayoutError(
+            f"logical order {logical!r} must name each axis of layout {layout} once, "
+            f"as {layout.logical!r} does"
+        )
+    return logical
+
+
+def spaced_zeros(extents: Sequence[int], strides: Sequence[int], dtype: DTypeLike) -> AnyArray:
+    """Return an array of zeros with given strides, in elements; its flat memory is ``.base``."""
+    kind = np.dtype(dtype)
+    size = 0 if 0 in extents else extents[0] * strides[0] if extents else 1
+    memory = np.zeros(size, kind)
+    return np.ndarray(extents, kind, memory, strides=[kind.itemsize * step for step in strides])
+
+
+def _width(given: int) -> int:
+    """Return a number of bytes of an element."""
+    try:
+        return least("element_bytes", given)
+    except InputError as error:
+        raise LayoutError(error.reason) from None
+
+
+def _counts(layout: Layout, order: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape that has a size for each axis."""
+    found = sizes("shape", shape)
+    if len(found) != len(order):
+        raise LayoutError(
+            f"shape {found} has {len(found)} entries for the {len(order)} axes {order!r} "
+            f"of layout {layout}"
+        )
+    return found
+
+
+def _parts(layout: Layout, size_of: Mapping[str, int]) -> list[list[tuple[Block, int, int]]]:
+    """Return extent and weight of each block, by dimension."""
+    every = [(d, block) for d, dim in enumerate(layout.dims) for block in dim.blocks]
+    weights = [1] * len(every)
+    inner = dict.fromkeys(size_of, 1)
+    for k in sorted(range(len(every)), key=lambda k: (every[k][1].size is None, -k)):
+        block = every[k][1]
+        weights[k] = inner[block.axis]
+        inner[block.axis] *= block.size or 1
+    parts: list[list[tuple[Block, int, int]]] = [[] for _ in layout.dims]
+    for (d, block), weight in zip(every, weights, strict=True):
+        parts[d].append((block, block.size or -(-size_of[block.axis] // weight), weight))
+    return parts

@@ -1,0 +1,239 @@
+"""From one layout of a tensor to another: explicit steps, and whether any byte moves.
+
+The physical array of a tensor has the layout's physical shape.  Gaps of alignment are in its
+strides, where NumPy has them: an aligned array is a view of its memory, as
+:func:`~layoutopt.layout.physical.zeros` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from layoutopt.layout.layout import Layout, LayoutError
+from layoutopt.layout.placement import (
+    AnyArray,
+    LayoutLike,
+    Placement,
+    as_layout,
+    axis_order,
+    placement,
+)
+from layoutopt.layout.steps import Step, plain, steps
+from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A tensor brought from one layout to another; made by :func:`transform`.
+
+    Parameters
+    ----------
+    source, target
+        The layouts.
+    shape
+        The tensor's shape, in logical order.
+    logical
+        The axes in logical order.
+    element_bytes
+        Bytes of an element; only alignment depends on them.
+    """
+
+    source: Layout
+    target: Layout
+    shape: tuple[int, ...]
+    logical: str
+    element_bytes: int
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What is done one after the other; nothing if both layouts are one."""
+        return tuple(steps(*self._places))
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether nothing moves: all elements keep their offsets, and the memory its size.
+
+        So it is where only axes of size 1 change places, where blocks have one value, and where a
+        block covers its axis and what lies between is of size 1.  No element is looked at.
+        """
+        source, target = self._places
+        return source.same_places(target)
+
+    @property
+    def inverse(self) -> Transform:
+        """The way back."""
+        return Transform(self.target, self.source, self.shape, self.logical, self.element_bytes)
+
+    def then(self, other: Transform) -> Transform:
+        """Return this and another transform as one, without what cancels in between.
+
+        Parameters
+        ----------
+        other
+            One that begins with the layout that this one ends with.
+
+        Raises
+        ------
+        LayoutError
+            If it begins elsewhere, or is for another tensor.
+        """
+        sizes = dict(zip(self.logical, self.shape, strict=True))
+        others = dict(zip(other.logical, other.shape, strict=True))
+        if sizes != others or self.element_bytes != other.element_bytes:
+            raise LayoutError(
+                f"a transform of {others} with {other.element_bytes} bytes cannot follow "
+                f"one of {sizes} with {self.element_bytes}"
+            )
+        if self._places[1] != self._place(other.source):
+            raise LayoutError(f"a transform from {other.source} cannot follow one to {self.target}")
+        return Transform(self.source, other.target, self.shape, self.logical, self.element_bytes)
+
+    def apply(self, array: AnyArray) -> AnyArray:
+        """Return the physical array of the target for that of the source.
+
+        Parameters
+        ----------
+        array
+            Of the source's physical shape, with any strides.  Its padding must be zero: it may
+            become padding of the target.
+
+        Returns
+        -------
+        array
+            Of the target's physical shape and strides, all padding zero.  It is a view of the
+            given one where that lies so already.
+
+        Raises
+        ------
+        LayoutError
+            If the shape is another, or the target is aligned and elements have other bytes.
+        """
+        extents = self._places[0].extents
+        given = np.asarray(array)
+        if given.shape != extents:
+            raise LayoutError(
+                f"an array of shape {given.shape} is none of layout {self.source} for "
+                f"{self.logical} {self.shape}; that has {extents}"
+            )
+        aligned = max(self.target.alignments, default=1) > 1
+        if aligned and given.itemsize != self.element_bytes:
+            raise LayoutError(
+                f"layout {self.target} is aligned for elements of {self.element_bytes} bytes; "
+                f"these have {given.itemsize}"
+            )
+        for step in self.steps:
+            given = step.apply(given)
+        gaps = self.steps and self.steps[-1].kind == "align"
+        return given if gaps else np.asarray(given, order="C")
+
+    def __str__(self) -> str:
+        how = "moves nothing" if self.is_free else f"{len(self.steps)} steps"
+        head = f"{self.source} -> {self.target}, {self.logical} {self.shape}: {how}"
+        return "\n".join([head, *(f"  {step}" for step in self.steps)])
+
+    @cached_property
+    def _places(self) -> tuple[Placement, Placement]:
+        return self._place(self.source), self._place(self.target)
+
+    def _place(self, layout: Layout) -> Placement:
+        return placement(layout, self.shape, self.logical, self.element_bytes)
+
+
+def transform(
+    source: LayoutLike,
+    target: LayoutLike,
+    shape: Sequence[int],
+    element_bytes: int = DEFAULT_ELEMENT_BYTES,
+    *,
+    logical: str | None = None,
+) -> Transform:
+    """Return how a tensor is brought from one layout to another.
+
+    Parameters
+    ----------
+    source, target
+        Two layouts with the same axes, or their texts.
+    shape
+        The tensor's shape, in logical order.
+    element_bytes
+        Bytes of an element, 4 by default; only alignment depends on them.
+    logical
+        The axes in logical order; by default that of ``source``.
+
+    Raises
+    ------
+    LayoutError
+        If a layout leaves something open, they have other axes, or the shape does not fit.
+
+    Examples
+    --------
+    >>> print(transform("NCHW", "NCHW16c", (1, 20, 7, 7)))
+    NCHW -> NCHW16c, NCHW (1, 20, 7, 7): 3 steps
+      pad     N C H W: (1, 32, 7, 7)
+      split   N C 16c H W: (1, 2, 16, 7, 7)
+      permute N C H W 16c: (0, 1, 3, 4, 2)
+    """
+    source, target = as_layout(source), as_layout(target)
+    order = axis_order(source, logical)
+    places = [placement(layout, shape, order, element_bytes) for layout in (source, target)]
+    return Transform(source, target, places[0].shape, order, index(element_bytes))
+
+
+def apply(layout: LayoutLike, array: ArrayLike, *, logical: str | None = None) -> AnyArray:
+    """Return the physical array of a tensor, with the layout's strides.
+
+    Parameters
+    ----------
+    layout
+        The layout, or its text.
+    array
+        The tensor, its axes in logical order.
+    logical
+        The axes in logical order; by default that of the layout.
+
+    Raises
+    ------
+    LayoutError
+        If the layout leaves something open, or the array has another number of axes.
+
+    Examples
+    --------
+    >>> apply("HW2w", [[1, 2, 3], [4, 5, 6]]).tolist()
+    [[[1, 2], [3, 0]], [[4, 5], [6, 0]]]
+    """
+    given = np.asarray(array)
+    order = axis_order(as_layout(layout), logical)
+    return transform(plain(order), layout, given.shape, given.itemsize, logical=order).apply(given)
+
+
+def restore(
+    layout: LayoutLike, physical: ArrayLike, shape: Sequence[int], *, logical: str | None = None
+) -> AnyArray:
+    """Return a tensor, its axes in logical order, from its physical array.
+
+    Parameters
+    ----------
+    layout
+        The layout, or its text.
+    physical
+        The physical array, with any strides.
+    shape
+        The tensor's shape, in logical order.
+    logical
+        The axes in logical order; by default that of the layout.
+
+    Raises
+    ------
+    LayoutError
+        If the layout leaves something open, or one of the shapes does not fit.
+    """
+    given = np.asarray(physical)
+    order = axis_order(as_layout(layout), logical)
+    back = transform(layout, plain(order), shape, given.itemsize, logical=order)
+    return back.apply(given)

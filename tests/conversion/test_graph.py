@@ -1,0 +1,266 @@
+"""Conversion graphs: what is added, what is told of shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.layout.op import Op, Shape
+from tests.layout.onnx_ops import op_of, results
+from tests.layout.remap_cases import CASES, Case
+from tests.support import refused
+
+
+def chain() -> ConversionGraph:
+    """Return a convolution and a ReLU."""
+    graph = ConversionGraph("chain")
+    x, w = graph.input("x", ("batch", 3, 8, 8)), graph.constant("w", (16, 3, 3, 3), "OIHW", 2)
+    y = graph.op("Conv", [x, w], {"pads": (1, 1, 1, 1)}, name="conv")
+    graph.output(graph.op("Relu", [y]))
+    return graph
+
+
+def test_a_graph_is_plain_data() -> None:
+    """Tensors by name, ops in order, who makes and who reads them."""
+    graph = chain()
+    kinds = {name: tensor.kind for name, tensor in graph.tensors.items()}
+    assert kinds == {"x": "input", "w": "constant", "conv": "activation", "relu0": "activation"}
+    assert [op.name for op in graph.ops] == ["conv", "relu0"]
+    conv, relu = graph.ops
+    assert conv.inputs == ("x", "w")
+    assert conv.input_shapes == (("batch", 3, 8, 8), (16, 3, 3, 3))
+    assert conv.output_shapes == (("batch", 16, 8, 8),)
+    assert conv.attributes == {"pads": (1, 1, 1, 1)}
+    assert graph.producer("conv") is conv
+    assert graph.producer("x") is None
+    assert graph.consumers("conv") == [(relu, 0)]
+    assert graph.consumers("relu0") == []
+    assert graph.outputs == ["relu0"]
+
+
+def test_layouts_and_widths_are_kept() -> None:
+    """ANY by default; a result has the width of the first input, unless it is given."""
+    graph = chain()
+    texts = {name: str(tensor.layout) for name, tensor in graph.tensors.items()}
+    assert texts == {"x": "****", "w": "OIHW", "conv": "****", "relu0": "****"}
+    assert graph.tensors["w"].element_bytes == 2
+    assert graph.tensors["conv"].element_bytes == 4
+    graph.op("Cast", ["x"], {"to": 10}, element_bytes=2, name="half")
+    assert graph.tensors["half"].element_bytes == 2
+
+
+def test_names_are_free_ones() -> None:
+    """By type, counted; a domain is left away, and names that are taken are passed over."""
+    graph = ConversionGraph()
+    graph.input("relu0", (2,))
+    assert graph.op("Relu", ["relu0"]) == "relu1"
+    assert graph.op("Relu", ["relu0"]) == "relu2"
+    assert graph.op("my::Op", ["relu0"], shape=(2,)) == "op0"
+
+
+def test_ops_of_several_results() -> None:
+    """Results may be left out, and have widths of their own; unknown ranks stay unknown."""
+    graph = ConversionGraph(opset=17)
+    x = graph.input("x", (2, 6))
+    parts = graph.add(Op("Split", {"axis": 1}, (x,), ("a", "", "c"), name="split"))
+    assert parts == ("a", "", "c")
+    assert [graph.tensors[name].shape for name in ("a", "c")] == [(2, 2), (2, 2)]
+    top = Op("my::Top", {}, (x, ""), ("values", "places"), name="top")
+    graph.add(top, [None, 8])
+    assert graph.tensors["values"].shape is None
+    assert graph.tensors["values"].layout.undefined
+    assert [graph.tensors[name].element_bytes for name in ("values", "places")] == [4, 8]
+    assert graph.ops[1].input_shapes == ((2, 6), None)
+    assert [op.name for op in graph.opaque()] == ["top"]
+
+
+def test_ops_follow_the_graphs_operator_set() -> None:
+    graph = ConversionGraph(opset=11)
+    graph.op("Relu", [graph.input("x", (2,))])
+    assert graph.ops[0].opset == 11
+
+
+SHAPES: list[tuple[str, dict[str, Any], list[Shape], Shape]] = [
+    ("Add", {}, [("n", 3, 1), (1, 5)], ("n", 3, 5)),
+    ("Add", {}, [("n", 3), (7, 1)], (7, 3)),
+    ("Add", {}, [("n", 3), ("m", 3)], (None, 3)),
+    ("Add", {}, [("n", 3), ("n", 1)], ("n", 3)),
+    ("Add", {}, [(None, 1), (1, 1)], (None, 1)),
+    ("Conv", {"strides": (2, 2)}, [("n", 3, "h", 9), (8, 3, 3, 3)], ("n", 8, None, 4)),
+    ("Conv", {"strides": (2,)}, [(1, 2, 8), (4, 2, 3)], (1, 4, 3)),
+    ("Conv", {"auto_pad": "SAME_LOWER", "strides": (2,)}, [(1, 2, 9), (4, 2, 3)], (1, 4, 5)),
+    # One step more, as long as it does not start in the padding: 5 of 8, then (6 - 3) / 2 + 1.
+    ("MaxPool", {"kernel_shape": (3,), "strides": (2,), "ceil_mode": 1}, [(1, 2, 6)], (1, 2, 3)),
+    (
+        "MaxPool",
+        {"kernel_shape": (1,), "strides": (3,), "pads": (0, 2), "ceil_mode": 1},
+        [(1, 2, 5)],
+        (1, 2, 2),
+    ),
+    ("MaxPool", {"kernel_shape": (1,), "strides": (2,), "ceil_mode": 1}, [(1, 2, 4)], (1, 2, 2)),
+    ("Concat", {"axis": 1}, [("n", 3), ("n", 4)], ("n", 7)),
+    ("Concat", {"axis": 1}, [("n", 3), ("n", "c")], ("n", None)),
+    ("Flatten", {}, [("n", 3, 4)], ("n", 12)),
+    ("Flatten", {"axis": 2}, [("n", "m", 4)], (None, 4)),
+    ("Reshape", {"shape": (0, -1)}, [("n", 3, 4)], ("n", None)),
+    ("Reshape", {"shape": (0, -1)}, [(2, 3, 4)], (2, 12)),
+    ("Reshape", {"shape": (5, 6)}, [("n", 3, 4)], (5, 6)),
+    ("Reshape", {"shape": (-1, 0), "allowzero": 1}, [("n", 0)], (None, 0)),
+    ("Pad", {"pads": (0, 1, 2, 3)}, [("n", 3)], (None, 7)),
+    ("MatMul", {}, [(4,), (4,)], ()),
+    ("MatMul", {}, [(4,), (2, 4, 5)], (2, 5)),
+    ("MatMul", {}, [("n", 3, 4), (4,)], ("n", 3)),
+    ("Split", {"split": (3,)}, [(5, 2)], (3, 2)),
+    ("Gemm", {"transA": 1, "transB": 1}, [(3, "n"), (5, 3)], ("n", 5)),
+]
+
+
+@pytest.mark.parametrize(("op_type", "attributes", "inputs", "shape"), SHAPES)
+def test_shapes_of_results(
+    op_type: str, attributes: dict[str, Any], inputs: list[Shape], shape: Shape
+) -> None:
+    """Sizes known by name or not at all are kept where they are one input's alone."""
+    graph = ConversionGraph()
+    names = [graph.input(f"x{n}", given) for n, given in enumerate(inputs)]
+    y = graph.add(Op(op_type, attributes, tuple(names), ("y",), name="it"))[0]
+    assert graph.tensors[y].shape == shape
+
+
+UNKNOWN: list[tuple[str, dict[str, Any], list[Shape | None]]] = [
+    ("ReduceSum", {}, [(2, 3), (1,)]),  # the axes are known at run time only
+    ("ReduceSum", {"keepdims": 0}, [(2, 3), (1,)]),
+    ("Pad", {"pads": (1, 1)}, [(2, 3), None, None, (1,)]),
+    ("Add", {}, [(2, 3), None]),
+    ("Concat", {"axis": 0}, [(2, 3), None]),
+    ("MatMul", {}, [(2, 3), None]),
+    ("MatMul", {}, [(2, 3), ()]),
+    ("Gemm", {}, [(2, 3), None]),
+    ("Gather", {}, [(2, 3), None]),
+    ("Conv", {"kernel_shape": (3,)}, [(1, 2, 8), None]),
+    ("Conv", {"kernel_shape": (3, 3)}, [(1, 2, 8), (4, 2, 3)]),
+    ("MaxPool", {}, [(1, 2, 8)]),
+    ("Reshape", {}, [(2, 3), (2,)]),
+    ("Squeeze", {}, [("n", 3)]),
+]
+
+
+@pytest.mark.parametrize(("op_type", "attributes", "inputs"), UNKNOWN)
+def test_shapes_that_cannot_be_told(
+    op_type: str, attributes: dict[str, Any], inputs: list[Shape | None]
+) -> None:
+    """Because an operand, a window or an axis is not known."""
+    graph = ConversionGraph()
+    names = [graph.input(f"x{n}", given) for n, given in enumerate(inputs)]
+    graph.add(Op(op_type, attributes, tuple(names), ("y",), name="it"))
+    assert graph.tensors["y"].shape is None
+
+
+def test_parts_that_are_not_named_have_unknown_sizes() -> None:
+    graph = ConversionGraph()
+    graph.add(Op("Split", {"split": (3,)}, (graph.input("x", (5, 2)),), ("a", "b"), name="it"))
+    assert [graph.tensors[name].shape for name in "ab"] == [(3, 2), (None, 2)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_shapes_are_those_that_come_out(case: Case) -> None:
+    """Whatever is told of a shape without running the op is what running it gives."""
+    arrays = case.arrays()
+    op = op_of(case.type, arrays, case.attributes, case.opset, case.outputs)
+    graph = ConversionGraph(opset=case.opset)
+    for name, array in zip(op.inputs, arrays, strict=True):
+        if array is not None:
+            graph.input(name, array.shape)
+    graph.add(Op(op.type, op.attributes, op.inputs, op.outputs, name="it", opset=op.opset))
+    for name, array in zip(op.outputs, results(op, arrays, case.runtime), strict=True):
+        shape = graph.tensors[name].shape
+        if shape is not None:
+            assert len(shape) == np.ndim(array)
+            assert all(a in (None, b) for a, b in zip(shape, np.shape(array), strict=True))
+    told = graph.tensors["y0"].shape is not None
+    assert told == (case.type not in UNTOLD.split())
+
+
+UNTOLD = (
+    "CenterCropPad Compress ConvInteger ConvTranspose DeformConv DepthToSpace Einsum Expand "
+    "GatherElements GatherND GridSample MatMulInteger MaxRoiPool OneHot QLinearConv QLinearMatMul "
+    "Resize RoiAlign Size Slice SpaceToDepth Tile TopK Upsample com.microsoft::FusedConv "
+    "com.microsoft::QLinearAveragePool com.microsoft::QLinearGlobalAveragePool"
+)
+"""Types whose shapes must be given."""
+
+
+def test_a_given_shape_is_compared_and_completed() -> None:
+    graph = ConversionGraph()
+    x = graph.input("x", (2, None))
+    assert graph.tensors[graph.op("Relu", [x], shape=("n", "m"))].shape == ("n", "m")
+    assert graph.tensors[graph.op("Relu", [x], shape=(None, 5))].shape == (2, 5)
+    with refused("Relu 'it': its result has shape (2, None), not (3, 5)"):
+        graph.op("Relu", [x], shape=(3, 5), name="it")
+    with refused("Relu 'it': its result has shape (2, None), not (2,)"):
+        graph.op("Relu", [x], shape=(2,), name="it")
+
+
+def graph_of_two() -> ConversionGraph:
+    graph = ConversionGraph()
+    graph.input("x", (2, 3))
+    graph.input("y", (2, 4))
+    graph.op("Relu", ["x"], name="z")
+    return graph
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (lambda g: g.input("x", (1,)), "there is a tensor 'x' already"),
+    (lambda g: g.constant("z", (1,)), "there is a tensor 'z' already"),
+    (lambda g: g.input("", (1,)), "a tensor must have a name"),
+    (lambda g: g.input("a", (1, -1)), "tensor 'a': size -1 must be 0 or more"),
+    (lambda g: g.input("a", (1, 0.5)), "tensor 'a': size 0.5 must be a number, a name or None"),
+    (lambda g: g.input("a", 3), "tensor 'a': shape must be a list of sizes, not 3"),
+    (lambda g: g.input("a", "NC"), "tensor 'a': shape must be a list of sizes, not 'NC'"),
+    (lambda g: g.input("a", (1,), "NC"), "layout NC has 2 dimensions, for a tensor of 1 dim"),
+    (lambda g: g.input("a", None, "NC"), "layout NC has 2 dimensions, for a tensor of unknown"),
+    (lambda g: g.input("a", (1,), "N4"), "tensor 'a': column 3 of layout 'N4'"),
+    (lambda g: g.input("a", (1, 2), "ba"), "layout ba names axes by their place; give letters"),
+    (lambda g: g.input("a", (1,), element_bytes=0), "element_bytes must be 1 or more, not 0"),
+    (lambda g: g.op("Relu", ["q"]), "Relu 'relu0': there is no tensor 'q'"),
+    (lambda g: g.op("Relu", ["x"], name="z"), "op of type Relu: name 'z' is taken"),
+    (lambda g: g.op("Relu", ["x"], name="x"), "there is a tensor 'x' already"),
+    (lambda g: g.op("my::Op", ["x"]), "my::Op 'op0': give its shape, which does not follow"),
+    (lambda g: g.op("Conv", ["x", "y"], layouts="NHW4"), "Conv 'conv0': column"),
+    (
+        lambda g: g.op("my::Op", ["x"], layouts="->NHWC", shape=(2, 3)),
+        "my::Op 'op0': result 0 of shape (2, 3) is written as NHWC",
+    ),
+    (lambda g: g.op("Add", ["x", "y"]), "Add 'add0': sizes 3 and 4 do not match"),
+    (lambda g: g.op("Concat", ["x", "y"], {"axis": 0}), "differ along axis 1: (3, 4)"),
+    (lambda g: g.op("Concat", ["x", "y"], {"axis": 5}), "axis 5 is not in -2 to 1"),
+    (lambda g: g.op("Reshape", ["x"], {"shape": (4, -1)}), "(2, 3) cannot have shape (4, -1)"),
+    (lambda g: g.op("Reshape", ["x"], {"shape": (5,)}), "(2, 3) cannot have shape (5,)"),
+    (lambda g: g.op("Reshape", ["x"], {"shape": (2, 3, 0)}), "there is no size 2 to copy"),
+    (lambda g: g.add(Op("Relu", {}, ("x",), ("a",))), "op of type Relu: it has no name"),
+    (lambda g: g.add(Op("Relu", {}, ("x",), (), name="a")), "it has 0 shapes for 0 results"),
+    (
+        lambda g: g.add(Op("Relu", {}, ("x",), ("a", "a"), name="a")),
+        "Relu 'a': there is a tensor 'a' already",
+    ),
+    (
+        lambda g: g.add(Op("Relu", {}, ("x",), ("a",), output_shapes=((1,), (1,)), name="a")),
+        "it has 2 shapes for 1 results",
+    ),
+    (lambda g: g.output("q"), "output: there is no tensor 'q'"),
+    (lambda g: g.producer("q"), "producer: there is no tensor 'q'"),
+    (lambda g: g.consumers("q"), "consumers: there is no tensor 'q'"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
+def test_wrong_additions_are_refused_and_change_nothing(change: Any, reason: str) -> None:
+    graph = graph_of_two()
+    with refused(reason):
+        change(graph)
+    assert list(graph.tensors) == ["x", "y", "z"]
+    assert len(graph.ops) == 1
+    assert graph.consumers("x") == [(graph.ops[0], 0)]
+    assert graph.outputs == []

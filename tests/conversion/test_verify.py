@@ -1,0 +1,347 @@
+"""Layouts that tensors have, and those that are not as they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from layoutopt.conversion.carried import carried
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.verify import verify
+from layoutopt.layout.backends import BACKENDS
+from layoutopt.layout.desired import parse_desired
+from layoutopt.layout.layout import Layout
+from layoutopt.layout.op import Op, Shape, Size
+from layoutopt.layout.operators import OPERATORS, remap
+from layoutopt.layout.remapping import RemapError
+from layoutopt.layout.requirements import Requirements
+
+NCHW = BACKENDS["nchw"]
+
+
+def lines(graph: ConversionGraph, requirements: Requirements = NCHW) -> list[str]:
+    """Return all violations as text."""
+    return [str(violation) for violation in verify(graph, requirements)]
+
+
+def image(layout: str = "*", shape: tuple[Size, ...] = (2, 32, 8, 8)) -> ConversionGraph:
+    """Return a graph of one input ``x``."""
+    graph = ConversionGraph()
+    graph.input("x", shape, layout)
+    return graph
+
+
+def conv(graph: ConversionGraph, x: str, name: str = "conv", **settings: Any) -> str:
+    """Add a convolution of 32 channels to 32."""
+    w = graph.constant(f"{name}.w", (32, 32, 3, 3))
+    return graph.op("Conv", [x, w], {"pads": (1, 1, 1, 1)}, name=name, **settings)
+
+
+CARRIED: list[tuple[str, str, tuple[int, ...], Mapping[str, Any], str]] = [
+    ("Relu", "NCHW", (2, 3, 4, 5), {}, "NCHW"),
+    ("Relu", "N[a=64]C[ns:x]HW", (2, 3, 4, 5), {}, "N[a=64]C[ns:x]HW"),
+    ("Softmax", "N[a=64]CHW", (2, 3, 4, 5), {}, "NCHW"),  # made anew, by its own strides
+    ("Transpose", "NCHW", (2, 3, 4, 5), {"perm": (0, 2, 3, 1)}, "NHWC"),
+    ("Transpose", "NC*W", (2, 3, 4, 5), {}, "W*CN"),
+    ("Transpose", "NCHW16c", (2, 3, 4, 5, 16), {"perm": (0, 2, 3, 1, 4)}, "NHWC16c"),
+    ("Reshape", "NCHW", (2, 3, 4, 5), {"shape": (2, 3, 20)}, "***"),
+    ("Flatten", "NCHW", (2, 3, 4, 5), {}, "**"),
+    ("Squeeze", "NCHW", (2, 3, 1, 1), {"axes": (2, 3)}, "NC"),
+    ("Squeeze", "NCHW", (2, 3, 1, 5), {"axes": (2,)}, "NC*"),  # W, or H? it is alone
+    ("Unsqueeze", "NC", (2, 3), {"axes": (2, 3)}, "NC**"),
+    ("ReduceMean", "NCHW", (2, 3, 4, 5), {"axes": (2, 3)}, "NCHW"),
+    ("ReduceMean", "NCHW", (2, 3, 4, 5), {"axes": (2, 3), "keepdims": 0}, "NC"),
+    ("GlobalAveragePool", "*", (2, 3, 4, 5), {}, "NCHW"),
+    ("MaxPool", "NHWC", (2, 3, 4, 5), {"kernel_shape": (1, 1)}, "NCHW"),  # it reads NCHW
+    ("LRN", "*", (2, 3, 4), {"size": 1}, "NCW"),
+]
+
+
+@pytest.mark.parametrize(("op_type", "layout", "shape", "attributes", "wanted"), CARRIED)
+def test_layouts_of_results(
+    op_type: str, layout: str, shape: Shape, attributes: Mapping[str, Any], wanted: str
+) -> None:
+    """Letters follow their axes through an op of one operand."""
+    graph = image(layout, shape)
+    result = graph.op(op_type, ["x"], attributes)
+    assert str(carried(graph)[result]) == wanted
+
+
+def test_operands_tell_together() -> None:
+    """A product has rows of its left operand; what one addend leaves open, another tells."""
+    graph = image("NCHW")
+    graph.input("y", (2, 32, 8, 5))
+    graph.input("z", (32, 8, 8), "*HW")
+    graph.input("v", (2, 1, 8, 8), "N*HW")
+    product = graph.op("MatMul", ["x", "y"])
+    total = graph.op("Add", ["v", "z"])
+    both = graph.op("Sum", [total, "x"])
+    picked = graph.op("Gather", ["x", graph.constant("i", (3, 4))], {"axis": 1})
+    hot = graph.op("Gather", ["x", graph.constant("j", ())], {"axis": 3})
+    found = {name: str(layout) for name, layout in carried(graph).items()}
+    assert found[product] == "NCH*"
+    assert found[total] == "N*HW"
+    assert found[both] == "NCHW"
+    assert found[picked] == "N****"
+    assert found[hot] == "NC*"
+
+
+def test_quantised_products_have_rows_of_their_left_operand() -> None:
+    """The right one is the fourth input of QLinearMatMul; of a vector, nothing is known."""
+    graph = image("NCHW", (2, 3, 4, 5))
+    y, vector = graph.input("y", (5, 6), "IO"), graph.input("v", (5,))
+    one = graph.constant("one", ())
+    whole = graph.op("MatMulInteger", ["x", y], shape=(2, 3, 4, 6))
+    inputs = ["x", one, one, y, one, one, one, one]
+    quantised = graph.op("QLinearMatMul", inputs, shape=(2, 3, 4, 6))
+    inputs[3] = vector
+    thin = graph.op("QLinearMatMul", inputs, shape=(2, 3, 4))
+    found = carried(graph)
+    assert [str(found[name]) for name in (whole, quantised, thin)] == ["NCH*", "NCH*", "***"]
+
+
+def test_axes_of_size_1_tell_only_what_nobody_else_does() -> None:
+    """A bias (C, 1, 1) beside NHWC is read along other axes, and its 1s are no conflict."""
+    graph = image("*", (2, 4, 4, 3))
+    bias = graph.input("b", (1, 1, 3), "HWC")
+    same = graph.input("s", (1, 4, 4, 1), "NHWC")
+    total = graph.op("Add", ["x", bias])
+    other = graph.op("Mul", [same, "x"])
+    found = carried(graph)
+    assert str(found[total]) == "*HWC"
+    assert str(found[other]) == "NHWC"
+    assert lines(graph) == []
+
+
+def test_a_graph_in_onnxs_own_order_is_fine_for_an_nchw_backend() -> None:
+    """Whatever is not known of inputs and constants is what their readers take them for."""
+    graph = image()
+    y = graph.op("Relu", [conv(graph, "x")])
+    z = graph.op("Add", [y, conv(graph, y, "next")])
+    flat = graph.op("Flatten", [graph.op("GlobalAveragePool", [z])])
+    graph.output(graph.op("Gemm", [flat, graph.constant("v", (32, 10))]))
+    assert lines(graph) == []
+    assert carried(graph)[flat] == Layout.parse("**")
+
+
+def test_every_operand_and_result_of_another_order_is_listed() -> None:
+    """Op, operand, what it has, what it needs, and why, in the order of ops."""
+    graph = image()
+    conv(graph, "x")
+    assert lines(graph, BACKENDS["nhwc"]) == [
+        "Conv 'conv', input 0 'x': has NCHW, needs NHWC: dimension 1 is C, not H",
+        "Conv 'conv', input 1 'conv.w': has OIHW, needs HWIO: dimension 0 is O, not H",
+        "Conv 'conv', result 0 'conv': has NCHW, needs NHWC: dimension 1 is C, not H",
+    ]
+    [first, *_] = verify(graph, BACKENDS["nhwc"])
+    assert (first.op, first.type, first.operand, first.tensor) == ("conv", "Conv", "input 0", "x")
+    assert (first.has, first.needs) == (Layout.parse("NCHW"), Layout.parse("NHWC"))
+
+
+def test_a_converted_graph_is_fine_again() -> None:
+    """An NCHW input transposed, weights in HWIO, and a convolution that is written so."""
+    graph = image("NCHW")
+    x = graph.op("Transpose", ["x"], {"perm": (0, 2, 3, 1)})
+    w = graph.constant("w", (3, 3, 32, 32), "HWIO")
+    y = graph.op("Conv", [x, w], layouts="NHWC,HWIO", shape=(2, 6, 6, 32))
+    back = graph.op("Transpose", [graph.op("Relu", [y])], {"perm": (0, 3, 1, 2)})
+    for requirements in (BACKENDS["nhwc"], parse_desired("Conv=NHWC")):
+        assert lines(graph, requirements) == []
+    assert str(carried(graph)[back]) == "NCHW"
+    assert lines(graph, NCHW) == [
+        "Conv 'conv0', input 0 'transpose0': has NHWC, needs NCHW: dimension 1 is H, not C",
+        "Conv 'conv0', input 1 'w': has HWIO, needs OIHW: dimension 0 is H, not O",
+        "Conv 'conv0', result 0 'conv0': has NHWC, needs NCHW: dimension 1 is H, not C",
+    ]
+
+
+def test_a_forgotten_transpose_is_found() -> None:
+    """The same without the first transpose, and with a ReLU's result used in both orders."""
+    graph = image("NCHW", (2, 8, 8, 8))
+    w = graph.constant("w", (3, 3, 8, 8), "HWIO")
+    y = graph.op("Conv", ["x", w], layouts="NHWC,HWIO", shape=(2, 8, 8, 8))
+    graph.op("Add", ["x", y])
+    assert lines(graph, BACKENDS["nhwc"]) == [
+        "Conv 'conv0', input 0 'x': has NCHW, needs NHWC: a convolution's data (N, C, H, W) "
+        "consumed as a convolution's data (N, H, W, C): C is read as H, H is read as W, "
+        "W is read as C",
+        "Add 'add0', input 1 'conv0': has NHWC, needs NCHW: operands must have the same axes, "
+        "and dimension 1 is H where others have C",
+    ]
+
+
+def test_blocked_convolutions() -> None:
+    """Reorders are ops that are written for both; a block that is missing is a violation."""
+    graph = image("NCHW")
+    blocked = graph.op("Reorder", ["x"], shape=(2, 2, 8, 8, 16), layouts="NCHW->NCHW16c")
+    w = graph.constant("w", (2, 2, 3, 3, 16, 16), "OIHW16i16o")
+    y = graph.op(
+        "Conv", [blocked, w], layouts="NCHW16c,OIHW16i16o", shape=(2, 2, 6, 6, 16), name="conv"
+    )
+    y = graph.op("Relu", [y])
+    graph.op("MaxPool", [y], {"kernel_shape": (2, 2)}, layouts="NCHW16c", shape=(2, 2, 5, 5, 16))
+    assert lines(graph, BACKENDS["blocked"]) == []
+    plain = image("NCHW")
+    conv(plain, "x")
+    assert [line.partition(": ")[2] for line in lines(plain, BACKENDS["blocked"])] == [
+        "has NCHW, needs NCHW16c: it has 4 dimensions, not 5",
+        "has OIHW, needs OIHW16i16o: it has 4 dimensions, not 6",
+        "has NCHW, needs NCHW16c: it has 4 dimensions, not 5",
+    ]
+
+
+@pytest.mark.parametrize("between", ["Relu", "Dropout"])
+def test_a_convolutions_output_used_as_weights_is_named(between: str) -> None:
+    """Which fits by its sizes, and which nothing else would notice."""
+    graph = image()
+    graph.input("kernel", (32, 32, 5, 5))
+    kernel = graph.op(between, [conv(graph, "kernel", "first")])
+    graph.op("Conv", ["x", kernel], name="second")
+    [line] = lines(graph)
+    assert line == (
+        f"Conv 'second', input 1 {kernel!r}: has NCHW, needs OIHW: a convolution's data "
+        "(N, C, H, W) consumed as a convolution's weights (O, I, H, W): N is read as O, C is read "
+        "as I"
+    )
+
+
+def test_weights_that_are_computed_may_be_named() -> None:
+    """A reshape forgets the letters, or is told others."""
+    graph = image()
+    kernel = conv(graph, graph.input("kernel", (32, 32, 5, 5)), "first")
+    free = graph.op("Reshape", [kernel], {"shape": (32, 32, 5, 5)})
+    graph.op("Conv", ["x", free])
+    told = graph.op("Reshape", [kernel], layouts="->OIHW", shape=(32, 32, 5, 5))
+    graph.op("Conv", ["x", told])
+    assert lines(graph) == []
+    wrong = graph.op("Reshape", [kernel], layouts="->NCHW", shape=(32, 32, 5, 5))
+    graph.op("Conv", ["x", wrong])
+    assert len(lines(graph)) == 1
+
+
+class Aligned(Requirements):
+    """Data in NHWC whose rows are aligned to 64 bytes."""
+
+    def default_layout(self, rank: int) -> Layout:
+        """Return the layout of images."""
+        return Layout.parse("NH[a=64]WC" if rank == 4 else "*" * rank)
+
+
+def test_alignment_is_counted_in_bytes() -> None:
+    """A row of 5 times 4 floats has 80 bytes, one of 8 times 4 floats 128, of halves 64."""
+    graph = ConversionGraph()
+    settings: list[tuple[str, int, str, int]] = [
+        ("a", 5, "NHWC", 4),
+        ("b", 8, "NHWC", 4),
+        ("c", 8, "NHWC", 2),
+        ("d", 5, "NH[a=64]WC", 4),
+        ("e", 4, "NHWC", 2),
+    ]
+    for name, width, layout, element_bytes in settings:
+        graph.input(name, (1, 3, width, 4), layout, element_bytes)
+        graph.op("Relu", [name], name=f"relu_{name}")
+        graph.op(
+            "DepthToSpace",
+            [f"relu_{name}"],
+            {"blocksize": 1},
+            layouts="NHWC->NH[a=64]WC",
+            shape=(1, 3, width, 4),
+        )
+    assert lines(graph, Aligned()) == [
+        "DepthToSpace 'depthtospace0', input 0 'relu_a': has NHWC, needs NH[a=64]WC: the stride "
+        "of dimension 1 (H) is 80 bytes, not a multiple of 64",
+        "DepthToSpace 'depthtospace4', input 0 'relu_e': has NHWC, needs NH[a=64]WC: the stride "
+        "of dimension 1 (H) is 32 bytes, not a multiple of 64",
+    ]
+
+
+def test_a_batch_of_unknown_size_does_not_matter_to_inner_strides() -> None:
+    graph = image("NHWC", ("batch", 8, 8, 4))
+    graph.op("LRN", ["x"], {"size": 1}, layouts="NHWC", shape=("batch", 8, 8, 4))
+    assert lines(graph, Aligned()) == []
+    other = image("NHWC", (1, 8, "width", 4))
+    other.op("LRN", ["x"], {"size": 1}, layouts="NHWC->NH[a=64]WC", shape=(1, 8, "width", 4))
+    assert lines(other, Aligned()) == [
+        "LRN 'lrn0', input 0 'x': has NHWC, needs NH[a=64]WC: the stride of dimension 1 (H) is "
+        "known to be a multiple of 16 bytes only, not a multiple of 64"
+    ]
+
+
+def test_ops_of_ranks_that_they_are_not_written_for_are_listed() -> None:
+    """What cannot be checked is said, not passed over; opaque ops need nothing."""
+    graph = ConversionGraph()
+    graph.input("x", None)
+    graph.add(Op("Conv", {}, ("x", "x"), ("y",), name="conv"))
+    graph.add(Op("my::Op", {}, ("x",), ("z",), name="opaque"))
+    [line] = lines(graph)
+    assert line.startswith("Conv 'conv', input 0 'x': has __undef__")
+    assert "not written for data of this rank" in line
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_of_unknown_ranks_nothing_is_told(op_type: str) -> None:
+    """Of no type of op an error, a layout, or an order of axes that it could run in."""
+    graph = ConversionGraph()
+    graph.input("x", None)
+    attributes = {"axis": 0, "equation": "ij,jk->ik"}
+    op = Op(op_type, attributes, ("x", "x"), ("y",), name="it")
+    graph.add(op)
+    assert carried(graph)["y"].is_any or carried(graph)["y"].undefined
+    with pytest.raises(RemapError):
+        remap(graph.ops[0], (1, 0))
+
+
+def test_operands_left_out_are_not_looked_at() -> None:
+    graph = image()
+    scales = {"scales": (1.0, 1.0, 2.0, 2.0)}
+    graph.op("Resize", ["x", "", ""], scales, shape=(2, 32, 16, 16))
+    graph.input("y", (2, 32, 8, 8), "NCHW")
+    clipped = graph.op("Clip", ["y", "", graph.constant("most", ())])
+    assert str(carried(graph)[clipped]) == "NCHW"
+    assert lines(graph) == []
+    assert len(lines(graph, BACKENDS["nhwc"])) == 2
+
+
+class Picky(Requirements):
+    """Takes nothing, for reasons of its own, and wants all ReLUs in NHWC."""
+
+    def input_requirement(self, op: Op, n: int) -> Layout:
+        """Return NHWC."""
+        return Layout.parse("NHWC")
+
+    def is_satisfied_by(
+        self, carried: Layout, required: Layout, shape: Shape | None, element_bytes: int
+    ) -> bool:
+        """Return whether it says nothing."""
+        return required.is_any
+
+
+def test_backends_may_have_reasons_of_their_own() -> None:
+    """Also for ops to which axes do not matter."""
+    graph = image("NHWC")
+    graph.op("Relu", ["x"])
+    assert lines(graph, Picky()) == [
+        "Relu 'relu0', input 0 'x': has NHWC, needs NHWC: the backend does not take it so"
+    ]
+
+
+def test_concatenated_tensors_must_agree() -> None:
+    graph = image("NCHW")
+    graph.input("y", (2, 32, 8, 9), "NHWC")
+    graph.input("z", (2, 32, 8, 1), "NC**")
+    graph.op("Concat", ["x", "z", "y"], {"axis": 3})
+    assert lines(graph) == [
+        "Concat 'concat0', input 2 'y': has NHWC, needs NCHW: operands must have the same axes, "
+        "and dimension 1 is H where others have C"
+    ]
+
+
+def test_a_bias_along_the_wrong_axis_is_found() -> None:
+    """(C) beside NCHW is added along W."""
+    graph = image("NCHW", (2, 8, 8, 8))
+    graph.input("b", (8,), "C")
+    graph.op("Add", ["x", "b"])
+    [line] = lines(graph)
+    assert "input 1 'b': has C, needs W" in line

@@ -1,0 +1,500 @@
+"""Memory descriptors: where elements lie, and other dims for the same bytes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from math import prod
+from string import ascii_uppercase
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutopt.layout.descriptor import Descriptor
+from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
+
+Shape = tuple[int, ...]
+
+
+def tagged(dims: Shape, tag: str) -> Descriptor:
+    """Return a descriptor by tag."""
+    return Descriptor.from_tag(dims, tag)
+
+
+def placed(d: Descriptor) -> dict[Shape, int]:
+    """Return the place of each element, index by index, as oneDNN's guide to blocking has it."""
+    found = {}
+    for index in itertools.product(*map(range, d.dims)):
+        rest, place, weight = list(index), 0, 1
+        for axis, size in reversed(d.blocks):
+            rest[axis], digit = divmod(rest[axis], size)
+            place += digit * weight
+            weight *= size
+        found[index] = place + sum(r * s for r, s in zip(rest, d.strides, strict=True))
+    return found
+
+
+def packed(dims: Shape, order: str, blocks: list[tuple[str, int]]) -> np.ndarray:
+    """Return the place of each element by padding, cutting and transposing an array of numbers."""
+    letters = sorted(order)
+    padded = [
+        -(-n // (u := prod(s for a, s in blocks if a == x))) * u
+        for n, x in zip(dims, letters, strict=True)
+    ]
+    numbers = np.full(padded, -1)
+    numbers[tuple(map(slice, dims))] = np.arange(prod(dims)).reshape(dims)
+    cut, where = [], {}
+    for letter, size in zip(letters, padded, strict=True):
+        inner = [(k, s) for k, (a, s) in enumerate(blocks) if a == letter]
+        where[letter] = len(cut)
+        cut.append(size // prod(s for _, s in inner))
+        for k, s in inner:
+            where[k] = len(cut)
+            cut.append(s)
+    axes = [where[a] for a in order] + [where[k] for k in range(len(blocks))]
+    memory = numbers.reshape(cut).transpose(axes).ravel()
+    places = np.empty(prod(dims), np.int64)
+    at = np.flatnonzero(memory >= 0)
+    places[memory[at]] = at
+    return places.reshape(dims)
+
+
+@st.composite
+def tags(draw: st.DrawFn) -> tuple[Shape, str, list[tuple[str, int]]]:
+    """Draw dims, the order of axes, and blocks."""
+    rank = draw(st.integers(1, 4))
+    dims = tuple(draw(st.lists(st.integers(1, 6), min_size=rank, max_size=rank)))
+    order = draw(st.permutations("abcd"[:rank]))
+    block = st.tuples(st.sampled_from("abcd"[:rank]), st.integers(2, 4))
+    return dims, "".join(order), draw(st.lists(block, max_size=2))
+
+
+def text(order: str, blocks: list[tuple[str, int]]) -> str:
+    """Write a tag."""
+    blocked = {axis for axis, _ in blocks}
+    outer = "".join(a.upper() if a in blocked else a for a in order)
+    return outer + "".join(f"{size}{axis}" for axis, size in blocks)
+
+
+@given(tags())
+def test_places_of_tags(drawn: tuple[Shape, str, list[tuple[str, int]]]) -> None:
+    """Elements lie where padding, cutting and transposing puts them, and the tag comes back."""
+    dims, order, blocks = drawn
+    tag = text(order, blocks)
+    d = tagged(dims, tag)
+    assert np.array_equal(d.offsets(), packed(dims, order, blocks))
+    assert dict(np.ndenumerate(d.offsets())) == placed(d)
+    assert d.size == prod(d.padded_dims)
+    assert tagged(dims, str(d.layout)) == d
+    # Axes that are never stepped along may stand anywhere.
+    if all(n > u for n, u in zip(dims, d.blocked, strict=True)):
+        assert str(d.layout) == tag
+
+
+NUMBERS = [
+    ((2, 3, 4, 5), "acdb", (60, 1, 15, 3), (2, 3, 4, 5), ()),
+    ((2, 15, 3, 4), "aBcd16b", (192, 192, 64, 16), (2, 16, 3, 4), ((1, 16),)),
+    ((2, 15, 3, 4), "ABcd16b16a", (3072, 3072, 1024, 256), (16, 16, 3, 4), ((1, 16), (0, 16))),
+    ((2, 15, 3, 4), "nChw16c", (192, 192, 64, 16), (2, 16, 3, 4), ((1, 16),)),
+    ((32, 16, 1, 1), "OIhw16i16o", (256, 256, 256, 256), (32, 16, 1, 1), ((1, 16), (0, 16))),
+    ((2, 3, 0, 2), "abcd", (6, 2, 2, 1), (2, 3, 0, 2), ()),
+]
+
+
+@pytest.mark.parametrize(("dims", "tag", "strides", "padded", "blocks"), NUMBERS)
+def test_numbers_of_tags(dims: Shape, tag: str, strides: Shape, padded: Shape, blocks) -> None:
+    """Strides, padding and blocks of some tags, by hand."""
+    d = tagged(dims, tag)
+    assert (d.dims, d.strides, d.padded_dims, d.blocks) == (dims, strides, padded, blocks)
+
+
+def test_names_in_another_order() -> None:
+    """With names, dims are in logical order, or in one that is given."""
+    assert tagged((2, 5, 3, 4), "nhwc").strides == (60, 1, 20, 5)
+    assert Descriptor.from_tag((2, 3, 4, 5), "nhwc", "NHWC").strides == (60, 20, 5, 1)
+    assert tagged((5, 4, 2, 3), "hwio").strides == (1, 5, 60, 20)
+
+
+def test_room() -> None:
+    """Padding and gaps take room, tensors without elements take none."""
+    assert tagged((1, 4, 1, 1), "nChw8c").size == 8
+    assert Descriptor((6, 2), (4, 1), (6, 4)).size == 24
+    assert Descriptor((6, 2), (3, 1)).size == 17
+    assert Descriptor((6, 2), (0, 1)).size == 2
+    assert tagged((2, 0), "ab").size == 0
+    assert Descriptor((), ()).size == 1
+
+
+def test_scalar() -> None:
+    """A scalar has one element, at 0, unlike oneDNN's descriptor without dims, which is none."""
+    scalar = Descriptor((), ())
+    assert scalar.offsets() == 0
+    assert scalar.permute_axes(()) == scalar
+    assert scalar.reshape((1, 1)).reshape(()) == scalar
+
+
+def test_equal() -> None:
+    """As in oneDNN's test, strides of axes of size 1 make no difference, but padding does."""
+    simple, strided = Descriptor((1, 1, 1, 1), (1, 1, 1, 1)), Descriptor((1, 1, 1, 1), (8, 4, 2, 1))
+    assert simple == strided
+    assert hash(simple) == hash(strided)
+    blocked = tagged((1, 4, 1, 1), "nChw8c")
+    assert blocked != tagged((1, 4, 1, 1), "nchw")
+    assert blocked != simple
+    assert Descriptor((2, 2), (2, 1)) != Descriptor((2, 2), (3, 1))
+    assert Descriptor((2, 2), (0, 1)) != Descriptor((2, 2), (2, 1))
+    assert simple != "abcd"
+
+
+WRONG = [
+    ({"dims": (-1,), "strides": (1,)}, "dims[0] must be an integer of 0 or more, got -1"),
+    ({"dims": (None,), "strides": (1,)}, "dims[0] must be an integer of 0 or more, got None"),
+    (
+        {"dims": (-(2**63),), "strides": (1,)},
+        "dims[0] must be an integer of 0 or more, got -9223372036854775808",
+    ),
+    ({"dims": (2,), "strides": (-1,)}, "strides[0] must be an integer of 0 or more, got -1"),
+    ({"dims": (2,), "strides": (1, 1)}, "strides has 2 entries, 1 are needed"),
+    (
+        {"dims": (2, 2), "strides": (1, 1)},
+        "strides[1] is 1, but the elements within take up to 2",
+    ),
+    (
+        {"dims": (2, 8), "strides": (4, 4), "blocks": ((1, 4),)},
+        "strides[1] is 4, but the elements within take up to 8",
+    ),
+    (
+        {"dims": (3,), "strides": (1,), "padded_dims": (2,)},
+        "padded_dims[0] must be a multiple of 1 from 3 on, got 2",
+    ),
+    (
+        {"dims": (3,), "strides": (4,), "padded_dims": (6,), "blocks": ((0, 4),)},
+        "padded_dims[0] must be a multiple of 4 from 4 on, got 6",
+    ),
+    (
+        {"dims": (3,), "strides": (1,), "padded_dims": (3, 1)},
+        "padded_dims has 2 entries, 1 are needed",
+    ),
+    (
+        {"dims": (3,), "strides": (4,), "blocks": ((1, 4),)},
+        "block (1, 4) must be an axis below 1 and a size over 1",
+    ),
+    (
+        {"dims": (3,), "strides": (1,), "blocks": ((0, 1),)},
+        "block (0, 1) must be an axis below 1 and a size over 1",
+    ),
+    ({"dims": (3,), "strides": (1,), "blocks": ((0,),)}, "blocks[0] has 1 entries, 2 are needed"),
+    ({"dims": (3,), "strides": (1,), "blocks": 4}, "blocks must be a list of pairs, got 4"),
+    ({"dims": (3,), "strides": (1,), "blocks": "04"}, "blocks must be a list of pairs, got '04'"),
+    (
+        {"dims": (3,), "strides": (2**62,)},
+        "elements lie up to 9223372036854775809 apart, more than 64 bits can count",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "told"), WRONG)
+def test_no_descriptor(given: dict[str, Shape], told: str) -> None:
+    """Wrong numbers, sizes known at run time only, and overlaps are refused in a line."""
+    with pytest.raises(LayoutError) as caught:
+        Descriptor(**given)
+    assert str(caught.value) == told
+
+
+def test_layouts_that_are_no_tags() -> None:
+    """Blocks outside of axes have no descriptor, unless of 1; alignments become strides."""
+    outer = Layout((Dim((Block("A"),)), Dim((Block("A", 2),)), Dim((Block("B"),))))
+    with pytest.raises(LayoutError, match="blocks must be innermost, side by side"):
+        Descriptor.from_layout((4, 3), outer)
+    trivial = Layout((Dim((Block("A"),)), Dim((Block("A", 1),)), Dim((Block("B"),))))
+    assert Descriptor.from_layout((4, 3), trivial) == tagged((4, 3), "ab")
+    aligned = Layout((Dim((Block("A"),), ("a=32",)), Dim((Block("B"),))))
+    assert Descriptor.from_layout((4, 3), aligned, element_bytes=4).strides == (8, 1)
+    with pytest.raises(LayoutError, match="3 entries"):
+        tagged((1, 2, 3), "ab")
+
+
+@pytest.mark.parametrize(
+    "d",
+    [
+        Descriptor((6, 2), (3, 1)),
+        Descriptor((6, 2), (4, 1), (6, 4)),
+        Descriptor((6, 2), (0, 1)),
+    ],
+)
+def test_descriptors_without_tag(d: Descriptor) -> None:
+    """Gaps, padding beyond blocks and shared places have no tag."""
+    with pytest.raises(LayoutError, match="no tag tells of strides"):
+        _ = d.layout
+
+
+def test_most_axes_and_places() -> None:
+    """Tags have 26 letters, and places 64 bits."""
+    assert Descriptor((1,) * 26, (1,) * 26).layout.axes == ascii_uppercase
+    with pytest.raises(LayoutError, match="a layout has up to 26 axes, not 27"):
+        _ = Descriptor((1,) * 27, (1,) * 27).layout
+    assert Descriptor((2,), (2**63 - 2,)).offsets().tolist() == [0, 2**63 - 2]
+
+
+ADDED = [
+    ((3, 4, 5, 6), "ABcd16b16a", (1, 3, 4, 5, 6), "aBCde16c16b"),
+    ((32, 32, 3), "ABc16b16a", (1, 32, 32, 3), "aBCd16c16b"),
+    ((2, 3), "ab", (1, 2, 1, 1, 3, 1, 1), "abcdefg"),
+    ((2, 3), "ba", (2, 1, 3), "bca"),
+    ((2, 32), "aB16b", (2, 1, 1, 32), "abcD16d"),
+]
+
+
+@pytest.mark.parametrize(("dims", "tag", "new", "found"), ADDED)
+def test_tags_with_added_axes(dims: Shape, tag: str, new: Shape, found: str) -> None:
+    """A new axis of size 1 stands outside of the one behind it."""
+    assert str(tagged(dims, tag).reshape(new).layout) == found
+
+
+def test_like() -> None:
+    """Other dims lie in the same order, without the gaps."""
+    assert Descriptor((6, 2), (1, 8)).like((3, 4)) == tagged((3, 4), "ba")
+    assert tagged((2, 15), "Ba16b").like((4, 40)) == tagged((4, 40), "Ba16b")
+    with pytest.raises(LayoutError, match="1 entries"):
+        tagged((2, 15), "ba").like((3,))
+
+
+PERMUTED = [
+    (tagged((2, 1), "ab"), tagged((2, 1), "ab"), (0, 1)),
+    (tagged((2, 1), "ab"), tagged((1, 2), "ba"), (1, 0)),
+    (tagged((2, 1), "ba"), tagged((1, 2), "ab"), (1, 0)),
+    (Descriptor((2, 3), (4, 1), (2, 4)), Descriptor((3, 2), (1, 4), (4, 2)), (1, 0)),
+    (Descriptor((3, 2), (2, 30)), Descriptor((2, 3), (30, 2)), (1, 0)),
+    (tagged((2, 3, 4, 5), "acdb"), tagged((2, 4, 5, 3), "abcd"), (0, 3, 1, 2)),
+    (tagged((2, 3, 4, 5), "cdba"), tagged((4, 5, 3, 2), "abcd"), (3, 2, 0, 1)),
+    (tagged((2, 15, 3, 4), "ABcd16b16a"), tagged((15, 2, 3, 4), "BAcd16a16b"), (1, 0, 2, 3)),
+    (
+        tagged((3, 2, 15, 3, 4, 5), "aBCdef16b16c"),
+        tagged((3, 15, 2, 3, 4, 5), "aCBdef16c16b"),
+        (0, 2, 1, 3, 4, 5),
+    ),
+]
+"""oneDNN's own cases, and those of its test of descriptors."""
+
+
+@pytest.mark.parametrize(("before", "after", "perm"), PERMUTED)
+def test_permuted_axes(before: Descriptor, after: Descriptor, perm: Shape) -> None:
+    """Axis d becomes axis perm[d], and the inverse permutation leads back."""
+    assert before.permute_axes(perm) == after
+    assert after.permute_axes([perm.index(axis) for axis in range(len(perm))]) == before
+
+
+@pytest.mark.parametrize("perm", [(0, 1, 2, 2), (0, 1, 2, 4), (0, 1, 2, -1), (0, 1, 2)])
+def test_axes_not_permuted(perm: Shape) -> None:
+    """Duplicates, axes out of range or negative, and too few axes are refused."""
+    with pytest.raises(LayoutError, match="permutation"):
+        tagged((2, 2, 1, 1), "abcd").permute_axes(perm)
+
+
+RESHAPED = [
+    (tagged((2, 0, 2), "abc"), tagged((2, 0, 2, 1), "abcd"), True),
+    (tagged((2, 0, 2), "abc"), tagged((2, 0, 1, 2, 1), "abcde"), True),
+    (tagged((2, 1, 0, 2), "abcd"), tagged((2, 0, 2, 1), "abcd"), True),
+    (tagged((31, 1, 0, 2), "Abcd16a"), tagged((1, 31, 0, 2, 1), "aBcde16b"), True),
+    (Descriptor((2, 3, 0, 2), (6, 2, 2, 1)), Descriptor((6, 0, 2), (2, 2, 1)), True),
+    (Descriptor((2, 1), (2, 2)), Descriptor((2,), (2,)), True),
+    (Descriptor((2, 1), (2, 2)), Descriptor((2, 1, 1), (2, 2, 1)), True),
+    (Descriptor((2, 1), (2, 2)), Descriptor((2, 1, 1), (2, 1, 2)), True),
+    (Descriptor((2, 1), (2, 2)), Descriptor((2, 1, 1), (2, 2, 2)), True),
+    (tagged((2, 2), "ab"), tagged((2, 2, 1), "abc"), True),
+    (tagged((2, 1), "ab"), tagged((1, 2, 1, 1), "abcd"), True),
+    (tagged((1, 2, 1), "abc"), tagged((2,), "a"), True),
+    (tagged((3, 4, 5, 6), "ABcd16b16a"), tagged((1, 3, 4, 5, 6), "aBCde16c16b"), True),
+    # Which of two axes of size 1 has the padding is not to be told on the way back.
+    (
+        Descriptor((2, 1, 1), (2, 1, 1), (2, 2, 1)),
+        Descriptor((2, 1), (2, 1), (2, 2)),
+        False,
+    ),
+    (Descriptor((2, 1, 1), (2, 2, 1), (2, 1, 2)), Descriptor((2, 1), (2, 1), (2, 2)), True),
+    (tagged((6, 2), "ab"), tagged((3, 2, 2), "abc"), True),
+    (tagged((6, 2), "ab"), tagged((2, 3, 2), "abc"), True),
+    (tagged((6, 2), "ba"), Descriptor((2, 3, 2), (3, 1, 6)), True),
+    (
+        Descriptor((6, 2), (4, 1), (6, 4)),
+        Descriptor((2, 3, 2), (12, 4, 1), (2, 3, 4)),
+        True,
+    ),
+    (tagged((1, 15, 12), "aBc8b"), tagged((1, 15, 3, 4), "aBcd8b"), True),
+    (tagged((1, 15, 12), "aBc8b"), tagged((1, 15, 2, 3, 2), "aBcde8b"), True),
+    (tagged((15, 3, 4), "abc"), tagged((3, 5, 6, 1, 2), "abcde"), True),
+    (tagged((15, 3, 4), "bca"), Descriptor((3, 5, 6, 1, 2), (5, 1, 30, 30, 15)), True),
+    # oneDNN looks at the stride of the axis in the middle, which is never taken.
+    (Descriptor((2, 1, 3), (3, 7, 1)), tagged((6,), "a"), True),
+    # Bytes that several indices share can be joined, and split.
+    (Descriptor((2, 3), (0, 0)), Descriptor((6,), (0,)), True),
+]
+"""Cases of oneDNN's test of descriptors, in both directions if told so, and two more."""
+
+
+@pytest.mark.parametrize(("before", "after", "back"), RESHAPED)
+def test_reshaped(before: Descriptor, after: Descriptor, back: bool) -> None:
+    """Axes of size 1 come and go; dense axes are split and joined; the bytes are the same."""
+    assert before.reshape(after.dims) == after
+    assert list(placed(before).values()) == list(placed(after).values())
+    assert before.size == after.size
+    if back:
+        assert after.reshape(before.dims) == before
+
+
+BLOCKED = Descriptor((2, 16), (64, 4), blocks=((1, 4),))
+"""A window of a tensor of 64 channels in blocks of 4: the blocks of a row end where the next
+row would begin if they were all of it."""
+
+REFUSED = [
+    (tagged((2, 2, 1, 1), "abcd"), (2, 2, 2, 1, 1), "(2, 2, 2, 1, 1) has 8: no reshape"),
+    (tagged((2, 2, 2, 1, 1), "abcde"), (2, 2, 1, 1), "(2, 2, 1, 1) has 4: no reshape"),
+    (Descriptor((2, 1), (1, 1)), (2, 1, 2), "(2, 1, 2) has 4: no reshape"),
+    (tagged((6, 2), "ab"), (6,), "(6,) has 6: no reshape"),
+    (tagged((2, 3, 0, 2), "cdba"), (6, 0, 2), "axes 0 and 1 do not lie side by side"),
+    (tagged((6, 2), "ba"), (12,), "axes 0 and 1 do not lie side by side"),
+    (Descriptor((6, 2), (3, 1)), (12,), "axes 0 and 1 do not lie side by side"),
+    (
+        Descriptor((6, 1, 2), (4, 2, 1), (6, 2, 2)),
+        (6, 2),
+        "axis 1 is padded and must stay as it is",
+    ),
+    (
+        Descriptor((6, 2, 2), (6, 2, 1), (6, 3, 2)),
+        (6, 4),
+        "axis 1 is padded and must stay as it is",
+    ),
+    (Descriptor((6,), (1,), (12,)), (2, 3), "axis 0 is padded and must stay as it is"),
+    (tagged((2, 8, 3, 4), "aBcd8b"), (2, 96), "axis 1 has blocks and must stay as it is"),
+    (tagged((2, 32), "aB8b"), (2, 4, 8), "axis 1 has blocks and must stay as it is"),
+    (tagged((1, 3), "Ab4a"), (3,), "axis 0 has blocks and must stay as it is"),
+    # oneDNN looks for blocks in the first of the axes only, and would join these (reading).
+    (BLOCKED, (32,), "axis 1 has blocks and must stay as it is"),
+    # oneDNN keeps axes of size 0, too, but neither splits nor joins them.
+    (tagged((2, 0), "ab"), (0,), "a dimension of 0 can only be kept"),
+    (tagged((0, 2), "ab"), (0, 3), "a dimension of 0 can only be kept"),
+    (tagged((2,), "a"), (-1,), "dims[0] must be an integer of 0 or more, got -1"),
+    (tagged((2,), "a"), (-(2**63),), "must be an integer of 0 or more, got -9223372036854775808"),
+    (tagged((2,), "a"), (None,), "dims[0] must be an integer of 0 or more, got None"),
+]
+"""Cases of oneDNN's test of descriptors, and more."""
+
+
+@pytest.mark.parametrize(("before", "dims", "told"), REFUSED)
+def test_not_reshaped(before: Descriptor, dims: Shape, told: str) -> None:
+    """What the RFC refuses is refused, with the axes that are in the way."""
+    with pytest.raises(LayoutError) as caught:
+        before.reshape(dims)
+    assert str(caught.value).endswith(told)
+    assert "\n" not in str(caught.value)
+
+
+def test_blocked_axis_in_a_join() -> None:
+    """The window that oneDNN would join has no strides as one axis: its places are not even."""
+    flat = list(placed(BLOCKED).values())
+    assert BLOCKED.dims[1] * BLOCKED.strides[1] == BLOCKED.strides[0]
+    assert strided(flat, (32,)) is None
+
+
+def strided(flat: list[int], dims: Shape) -> Shape | None:
+    """Return strides with which elements of new dims lie at these places, if there are any."""
+    places = np.array(flat).reshape(dims)
+    zero = (0,) * len(dims)
+    at = [tuple(np.eye(len(dims), dtype=int)[d]) if n > 1 else zero for d, n in enumerate(dims)]
+    strides = tuple(int(places[index] - places[zero]) for index in at)
+    found = sum(np.indices(dims)[d] * s for d, s in enumerate(strides)) + np.zeros(dims, int)
+    return strides if np.array_equal(found, places - places[zero]) else None
+
+
+def random_descriptor(draw: random.Random) -> Descriptor:
+    """Return a descriptor with blocks, padding or gaps, or with none of them."""
+    rank = draw.randint(0, 4)
+    dims = [draw.choice([1, 1, 2, 3, 4, 6]) for _ in range(rank)]
+    blocks = tuple(
+        (draw.randrange(rank), draw.choice([2, 3]))
+        for _ in range(rank and draw.choice([0, 0, 1, 2]))
+    )
+    extra = [draw.choice([0, 0, 0, 1]) for _ in dims]
+    padded, strides, reach = [], [0] * rank, prod(size for _, size in blocks)
+    for axis, n in enumerate(dims):
+        unit = prod(size for at, size in blocks if at == axis)
+        padded.append((-(-n // unit) + extra[axis]) * unit)
+    order = (
+        sorted(range(rank), reverse=True) if draw.random() < 0.7 else draw.sample(range(rank), rank)
+    )
+    for axis in order:
+        strides[axis] = reach + draw.choice([0, 0, 0, 0, 1])
+        unit = prod(size for at, size in blocks if at == axis)
+        reach = strides[axis] * (padded[axis] // unit)
+    return Descriptor(tuple(dims), tuple(strides), tuple(padded), blocks)
+
+
+def factorings(volume: int, most: int) -> list[Shape]:
+    """Return all shapes of some number of elements, and up to some rank."""
+    if most == 0:
+        return [()] if volume == 1 else []
+    divisors = [n for n in range(1, volume + 1) if volume % n == 0]
+    longer = [(n, *rest) for n in divisors for rest in factorings(volume // n, most - 1)]
+    return list(dict.fromkeys([*([()] if volume == 1 else []), *longer]))
+
+
+def test_random_permutations() -> None:
+    """Permuting axes leaves every element where it is, and its index permuted."""
+    draw = random.Random(1)
+    for _ in range(300):
+        d = random_descriptor(draw)
+        perm = draw.sample(range(d.rank), d.rank)
+        moved, before = d.permute_axes(perm), placed(d)
+        after = placed(moved)
+        assert moved.size == d.size
+        for index, place in before.items():
+            to = [0] * d.rank
+            for axis, i in enumerate(index):
+                to[perm[axis]] = i
+            assert after[tuple(to)] == place
+
+
+def test_random_reshapes() -> None:
+    """Accepted reshapes keep all bytes; refused ones of plain tensors have no strides at all."""
+    draw, outcomes = random.Random(2), {"kept": 0, "plain": 0, "other": 0}
+    for _ in range(1000):
+        d = random_descriptor(draw)
+        shapes = factorings(prod(d.dims), 4)
+        flat = list(placed(d).values())
+        plain = not d.blocks and d.padded_dims == d.dims
+        for dims in draw.sample(shapes, min(8, len(shapes))):
+            try:
+                after = d.reshape(dims)
+            except LayoutError:
+                outcomes["plain" if plain else "other"] += 1
+                assert not plain or strided(flat, dims) is None
+                continue
+            outcomes["kept"] += 1
+            assert after.dims == dims
+            assert after.size == d.size
+            assert after.offsets().ravel().tolist() == list(placed(after).values()) == flat
+            assert not plain or strided(flat, dims) == tuple(
+                s if n > 1 else 0 for n, s in zip(dims, after.strides, strict=True)
+            )
+    assert min(outcomes.values()) > 150
+
+
+def test_refused_but_for_blocks() -> None:
+    """One refused case could be told with blocks; like the RFC, a plain tensor stays plain."""
+    d = Descriptor((6, 2), (3, 1))
+    blocked = Descriptor((12,), (3,), blocks=((0, 2),))
+    assert list(placed(d).values()) == list(placed(blocked).values())
+    with pytest.raises(LayoutError, match="do not lie side by side"):
+        d.reshape((12,))
+
+
+def test_many_elements() -> None:
+    """The places of millions of elements are each other's permutation."""
+    d = tagged((8, 40, 64, 64), "aBcd16b")
+    places = d.offsets()
+    assert places.shape == d.dims
+    assert np.unique(places).size == prod(d.dims)
+    assert places.max() < d.size
+    assert places[3, 37, 5, 60] == ((3 * 3 + 2) * 64 * 64 + 5 * 64 + 60) * 16 + 5

@@ -1,0 +1,404 @@
+"""The registry of ops: what is refused and why, versions, and rules of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import onnx.defs
+import pytest
+
+from layoutopt.errors import InputError
+from layoutopt.layout.op import Op, Shape
+from layoutopt.layout.opaque import REASONS
+from layoutopt.layout.operands import parse_operands
+from layoutopt.layout.operator import Category, Operator
+from layoutopt.layout.operators import (
+    OPERATORS,
+    category_of,
+    operand_axes,
+    operator,
+    operator_of,
+    register,
+    remap,
+    written_input,
+    written_output,
+)
+from layoutopt.layout.permutations import Permutation
+from layoutopt.layout.remapping import RemapError, Remapped, carried_along, fitted
+from tests.layout.onnx_ops import results
+from tests.support import refused
+
+LAST = (0, 2, 3, 1)
+"""Channels last."""
+
+
+def op(
+    op_type: str,
+    *shapes: Shape | None,
+    outputs: int = 1,
+    opset: int = 22,
+    layouts: str = "",
+    **attributes: Any,
+) -> Op:
+    """Return an op with inputs ``x0``, ``x1``, ... of some shapes."""
+    return Op(
+        op_type,
+        attributes,
+        tuple(f"x{n}" for n in range(len(shapes))),
+        tuple(f"y{n}" for n in range(outputs)),
+        shapes,
+        name="it",
+        opset=opset,
+        layouts=parse_operands(layouts) if layouts else None,
+    )
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """Let a test add entries that are gone after it."""
+    before = dict(OPERATORS)
+    yield
+    OPERATORS.clear()
+    OPERATORS.update(before)
+
+
+def test_every_standard_op_is_known_or_listed_as_opaque() -> None:
+    """Ops of ONNX's own set, of all its versions, have an entry or a reason, and only one."""
+    schemas = onnx.defs.get_all_schemas_with_history()
+    standard = {schema.name for schema in schemas if schema.domain == ""}
+    own = {name for name in OPERATORS if "::" not in name}
+    assert standard == own | set(REASONS)
+    assert not own & set(REASONS)
+
+
+CATEGORIES = {
+    Category.AGNOSTIC: "Relu Add Where PRelu Clip Cast Dropout",
+    Category.LIGHT: "Concat Split Softmax Pad Slice ReduceMean ArgMax Gather TopK MatMul Gemm",
+    Category.HEAVY: "Conv ConvTranspose MaxPool GlobalAveragePool Resize BatchNormalization LRN",
+    Category.VIEW: "Transpose Reshape Flatten Squeeze Unsqueeze",
+    Category.OPAQUE: "LSTM If NonZero Shape my::Op",
+}
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_categories(category: Category) -> None:
+    for name in CATEGORIES[category].split():
+        assert category_of(op(name)) is category
+
+
+def test_the_version_of_the_operator_set_decides() -> None:
+    """Softmax of four axes takes channels last from opset 13 on only if its axis moves."""
+    x = (2, 3, 4, 5)
+    assert remap(op("Softmax", x, axis=1), LAST).attributes == {"axis": 3}
+    assert remap(op("Softmax", x, axis=1, opset=12), LAST).attributes == {"axis": 1}
+    assert remap(op("Softmax", x, opset=12), LAST).attributes == {}
+    with pytest.raises(RemapError):
+        remap(op("Softmax", x, axis=2, opset=12), LAST)
+    assert operator_of(op("Resize", opset=10)).parameters == {"scales": 1}
+    assert operator_of(op("Resize", opset=11)).parameters == {"roi": 1, "scales": 2, "sizes": 3}
+
+
+def test_versions_are_those_of_onnx() -> None:
+    """What is true from a version on is so because ONNX changed the op in that version."""
+    later = [entry for entries in OPERATORS.values() for entry in entries if entry.since > 1]
+    own = [entry for entry in later if "::" not in entry.type]
+    assert len(own) >= 7
+    for entry in own:
+        assert onnx.defs.get_schema(entry.type, entry.since).since_version == entry.since
+
+
+def test_operands_that_are_broadcast_get_axes_in_front() -> None:
+    """A bias along W of NCHW becomes (1, 1, W, 1) of NHWC; a scalar stays as it is."""
+    found = remap(op("Sum", (2, 3, 4, 5), (5,), (), (4, 1)), LAST)
+    assert found == Remapped({}, (LAST, LAST, None, LAST), (LAST,))
+    assert remap(op("Add", (2, 3, 4, 5), (5,)), (1, 0, 2, 3)).inputs == ((1, 0, 2, 3), None)
+
+
+def test_an_operand_left_out_stays_out() -> None:
+    clip = Op("Clip", {}, ("x", "", "most"), ("y",), ((2, 3), None, ()))
+    assert remap(clip, (1, 0)) == Remapped({}, ((1, 0), None, None), ((1, 0),))
+
+
+def test_views_leave_the_result_as_it_was() -> None:
+    """A transpose absorbs the permutation: NHWC read as NCHW is then no transpose at all."""
+    found = remap(op("Transpose", (2, 5, 4, 3), perm=(0, 3, 1, 2)), (0, 3, 1, 2))
+    assert found == Remapped({"perm": (0, 1, 2, 3)}, ((0, 3, 1, 2),), (None,))
+
+
+SYMBOLIC: list[tuple[Shape, tuple[int, ...], tuple[int, ...], int]] = [
+    (("batch", 6, 5), (4, 6, 5), (0, 2, 3, 5), 6),
+    (("batch", "channels", 5), (4, 3, 5), (0, 0, -1), 6),
+    # Of the orders of batch, channels and (4, 5), three leave two sizes open: 0 copies the size
+    # at its own place only.
+    (("batch", "channels", 4, 5), (2, 3, 4, 5), (0, -1, 20), 3),
+    ((None, 3, 4), (2, 3, 4), (-1, 12), 2),
+    ((None, 3, 4), (2, 3, 4), (0, 12), 2),
+    (("batch", 3, 4), (2, 3, 4), (-1, 4), 2),  # batch and 3 are one
+]
+
+
+@pytest.mark.parametrize(("symbolic", "real", "shape", "taken"), SYMBOLIC)
+def test_reshapes_need_no_numbers(
+    symbolic: Shape, real: tuple[int, ...], shape: tuple[int, ...], taken: int
+) -> None:
+    """What is written for symbolic sizes is true of real ones."""
+    x = np.random.default_rng(0).normal(size=real).astype(np.float32)
+    [before] = results(op("Reshape", real, shape=shape), [x])
+    found = 0
+    for permutation in permutations(range(len(real))):
+        try:
+            changed = remap(op("Reshape", symbolic, shape=shape), permutation)
+        except RemapError:
+            continue
+        found += 1
+        operand = x.transpose(permutation)
+        after = results(op("Reshape", operand.shape, **changed.attributes), [operand])[0]
+        [order] = changed.outputs or ()
+        wanted = before if order is None else before.transpose(order)
+        np.testing.assert_array_equal(after, wanted)
+    assert found == taken
+
+
+def test_the_size_of_a_result_may_be_known_from_elsewhere() -> None:
+    """-1 among unnamed sizes is no riddle where the result's shape has names."""
+    given = Op(
+        "Reshape", {"shape": (-1, 0)}, ("x",), ("y",), ((None, "c"),), (("b", "c"),), name="it"
+    )
+    with refused("Reshape 'it'", "not known which of its axes become which"):
+        remap(given, (1, 0))
+    named = Op("Reshape", {"shape": (-1, 0)}, ("x",), ("y",), (("b", "c"),), (("b", "c"),))
+    assert remap(named, (1, 0)).attributes == {"shape": (0, 0)}
+
+
+REFUSALS: list[tuple[Op, Permutation, str]] = [
+    (op("LSTM", (5, 2, 3)), (1, 0, 2), "LSTM 'it': time, batch and features each have their place"),
+    (op("my::Op", (2, 3)), (1, 0), "my::Op 'it': no rule for this type is known"),
+    (op("Relu", None), (1, 0), "the rank of its operands is unknown"),
+    (op("Concat", (2, 3), None, axis=0), (1, 0), "the rank of input 1 is unknown"),
+    (op("ReduceSum", (2, 3), (1,)), (1, 0), "its axes are known at run time only"),
+    (op("Pad", (2, 3), (4,)), (1, 0), "its pads are known at run time only"),
+    (op("Pad", (2, 3), pads=(1, 2)), (1, 0), "its pads must be two for each of 2 axes"),
+    (op("Tile", (2, 3), repeats=(1,)), (1, 0), "its repeats must be one for each of 2 axes"),
+    (op("Conv", (1, 2, 3, 4), (5, 2, 1, 1)), LAST, "batch and channels must stay axes 0 and 1"),
+    (
+        op("Conv", (1, 2, 3, 4), (5, 2, 1, 1), strides=(1,)),
+        (0, 1, 3, 2),
+        "its strides are not for 2 spatial axes",
+    ),
+    (
+        op("Conv", (1, 4, 3, 2), (5, 2, 1, 1), layouts="NHWC,OIHW"),
+        (0, 1, 3, 2),
+        "it is written for NHWC,OIHW->NHWC, not in ONNX's way",
+    ),
+    (op("MaxPool", (1, 2, 3, 4), outputs=2), (0, 1, 3, 2), "its second result counts elements"),
+    (op("MaxPool", (1, 2, 3, 4)), LAST, "it pools axes from 2 on"),
+    (op("BatchNormalization", (1, 2, 3, 4)), LAST, "it takes axis 1 for the channels"),
+    (
+        op("BatchNormalization", (1, 2, 3, 4), opset=7, spatial=0),
+        (0, 1, 3, 2),
+        "with spatial = 0 it has a scale for each element",
+    ),
+    (op("DepthToSpace", (1, 4, 3, 4)), LAST, "each of its axes has its place and must stay there"),
+    (op("Softmax", (2, 3, 4), opset=11), (1, 0, 2), "axes 1 to 2 for one; they must stay behind"),
+    (op("Hardmax", (2, 3, 4), opset=11), (0, 2, 1), "they must stay in order"),
+    (op("LayerNormalization", (2, 3, 4)), (0, 2, 1), "it normalises axes 2 to 2"),
+    (
+        op("LayerNormalization", (2, 3, 4), None, axis=1),
+        (0, 2, 1),
+        "the rank of input 1 is unknown",
+    ),
+    (op("MatMul", (2, 3, 4), (2, 4, 5)), (0, 2, 1), "rows and columns, the last two axes"),
+    (op("MatMul", (2, 3, 4), (4,)), (1, 0, 2), "an operand of one axis leaves no batch to move"),
+    (
+        op("MatMulInteger", (2, 3, 4, 5), (2, 3, 5, 6), None),
+        (1, 0, 2, 3),
+        "the rank of input 2 is unknown",
+    ),
+    (op("Einsum", (2, 3), equation="...i->i"), (1, 0), "does not name each axis of its operand"),
+    (op("Flatten", (2, 3, 4)), (2, 1, 0), "axes before and from 1 on must stay together"),
+    (
+        op("Reshape", (2, 3, 4), shape=(6, 4)),
+        (1, 0, 2),
+        "axes (0, 1) become (0,) together; they must stay side by side in order",
+    ),
+    (op("Reshape", (2, 3)), (1, 0), "its shape is unknown"),
+    (op("Reshape", (2, 3), shape=(-1, -1)), (1, 0), "leaves more than one size open"),
+    (op("Reshape", (2, 3), (1,)), (1, 0), "its shape are known at run time only"),
+    (op("Reshape", (2, 0), shape=(0, 5)), (1, 0), "a tensor without elements"),
+    (op("Squeeze", (2, "n")), (1, 0), "it is not known which axes have size 1"),
+    (op("Unsqueeze", (2, 3)), (1, 0), "it has no axes"),
+    (op("Slice", (2, 3), None, None), (1, 0), "it is not known how many axes it cuts"),
+    (op("Resize", (2, 3)), (1, 0), "it has neither scales nor sizes"),
+    (op("Resize", (2, 3), scales=(1.0,)), (1, 0), "its scales are not for 2 axes"),
+    (op("Compress", (2, 3), (2,)), (1, 0), "without an axis it takes elements in their order"),
+    (op("Gather", (2, 3), None), (1, 0), "the rank of its indices is unknown"),
+    (op("GatherND", (2, 3), (4, "n")), (1, 0), "the size of the last axis of its indices"),
+    (op("GatherND", (2, 3), (4, 1)), (1, 0), "count along the first 1 axes; these must stay"),
+    (op("Dropout", (2, 3), (), ()), (1, 0), "in training it drops elements by their order"),
+    (op("QuantizeLinear", (2, 3), None), (1, 0), "the rank of its scale is unknown"),
+    (op("Trilu", (2, 3, 4)), (1, 0, 2), "the last two axes must stay the last two"),
+]
+
+
+@pytest.mark.parametrize(("given", "permutation", "reason"), REFUSALS, ids=str)
+def test_refusals_name_the_op_and_the_reason(
+    given: Op, permutation: Permutation, reason: str
+) -> None:
+    with pytest.raises(RemapError) as error:
+        remap(given, permutation)
+    assert str(error.value).startswith(f"{given.type} 'it': ")
+    assert reason in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(("given", "permutation", "reason"), REFUSALS, ids=str)
+def test_the_identity_is_never_refused(given: Op, permutation: Permutation, reason: str) -> None:
+    """All stays as it is, whatever is known of the op."""
+    found = remap(given, range(len(permutation)))
+    assert found.attributes == given.attributes
+    assert found.inputs == (None,) * len(given.inputs)
+    assert found.outputs == (None,) * len(given.outputs)
+
+
+def test_wrong_arguments_are_named() -> None:
+    """Permutations that are none, and attributes that name no axis."""
+    with refused("Relu 'it': permutation (0, 0)", "0 is there twice"):
+        remap(op("Relu", (2, 3)), (0, 0))
+    with refused("Relu 'it': permutation has 3 entries, 2 are needed"):
+        remap(op("Relu", (2, 3)), (0, 1, 2))
+    with refused("Concat 'it'", "axis 2 is not in -2 to 1"):
+        remap(op("Concat", (2, 3), axis=2), (1, 0))
+    with refused("Concat 'it'", "it has no axis"):
+        remap(op("Concat", (2, 3)), (1, 0))
+    with refused("ReduceSum 'it'", "names an axis twice"):
+        remap(op("ReduceSum", (2, 3), axes=(0, -2)), (1, 0))
+    with refused("ReduceSum 'it'", "axes must be integers, not 0.5"):
+        remap(op("ReduceSum", (2, 3), axes=0.5), (1, 0))
+    with refused("Softmax 'it'", "axis must be one integer"):
+        remap(op("Softmax", (2, 3), axis=(0, 1)), (1, 0))
+    with refused("Transpose 'it'", "perm (0,) is not for 2 axes"):
+        remap(op("Transpose", (2, 3), perm=(0,)), (1, 0))
+
+
+AXES = {
+    ("Conv", (1, 2, 3)): ("NCW OIW O", "NCW"),
+    ("Conv", (1, 2, 3, 4)): ("NCHW OIHW O", "NCHW"),
+    ("Conv", (1, 2, 3, 4, 5)): ("NCDHW OIDHW O", "NCDHW"),
+    ("ConvTranspose", (1, 2, 3, 4)): ("NCHW IOHW O", "NCHW"),
+    ("MaxPool", (1, 2, 3, 4)): ("NCHW", "NCHW NCHW"),
+    ("BatchNormalization", (1, 2)): ("NC C C C C", "NC C C C C"),
+    ("InstanceNormalization", (1, 2, 3, 4, 5, 6)): ("NC**** C C", "NC****"),
+    ("RoiAlign", (1, 2, 3, 4)): ("NCHW", "*CHW"),
+    ("GridSample", (1, 2, 3, 4)): ("NCHW NHW*", "NCHW"),
+    ("DeformConv", (1, 2, 3, 4)): ("NCHW OIHW N*HW O N*HW", "NCHW"),
+}
+
+
+@pytest.mark.parametrize(("name", "shape"), AXES)
+def test_sensitive_ops_say_what_their_axes_are(name: str, shape: Shape) -> None:
+    """For one, two and three spatial axes, and for operands that have no letters."""
+    found = operand_axes(op(name, shape))
+    assert found is not None
+    inputs, outputs = AXES[name, shape]
+    assert found.inputs == tuple(inputs.split())
+    assert found.outputs == tuple(outputs.split())
+
+
+def test_other_ranks_and_other_ops_have_no_such_axes() -> None:
+    assert operand_axes(op("Conv", (2,))) is None
+    assert operand_axes(op("DepthToSpace", (1, 2, 3))) is None
+    assert operand_axes(op("Conv", None)) is None
+    assert operand_axes(op("Relu", (1, 2, 3, 4))) is None
+
+
+def test_resize_of_channels_last_data_says_so() -> None:
+    """Scales tell: those of 1 are the batch and the channels."""
+    for scales, letters in {
+        (1, 1, 2, 2): "NCHW",
+        (1, 2, 2, 1): "NHWC",
+        (1, 2, 1, 1): "NHWC",
+        (1, 2, 2, 2): "NCHW",
+        (2, 2, 2, 1): "NCHW",
+        (1, 1, 1, 1): "NCHW",
+    }.items():
+        found = operand_axes(op("Resize", (1, 4, 4, 3), scales=scales))
+        assert found is not None
+        assert (found.inputs, found.outputs) == ((letters,), (letters,))
+    on_two = operand_axes(op("Resize", (1, 4, 4, 3), scales=(1, 2), axes=(0, 1)))
+    assert on_two is not None
+    assert on_two.inputs == ("NCHW",)
+
+
+def test_an_op_may_be_written_in_another_way() -> None:
+    """Layouts of the op itself come first; of what they leave open, ONNX's way is true."""
+    given = op("Conv", (1, 4, 4, 3), (8, 3, 1, 1), (8,), layouts="NHWC")
+    assert [str(written_input(given, n)) for n in range(3)] == ["NHWC", "OIHW", "O"]
+    assert str(written_output(given, 0)) == "NHWC"
+    assert written_input(op("Relu", (1, 2)), 0) is None
+    assert str(written_output(op("Reshape", (6,), layouts="->NC"), 0)) == "NC"
+    assert written_input(op("Reshape", (6,), layouts="->NC"), 0) is None
+
+
+def test_blocked_data_has_as_many_axes_as_letters() -> None:
+    """NCHW16c is five dimensions of four axes."""
+    given = op("Conv", (1, 2, 4, 4, 16), None, None, layouts="NCHW16c")
+    assert str(written_input(given, 1)) == "OIHW"
+
+
+@pytest.mark.usefixtures("registry")
+def test_rules_of_ones_own() -> None:
+    """A decorated function is asked for ops of its types, from its version on."""
+
+    @operator("my::Roll", "my::Unroll", category="lightly sensitive", since=2)
+    def roll(given: Op, permutation: Permutation) -> Mapping[str, Any]:
+        return {"axis": permutation.index(given.axis(-1, len(permutation)))}
+
+    assert remap(op("my::Roll", (2, 3, 4), axis=1), (1, 0, 2)).attributes == {"axis": 0}
+    assert remap(op("my::Unroll", (2, 3, 4)), (2, 0, 1)).attributes == {"axis": 0}
+    assert category_of(op("my::Roll", opset=1)) is Category.OPAQUE
+
+
+@pytest.mark.usefixtures("registry")
+def test_sensitive_ops_of_ones_own_and_replacements() -> None:
+    """A later entry of the same version replaces the first; other versions stay."""
+    register(Operator("my::Conv", Category.HEAVY, axes="NC+, OI+ -> NC+"))
+    found = operand_axes(op("my::Conv", (1, 2, 3)))
+    assert found is not None
+    assert found.inputs == ("NCW", "OIW")
+    with pytest.raises(RemapError):
+        remap(op("my::Conv", (1, 2, 3)), (0, 2, 1))
+    register(Operator("my::Conv", Category.OPAQUE))
+    assert category_of(op("my::Conv")) is Category.OPAQUE
+    register(Operator("Softmax", Category.OPAQUE, since=13))
+    assert category_of(op("Softmax")) is Category.OPAQUE
+    assert category_of(op("Softmax", opset=12)) is Category.LIGHT
+
+
+def test_wrong_entries_are_refused() -> None:
+    with refused("my::Roll: category 'light' must be one of agnostic, lightly sensitive"):
+        operator("my::Roll", category="light")
+    with refused("name the types of ops"):
+        operator()
+    with refused("name the types of ops"):
+        operator(lambda given, permutation: {})  # type: ignore[arg-type]
+
+
+def test_the_result_follows_the_operand() -> None:
+    """(N, C, H, W) with a new axis at 1 and without H, channels last: N, new, W, C."""
+    assert carried_along((0, None, 1, 3), LAST) == (0, 1, 3, 2)
+    assert carried_along((0, 1, 1, 2), (2, 1, 0)) == (3, 1, 2, 0)
+    assert carried_along((), LAST) == ()
+
+
+def test_fitted_is_none_where_nothing_moves() -> None:
+    assert fitted((1, 0, 2), 1) is None
+    assert fitted((1, 0, 2), 2) == (1, 0, 2)
+    assert fitted((0, 2, 1), 2) == (0, 2, 1)
+    assert fitted((2, 1, 0), 0) is None
+
+
+def test_errors_are_input_errors() -> None:
+    assert issubclass(RemapError, InputError)

@@ -1,0 +1,77 @@
+"""Ops with their axes in another order give the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from layoutopt.layout.op import Op
+from layoutopt.layout.operators import OPERATORS, operator_of, remap
+from layoutopt.layout.remapping import RemapError, Remapped
+from tests.layout.onnx_ops import op_of, results
+from tests.layout.remap_cases import CASES, Case
+
+Array = NDArray[Any]
+
+UNTRIED = {
+    "MaxUnpool": "no permutation is taken, and it needs the indices of a MaxPool",
+}
+"""Types without a case."""
+
+
+def moved(array: Array | None, permutation: tuple[int, ...] | None) -> Array | None:
+    """Return an operand in another order, with axes of 1 in front as in broadcasting."""
+    if array is None or permutation is None:
+        return array
+    return np.transpose(
+        array.reshape((1,) * (len(permutation) - array.ndim) + array.shape), permutation
+    )
+
+
+def op_again(op: Op, changed: Remapped, arrays: Sequence[Array | None]) -> Op:
+    """Return the op with its new attributes, for operands in their new order."""
+    return op_of(op.type, arrays, dict(changed.attributes), op.opset, len(op.outputs))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_remapped_ops_agree(case: Case) -> None:
+    """``op'(p(x)) == q(op(x))`` for all orders p that an op takes, and it takes all it can."""
+    arrays = case.arrays()
+    op = op_of(case.type, arrays, case.attributes, case.opset, case.outputs)
+    before = results(op, arrays, case.runtime)
+    taken = 0
+    rank = operator_of(op).rank(op)
+    assert rank is not None
+    for permutation in permutations(range(rank)):
+        try:
+            changed = remap(op, permutation)
+        except RemapError as error:
+            assert len(str(error).splitlines()) == 1
+            assert str(error).startswith(f"{op.type}: ")
+            continue
+        taken += 1
+        assert len(changed.inputs or ()) == len(op.inputs)
+        operands = [moved(x, p) for x, p in zip(arrays, changed.inputs or (), strict=True)]
+        after = results(op_again(op, changed, operands), operands, case.runtime)
+        assert len(changed.outputs or ()) == len(before)
+        for x, y, p in zip(before, after, changed.outputs or (), strict=True):
+            np.testing.assert_allclose(
+                y, moved(x, p), rtol=1e-5, atol=1e-6, err_msg=f"{permutation}"
+            )
+    assert taken == case.taken
+
+
+def test_every_type_is_tried() -> None:
+    """No rule of the registry is without a case."""
+    tried = {
+        (case.type, operator_of(op_of(case.type, [], opset=case.opset)).since) for case in CASES
+    }
+    entries = [entry for versions in OPERATORS.values() for entry in versions]
+    # The guide's own types are in the registry once it has been run.
+    known = {(entry.type, entry.since) for entry in entries if not entry.type.startswith("my::")}
+    assert known - tried == {(name, 1) for name in UNTRIED}

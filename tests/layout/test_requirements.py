@@ -1,0 +1,263 @@
+"""What backends need, and when a tensor is as they need it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutopt.layout import physical
+from layoutopt.layout.backends import BACKENDS, BlockedCpu, backend, backend_named
+from layoutopt.layout.layout import Layout
+from layoutopt.layout.op import Op, Shape
+from layoutopt.layout.operands import UNKNOWN, any_layout, parse_operands
+from layoutopt.layout.requirements import Requirements, axis_sizes, byte_strides, mismatch
+from tests.support import refused
+
+
+def op(op_type: str, *shapes: Shape | None, out: Shape | None = None, layouts: str = "") -> Op:
+    """Return an op with inputs and one result of some shapes."""
+    return Op(
+        op_type,
+        {},
+        tuple(f"x{n}" for n in range(len(shapes))),
+        ("y",),
+        shapes,
+        (out,),
+        "it",
+        layouts=parse_operands(layouts) if layouts else None,
+    )
+
+
+def needs(requirements: Requirements, given_op: Op) -> str:
+    """Return all requirements of an op in one line."""
+    inputs = [requirements.input_requirement(given_op, n) for n in range(len(given_op.inputs))]
+    return f"{','.join(map(str, inputs))}->{requirements.result_requirement(given_op, 0)}"
+
+
+CONV = op("Conv", (1, 32, 8, 8), (64, 32, 3, 3), (64,), out=(1, 64, 6, 6))
+STEM = op("Conv", (1, 3, 8, 8), (64, 3, 3, 3), (64,), out=(1, 64, 6, 6))
+LINE = op("Conv", (1, 32, 8), (64, 32, 3), out=(1, 64, 6))
+VOLUME = op("Conv", (1, 32, 8, 8, 8), (64, 32, 3, 3, 3), out=(1, 64, 6, 6, 6))
+TURNED = op("ConvTranspose", (1, 32, 8, 8), (32, 64, 3, 3), out=(1, 64, 10, 10))
+POOL = op("MaxPool", (1, 32, 8, 8), out=(1, 32, 4, 4))
+ROWS = op("BatchNormalization", (5, 32), *[(32,)] * 4, out=(5, 32))
+RELU = op("Relu", (1, 32, 8, 8), out=(1, 32, 8, 8))
+LSTM = op("LSTM", (9, 1, 32), out=(9, 1, 1, 8))
+GRID = op("GridSample", (1, 3, 8, 8), (1, 4, 4, 2), out=(1, 3, 4, 4))
+ROIS = op("RoiAlign", (1, 3, 8, 8), (5, 4), (5,), out=(5, 3, 2, 2))
+
+NEEDS = [
+    ("canonical", CONV, "NHWC,OHWI,O->NHWC"),
+    ("canonical", TURNED, "NHWC,IHWO->NHWC"),
+    ("canonical", LINE, "***,***->***"),  # Glow's default has a say on four axes and on one
+    ("canonical", ROWS, "**,C,C,C,C->**"),
+    ("canonical", RELU, "****->****"),
+    ("canonical", LSTM, "***->****"),
+    ("canonical", GRID, "NHWC,NHW*->NHWC"),  # a grid has no channels: as ONNX writes it
+    ("canonical", ROIS, "NHWC,**,*->*HWC"),
+    ("nchw", CONV, "NCHW,OIHW,*->NCHW"),
+    ("nchw", LINE, "NCW,OIW->NCW"),
+    ("nchw", VOLUME, "NCDHW,OIDHW->NCDHW"),
+    ("nchw", RELU, "****->****"),
+    ("nhwc", CONV, "NHWC,HWIO,*->NHWC"),
+    ("nhwc", LINE, "NWC,WIO->NWC"),
+    ("nhwc", VOLUME, "NDHWC,DHWIO->NDHWC"),
+    ("nhwc", TURNED, "NHWC,HWIO->NHWC"),
+    ("nhwc", POOL, "NHWC->NHWC"),
+    ("blocked", CONV, "NCHW16c,OIHW16i16o,*->NCHW16c"),
+    ("blocked", STEM, "NCHW,OIHW,*->NCHW"),  # three channels do not divide
+    ("blocked", LINE, "NCW16c,OIW16i16o->NCW16c"),
+    ("blocked", POOL, "NCHW16c->NCHW16c"),
+    ("blocked", TURNED, "NCHW,IOHW->NCHW"),  # not among its types
+    ("blocked", op("MaxPool", (1, "c", 8, 8), out=(1, "c", 4, 4)), "NCHW->NCHW"),
+]
+
+
+@pytest.mark.parametrize(("name", "given_op", "wanted"), NEEDS)
+def test_backends_need(name: str, given_op: Op, wanted: str) -> None:
+    """Each example of a backend, on ops of all kinds of sensitivity."""
+    assert needs(BACKENDS[name], given_op) == wanted
+
+
+def test_grouped_convolutions_are_not_blocked() -> None:
+    grouped = Op("Conv", {"group": 32}, ("x", "w"), ("y",), ((1, 32, 8, 8), (32, 16, 3, 3)))
+    assert str(BACKENDS["blocked"].input_requirement(grouped, 0)) == "NCHW"
+
+
+def test_another_block_divides_other_channels() -> None:
+    assert needs(BlockedCpu(64), CONV) == "NCHW,OIHW,*->NCHW"
+    assert needs(BlockedCpu(8), POOL) == "NCHW8c->NCHW8c"
+
+
+def test_an_op_that_runs_in_blocks_needs_them_still() -> None:
+    """Sizes of axes are those of whole axes, however the operands are written."""
+    blocked = op(
+        "Conv",
+        (1, 2, 8, 8, 16),
+        (4, 2, 3, 3, 16, 16),
+        out=(1, 4, 6, 6, 16),
+        layouts="NCHW16c,OIHW16i16o",
+    )
+    assert needs(BACKENDS["blocked"], blocked) == "NCHW16c,OIHW16i16o->NCHW16c"
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_unknown_ranks_need_nothing(name: str) -> None:
+    for op_type in ("Relu", "Conv"):
+        unknown = op(op_type, None)
+        assert BACKENDS[name].input_requirement(unknown, 0) == UNKNOWN
+        assert BACKENDS[name].result_requirement(unknown, 0) == UNKNOWN
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_results_of_unknown_shape_need_what_their_axes_say(name: str) -> None:
+    """Of an op whose results have no shapes at all, too."""
+    pool = Op("MaxPool", {}, ("x",), ("y",), ((1, 3, 8, 8),))
+    wanted = BACKENDS[name].input_requirement(pool, 0)
+    assert BACKENDS[name].result_requirement(pool, 0) == wanted
+    assert BACKENDS[name].result_requirement(Op("Relu"), 0) == UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["nchw", "nhwc"])
+def test_data_of_other_ranks_may_have_any_layout(name: str) -> None:
+    for rank in (0, 1, 2, 6):
+        assert BACKENDS[name].default_layout(rank) == any_layout(rank)
+
+
+SATISFIED: list[tuple[str, str, tuple[int | str | None, ...], str | None]] = [
+    ("NHWC", "NHWC", (1, 2, 3, 4), None),
+    ("NHWC", "NCHW", (1, 2, 3, 4), "dimension 1 is H, not C"),
+    ("****", "NCHW", (1, 2, 3, 4), None),
+    ("NHWC", "****", (1, 2, 3, 4), None),
+    ("N*W*", "NHWC", (1, 2, 3, 4), None),
+    ("N*C*", "NHWC", (1, 2, 3, 4), "dimension 2 is C, not W"),
+    ("NCHW", "NCHW16c", (1, 32, 3, 4), "it has 4 dimensions, not 5"),
+    ("NCHW16c", "NCHW16c", (1, 2, 3, 4, 16), None),
+    ("NCHW8c", "NCHW16c", (1, 2, 3, 4, 8), "dimension 4 is 8c, not 16c"),
+    ("NC", "NC", (1, 2, 3), "it has 3 dimensions, not 2"),
+    # Strides of (2, 3, 4, 5) floats: 240, 80, 20 and 4 bytes.
+    ("NHWC", "N[a=80]HWC", (2, 3, 4, 5), None),
+    ("NHWC", "N[a=48]H[a=16]W[a=20]C", (2, 3, 4, 5), None),
+    (
+        "NHWC",
+        "N[a=64]HWC",
+        (2, 3, 4, 5),
+        "the stride of dimension 0 (N) is 240 bytes, not a multiple of 64",
+    ),
+    ("N[a=64]HWC", "N[a=64]HWC", (2, 3, 4, 5), None),
+    ("N[a=128]HWC", "N[a=64]HWC", (2, 3, 4, 5), None),
+    # The stride of H becomes 96, and that of N 3 * 96 = 288 bytes.
+    (
+        "NH[a=32]WC",
+        "N[a=64]HWC",
+        (2, 3, 4, 5),
+        "the stride of dimension 0 (N) is 288 bytes, not a multiple of 64",
+    ),
+    ("NH[a=32]WC", "N[a=96]HWC", (2, 3, 4, 5), None),
+    ("****", "*[a=7]***", (2, 3, 4, 5), "the stride of dimension 0 (*) is 240 bytes"),
+    # A size that is not known leaves the stride a multiple of what is inside of it.
+    ("NHWC", "N[a=20]HWC", (2, "h", 4, 5), None),
+    (
+        "NHWC",
+        "N[a=160]HWC",
+        (2, "h", 4, 5),
+        "the stride of dimension 0 (N) is known to be a multiple of 80 bytes only",
+    ),
+    ("N[a=160]HWC", "N[a=160]HWC", (2, None, 4, 5), None),
+    ("N[mem:bank0]HWC", "NHWC", (1, 2, 3, 4), None),
+    ("N[mem:bank0]HWC", "N[mem:bank0]HWC", (1, 2, 3, 4), None),
+    ("N[mem:bank0]HWC", "N[mem:bank1]HWC", (1, 2, 3, 4), "dimension 0 (N) lacks [mem:bank1]"),
+    ("****", "N[mem:bank1]HWC", (1, 2, 3, 4), None),
+]
+
+
+@pytest.mark.parametrize(("carried", "required", "shape", "why"), SATISFIED)
+def test_satisfied_or_why_not(carried: str, required: str, shape: Shape, why: str | None) -> None:
+    """By axis, block, bracket and stride, of floats of 4 bytes."""
+    has, wants = Layout.parse(carried), Layout.parse(required)
+    found = mismatch(has, wants, shape, 4)
+    assert (found is None) == (why is None)
+    assert Requirements().is_satisfied_by(has, wants, shape, 4) == (why is None)
+    if why is not None:
+        assert (found or "").startswith(why)
+
+
+def test_unknown_ranks_satisfy_nothing_but_any() -> None:
+    assert mismatch(UNKNOWN, Layout.parse("NC"), None, 4) == "the rank is unknown"
+    assert mismatch(UNKNOWN, UNKNOWN, None, 4) is None
+    assert mismatch(UNKNOWN, any_layout(2), None, 4) is None
+    assert mismatch(Layout.parse("NC"), UNKNOWN, (1, 2), 4) is None
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 40)), min_size=1, max_size=4),
+    st.sampled_from([1, 2, 4, 8]),
+)
+def test_strides_are_those_of_memory(dims: list[tuple[int, int]], element_bytes: int) -> None:
+    """They agree with where the elements of an aligned layout are put."""
+    text = "".join(f"{axis}[a={a}]" for axis, (_, a) in zip("NCHW", dims, strict=False))
+    layout, shape = Layout.parse(text, "glow"), tuple(size for size, _ in dims)
+    found = byte_strides(layout, shape, element_bytes)
+    assert [stride for stride, _ in found] == list(
+        physical.byte_strides(layout, shape, element_bytes, logical=layout.axes)
+    )
+    assert all(exact for _, exact in found)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 40)), min_size=2, max_size=4),
+    st.data(),
+)
+def test_known_divisors_divide(dims: list[tuple[int, int]], data: st.DataObject) -> None:
+    """Whatever an unknown size is, the stride is a multiple of what is said of it."""
+    text = "".join(f"*[a={a}]" for _, a in dims)
+    layout, sizes = Layout.parse(text), [size for size, _ in dims]
+    hidden = data.draw(st.sets(st.integers(0, len(sizes) - 1)))
+    open_shape = tuple(None if i in hidden else size for i, size in enumerate(sizes))
+    said = byte_strides(layout, open_shape, 4)
+    real = byte_strides(layout, tuple(sizes), 4)
+    for (divisor, exact), (stride, _) in zip(said, real, strict=True):
+        assert stride == divisor if exact else stride % divisor == 0
+
+
+def test_sizes_of_axes() -> None:
+    """Of whole axes, also where they are in blocks; those of packed ones are not told."""
+    assert axis_sizes(Layout.parse("NHWC"), (1, "h", 3, 4)) == {"N": 1, "H": "h", "W": 3, "C": 4}
+    assert axis_sizes(Layout.parse("NCHW16c"), (1, 2, 3, 4, 16))["C"] == 32
+    assert axis_sizes(Layout.parse("NCHW16c"), (1, "c", 3, 4, 16))["C"] is None
+    assert axis_sizes(Layout.parse("N**"), (1, 2, 3)) == {"N": 1}
+    assert axis_sizes(Layout.parse("NC"), (1, 2, 3)) == axis_sizes(None, (1,)) == {}
+
+
+def test_a_backend_of_ones_own() -> None:
+    """What it does not say is as in the class it derives from."""
+
+    class Aligned(Requirements):
+        """Data of four axes is aligned."""
+
+        def default_layout(self, rank: int) -> Layout:
+            return Layout.parse("N[a=64]HWC") if rank == 4 else super().default_layout(rank)
+
+    try:
+        backend("aligned")(Aligned)
+        assert needs(backend_named("aligned"), CONV) == "N[a=64]HWC,O[a=64]HWI,O->N[a=64]HWC"
+    finally:
+        BACKENDS.pop("aligned", None)
+
+
+def test_wrong_backends_are_refused() -> None:
+    with refused("backend 'nwhc' must be one of canonical, nchw, nhwc, blocked"):
+        backend_named("nwhc")
+    with refused("backend 'mine' must be a class derived from Requirements"):
+        backend("mine")(int)  # type: ignore[type-var]
+
+    class Needy(Requirements):
+        def __init__(self, block: int) -> None:
+            self.block = block
+
+    with refused("backend 'mine' must need no arguments"):
+        backend("mine")(Needy)
+    assert "mine" not in BACKENDS

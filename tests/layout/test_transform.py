@@ -1,0 +1,350 @@
+"""Transforms between layouts: their steps, what they do to arrays, and which are free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.lib.stride_tricks import as_strided
+
+from layoutopt.layout.layout import Layout
+from layoutopt.layout.offsets import offset_map
+from layoutopt.layout.physical import byte_strides, nbytes
+from layoutopt.layout.transform import Transform, apply, restore, transform
+from tests.layout.drawn import Case, cases, cells
+from tests.support import refused
+
+ByHand = Callable[[np.ndarray], np.ndarray]
+
+
+def padded(array: np.ndarray, *sizes: int) -> np.ndarray:
+    """Pad an array with zeros to a shape."""
+    return np.pad(array, [(0, n - m) for n, m in zip(sizes, array.shape, strict=True)])
+
+
+BY_HAND: list[tuple[str, tuple[int, ...], ByHand]] = [
+    ("NCHW", (2, 3, 4, 5), lambda x: x),
+    ("NHWC", (2, 3, 4, 5), lambda x: x.transpose(0, 2, 3, 1)),
+    ("HWIO", (2, 3, 4, 5), lambda x: x.transpose(2, 3, 1, 0)),
+    ("acdb", (2, 3, 4, 5), lambda x: x.transpose(0, 2, 3, 1)),
+    ("{1,3,2,0}", (2, 3, 4, 5), lambda x: x.transpose(0, 2, 3, 1)),
+    ("NCHW4c", (2, 8, 3, 5), lambda x: x.reshape(2, 2, 4, 3, 5).transpose(0, 1, 3, 4, 2)),
+    (
+        "NCHW16c",
+        (2, 20, 3, 5),
+        lambda x: padded(x, 2, 32, 3, 5).reshape(2, 2, 16, 3, 5).transpose(0, 1, 3, 4, 2),
+    ),
+    (
+        "OIHW16i16o",
+        (17, 20, 2, 1),
+        lambda x: padded(x, 32, 32, 2, 1).reshape(2, 16, 2, 16, 2, 1).transpose(0, 2, 4, 5, 3, 1),
+    ),
+    (
+        "OIhw4i16o4i",
+        (16, 16, 1, 1),
+        lambda x: x.reshape(1, 16, 1, 4, 4, 1, 1).transpose(0, 2, 5, 6, 3, 1, 4),
+    ),
+    (
+        "OIHW[4o4i]",
+        (8, 8, 2, 3),
+        lambda x: x.reshape(2, 4, 2, 4, 2, 3).transpose(0, 2, 4, 5, 1, 3).reshape(2, 2, 2, 3, 16),
+    ),
+    (
+        "{1,0:T(2,4)}",
+        (3, 7),
+        lambda x: padded(x, 4, 8).reshape(2, 2, 2, 4).transpose(0, 2, 1, 3),
+    ),
+    ("4cC", (10,), lambda x: padded(x, 12).reshape(3, 4).T),
+    ("", (), lambda x: x),
+    ("NC4c", (0, 3), lambda x: np.zeros((0, 1, 4), x.dtype)),
+    ("NC4c", (3, 0), lambda x: np.zeros((3, 0, 4), x.dtype)),
+]
+
+
+@pytest.mark.parametrize(("layout", "shape", "by_hand"), BY_HAND, ids=[row[0] for row in BY_HAND])
+def test_apply_is_what_numpy_does(layout: str, shape: tuple[int, ...], by_hand: ByHand) -> None:
+    """Physical arrays are pads, reshapes and transposes written by hand, and lead back."""
+    x = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    found = apply(layout, x)
+    assert found.dtype == x.dtype
+    assert found.flags.c_contiguous
+    assert np.array_equal(found, by_hand(x))
+    assert np.array_equal(restore(layout, found, shape), x)
+
+
+def test_apply_in_another_logical_order() -> None:
+    """The axes of an array may be given in any order."""
+    x = np.arange(120).reshape(2, 3, 4, 5)
+    assert np.array_equal(apply("NCHW", x, logical="NHWC"), x.transpose(0, 3, 1, 2))
+    found = restore("NCHW", x.transpose(0, 3, 1, 2), x.shape, logical="NHWC")
+    assert np.array_equal(found, x)
+
+
+@given(cases())
+def test_apply_fills_the_memory_that_is_written_down(case: Case) -> None:
+    """Element by element, the memory of a random layout is what it should be, zero in padding."""
+    [layout] = case.layouts
+    x = tensor(case)
+    expected = [0 if index is None else x[index] for index in cells(layout, case)]
+    assert memory_of(layout, apply(layout, x, logical=case.logical), case) == expected
+
+
+def tensor(case: Case) -> np.ndarray:
+    """Return the tensor of a case with different values, none of them 0."""
+    size = int(np.prod(case.shape, dtype=int))
+    return (1 + np.arange(size)).astype(f"i{case.element_bytes}").reshape(case.shape)
+
+
+def memory_of(layout: Layout, array: np.ndarray, case: Case) -> list[int]:
+    """Return the memory that a physical array lies in, padding and gaps included."""
+    size = nbytes(layout, case.shape, case.element_bytes, logical=case.logical)
+    steps = (array.itemsize,)
+    return as_strided(array, (size // array.itemsize,), steps).tolist()
+
+
+def between(case: Case, a: int = 0, b: int = 1) -> Transform:
+    """Return the transform from one layout of a case to another."""
+    source, target = case.layouts[a], case.layouts[b]
+    return transform(source, target, case.shape, case.element_bytes, logical=case.logical)
+
+
+@given(cases(2))
+def test_a_transform_leads_from_one_physical_array_to_the_other(case: Case) -> None:
+    """For random layouts, in values, shape, strides and memory; and its inverse leads back."""
+    x = tensor(case)
+    before, after = (apply(layout, x, logical=case.logical) for layout in case.layouts)
+    found = between(case).apply(before)
+    assert np.array_equal(found, after)
+    target = case.layouts[1]
+    assert memory_of(target, found, case) == memory_of(target, after, case)
+    steps = byte_strides(target, case.shape, case.element_bytes, logical=case.logical)
+    for extent, have, want in zip(found.shape, found.strides, steps, strict=True):
+        assert have == want or extent <= 1 or found.size == 0
+    assert np.array_equal(between(case).inverse.apply(after), before)
+
+
+@given(cases(3))
+def test_transforms_compose(case: Case) -> None:
+    """From a to b and then to c is from a to c, as steps on an array and as one transform."""
+    first, second, both = between(case, 0, 1), between(case, 1, 2), between(case, 0, 2)
+    before = apply(case.layouts[0], tensor(case), logical=case.logical)
+    assert np.array_equal(second.apply(first.apply(before)), both.apply(before))
+    assert first.then(second) == both
+    assert np.array_equal(first.then(first.inverse).apply(before), before)
+
+
+@given(cases(2))
+def test_free_transforms_are_those_that_keep_all_offsets(case: Case) -> None:
+    """The rule that looks at no element agrees with the maps of all elements."""
+    how = {"element_bytes": case.element_bytes, "logical": case.logical}
+    maps = [offset_map(layout, case.shape, **how) for layout in case.layouts]
+    sizes = [nbytes(layout, case.shape, **how) for layout in case.layouts]
+    assert between(case).is_free == (np.array_equal(*maps) and sizes[0] == sizes[1])
+
+
+FREE = [
+    ("NCHW", "NCHW", (2, 3, 4, 5), True),
+    ("NCHW", "NHWC", (2, 3, 4, 5), False),
+    ("NCHW", "NHWC", (2, 1, 4, 5), True),
+    ("NCHW", "NHWC", (2, 3, 1, 1), True),
+    ("NCHW", "NHWC", (2, 3, 1, 5), False),
+    ("NCHW", "CNHW", (1, 3, 4, 5), True),
+    ("NCHW", "NCHW1c", (2, 3, 1, 1), True),
+    ("NCHW", "NC1cHW", (2, 3, 4, 5), True),
+    ("NCHW", "NHWC16c", (2, 16, 1, 1), True),
+    ("NHWC", "NCHW16c", (2, 16, 4, 5), True),
+    ("NHWC", "NCHW16c", (2, 32, 4, 5), False),
+    ("NHWC", "NCHW16c", (2, 15, 4, 5), False),
+    ("NHWC", "NHWC16c", (2, 32, 4, 5), True),
+    ("NHWC", "NHWC16c", (2, 31, 4, 5), False),
+    ("OIHW[4o4i]", "OIHW4o4i", (8, 8, 2, 2), True),
+    ("OIHW[4o4i]", "OIHW4i4o", (8, 8, 2, 2), False),
+    ("NC", "N[a=16]C", (3, 4), True),
+    ("NC", "N[a=16]C", (3, 3), False),
+    ("NC", "CN", (0, 3), True),
+    ("NCHW", "NHWC", (10**9, 1, 10**4, 10**4), True),
+    ("NCHW", "NHWC", (10**9, 10, 10**4, 10**3), False),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "shape", "free"), FREE)
+def test_what_is_free(source: str, target: str, shape: tuple[int, ...], free: bool) -> None:
+    """Axes of size 1, blocks of 1, and blocks that cover an axis move nothing; all else does."""
+    found = transform(source, target, shape)
+    assert found.is_free == found.inverse.is_free == free
+    assert ("moves nothing" in str(found)) == free
+
+
+def test_nothing_is_copied_where_nothing_moves() -> None:
+    """A free transform of an array that lies as it should is a view of it."""
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 1, 3, 4)
+    assert np.shares_memory(transform("NCHW", "NHWC", x.shape).apply(x), x)
+    assert not np.shares_memory(transform("NCHW", "NWHC", x.shape).apply(x), x)
+    aligned = apply("NCH[a=64]W", x)
+    assert transform("NCH[a=64]W", "NCH[a=64]W", x.shape).apply(aligned) is aligned
+
+
+STEPS = [
+    ("NCHW", "NCHW", (1, 2, 3, 4), "NCHW -> NCHW, NCHW (1, 2, 3, 4): moves nothing"),
+    (
+        "NCHW",
+        "NCHW16c",
+        (1, 20, 7, 7),
+        """
+NCHW -> NCHW16c, NCHW (1, 20, 7, 7): 3 steps
+  pad     N C H W: (1, 32, 7, 7)
+  split   N C 16c H W: (1, 2, 16, 7, 7)
+  permute N C H W 16c: (0, 1, 3, 4, 2)""",
+    ),
+    (
+        "NCHW16c",
+        "NCHW",
+        (1, 20, 7, 7),
+        """
+NCHW16c -> NCHW, NCHW (1, 20, 7, 7): 3 steps
+  permute N C 16c H W: (0, 1, 4, 2, 3)
+  merge   N C H W: (1, 32, 7, 7)
+  crop    N C H W: (1, 20, 7, 7)""",
+    ),
+    (
+        "NCHW16c",
+        "NHWC8c",
+        (1, 20, 7, 7),
+        """
+NCHW16c -> NHWC8c, NCHW (1, 20, 7, 7): 4 steps
+  split   N C H W 2c 8c: (1, 2, 7, 7, 2, 8)
+  permute N H W C 2c 8c: (0, 2, 3, 1, 4, 5)
+  merge   N H W C 8c: (1, 7, 7, 4, 8)
+  crop    N H W C 8c: (1, 7, 7, 3, 8)""",
+    ),
+    (
+        "NHWC",
+        "NCHW16c",
+        (2, 16, 3, 4),
+        """
+NHWC -> NCHW16c, NCHW (2, 16, 3, 4): moves nothing
+  view    N C H W 16c: (2, 1, 3, 4, 16)""",
+    ),
+    (
+        "NC1cHW",
+        "NHWC",
+        (2, 3, 4, 5),
+        """
+NC1cHW -> NHWC, NCHW (2, 3, 4, 5): 2 steps
+  merge   N C H W: (2, 3, 4, 5)
+  permute N H W C: (0, 2, 3, 1)""",
+    ),
+    (
+        "C6c",
+        "C4c",
+        (20,),
+        """
+C6c -> C4c, C (20,): 3 steps
+  merge   C: (24,)
+  crop    C: (20,)
+  view    C 4c: (5, 4)""",
+    ),
+    (
+        "OI[4o4i]",
+        "IO[4o4i]",
+        (8, 12),
+        """
+OI[4o4i] -> IO[4o4i], OI (8, 12): 3 steps
+  split   O I 4o 4i: (2, 3, 4, 4)
+  permute I O 4o 4i: (1, 0, 2, 3)
+  merge   I O [4o4i]: (3, 2, 16)""",
+    ),
+    (
+        "CN",
+        "N[a=16]C",
+        (2, 3),
+        """
+CN -> N[a=16]C, NC (2, 3): 2 steps
+  permute N C: (1, 0)
+  align   N C: (4, 1)""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "shape", "text"), STEPS)
+def test_steps(source: str, target: str, shape: tuple[int, ...], text: str) -> None:
+    """Steps print as a table: what is done, the dimensions afterwards, and numbers."""
+    assert str(transform(source, target, shape)) == text.strip("\n")
+
+
+@given(cases(2))
+def test_steps_on_their_own(case: Case) -> None:
+    """Done one after the other they are the transform, and none leaves an array as it was."""
+    found = between(case)
+    array = apply(case.layouts[0], tensor(case), logical=case.logical)
+    whole = found.apply(array)
+    for step in found.steps:
+        after = step.apply(array)
+        assert len(step.names) == after.ndim
+        idle = after.shape == array.shape and step.kind not in ("permute", "align")
+        assert not idle
+        array = after
+    assert np.array_equal(array, whole)
+
+
+def test_padding_between_blocks_that_both_have_is_carried() -> None:
+    """What fills the last block of both layouts is moved with the block, not cleared."""
+    found = transform("NC4c", "CN4c", (2, 5))
+    assert [step.kind for step in found.steps] == ["permute"]
+
+
+def test_any_type_of_element() -> None:
+    """Structured elements, objects and texts move as numbers do."""
+    for dtype in (object, "U3", "f8,i4", "?"):
+        x = np.ones(6).astype(dtype).reshape(2, 3)
+        for layout in ("CN2n", "C[a=96]N"):
+            found = apply(layout, x)
+            assert found.dtype == x.dtype
+            assert np.array_equal(restore(layout, found, x.shape), x)
+
+
+ONES = np.ones((2, 3), np.float32)
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: transform("NC", "NH", (2, 3)), "logical order 'NC' must name each axis of layout NH"),
+    (lambda: transform("NC", "N", (2, 3)), "'NC' must name each axis of layout N once, as 'N'"),
+    (lambda: transform("NC", "NC", (2,)), "shape (2,) has 1 entries for the 2 axes 'NC'"),
+    (lambda: transform("*C", "NC", (2, 3)), "layout *C leaves a dimension open (*)"),
+    (lambda: transform("NC", "__undef__", (2, 3)), "an undefined layout says nothing"),
+    (lambda: transform("NC", "CN", (2, 3), 0), "element_bytes must be an integer of 1 or more"),
+    (
+        lambda: transform("NC", "CN", (2, 3)).apply(ONES.T),
+        "an array of shape (3, 2) is none of layout NC for NC (2, 3); that has (2, 3)",
+    ),
+    (
+        lambda: transform("NC", "N[a=8]C", (2, 3)).apply(np.ones((2, 3))),
+        "layout N[a=8]C is aligned for elements of 4 bytes; these have 8",
+    ),
+    (
+        lambda: transform("NC", "CN", (2, 3)).then(transform("NC", "CN", (2, 3))),
+        "a transform from NC cannot follow one to CN",
+    ),
+    (
+        lambda: transform("NC", "CN", (2, 3)).then(transform("CN", "NC", (3, 2))),
+        "a transform of {'N': 3, 'C': 2} with 4 bytes cannot follow one of {'N': 2, 'C': 3} with 4",
+    ),
+    (lambda: apply("NCH", ONES), "shape (2, 3) has 2 entries for the 3 axes 'NCH' of layout NCH"),
+    (lambda: restore("NC4c", ONES, (2, 3)), "an array of shape (2, 3) is none of layout NC4c"),
+]
+
+
+@pytest.mark.parametrize(("call", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
+def test_what_is_refused(call: Callable[[], Any], reason: str) -> None:
+    """Layouts of other axes, and arrays of other shapes, are refused in one line."""
+    with refused(reason):
+        call()
+
+
+def test_composition_over_another_order() -> None:
+    """Transforms compose if they name the same sizes by axis, in any order."""
+    first = transform("NHWC", "NCHW", (2, 3, 4, 5))
+    second = transform("NCHW", "CHWN", (2, 4, 5, 3), logical="NHWC")
+    assert first.then(second) == transform("NHWC", "CHWN", (2, 3, 4, 5))
