@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from layoutopt.check.elements import Evaluation
     from layoutopt.comparison import Comparison, compare
+    from layoutopt.converting import convert
     from layoutopt.errors import (
         InputError,
         InternalError,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
     from layoutopt.graphs.growers import DynamicTensor, OptimizerStep
     from layoutopt.graphs.op import Kind
-    from layoutopt.graphs.picture import Picture
     from layoutopt.graphs.store import ValuedPair
     from layoutopt.graphs.sums import SumLikeTensor
     from layoutopt.graphs.tensor import Tensor
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         capacity_sweep,
         smallest_machine,
     )
+    from layoutopt.picture import Picture
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
     from layoutopt.program.schedule import Run, Schedule, schedule
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from layoutopt.program.target import Target
     from layoutopt.reading import read
     from layoutopt.result import PairScore, Status, Stopped, UnwindingResult
+    from layoutopt.rewriting.result import ConversionResult
     from layoutopt.unwinding import SOLVERS, solve, unwind
 
 __version__ = "0.1.0"
@@ -51,13 +53,14 @@ _HOME = {
     "CapacityPoint": "machine.whatif",
     "Comparison": "comparison",
     "ConvTensor": "graphs.contractions",
+    "ConversionResult": "rewriting.result",
     "DynamicTensor": "graphs.growers",
     "Evaluation": "check.elements",
     "Graph": "graphs.unwinding",
     "InputError": "errors",
     "InternalError": "errors",
     "Kind": "graphs.op",
-    "Picture": "graphs.picture",
+    "Picture": "picture",
     "Know": "program.steps",
     "LayoutoptError": "errors",
     "MatmulTensor": "graphs.contractions",
@@ -85,6 +88,7 @@ _HOME = {
     "ValuedPair": "graphs.store",
     "capacity_sweep": "machine.whatif",
     "compare": "comparison",
+    "convert": "converting",
     "cycle_values": "machine.cycles",
     "evaluate": "evaluation",
     "lower": "program.lower",
@@ -106,6 +110,7 @@ __all__ = [
     "CapacityPoint",
     "Comparison",
     "ConvTensor",
+    "ConversionResult",
     "DynamicTensor",
     "Evaluation",
     "Graph",
@@ -140,6 +145,7 @@ __all__ = [
     "__version__",
     "capacity_sweep",
     "compare",
+    "convert",
     "cycle_values",
     "evaluate",
     "lower",

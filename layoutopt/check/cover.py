@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from math import gcd, prod
 from typing import TypeAlias
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from layoutopt import pieces
 from layoutopt.check.boxes import Box, Places, normal, unfolded
 from layoutopt.check.equations import Equations
@@ -21,6 +24,10 @@ Walk: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
 
 Signed: TypeAlias = dict[Walk, int]
 """A set of elements, as a sum of simple sets that may be counted negatively."""
+
+
+MANY, MARKED = 200, 10**8
+"""Sinks of up to so many elements that are in more pieces than this are marked one by one."""
 
 
 class Covers:
@@ -41,8 +48,25 @@ class Covers:
         shape = sink.shape
         walks = tuple((to, tuple((n, step) for n, _, step in loops)) for _, _, to, loops in layout)
         if (walks, shape) not in self._known:
-            self._known[walks, shape] = cover(layout, shape, self.equations)
+            if len(layout) > MANY and sink.size <= MARKED:
+                found = marked(layout, sink.size)
+            else:
+                found = cover(layout, shape, self.equations)
+            self._known[walks, shape] = found
         return self._known[walks, shape]
+
+
+def marked(layout: Sequence[Piece], count: int) -> str | None:
+    """Return what :func:`cover` does, by marking every element; all pieces are inside the sink."""
+    total = sum(map(pieces.elements, layout))
+    if total != count:
+        return f"pieces set {total} elements of {count}"
+    seen = np.zeros(count, bool)
+    for _origin, _from, to, loops in layout:
+        extents, steps = [n for n, _, _ in loops], [step for _, _, step in loops]
+        as_strided(seen[to:], extents, steps)[...] = True
+    missing = count - int(np.count_nonzero(seen))
+    return f"{missing} elements are set twice instead of others" if missing else None
 
 
 def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | None:

@@ -8,7 +8,18 @@ import sys
 import typer
 
 from layoutopt import __version__
-from layoutopt.cli import check, compare, generate, importing, layouts, schema, show, solve
+from layoutopt.cli import (
+    check,
+    compare,
+    convert,
+    generate,
+    importing,
+    layouts,
+    schema,
+    show,
+    solve,
+    verify,
+)
 from layoutopt.errors import InputError, LayoutoptError
 
 BAD_INPUT = 2
@@ -47,6 +58,8 @@ app.command("show")(show.command)
 app.command("generate")(generate.command)
 app.command("import")(importing.command)
 app.command("schema")(schema.command)
+app.command("convert")(convert.command)
+app.command("verify")(verify.command)
 app.add_typer(layouts.app, name="layout")
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from layoutopt.graphs import drawing
 from layoutopt.graphs.drawing import Layouts
 from layoutopt.graphs.op import Kind, type_name
-from layoutopt.pictures.picture import Picture
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.picture import Picture
 from layoutopt.pictures import html
 from layoutopt.pictures.summary import summary
 from layoutopt.pictures.text import shortened

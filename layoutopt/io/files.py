@@ -64,7 +64,7 @@ def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.close(handle)
         _try_write(Path(temporary), path, data)
-        os.chmod(temporary, _mode(path))
+        os.chmod(temporary, mode_of(path))
         os.replace(temporary, path)
         temporary = None
     except OSError as error:
@@ -81,7 +81,7 @@ def _try_write(target: Path, named: Path, data: bytes) -> None:
         raise InputError(f"cannot be written ({error.strerror})", file=str(named)) from None
 
 
-def _mode(path: Path) -> int:
+def mode_of(path: Path) -> int:
     """Return the mode of the file to be replaced, or that of a new one."""
     if path.exists():
         return path.stat().st_mode & 0o777

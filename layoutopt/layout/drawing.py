@@ -12,9 +12,9 @@ from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.offsets import indices
 from layoutopt.layout.physical import byte_strides, nbytes
 from layoutopt.layout.placement import Array, LayoutLike, as_layout, placement
+from layoutopt.picture import Picture
 from layoutopt.pictures import grids, svg
 from layoutopt.pictures.colours import palette
-from layoutopt.pictures.picture import Picture
 from layoutopt.pictures.text import width
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 

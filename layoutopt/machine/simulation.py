@@ -15,11 +15,11 @@ from layoutopt.check.spread import Counts, Integers, Spread, spread, uncovered
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import SumLikeReduce
-from layoutopt.graphs.picture import Picture
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.machine.cycles import bytes_of, on_machine
 from layoutopt.machine.exchange import Exchange, PairExchange, Phase, computes
+from layoutopt.picture import Picture
 from layoutopt.pictures import html
 from layoutopt.pictures.text import ratio
 from layoutopt.pictures.tiles import WAYS, Shares, tile_grid

@@ -39,8 +39,27 @@ def load_model(path: str | Path) -> ModelProto:
     InputError
         If the ``onnx`` package is missing, or the file holds no model.
     """
-    try:
+    model = parse_model(path)
+    for graph in graphs(model.graph):
+        _drop_data(graph)
+    _fill_sparse(model.graph)
+    if model.functions:
         import onnx.inliner
+
+        model = onnx.inliner.inline_local_functions(model)
+    return model
+
+
+def parse_model(path: str | Path) -> ModelProto:
+    """Read a model as it is; data in other files is not looked at.
+
+    Raises
+    ------
+    InputError
+        If the ``onnx`` package is missing, or the file holds no model.
+    """
+    try:
+        import onnx
     except ImportError:
         reason = 'reading .onnx files needs the onnx package: pip install "layoutopt[onnx]"'
         raise InputError(reason, file=str(path)) from None
@@ -50,16 +69,10 @@ def load_model(path: str | Path) -> ModelProto:
         model.ParseFromString(raw)
     except Exception:  # protobuf's own error class has no types
         raise InputError("is no ONNX model, or only part of one", file=str(path)) from None
-    del raw
     if not model.graph.node:
         raise InputError("is no ONNX model: it has no graph with nodes", file=str(path))
     if not model.graph.output:
         raise InputError("the network has no outputs", file=str(path))
-    for graph in graphs(model.graph):
-        _drop_data(graph)
-    _fill_sparse(model.graph)
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
     return model
 
 

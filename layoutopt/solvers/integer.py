@@ -174,19 +174,15 @@ def cpsat(
     return Found(np.array(response.solution, np.int64), bound)
 
 
-def highs(given: Integer, limits: Limits, gap: float = 0.0, nodes: int | None = None) -> Found:
+def highs(given: Integer, limits: Limits, gap: float = 0.0) -> Found:
     """Look for a good point by HiGHS; it computes in doubles, so its bound is not told.
 
     Parameters
     ----------
     gap
         Relative gap at which to stop.
-    nodes
-        Branches after which to stop; ``None`` for no limit.
     """
     options: Any = {"mip_rel_gap": gap}
-    if nodes is not None:
-        options["node_limit"] = nodes
     if limits.left < float("inf"):
         options["time_limit"] = max(limits.left, 0.01)
     scale = float(np.abs(given.objective.astype(float)).max(initial=0)) or 1.0

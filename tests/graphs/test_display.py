@@ -14,9 +14,9 @@ from layoutopt.errors import InputError
 from layoutopt.generate.figures import FIGURES, chained_calls
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.op import Kind
-from layoutopt.graphs.picture import Picture
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.picture import Picture
 from layoutopt.pictures.cards import HEAD
 from layoutopt.pictures.colours import oklab
 from layoutopt.pictures.frames import FAINT

@@ -1,0 +1,194 @@
+"""``layoutopt convert``: a network with provably fewest layout transforms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from layoutopt.cli import options
+from layoutopt.cli.progress import shown
+from layoutopt.cli.streams import reserved_stdout
+from layoutopt.cli.text import ratio, table
+from layoutopt.errors import InputError
+
+if TYPE_CHECKING:
+    from layoutopt.conversion.result import Tally
+    from layoutopt.rewriting.result import ConversionResult
+
+FORMAT = "layoutopt/conversion/1"
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A network.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT.onnx", help="Where to write; nowhere by default."),
+]
+Layout = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TYPE=LAYOUTS",
+        help="Layouts that ops must run in: Conv=NHWC,HWIO, @name=NCHW, default=NHWC, "
+        "skip=Resize; again for each.",
+    ),
+]
+Backend = Annotated[
+    str | None, typer.Option(metavar="NAME", help="In place of that, what a backend needs.")
+]
+Objective = Annotated[
+    str, typer.Option(metavar="NAMES", help="count, bytes, or both in order, with a comma.")
+]
+FreeIo = Annotated[
+    bool, typer.Option("--free-io", help="Let inputs and outputs come in other layouts.")
+]
+Check = Annotated[
+    bool, typer.Option("--check", help="Run both networks on the same random inputs.")
+]
+Peers = Annotated[
+    bool, typer.Option("--peers", help="Count the transposes that other optimisers leave.")
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say of each transform that remains why it does.")
+]
+
+
+def command(
+    model: Model,
+    output: Output = None,
+    layout: Layout = None,
+    backend: Backend = None,
+    objective: Objective = "count,bytes",
+    free_io: FreeIo = False,
+    check: Check = False,
+    peers: Peers = False,
+    explain: Explain = False,
+    time_limit: options.TimeLimit = None,
+    seed: options.Seed = 0,
+    json: options.Json = None,
+    overwrite: options.Overwrite = False,
+    quiet: options.Quiet = False,
+) -> int:
+    """Rewrite a network with provably fewest layout transforms."""
+    from layoutopt.converting import convert
+
+    options.check_limits(time_limit, 0.0, 1)
+    for target in (output, json):
+        _check_target(target, model, overwrite)
+    with shown(quiet) as tell, reserved_stdout():
+        result = convert(
+            model,
+            layout=None if not layout else ";".join(layout),
+            backend=backend,
+            objective=objective,
+            free_io=free_io,
+            time_limit=time_limit,
+            seed=seed,
+            check=check,
+            peers=peers,
+            progress=tell,
+        )
+    if output is not None:
+        result.save(output, overwrite=overwrite)
+    if json is not None:
+        _write(document(result, model, output), json, overwrite)
+    if not quiet and str(json) != "-":
+        typer.echo(summary(result, model.stem))
+        if explain:
+            typer.echo(reasons(result))
+    return 0
+
+
+def _check_target(path: Path | None, model: Path, overwrite: bool) -> None:
+    if path is not None and path.exists() and model.exists() and path.samefile(model):
+        raise InputError("is the network itself; give another name", file=str(path))
+    if path is not None and path.is_file() and not overwrite:
+        raise InputError("exists already; --overwrite replaces it", file=str(path))
+    options.check_target(path, overwrite)
+
+
+def summary(result: ConversionResult, name: str) -> str:
+    """Return what people want to know of a conversion."""
+    why = "" if result.stopped == "finished" else f" ({result.stopped})"
+    rows = [["status", f"{result.status}{why}"]]
+    for what, values in (("objective", result.objective), ("bound", result.bound)):
+        pairs = zip(result.objectives, values, strict=True)
+        rows.append([what, ", ".join(f"{key} {value:,}" for key, value in pairs)])
+    rows.append(["gap", ratio(result.gap)])
+    if result.difference is not None:
+        rows.append(["difference", f"{result.difference:.2g}, relative"])
+    rows.append(["seconds", f"{result.seconds['total']:.2f}"])
+    lines = [f"{name}: {len(result.model.graph.node):,} nodes", table(rows, left=2), ""]
+    lines.append(table([["", "transforms", "bytes moved", "free"], *_tallies(result)]))
+    if result.opaque:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(result.opaque.items()))
+        lines += ["", f"  ops that must stay as they are: {kinds}"]
+    return "\n".join(lines)
+
+
+def _tallies(result: ConversionResult) -> list[list[str]]:
+    both = (("before", result.before), ("after", result.after))
+    rows = [[name, f"{t.transforms:,}", f"{t.bytes:,}", f"{t.free:,}"] for name, t in both]
+    for name, count in result.peers.items():
+        rows.append([name, "not installed" if count is None else f"{count:,}", "-", "-"])
+    return rows
+
+
+def reasons(result: ConversionResult) -> str:
+    """Return a line for each transform that remains."""
+    lines = [f"  {line.op}: {line.why}" for line in result.remaining]
+    return "\n".join(["", *(lines or ["  no transform remains"])])
+
+
+def document(result: ConversionResult, model: Path, output: Path | None) -> dict[str, Any]:
+    """Return a conversion as a document of format ``layoutopt/conversion/1``."""
+    names = result.objectives
+    return {
+        "format": FORMAT,
+        "model": str(model),
+        "output": None if output is None else str(output),
+        "status": str(result.status),
+        "objective": dict(zip(names, result.objective, strict=True)),
+        "bound": dict(zip(names, result.bound, strict=True)),
+        "gap": result.gap,
+        "stopped": str(result.stopped),
+        "version": result.version,
+        "seed": result.seed,
+        "seconds": dict(result.seconds),
+        "before": _tally(result.before),
+        "after": _tally(result.after),
+        "remaining": [
+            {
+                "op": line.op,
+                "tensor": line.tensor,
+                "before": line.before,
+                "after": line.after,
+                "bytes": line.bytes,
+                "giver": line.giver,
+                "takers": list(line.takers),
+                "why": line.why,
+            }
+            for line in result.remaining
+        ],
+        "opaque": dict(result.opaque),
+        "difference": result.difference,
+        "peers": dict(result.peers),
+    }
+
+
+def _tally(tally: Tally) -> dict[str, Any]:
+    return {
+        "transforms": tally.transforms,
+        "bytes": tally.bytes,
+        "free": tally.free,
+        "by_op": dict(tally.by_op),
+    }
+
+
+def _write(content: dict[str, Any], path: Path, overwrite: bool) -> None:
+    from layoutopt.io.files import encode_lines, write_bytes
+
+    data = encode_lines(content)
+    if str(path) == "-":
+        typer.echo(data.decode(), nl=False)
+    else:
+        write_bytes(path, data, overwrite=overwrite)

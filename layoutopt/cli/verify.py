@@ -1,0 +1,50 @@
+"""``layoutopt verify``: which layouts of a network are not what a backend needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from layoutopt.cli import options
+from layoutopt.cli.convert import Model
+from layoutopt.errors import InputError
+
+if TYPE_CHECKING:
+    from layoutopt.conversion.verify import Violation
+    from layoutopt.layout.requirements import Requirements
+
+VIOLATION = 1
+
+
+def command(
+    model: Model,
+    backend: Annotated[str, typer.Option(metavar="NAME", help="canonical, nchw, nhwc or blocked.")],
+    quiet: options.Quiet = False,
+) -> int:
+    """List the layouts of a network that are not what a backend needs.
+
+    The exit code is 1 if there are any.
+    """
+    from layoutopt.layout.backends import backend_named
+
+    found = _violations(model, backend_named(backend))
+    if not quiet:
+        for violation in found:
+            typer.echo(f"{model}: {violation}")
+        if not found:
+            typer.echo(f"{model}: every layout is as {backend} needs it")
+    return VIOLATION if found else 0
+
+
+def _violations(model: Path, needs: Requirements) -> list[Violation]:
+    from layoutopt.conversion.verify import verify
+    from layoutopt.onnx.protobuf import parse_model
+    from layoutopt.rewriting.read import read_model
+
+    try:
+        every = list(read_model(parse_model(model)).every())
+    except InputError as error:
+        raise error.located(file=str(model)) from None
+    return [violation for one in every for violation in verify(one.graph, needs)]

@@ -1,0 +1,192 @@
+"""The choice of modes as a labelling problem.
+
+- A node per op with several useful modes; a node per constant, and per input that is free, whose
+  labels are the orders that it may come in.
+- A node per value and order, with labels 0 and 1: is the value there in this order?  1 costs a
+  transform.
+- An edge from each op or source to each order that some of its modes take or give: then the order
+  must be there.  A mode that gives a value in an order takes back its cost: one is free.
+
+What only one mode can take is there in any case and needs no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from layoutopt.conversion.candidates import Choices, Row
+from layoutopt.conversion.costs import Costs
+from layoutopt.conversion.values import Need, Order, Values
+from layoutopt.pbqp.problem import FORBIDDEN, Problem
+from layoutopt.problem import IntArray
+
+
+@dataclass
+class Labelling:
+    """A labelling problem, and what its nodes stand for.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    constant
+        What every labelling costs besides.
+    start
+        The labels of the graph as it is given.
+    op_nodes
+        Of each op its node, None where it has one mode.
+    sources
+        Of each value whose order is free: its node, None if there is one order only, and orders.
+    """
+
+    problem: Problem
+    constant: int
+    start: IntArray
+    op_nodes: list[int | None]
+    sources: dict[int, tuple[int | None, list[Order]]]
+
+    def modes(self, every: list[Choices], labels: IntArray) -> list[int]:
+        """Return the number of the mode of each op."""
+        return [
+            list(one.rows)[0 if node is None else int(labels[node])]
+            for one, node in zip(every, self.op_nodes, strict=True)
+        ]
+
+    def orders(self, labels: IntArray) -> dict[int, Order]:
+        """Return the order in which each source comes that is free."""
+        return {
+            number: orders[0 if node is None else int(labels[node])]
+            for number, (node, orders) in self.sources.items()
+        }
+
+
+def labelling(
+    values: Values,
+    every: list[Choices],
+    costs: Costs,
+    free: Iterable[int],
+    forced: Iterable[Need],
+) -> Labelling:
+    """Return the labelling problem of a graph.
+
+    Parameters
+    ----------
+    values
+        The graph's values.
+    every
+        Its ops with their useful modes.
+    costs
+        What a transform costs.
+    free
+        Values that may come in any order: constants, and inputs that are freed.
+    forced
+        Orders that must be there for the graph's outputs.
+    """
+    building = _Building(values, every, costs, dict.fromkeys(free), set(forced))
+    return building.labelling()
+
+
+@dataclass
+class _Building:
+    values: Values
+    every: list[Choices]
+    costs: Costs
+    free: Mapping[int, None]
+    forced: set[Need]
+    weights: list[int] = field(default_factory=list)
+    homes: set[Need] = field(default_factory=set)
+    own: list[list[int]] = field(default_factory=list)
+    begin: list[int] = field(default_factory=list)
+    edges: list[tuple[int, int, int]] = field(default_factory=list)
+    tables: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+
+    def labelling(self) -> Labelling:
+        self.weights = [self.costs.weight(value.bytes) for value in self.values.every]
+        needs = [list(one.rows.values()) for one in self.every]
+        wanted = self._settle(needs)
+        sources = self._orders(wanted)
+        self.homes |= {(v, orders[0]) for v, orders in sources.items() if len(orders) == 1}
+        self.forced -= self.homes
+        nodes = {need: self._node([0, self._weight(need)], 0) for need in wanted}
+        constant = sum(map(self._weight, self.forced))
+        op_nodes: list[int | None] = []
+        for rows in needs:
+            op_nodes.append(self._chooser(rows, 0, nodes) if len(rows) > 1 else None)
+        places: dict[int, tuple[int | None, list[Order]]] = {}
+        for v, orders in sources.items():
+            node = None
+            if len(orders) > 1:
+                written = self.values.written(self.values.every[v].root)[1]
+                label = orders.index(written) if written in orders else 0
+                node = self._chooser([Row((), ((v, order),)) for order in orders], label, nodes)
+            places[v] = node, orders
+        return Labelling(
+            self._problem(), constant, np.array(self.begin, np.int64), op_nodes, places
+        )
+
+    def _settle(self, needs: list[list[Row]]) -> dict[Need, None]:
+        """Find what is there in any case; return other orders that a mode takes."""
+        for v, value in enumerate(self.values.every):
+            if value.kind != "activation" and v not in self.free:
+                self.homes.add(self.values.written(value.root))
+        for rows in needs:
+            if len(rows) == 1:
+                self.forced.update(rows[0].takes)
+                self.homes.update(rows[0].gives)
+        taken = dict.fromkeys(
+            n for rows in needs if len(rows) > 1 for row in rows for n in row.takes
+        )
+        return {n: None for n in taken if n not in self.forced and n not in self.homes}
+
+    def _orders(self, wanted: dict[Need, None]) -> dict[int, list[Order]]:
+        found: dict[int, list[Order]] = {v: [] for v in self.free}
+        for v, order in sorted({*wanted, *self.forced}):
+            if v in found:
+                found[v].append(order)
+        for v, orders in found.items():
+            if len(orders) == 1:
+                wanted.pop((v, orders[0]), None)
+            if not orders:
+                orders.append(self.values.written(self.values.every[v].root)[1])
+        return found
+
+    def _weight(self, need: Need) -> int:
+        return self.weights[need[0]]
+
+    def _node(self, costs: list[int], label: int) -> int:
+        self.own.append(costs)
+        self.begin.append(label)
+        return len(self.own) - 1
+
+    def _chooser(self, rows: list[Row], label: int, nodes: dict[Need, int]) -> int:
+        """Add the node of an op or source, and its edges."""
+        returns = [
+            -sum(self._weight(n) for n in row.gives if n in nodes or n in self.forced)
+            for row in rows
+        ]
+        node = self._node(returns, label)
+        users: dict[Need, list[int]] = {}
+        for number, row in enumerate(rows):
+            for need in dict.fromkeys((*row.takes, *row.gives)):
+                if need in nodes:
+                    users.setdefault(need, []).append(number)
+        for need, numbers in users.items():
+            key = (len(rows), tuple(numbers))
+            self.edges.append((node, nodes[need], self.tables.setdefault(key, len(self.tables))))
+            if label in numbers:
+                self.begin[nodes[need]] = 1
+        return node
+
+    def _problem(self) -> Problem:
+        tables = []
+        for count, numbers in self.tables:
+            table = np.zeros((count, 2), np.int64)
+            table[list(numbers), 0] = FORBIDDEN
+            tables.append(table)
+        edges = np.array(self.edges, np.int64).reshape(-1, 3)
+        costs = np.array([cost for own in self.own for cost in own], np.int64)
+        starts = np.cumsum([0, *map(len, self.own)])
+        return Problem(costs, starts, edges[:, :2].copy(), edges[:, 2].copy(), tuple(tables))

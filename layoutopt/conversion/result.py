@@ -1,0 +1,147 @@
+"""What a conversion answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.layout.op import Shape
+from layoutopt.layout.permutations import Permutation
+from layoutopt.result import Status, Stopped
+
+
+@dataclass(frozen=True)
+class Relaid:
+    """A constant that takes the place of another: ``new = old.reshape(shape).transpose(order)``.
+
+    Parameters
+    ----------
+    source
+        The name of the old one.
+    shape
+        The old one's shape with axes of size 1 added, None if there are none.
+    permutation
+        As for ``numpy.transpose``.
+    """
+
+    source: str
+    shape: Shape | None
+    permutation: Permutation
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What the transforms of a graph cost.
+
+    Parameters
+    ----------
+    transforms
+        How many there are: transposes that move elements, and second and further copies of
+        constants in other layouts.
+    bytes
+        Bytes that they move.  A size that is not known counts as 1.
+    free
+        How many transposes move no element, as their axes have size 1 or they are of constants.
+    by_op
+        The bytes of each, by the name of the transpose, or of the constant.
+    """
+
+    transforms: int
+    bytes: int
+    free: int
+    by_op: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """A transform that remains, and why.
+
+    Parameters
+    ----------
+    op
+        The name of the transpose in the new graph.
+    tensor
+        The name of what it transposes, in the graph as it was given.
+    before, after
+        Layouts: letters where these are known, ``NCHW``, else numbers of axes, ``0231``.
+    bytes
+        Bytes that it moves.
+    giver, takers
+        Who gives the tensor in the one layout, and who needs it in the other.
+    why
+        All of this in one line.
+    """
+
+    op: str
+    tensor: str
+    before: str
+    after: str
+    bytes: int
+    giver: str
+    takers: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """A graph with layouts of least cost, and the proof's figures.
+
+    Parameters
+    ----------
+    graph
+        The new graph.  Inputs and outputs have their names, and their layouts unless freed.
+    relaid
+        Its new constants, by name.
+    freed
+        Inputs and outputs that come in another layout: how each is permuted, as for
+        ``numpy.transpose``.
+    objectives
+        What was minimised, in order: ``bytes``, ``count``.
+    objective
+        The value of each for the new graph.
+    bound
+        What no choice of layouts can fall below, compared from the first number on; proved.
+    stopped
+        Why the computation ended.
+    seconds
+        Wall-clock seconds by phase.
+    before, after
+        What the transforms of the graph cost, as it was and as it is.
+    explain
+        Tells why each transform of the new graph is there; see :attr:`remaining`.
+    """
+
+    graph: ConversionGraph
+    relaid: Mapping[str, Relaid]
+    freed: Mapping[str, Permutation]
+    objectives: tuple[str, ...]
+    objective: tuple[int, ...]
+    bound: tuple[int, ...]
+    stopped: Stopped
+    seconds: Mapping[str, float]
+    before: Tally
+    after: Tally
+    explain: Callable[[], tuple[Remaining, ...]] = field(repr=False)
+
+    @cached_property
+    def remaining(self) -> tuple[Remaining, ...]:
+        """Why each transform of the new graph is there."""
+        return self.explain()
+
+    @property
+    def status(self) -> Status:
+        """What is proved; ``optimal`` only where objective and bound are equal."""
+        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
+
+    @property
+    def gap(self) -> float:
+        """``(objective - bound) / max(objective, 1)`` of the first number that differs."""
+        for value, bound in zip(self.objective, self.bound, strict=True):
+            if value != bound:
+                return (value - bound) / max(value, 1)
+        return 0.0

@@ -1,0 +1,149 @@
+"""Values: tensors that are the same elements under other orders of axes.
+
+A transpose that the user wrote moves nothing by itself: its output is its input with axes named in
+another order.  All tensors that transposes join are one *value*, with the axes of the first of
+them.  A layout of a value is an *order*: its axes from the outermost to the innermost, without
+those of size 1, which can be anywhere at no cost.  A size that is not known is taken to be no 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.tensor import Kind
+from layoutopt.layout.op import Op, Shape
+from layoutopt.layout.operators import operator_of
+from layoutopt.layout.permutations import Permutation
+from layoutopt.layout.remapping import is_identity
+
+Order: TypeAlias = tuple[int, ...]
+"""Axes of a value that are not of size 1, outermost first."""
+
+Need: TypeAlias = tuple[int, Order]
+"""The number of a value, and an order."""
+
+
+@dataclass
+class Value:
+    """Tensors that are the same elements.
+
+    Parameters
+    ----------
+    root
+        The name of the first of them, whose axes are the value's.
+    shape
+        Its shape; empty where not even the rank is known, and then there is one order only.
+    kind
+        Where it comes from.
+    bytes
+        How many it has; a size that is not known counts as 1.
+    tensors
+        Names of all of them.
+    """
+
+    root: str
+    shape: Shape
+    kind: Kind
+    bytes: int
+    tensors: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Values:
+    """All values of a graph.
+
+    Parameters
+    ----------
+    every
+        In the order in which they come about.
+    number
+        By name of a tensor, that of its value.
+    frame
+        By name of a tensor, for each of its axes the value's axis.
+    turned
+        The same, of those tensors only whose axes are not the value's in their order.
+    """
+
+    every: list[Value] = field(default_factory=list)
+    number: dict[str, int] = field(default_factory=dict)
+    frame: dict[str, Permutation] = field(default_factory=dict)
+    turned: dict[str, Permutation] = field(default_factory=dict)
+
+    def of(self, name: str) -> tuple[Value, Permutation]:
+        """Return the value of a tensor, and the tensor's axes in it."""
+        return self.every[self.number[name]], self.frame[name]
+
+    def written(self, name: str) -> Need:
+        """Return a tensor's value in the order in which the tensor is written."""
+        value, frame = self.of(name)
+        return self.number[name], order_of(frame, value.shape)
+
+    def order(self, name: str, order: Order) -> Order:
+        """Return an order of a tensor's axes as one of its value's."""
+        frame = self.turned.get(name)
+        return order if frame is None else tuple([frame[axis] for axis in order])
+
+    def own(self, name: str, order: Order) -> Order:
+        """Return an order of a value's axes as one of a tensor's."""
+        frame = self.turned.get(name)
+        return order if frame is None else tuple([frame.index(axis) for axis in order])
+
+    def add(self, name: str, number: int, frame: Permutation) -> None:
+        """Make a tensor one of a value's."""
+        self.number[name], self.frame[name] = number, frame
+        self.every[number].tensors.append(name)
+        if not is_identity(frame):
+            self.turned[name] = frame
+
+
+def values_of(graph: ConversionGraph) -> Values:
+    """Return the values of a graph."""
+    found = Values()
+    results = {name for op in graph.ops for name in op.outputs}
+    for name in graph.tensors:
+        if name not in results:
+            _begin(found, graph, name)
+    for op in graph.ops:
+        order = transposition(op)
+        if order is not None:
+            frame = found.frame[op.inputs[0]]
+            own = tuple(frame[axis] for axis in order)
+            found.add(op.outputs[0], found.number[op.inputs[0]], own)
+            continue
+        for name in filter(None, op.outputs):
+            _begin(found, graph, name)
+    return found
+
+
+def transposition(op: Op) -> Permutation | None:
+    """Return the permutation of a transpose, None if an op is something else.
+
+    One whose operand has an unknown number of axes is something else.
+    """
+    if op.type != "Transpose" or op.rank(0) is None or op.layouts is not None:
+        return None
+    [axes] = operator_of(op).follow(op)
+    return None if axes is None else tuple(axis for axis in axes if axis is not None)
+
+
+def order_of(axes: tuple[int, ...], shape: Shape) -> Order:
+    """Return the axes that are not of size 1; negative numbers are new axes of size 1."""
+    return tuple(axis for axis in axes if axis >= 0 and shape[axis] != 1)
+
+
+def spread(order: Order, shape: Shape) -> Permutation:
+    """Return all axes of a value, those of an order in it and those of size 1 in their places."""
+    left = iter(order)
+    return tuple(axis if size == 1 else next(left) for axis, size in enumerate(shape))
+
+
+def _begin(values: Values, graph: ConversionGraph, name: str) -> None:
+    tensor = graph.tensors[name]
+    shape = tensor.shape or ()
+    elements = prod(size for size in shape if isinstance(size, int))
+    kind, size = tensor.kind, elements * tensor.element_bytes
+    values.every.append(Value(name, shape, kind, size))
+    values.add(name, len(values.every) - 1, tuple(range(len(shape))))

@@ -1,0 +1,160 @@
+"""Rewrite networks with provably fewest layout transforms."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.result import Conversion
+from layoutopt.errors import InputError, InternalError
+from layoutopt.layout.backends import backend_named
+from layoutopt.layout.desired import parse_desired
+from layoutopt.layout.requirements import Requirements
+from layoutopt.limits import Limits, Progress, interruptible, limited
+from layoutopt.rewriting.files import Loaded, load, loaded
+from layoutopt.rewriting.metadata import describe
+from layoutopt.rewriting.read import read_model
+from layoutopt.rewriting.result import ConversionResult
+from layoutopt.rewriting.running import largest_difference, peer_transposes, tolerance
+from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.write import write_model
+
+if TYPE_CHECKING:
+    from layoutopt.rewriting.source import Model
+
+PHASES = ("read", "solve", "write", "check", "peers")
+
+
+def convert(
+    model: Model | str | Path,
+    *,
+    layout: str | None = None,
+    backend: str | Requirements | None = None,
+    objective: str = "count,bytes",
+    free_io: bool = False,
+    time_limit: float | None = None,
+    seed: int = 0,
+    check: bool = False,
+    peers: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> ConversionResult:
+    """Return an equivalent network of ONNX with provably fewest layout transforms.
+
+    It never has more than the one given, unless layouts are asked for.
+
+    Parameters
+    ----------
+    model
+        The network, or its file.  It is not changed.
+    layout
+        Layouts that ops must run in, ``"Conv=NHWC,HWIO;default=NHWC"``, by default those in which
+        they are written; see :func:`~layoutopt.layout.desired.parse_desired`.
+    backend
+        In place of that, the name of a backend or its requirements.
+    objective
+        ``"count"`` of transforms, ``"bytes"`` that they move, or both in order.
+    free_io
+        Whether inputs and outputs may come in other layouts.
+    time_limit
+        Seconds for the whole call; none by default.
+    seed
+        Seed of everything random.
+    check
+        Whether to run both networks in onnxruntime on the same random inputs.
+    peers
+        Whether to count the transposes that other optimisers leave.
+    progress
+        Called with messages of what is being done.
+
+    Raises
+    ------
+    InputError
+        If the network is not well-formed or not read, or an option is wrong.
+    InternalError
+        If a check finds that outputs differ.
+    """
+    limits = limited(time_limit, seed=seed, progress=progress)
+    wanted = _Wanted(_desired(layout, backend), objective, free_io, check, peers)
+    given = load(model) if isinstance(model, str | Path) else loaded(model)
+    try:
+        return _converted(given, wanted, limits)
+    except InputError as error:
+        raise error.located(file=given.name) from None
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a user asks for; the fields are arguments of :func:`convert`."""
+
+    desired: Requirements | None
+    objective: str
+    free_io: bool
+    check: bool
+    peers: bool
+
+
+def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResult:
+    marks = [limits.started]
+    source = read_model(given.model)
+    marks.append(time.monotonic())
+    found = _conversions(source, wanted, limits)
+    marks.append(time.monotonic())
+    new = write_model(source, found[source], found)
+    marks.append(time.monotonic())
+    difference = None
+    if wanted.check:
+        difference = _difference(given.model, new, found[source], limits.seed)
+    marks.append(time.monotonic())
+    others = peer_transposes(given.model) if wanted.peers else {}
+    marks.append(time.monotonic())
+    seconds = {name: b - a for name, (a, b) in zip(PHASES, pairwise(marks), strict=True)}
+    result = ConversionResult(
+        model=new,
+        conversions=tuple(found.values()),
+        opaque=dict(Counter(op.type for op in source.opaque())),
+        difference=difference,
+        peers=others,
+        seconds={**seconds, "total": marks[-1] - marks[0]},
+        seed=limits.seed,
+        source=given,
+    )
+    describe(result)
+    return result
+
+
+def _conversions(source: Source, wanted: _Wanted, limits: Limits) -> dict[Source, Conversion]:
+    """Return what becomes of a network's graph and of all inside it, the network's own first."""
+    with interruptible(limits):
+        return {
+            one: convert_graph(
+                one.graph,
+                desired=wanted.desired,
+                objective=wanted.objective,
+                free_io=wanted.free_io and one is source,
+                limits=limits,
+            )
+            for one in source.every()
+        }
+
+
+def _desired(layout: str | None, backend: str | Requirements | None) -> Requirements | None:
+    if layout is not None and backend is not None:
+        raise InputError("give layouts or a backend, not both")
+    if layout is not None:
+        return parse_desired(layout)
+    return backend_named(backend) if isinstance(backend, str) else backend
+
+
+def _difference(before: Model, after: Model, conversion: Conversion, seed: int) -> float:
+    """Return how much two networks differ, or say that they are not the same."""
+    found = largest_difference(before, after, conversion.freed, seed)
+    if found > tolerance(before):
+        name = conversion.graph.name
+        raise InternalError(f"graph {name!r}: rewritten, its outputs differ by {found:.2g}")
+    return found

@@ -1,0 +1,1 @@
+"""Networks of ONNX as conversion graphs, and back."""

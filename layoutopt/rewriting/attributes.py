@@ -1,0 +1,151 @@
+"""Attributes of nodes, and inputs that hold what other versions of an op have as attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from layoutopt.layout.op import Op
+from layoutopt.layout.operands import OperandLayouts
+from layoutopt.layout.operators import operator_of
+from layoutopt.onnx.rules import is_standard, type_of
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, NodeProto
+    from onnx.defs import OpSchema
+
+FURTHER = {
+    "Slice": {"starts": 1, "ends": 2, "steps": 4},
+    "Split": {"split": 1},
+    "TopK": {"k": 1},
+}
+"""Inputs that rules do not change, whose values tell shapes."""
+
+
+def attributes(node: NodeProto) -> dict[str, Any]:
+    """Return a node's attributes but graphs and tensors: numbers, texts, and tuples of these."""
+    return {a.name: value for a in node.attribute if (value := _value(a)) is not None}
+
+
+def parameters(node: NodeProto, op: Op, values: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the values of inputs that stand for attributes, where they are known.
+
+    Parameters
+    ----------
+    node
+        The node.
+    op
+        The op that it becomes.
+    values
+        Small constants by name.
+    """
+    places = {**operator_of(op).parameters, **FURTHER.get(op.type, {})}
+    return {
+        name: as_value(values[node.input[n]])
+        for name, n in places.items()
+        if n < len(node.input) and node.input[n] in values
+    }
+
+
+def as_value(array: NDArray[Any]) -> Any:
+    """Return an array of up to one axis as a number or a tuple of numbers."""
+    return array.item() if array.ndim == 0 else tuple(array.reshape(-1).tolist())
+
+
+def is_attribute(op: Op, name: str) -> bool:
+    """Return whether an op of its version has something as an attribute, and not as an input."""
+    known = schema(op.type, op.opset)
+    return known is None or name in known.attributes
+
+
+def changed(op: Op, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an op that are others than before."""
+    return {
+        name: value
+        for name, value in op.attributes.items()
+        if name not in before or before[name] != value
+    }
+
+
+def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
+    """Give a node an attribute, of the type that it had or that its op wants."""
+    from onnx import helper
+
+    old = next((a for a in node.attribute if a.name == name), None)
+    known = schema(op.type, op.opset)
+    kind = old.type if old is not None else None
+    if kind is None and known is not None and name in known.attributes:
+        kind = kinds_of(known)[name]
+    if old is not None:
+        node.attribute.remove(old)
+    listed = list(value) if isinstance(value, tuple) else value
+    node.attribute.append(helper.make_attribute(name, listed, attr_type=kind))
+
+
+@cache
+def schema(type: str, opset: int) -> OpSchema | None:
+    """Return what ONNX says of an op of a version, None if that is nothing."""
+    from onnx import defs
+
+    domain, _, name = type.rpartition("::")
+    try:
+        return defs.get_schema(name, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
+def kinds_of(known: OpSchema) -> dict[str, Any]:
+    """Return the type of each attribute of an op, as a number of ``AttributeProto``."""
+    attributes: Mapping[str, Any] = known.attributes  # typed without its value
+    return {name: int(attribute.type.value) for name, attribute in attributes.items()}
+
+
+def op_of(
+    node: NodeProto,
+    name: str,
+    versions: Mapping[str, int],
+    known: Mapping[tuple[str, str], tuple[str, OperandLayouts]],
+) -> Op:
+    """Return a node as an op, without shapes.
+
+    Parameters
+    ----------
+    node
+        The node.
+    name
+        The op's name.
+    versions
+        The version of each operator set.
+    known
+        Functions that stand for ops in other layouts than ONNX has.
+    """
+    type, layouts = known.get((node.domain, node.op_type), (type_of(node), None))
+    domain = node.domain if layouts is None else type.rpartition("::")[0]
+    return Op(
+        type,
+        attributes(node),
+        tuple(node.input),
+        tuple(node.output),
+        name=name,
+        opset=versions.get("" if is_standard(domain) else domain, 1),
+        layouts=layouts,
+    )
+
+
+def _value(attribute: AttributeProto) -> Any:
+    from onnx import helper
+
+    if attribute.HasField("t") or attribute.HasField("g") or attribute.graphs or attribute.tensors:
+        return None
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, int | float | str):
+        return value
+    try:
+        return tuple(v.decode(errors="replace") if isinstance(v, bytes) else v for v in value)
+    except TypeError:  # types and sparse tensors
+        return None

@@ -1,0 +1,69 @@
+"""Constants in another layout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.conversion.result import Relaid
+from layoutopt.errors import InputError
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
+
+    from layoutopt.rewriting.source import Constant
+
+
+def is_filled(constant: NodeProto) -> bool:
+    """Return whether a constant node fills a shape with one value."""
+    return constant.op_type == "ConstantOfShape"
+
+
+def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
+    """Return a constant in another layout, as an initialiser.
+
+    Raises
+    ------
+    InputError
+        If its values cannot be read.
+    """
+    from onnx import TensorProto, numpy_helper
+
+    try:
+        values = array_of(constant)
+        if how.shape is not None:
+            values = values.reshape([int(size) for size in how.shape if size is not None])
+        tensor = numpy_helper.from_array(np.ascontiguousarray(values.transpose(how.permutation)))
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(f"constant {how.source!r} cannot be re-laid ({error})") from None
+    if isinstance(constant, TensorProto) and tensor.data_type != constant.data_type:
+        raise InputError(f"constant {how.source!r} cannot be re-laid: its type is not read")
+    tensor.name = name
+    return tensor
+
+
+def relaid_fill(node: NodeProto, shape: TensorProto, name: str) -> NodeProto:
+    """Return a node that fills another shape with the same value."""
+    from onnx import NodeProto
+
+    new = NodeProto()
+    new.CopyFrom(node)
+    new.name = name if node.name else ""
+    new.input[0], new.output[0] = shape.name, name
+    return new
+
+
+def array_of(constant: Constant) -> NDArray[Any]:
+    """Return the values of an initialiser or a constant node."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    if isinstance(constant, TensorProto):
+        return np.asarray(numpy_helper.to_array(constant))
+    [attribute] = constant.attribute
+    if attribute.name == "value":
+        return np.asarray(numpy_helper.to_array(attribute.t))
+    kinds = {"f": np.float32, "i": np.int64, "s": np.object_}
+    kind = kinds[attribute.name.removeprefix("value_")[0]]
+    return np.array(helper.get_attribute_value(attribute), kind)

@@ -1,0 +1,182 @@
+"""Ops in other layouts than ONNX has, as functions that a network brings along.
+
+An op in NHWC becomes a node of the domain ``layoutopt.nhwc``, by which a backend knows it.  The
+network holds a function of the same name, transposes around the op of ONNX, by which it still
+runs everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from layoutopt.errors import InputError
+from layoutopt.layout.layout import Layout
+from layoutopt.layout.op import Op
+from layoutopt.layout.operands import OperandLayouts, parse_operands
+from layoutopt.layout.operators import operand_axes
+from layoutopt.onnx.protobuf import graphs
+from layoutopt.onnx.rules import is_standard
+from layoutopt.rewriting.attributes import kinds_of, schema
+from layoutopt.rewriting.metadata import tell
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
+
+DOMAIN = "layoutopt"
+
+OF = " of "
+"""What stands between the type of an op and its layouts, in the text of its function."""
+
+SINCE_FUNCTIONS = 8
+"""Version of the file format since which networks hold functions."""
+
+
+def known_layouts(model: ModelProto) -> dict[tuple[str, str], tuple[str, OperandLayouts]]:
+    """Return what op, in which layouts, each function of other layouts in a network stands for.
+
+    Returns
+    -------
+    dict
+        By domain and name of the function: the type of the op, and how it is written.
+    """
+    found = {}
+    for function in model.functions:
+        kind, of, layouts = function.doc_string.partition(OF)
+        if function.domain.startswith(f"{DOMAIN}.") and of:
+            found[function.domain, function.name] = kind, parse_operands(layouts)
+    return found
+
+
+class LayoutFunctions:
+    """The functions of ops in other layouts, each once.
+
+    Parameters
+    ----------
+    model
+        The network that they are for; those that it has stay.
+    """
+
+    def __init__(self, model: ModelProto) -> None:
+        self.versions = {_named(x.domain): x.version for x in model.opset_import}
+        self.taken = {(f.domain, f.name) for f in model.functions}
+        self.known = {_nameless(f): f for f in model.functions if f.domain.startswith(f"{DOMAIN}.")}
+
+    def call(self, node: NodeProto, op: Op) -> None:
+        """Turn a node of ONNX into a call of the function for its op's layouts.
+
+        It stays as it is if these are ONNX's own.
+
+        Raises
+        ------
+        InputError
+            If layouts are none of the op's axes in another order.
+        """
+        function = self._function(node, op)
+        if len(function.node) == 1:
+            return
+        own, number = function.name, 1
+        known = self.known.setdefault(_nameless(function), function)
+        while known is function and (function.domain, function.name) in self.taken:
+            number += 1
+            function.name = f"{own}_{number}"
+        node.domain, node.op_type = known.domain, known.name
+        self.taken.add((known.domain, known.name))
+        tell(node, {"layouts": str(op.layouts)})
+
+    def add_to(self, model: ModelProto) -> None:
+        """Give a network the functions that its nodes call, and take away those that none does."""
+        from onnx import helper
+
+        called = {(node.domain, node.op_type) for g in graphs(model.graph) for node in g.node}
+        mine = [f for f in self.known.values() if (f.domain, f.name) in called]
+        others = [f for f in model.functions if not f.domain.startswith(f"{DOMAIN}.")]
+        if [*others, *mine] == list(model.functions):
+            return
+        del model.functions[:]
+        model.functions.extend([*others, *mine])
+        model.ir_version = max(model.ir_version, SINCE_FUNCTIONS)
+        known = {x.domain for x in model.opset_import}
+        for domain in sorted({function.domain for function in mine} - known):
+            model.opset_import.append(helper.make_opsetid(domain, 1))
+
+    def _function(self, node: NodeProto, op: Op) -> FunctionProto:
+        from onnx import helper
+
+        inputs = [f"input{n}" for n in range(len(op.inputs))]
+        outputs = [f"output{n}" for n in range(len(op.outputs))]
+        domain = _named(node.domain)
+        inner = helper.make_node(op.type.rpartition("::")[2], inputs, outputs, domain=domain)
+        inner.attribute.extend(references(node, op))
+        before: list[NodeProto] = []
+        after: list[NodeProto] = []
+        inner.input[:] = [name if op.has(n) else "" for n, name in enumerate(inputs)]
+        for n, order in _orders(op, len(inputs), False):
+            inner.input[n] = f"written{n}"
+            before.append(helper.make_node("Transpose", [inputs[n]], [inner.input[n]], perm=order))
+        for n, order in _orders(op, len(outputs), True):
+            inner.output[n] = f"found{n}"
+            after.append(helper.make_node("Transpose", [inner.output[n]], [outputs[n]], perm=order))
+        return helper.make_function(
+            f"{DOMAIN}.{_domain(op)}",
+            inner.op_type,
+            inputs,
+            outputs,
+            [*before, inner, *after],
+            [helper.make_opsetid(d, self.versions[d]) for d in sorted({domain, ""})],
+            attributes=[a.name for a in inner.attribute],
+            doc_string=f"{op.type}{OF}{op.layouts}",
+        )
+
+
+def references(node: NodeProto, op: Op) -> Iterator[AttributeProto]:
+    """Yield attributes that take their values from those of a function's call."""
+    from onnx import AttributeProto
+
+    known = schema(op.type, op.opset)
+    kinds = {} if known is None else kinds_of(known)
+    kinds.update((a.name, a.type) for a in node.attribute)
+    for name, kind in sorted(kinds.items()):
+        yield AttributeProto(name=name, ref_attr_name=name, type=kind)
+
+
+def _named(domain: str) -> str:
+    return "" if is_standard(domain) else domain
+
+
+def _nameless(function: FunctionProto) -> tuple[str, bytes]:
+    """Return what tells two functions apart, whatever their names."""
+    from onnx import FunctionProto
+
+    copy = FunctionProto()
+    copy.CopyFrom(function)
+    copy.ClearField("name")
+    return function.domain, copy.SerializeToString(deterministic=True)
+
+
+def _domain(op: Op) -> str:
+    """Return the name of the data's layout in small letters and digits."""
+    layout = (op.layouts and op.layouts.input(0)) or (op.layouts and op.layouts.output(0))
+    return "".join(c for c in str(layout).lower() if c.isalnum())
+
+
+def _orders(op: Op, count: int, outputs: bool) -> Iterator[tuple[int, list[int]]]:
+    """Yield the operands, or results, whose axes move, and how their transposes order them."""
+    axes = operand_axes(op)
+    for n in range(count):
+        layouts = op.layouts
+        layout = layouts and (layouts.output(n) if outputs else layouts.input(n))
+        if not layout or not (outputs or op.has(n)):
+            continue
+        written = (axes.output(n) if outputs else axes.input(n)) if axes else ""
+        if not _orders_axes(layout, written):
+            side = "result" if outputs else "input"
+            raise InputError(f"{op}: {side} {n} cannot be in {layout}; its axes are {written!r}")
+        source, target = (written, layout.axes) if outputs else (layout.axes, written)
+        if source != target:
+            yield n, [source.index(axis) for axis in target]
+
+
+def _orders_axes(layout: Layout, written: str) -> bool:
+    whole = all(len(d.blocks) == 1 and d.blocks[0].size is None for d in layout.dims)
+    return whole and sorted(layout.axes) == sorted(written) and len(set(written)) == len(written)

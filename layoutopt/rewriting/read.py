@@ -1,0 +1,242 @@
+"""Networks of ONNX as conversion graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.errors import InputError
+from layoutopt.layout.op import Op
+from layoutopt.onnx.folding import known_values
+from layoutopt.onnx.network import title
+from layoutopt.onnx.protobuf import bodies, captured
+from layoutopt.onnx.rules import is_standard
+from layoutopt.rewriting.attributes import op_of, parameters
+from layoutopt.rewriting.functions import known_layouts
+from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types
+from layoutopt.rewriting.source import HELD, Source
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+    from layoutopt.rewriting.source import Constant
+
+OLDEST, LATEST = 7, 22
+"""Versions of ONNX's own operator set that are read."""
+
+UNKNOWN = Typed(None, 4)
+
+
+def read_model(model: ModelProto) -> Source:
+    """Return a network as ops that run in layouts, and all graphs inside it.
+
+    Initialisers and constant nodes become constants, nodes that compute shapes too where these
+    are known.  Inputs that hold axes, pads and the like stand in the attributes of ops as well.
+    A node that holds graphs is opaque, and reads what these capture; each of them is a source of
+    its own, to which what it captures is given.
+
+    Parameters
+    ----------
+    model
+        The network, its weights included.  It is not changed.
+
+    Raises
+    ------
+    InputError
+        If its operator set is not read, or it is not well-formed; in one line.
+    """
+    versions = _versions(model)
+    if not model.graph.node:
+        raise InputError("is no ONNX model: it has no graph with nodes")
+    if not model.graph.output:
+        raise InputError("the network has no outputs")
+    _check_inputs(model)
+    known = skeleton(model)
+    return _Reader(model, versions, overridable(model)).graph(model.graph, known.graph, {}, {})
+
+
+def _versions(model: ModelProto) -> dict[str, int]:
+    versions = {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
+    standard = versions.get("")
+    if standard is None:
+        raise InputError("it does not tell which version of ONNX's operator set it follows")
+    if not OLDEST <= standard <= LATEST:
+        raise InputError(
+            f"its operator set is of version {standard}; {OLDEST} to {LATEST} are read, "
+            "which onnx.version_converter can make of others"
+        )
+    return versions
+
+
+def _check_inputs(model: ModelProto) -> None:
+    for value in model.graph.input:
+        tensor = value.type.HasField("tensor_type")
+        if not value.type.WhichOneof("value") or (
+            tensor and not value.type.tensor_type.HasField("shape")
+        ):
+            raise InputError(f"input {value.name!r} has no shape, not even a rank")
+
+
+class _Reader:
+    """Reads the graphs of one network.
+
+    Parameters
+    ----------
+    model
+        The network.
+    versions
+        The version of each operator set.
+    held
+        Initialisers that a caller may replace.
+    """
+
+    def __init__(self, model: ModelProto, versions: Mapping[str, int], held: set[str]) -> None:
+        self.model = model
+        self.versions = versions
+        self.held = held
+        self.known = known_layouts(model)
+
+    def graph(
+        self,
+        proto: GraphProto,
+        known: GraphProto,
+        outside: Mapping[str, Typed],
+        values: Mapping[str, NDArray[Any]],
+    ) -> Source:
+        """Return a graph as a source.
+
+        Parameters
+        ----------
+        proto
+            The graph.
+        known
+            The same with all shapes, without large data.
+        outside
+            The tensors that it may capture.
+        values
+            Small constants among these.
+        """
+        graph = ConversionGraph(proto.name, self.versions[""])
+        shapes = types(known)
+        values = {**values, **known_values(known)}
+        constants = _constants(proto, known, values)
+        self._roots(graph, proto, known, constants, shapes, outside)
+        nodes: dict[str, NodeProto] = {}
+        inside: list[Source] = []
+        originals = {tuple(node.output): node for node in proto.node}
+        names = _op_names(n for n in known.node if not _is_constant(n, constants))
+        for node in known.node:
+            if _is_constant(node, constants):
+                continue
+            op = self._op(node, next(names), shapes, values)
+            _check_operands(node, graph, known)
+            graph.add(op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
+            nodes[op.name] = originals[tuple(node.output)]
+            for body, same in zip(bodies(nodes[op.name]), bodies(node), strict=True):
+                inside.append(self.graph(body, same, {**outside, **_typed(graph)}, values))
+        for value in proto.output:
+            if value.name not in graph.tensors:
+                raise InputError(f"no node makes the output {value.name!r}")
+        graph.output(*(value.name for value in proto.output))
+        return Source(self.model, proto, graph, nodes, constants, tuple(inside))
+
+    def _roots(
+        self,
+        graph: ConversionGraph,
+        proto: GraphProto,
+        known: GraphProto,
+        constants: Mapping[str, Constant],
+        shapes: Mapping[str, Typed],
+        outside: Mapping[str, Typed],
+    ) -> None:
+        """Add inputs, what must stay as it is, and constants."""
+        own = {x.name for x in proto.input}
+        for value in known.input:
+            shape, size = shapes[value.name]
+            held = value.name in self.held and proto is self.model.graph
+            if value.name in own and not held and value.name not in constants:
+                graph.input(value.name, shape, element_bytes=size)
+            elif value.name not in constants:
+                _hold(graph, value.name, shapes[value.name])
+        reads = {name for node in known.node for name in (*node.input, *captured(node))}
+        reads |= {value.name for value in proto.output}
+        made = {name for node in known.node for name in node.output}
+        for name in sorted((reads & set(outside)) - made - set(graph.tensors) - set(constants)):
+            _hold(graph, name, outside[name])
+        for name in constants:
+            shape, size = shapes.get(name, UNKNOWN)
+            graph.constant(name, shape, element_bytes=size)
+
+    def _op(
+        self,
+        node: NodeProto,
+        name: str,
+        shapes: Mapping[str, Typed],
+        values: Mapping[str, NDArray[Any]],
+    ) -> Op:
+        op = op_of(node, name, self.versions, self.known)
+        return replace(
+            op,
+            attributes={**op.attributes, **parameters(node, op, values)},
+            inputs=(*node.input, *sorted(captured(node))),
+            output_shapes=tuple(shapes.get(n, UNKNOWN).shape if n else None for n in node.output),
+        )
+
+
+def _typed(graph: ConversionGraph) -> dict[str, Typed]:
+    return {name: Typed(t.shape, t.element_bytes) for name, t in graph.tensors.items()}
+
+
+def _hold(graph: ConversionGraph, name: str, kind: Typed) -> None:
+    op = Op(HELD, outputs=(name,), output_shapes=(kind.shape,), name=f"{HELD} {name}")
+    graph.add(op, [kind.element_bytes])
+
+
+def _constants(
+    proto: GraphProto, known: GraphProto, values: Mapping[str, NDArray[Any]]
+) -> dict[str, Constant]:
+    """Return initialisers and nodes that make known values, by the name of what they make."""
+    kept = {x.name for x in known.initializer}
+    found: dict[str, Constant] = {x.name: x for x in proto.initializer if x.name in kept}
+    originals = {node.output[0]: node for node in proto.node if node.output}
+    for node in known.node:
+        if not is_standard(node.domain) or not node.output:
+            continue
+        filled = node.op_type == "ConstantOfShape" and node.input[0] in values
+        if node.op_type == "Constant" or filled:
+            old = originals.get(node.output[0], node)
+            found[node.output[0]] = old if old.op_type == node.op_type else node
+    return found
+
+
+def _is_constant(node: NodeProto, constants: Mapping[str, Constant]) -> bool:
+    return bool(node.output) and node.output[0] in constants
+
+
+def _check_operands(node: NodeProto, graph: ConversionGraph, known: GraphProto) -> None:
+    for name in (*node.input, *sorted(captured(node))):
+        if name and name not in graph.tensors:
+            below = any(name in other.output for other in known.node)
+            why = "; nodes are out of order, or form a cycle" if below else ""
+            raise InputError(f"nothing above it makes {name!r}{why}", title(node))
+
+
+def _op_names(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """Yield a name for each node: its own if no other has it, else one made of its type."""
+    every = list(nodes)
+    given = Counter(node.name for node in every)
+    taken = set(given)
+    counts: Counter[str] = Counter()
+    for node in every:
+        if node.name and given[node.name] == 1:
+            yield node.name
+            continue
+        while (name := f"{node.op_type}_{counts[node.op_type]}") in taken:
+            counts[node.op_type] += 1
+        taken.add(name)
+        yield name

@@ -1,0 +1,161 @@
+"""What a rewritten network comes with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutopt import __version__
+from layoutopt.conversion.result import Conversion, Remaining, Tally
+from layoutopt.errors import InputError
+from layoutopt.result import Status, Stopped
+from layoutopt.rewriting.files import Loaded, write_proto
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+BESIDE = 1024
+"""New weights of so many bytes are kept beside the network, if others are."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConversionResult:
+    """A rewritten network, and the proof's figures.
+
+    Parameters
+    ----------
+    model
+        The network, weights included.
+    conversions
+        What became of its graph, and of each graph inside a node.
+    opaque
+        Types of ops that nothing may be done to, with the number of their nodes.
+    difference
+        The largest relative difference of outputs that a check found; None without one.
+    peers
+        How many transposes other optimisers leave, by name; None for one that is not there.
+    seconds
+        Wall-clock seconds by phase.
+    seed
+        Seed of everything random.
+    version
+        Of this package.
+    source
+        The network as it was given, and the files that it came from.
+    """
+
+    model: ModelProto
+    conversions: tuple[Conversion, ...]
+    opaque: Mapping[str, int]
+    difference: float | None
+    peers: Mapping[str, int | None]
+    seconds: Mapping[str, float]
+    seed: int
+    version: str = __version__
+    source: Loaded = field(repr=False)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What was minimised, in order: ``count``, ``bytes``."""
+        return self.conversions[0].objectives
+
+    @property
+    def objective(self) -> tuple[int, ...]:
+        """The value of each objective."""
+        return _sums(one.objective for one in self.conversions)
+
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """What no choice of layouts can fall below, compared from the first number on; proved."""
+        return _sums(one.bound for one in self.conversions)
+
+    @property
+    def status(self) -> Status:
+        """What is proved; ``optimal`` only where objective and bound are equal."""
+        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
+
+    @property
+    def gap(self) -> float:
+        """``(objective - bound) / max(objective, 1)`` of the first number that differs."""
+        pairs = zip(self.objective, self.bound, strict=True)
+        return next(((a - b) / max(a, 1) for a, b in pairs if a != b), 0.0)
+
+    @property
+    def stopped(self) -> Stopped:
+        """Why the computation ended."""
+        ends = (one.stopped for one in self.conversions)
+        return next((end for end in ends if end is not Stopped.FINISHED), Stopped.FINISHED)
+
+    @property
+    def before(self) -> Tally:
+        """What the transforms of the network cost as it was given."""
+        return _whole(one.before for one in self.conversions)
+
+    @property
+    def after(self) -> Tally:
+        """What the transforms of the rewritten network cost."""
+        return _whole(one.after for one in self.conversions)
+
+    @property
+    def remaining(self) -> tuple[Remaining, ...]:
+        """Why each transform is there that remains."""
+        return tuple(line for one in self.conversions for line in one.remaining)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the network, whole or not at all; weights beside it if they were.
+
+        Parameters
+        ----------
+        path
+            The file.
+        overwrite
+            Whether an existing file may be replaced; those that were read never are.
+
+        Raises
+        ------
+        InputError
+            If the file exists, or cannot be written.
+        """
+        path = Path(path)
+        check_output(path, self.source, overwrite)
+        write_proto(self.model, path, self._outside(), overwrite=overwrite)
+
+    def _outside(self) -> set[str]:
+        """Return which weights go beside the network: those that did, and large new ones."""
+        if not self.source.outside:
+            return set()
+        own = {x.name for x in self.source.model.graph.initializer}
+        new = (x for x in self.model.graph.initializer if x.name not in own)
+        return {*self.source.outside, *(x.name for x in new if len(x.raw_data) >= BESIDE)}
+
+
+def check_output(path: Path, source: Loaded, overwrite: bool) -> None:
+    """Refuse to write where a network was read from, or what the user did not offer.
+
+    Raises
+    ------
+    InputError
+        That names the file.
+    """
+    for target in (path, path.with_name(f"{path.name}.data")):
+        if target.resolve() in source.files:
+            raise InputError("was read, and is not replaced; give another name", file=str(target))
+    if path.exists() and not overwrite:
+        raise InputError("exists already; it is not overwritten", file=str(path))
+
+
+def _sums(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*rows, strict=True)))
+
+
+def _whole(tallies: Iterable[Tally]) -> Tally:
+    every = list(tallies)
+    by_op = {name: size for tally in every for name, size in tally.by_op.items()}
+    return Tally(
+        sum(tally.transforms for tally in every),
+        sum(tally.bytes for tally in every),
+        sum(tally.free for tally in every),
+        by_op,
+    )

@@ -1,0 +1,232 @@
+"""Networks run: whether two of them give the same, and what other optimisers leave of one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.errors import InputError
+from layoutopt.rewriting.files import write_proto
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+OPEN_SIZES = (2, 3, 4, 5, 6, 7)
+"""Sizes of symbolic dimensions, one name after the other."""
+
+LARGE = 2**20
+"""Bytes of an initialiser from which on it is kept in a file of its own."""
+
+
+def largest_difference(
+    before: ModelProto,
+    after: ModelProto,
+    freed: Mapping[str, Sequence[int]] | None = None,
+    seed: int = 0,
+    inputs: Arrays | None = None,
+) -> float:
+    """Run two networks on the same inputs, and return how much their outputs differ.
+
+    Parameters
+    ----------
+    before, after
+        Networks with the same inputs and outputs.  They run in onnxruntime, unoptimised.
+    freed
+        Inputs and outputs that have their axes in another order in the second: how each is
+        permuted, as for ``numpy.transpose``.
+    seed
+        Seed of random inputs.  Numbers are normal, integers 0 or 1; open dimensions are small.
+    inputs
+        Inputs of the first network to be taken in place of random ones.
+
+    Returns
+    -------
+    float
+        The largest, over all outputs, of ``max |a - b| / max |a|``; infinity if shapes differ.
+
+    Raises
+    ------
+    InputError
+        If onnxruntime is missing, or cannot run one of them.
+    """
+    inputs = random_inputs(before, seed) if inputs is None else inputs
+    outputs = run(before, inputs)
+    others = run(after, _freed(inputs, freed or {}))
+    wanted = _freed(outputs, freed or {})
+    return max((_difference(wanted[name], others[name]) for name in wanted), default=0.0)
+
+
+def tolerance(model: ModelProto) -> float:
+    """Return which relative difference of outputs rounding can explain.
+
+    Sums in another order differ by some thousand roundings at most; where numbers of 16 bits or
+    fewer are added up or rounded to steps, by single ones of these.
+    """
+    from onnx import TensorProto
+
+    wide = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32}
+    kinds = {x.data_type for x in model.graph.initializer}
+    kinds |= {value.type.tensor_type.elem_type for value in model.graph.input}
+    return 1e-3 if kinds <= wide | {TensorProto.BOOL} else 5e-2
+
+
+def _freed(arrays: Arrays, freed: Mapping[str, Sequence[int]]) -> dict[str, NDArray[Any]]:
+    return {n: a.transpose(freed[n]) if n in freed else a for n, a in arrays.items()}
+
+
+def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    """Return the outputs of a network, unoptimised.
+
+    Raises
+    ------
+    InputError
+        If onnxruntime is missing, or cannot run it.
+    """
+    runtime = _runtime()
+    options = _options(runtime)
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    names = [value.name for value in model.graph.output]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        write_proto(model, path, _large(model))
+        try:
+            session = runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+            found = session.run(names, dict(inputs))
+        except Exception as error:  # classes of its own for each status, some of them private
+            raise InputError(f"onnxruntime cannot run it ({_first_line(error)})") from None
+    return dict(zip(names, found, strict=True))
+
+
+def random_inputs(model: ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """Return random inputs of a network; its initialisers are left as they are.
+
+    Raises
+    ------
+    InputError
+        If an input is no tensor of numbers.
+    """
+    draw = np.random.default_rng(seed)
+    own = {x.name for x in model.graph.initializer}
+    sizes: dict[str, int] = {}
+    values = [value for value in model.graph.input if value.name not in own]
+    return {value.name: _random(value, sizes, draw) for value in values}
+
+
+def optimised_transposes(model: ModelProto) -> int:
+    """Return how many transposes onnxruntime's own optimiser leaves.
+
+    That is its basic level, which only does what holds for every machine.
+
+    Raises
+    ------
+    InputError
+        If onnxruntime is missing, or cannot load the network.
+    """
+    import onnx
+
+    runtime = _runtime()
+    options = _options(runtime)
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    with tempfile.TemporaryDirectory() as folder:
+        path, found = Path(folder) / "model.onnx", Path(folder) / "optimised.onnx"
+        write_proto(model, path, _large(model))
+        options.optimized_model_filepath = str(found)
+        try:
+            runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+        except Exception as error:  # see above
+            raise InputError(f"onnxruntime cannot load it ({_first_line(error)})") from None
+        return transposes(onnx.load(str(found), load_external_data=False))
+
+
+def peer_transposes(model: ModelProto) -> dict[str, int | None]:
+    """Return how many transposes other optimisers leave, None for one that is not installed."""
+    from onnx import ModelProto
+
+    found: dict[str, int | None] = {"onnxruntime": optimised_transposes(model)}
+    for package, entry in (("onnxslim", "slim"), ("onnxsim", "simplify")):
+        copy = ModelProto()
+        copy.CopyFrom(model)  # they change what they are given
+        try:
+            answer = getattr(import_module(package), entry)(copy)
+        except ImportError:
+            found[package] = None
+        else:
+            found[package] = transposes(answer[0] if isinstance(answer, tuple) else answer)
+    return found
+
+
+def transposes(model: ModelProto) -> int:
+    """Return the number of transposes in a network, those in graphs inside nodes too."""
+    from layoutopt.onnx.protobuf import graphs
+
+    return sum(node.op_type == "Transpose" for g in graphs(model.graph) for node in g.node)
+
+
+def _runtime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        reason = 'running networks needs onnxruntime: pip install "layoutopt[onnx]"'
+        raise InputError(reason) from None
+    return onnxruntime
+
+
+def _options(runtime: Any) -> Any:
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = min(os.cpu_count() or 1, 4)
+    return options
+
+
+def _large(model: ModelProto) -> set[str]:
+    return {x.name for x in model.graph.initializer if len(x.raw_data) >= LARGE}
+
+
+def _random(
+    value: ValueInfoProto, sizes: dict[str, int], draw: np.random.Generator
+) -> NDArray[Any]:
+    from onnx import helper
+
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        raise InputError(f"input {value.name!r} is no tensor, and cannot be drawn at random")
+    shape = []
+    for axis, dim in enumerate(kind.shape.dim):
+        name = dim.dim_param or f"{value.name}.{axis}"
+        fallback = sizes.setdefault(name, OPEN_SIZES[len(sizes) % len(OPEN_SIZES)])
+        shape.append(dim.dim_value if dim.HasField("dim_value") else fallback)
+    dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    if dtype.kind in "biu":
+        return draw.integers(0, 2, shape).astype(dtype)
+    if dtype.kind == "O":
+        raise InputError(f"input {value.name!r} holds texts, and cannot be drawn at random")
+    return draw.standard_normal(shape).astype(dtype)
+
+
+def _difference(before: Any, after: Any) -> float:
+    a, b = np.asarray(before), np.asarray(after)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return float("inf")
+    if a.dtype.kind not in "biufcV" or a.size == 0:
+        return 0.0 if np.array_equal(a, b) else float("inf")
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return 0.0
+    apart = np.abs(a - b)[~same]
+    scale = np.abs(a[np.isfinite(a)]).max(initial=0.0)
+    largest = float(apart.max())
+    return largest / scale if np.isfinite(largest) and scale > 0 else float("inf")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,214 @@
+"""Networks of ONNX from conversion graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.result import Conversion
+from layoutopt.layout.op import Shape
+from layoutopt.onnx.protobuf import bodies, captured
+from layoutopt.rewriting.constants import is_filled, relaid_fill, relaid_tensor
+from layoutopt.rewriting.functions import LayoutFunctions
+from layoutopt.rewriting.metadata import tell
+from layoutopt.rewriting.names import Names
+from layoutopt.rewriting.nodes import NodeWriter, integers
+from layoutopt.rewriting.reshapes import fewer_reshapes
+from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, copied_except, typed
+from layoutopt.rewriting.source import HELD, Source
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+    from layoutopt.rewriting.source import Constant
+
+
+def write_model(
+    source: Source, conversion: Conversion, inside: Mapping[Source, Conversion] | None = None
+) -> ModelProto:
+    """Return a network with converted graphs.
+
+    Nodes keep names, texts and all attributes that are as they were.  Changed attributes that an
+    op takes as inputs become new initialisers.  Constants that nobody reads any more are left
+    out.  All else that the network holds is kept.
+
+    Parameters
+    ----------
+    source
+        The network, as it was read.
+    conversion
+        Its own graph in other layouts.
+    inside
+        The same for graphs inside nodes; those that are not named stay as they are.
+    """
+    from onnx import ModelProto
+
+    model = ModelProto()
+    copied_except(source.model, model, "graph")
+    functions = LayoutFunctions(source.model)
+    names = Names(source.model)
+    _Writer(names, functions, dict(inside or {})).write(source, conversion, model.graph)
+    if model.ir_version < SINCE_OVERRIDABLE:
+        _forget_initialisers(source, model)
+    functions.add_to(model)
+    return model
+
+
+def _forget_initialisers(source: Source, model: ModelProto) -> None:
+    """Take initialisers out of the inputs, where old files had to list them."""
+    model.ir_version = SINCE_OVERRIDABLE
+    constants = {x.name for x in source.proto.initializer}
+    kept = [value for value in model.graph.input if value.name not in constants]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+
+
+class _Writer:
+    """Writes the graphs of one network.
+
+    Parameters
+    ----------
+    names
+        What is taken.
+    functions
+        Takes the ops in other layouts than ONNX has.
+    conversions
+        Those of graphs inside nodes.
+    """
+
+    def __init__(
+        self, names: Names, functions: LayoutFunctions, conversions: Mapping[Source, Conversion]
+    ) -> None:
+        self.names = names
+        self.functions = functions
+        self.conversions = conversions
+
+    def write(self, source: Source, conversion: Conversion, target: GraphProto) -> None:
+        """Write a graph.
+
+        Parameters
+        ----------
+        source
+            The graph, as it was read.
+        conversion
+            The same in other layouts.
+        target
+            An empty graph.
+        """
+        copied_except(source.proto, target, "node", "initializer", "value_info")
+        graph = conversion.graph
+        new = {
+            name: self.names.fresh(name)
+            for name in graph.tensors
+            if name not in source.graph.tensors
+        }
+        writer = NodeWriter(source, new, self.names, self.functions)
+        ops = [op for op in fewer_reshapes(graph, source.ops) if op.type != HELD]
+        nodes = [writer.node(op) for op in ops]
+        _explain(nodes, conversion)
+        self._write_bodies(source, nodes, [op.name for op in ops])
+        read = {name for node in nodes for name in (*node.input, *captured(node))}
+        read |= {value.name for value in target.output}
+        self._write_constants(source, conversion, new, read, target)
+        target.node.extend(nodes)
+        target.initializer.extend(writer.initialisers)
+        target.value_info.extend(_same_values(source, graph))
+        for value in (*target.input, *target.output):
+            if value.name in conversion.freed:
+                _set_shape(value, graph.tensors[value.name].shape)
+
+    def _write_bodies(self, source: Source, nodes: Sequence[NodeProto], ops: Sequence[str]) -> None:
+        """Put converted graphs into nodes in place of theirs."""
+        from onnx import GraphProto
+
+        places = dict(zip(ops, nodes, strict=True))
+        for body in source.bodies:
+            if body in self.conversions:
+                place = _place(source, body, places)
+                if place is not None:
+                    new = GraphProto()
+                    self.write(body, self.conversions[body], new)
+                    place.CopyFrom(new)
+
+    def _write_constants(
+        self,
+        source: Source,
+        conversion: Conversion,
+        new: Mapping[str, str],
+        read: set[str],
+        target: GraphProto,
+    ) -> None:
+        """Write constants that are read, and those that were not before."""
+        from onnx import NodeProto
+
+        kept = {x.name for x in source.proto.initializer} - _read(source.proto)
+        for name, constant in source.constants.items():
+            if name in read and isinstance(constant, NodeProto):
+                target.node.append(constant)
+                kept.update(constant.input)
+        for tensor in source.proto.initializer:
+            if tensor.name in read or tensor.name in kept:
+                target.initializer.append(tensor)
+        for name, how in conversion.relaid.items():
+            if new[name] in read:
+                self._write_relaid(source.constants[how.source], conversion, name, new, target)
+
+    def _write_relaid(
+        self,
+        constant: Constant,
+        conversion: Conversion,
+        name: str,
+        new: Mapping[str, str],
+        target: GraphProto,
+    ) -> None:
+        from onnx import NodeProto
+
+        if not (isinstance(constant, NodeProto) and is_filled(constant)):
+            target.initializer.append(relaid_tensor(constant, conversion.relaid[name], new[name]))
+            return
+        sizes = [int(size or 0) for size in conversion.graph.tensors[name].shape or ()]
+        shape = integers(sizes, self.names.fresh(f"{new[name]}_shape"))
+        target.initializer.append(shape)
+        target.node.append(relaid_fill(constant, shape, new[name]))
+
+
+def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
+    """Tell of transposes why they are there."""
+    reasons = {line.op: line.why for line in conversion.remaining}
+    for node in nodes:
+        if node.op_type == "Transpose" and node.name in reasons:
+            tell(node, {"why": reasons[node.name]})
+
+
+def _read(graph: GraphProto) -> set[str]:
+    found = {name for node in graph.node for name in (*node.input, *captured(node))}
+    return found | {value.name for value in graph.output}
+
+
+def _place(source: Source, body: Source, places: Mapping[str, NodeProto]) -> GraphProto | None:
+    """Return where a body stands in the node written for its own; None if there is no such."""
+    for name, node in source.nodes.items():
+        for k, proto in enumerate(bodies(node)):
+            if proto is body.proto:
+                return list(bodies(places[name]))[k] if name in places else None
+    return None
+
+
+def _same_values(source: Source, graph: ConversionGraph) -> Iterator[ValueInfoProto]:
+    """Yield what the file says of tensors that are still there: names keep their layouts."""
+    for value in source.proto.value_info:
+        if value.name in graph.tensors:
+            yield value
+
+
+def _set_shape(value: ValueInfoProto, shape: Shape | None) -> None:
+    if shape is None or typed(value.type).shape == shape:
+        return
+    dims = value.type.tensor_type.shape.dim
+    for dim, size in zip(dims, shape, strict=True):
+        dim.Clear()
+        if isinstance(size, int):
+            dim.dim_value = size
+        elif size is not None:
+            dim.dim_param = size

@@ -1,0 +1,126 @@
+"""``layoutopt convert`` and ``layoutopt verify``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_bad_input import refused
+from tests.rewriting.exports import random_export
+from tests.rewriting.networks import network
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return a network in which four transposes of 10 must remain."""
+    path = tmp_path / "export.onnx"
+    path.write_bytes(random_export(3, 31).SerializeToString())
+    return path
+
+
+def test_convert_writes_a_network_and_says_what_is_proved(run: Run, model: Path) -> None:
+    """The table has both tallies, and the same number is in the file."""
+    out = model.with_name("out.onnx")
+    ran = run("convert", model, "-o", out, "--check", "--peers", "--explain")
+    assert ran.code == 0, ran.err
+    rows = {words[0]: words[1:] for line in ran.out.splitlines() if (words := line.split())}
+    assert rows["status"] == ["optimal"]
+    assert rows["objective"] == rows["bound"]
+    assert rows["difference"][1] == "relative"
+    left = sum(node.op_type == "Transpose" for node in onnx.load(out).graph.node)
+    assert int(rows["after"][0]) == left > 0
+    assert int(rows["before"][0]) > left
+    assert int(rows["onnxruntime"][0]) >= left
+    assert ran.out.count("takes it as") + ran.out.count("take it as") == left
+
+
+def test_convert_as_json(run: Run, model: Path) -> None:
+    """The document has all figures; nothing else is on stdout."""
+    ran = run("convert", model, "--json", "-", "--objective", "bytes", "--seed", 3)
+    document = json.loads(ran.out)
+    assert document["format"] == "layoutopt/conversion/1"
+    assert document["status"] == "optimal"
+    assert document["objective"] == document["bound"] == {"bytes": document["after"]["bytes"]}
+    assert len(document["remaining"]) == document["after"]["transforms"]
+    assert document["seed"] == 3
+    assert document["difference"] is None
+    assert [path.name for path in model.parent.iterdir()] == ["export.onnx"]
+
+
+def test_a_network_is_converted_for_a_backend_and_verified(run: Run, model: Path) -> None:
+    """Before there are violations and exit code 1; afterwards none, and no transform."""
+    before = run("verify", model, "--backend", "nhwc")
+    assert before.code == 1
+    assert "Conv 'n_t" in before.out
+    assert "has NCHW, needs NHWC" in before.out
+    out = model.with_name("out.onnx")
+    assert run("convert", model, "-o", out, "--backend", "nhwc", "--check", "-q").out == ""
+    after = run("verify", out, "--backend", "nhwc")
+    assert (after.code, after.out) == (0, f"{out}: every layout is as nhwc needs it\n")
+    assert run("verify", model, "--backend", "nchw").code == 0
+    other = model.with_name("other.onnx")
+    assert run("convert", model, "-o", other, "--layout", "default=NHWC", "-q").code == 0
+    assert run("verify", other, "--backend", "nhwc", "-q").out == ""
+
+
+def test_ops_that_nothing_is_known_of_are_listed(run: Run, tmp_path: Path) -> None:
+    """The summary names their types."""
+    path = tmp_path / "net.onnx"
+    text = "g (float[2,3] x) => (y) { a = my.Twist(x) y = my.Twist(a) }"
+    path.write_bytes(network(text, domains=["my"]).SerializeToString())
+    ran = run("convert", path, "--explain")
+    assert "ops that must stay as they are: my::Twist (2)" in ran.out
+    assert "no transform remains" in ran.out
+
+
+def test_existing_files_are_replaced_when_asked_only(run: Run, model: Path) -> None:
+    """The network itself never is."""
+    out = model.with_name("out.onnx")
+    out.write_text("mine")
+    assert "--overwrite replaces it" in refused(run("convert", model, "-o", out))
+    assert "--overwrite replaces it" in refused(run("convert", model, "--json", out))
+    assert out.read_text() == "mine"
+    assert run("convert", model, "-o", out, "--overwrite", "-q").code == 0
+    onnx.checker.check_model(str(out))
+    before = model.read_bytes()
+    assert "is the network itself" in refused(run("convert", model, "-o", model, "--overwrite"))
+    assert model.read_bytes() == before
+
+
+WRONG = {
+    "no file": (["convert", "none.onnx"], ["none.onnx", "no such file"]),
+    "no network": (["convert", "{text}"], ["no ONNX model"]),
+    "unknown backend": (["convert", "{model}", "--backend", "gpu"], ["'gpu'", "nhwc"]),
+    "unknown layout": (["convert", "{model}", "--layout", "Conv=QQ"], ["Conv=QQ"]),
+    "unknown objective": (["convert", "{model}", "--objective", "time"], ["time", "bytes"]),
+    "both": (["convert", "{model}", "--backend", "nhwc", "--layout", "Conv=NHWC"], ["not both"]),
+    "time": (["convert", "{model}", "--time-limit", "-1"], ["--time-limit"]),
+    "folder": (["convert", "{model}", "-o", "none/out.onnx"], ["directory"]),
+    "verify without a backend": (["verify", "{model}"], ["--backend"]),
+    "verify for an unknown one": (["verify", "{model}", "--backend", "gpu"], ["'gpu'"]),
+    "verify no network": (["verify", "{text}", "--backend", "nhwc"], ["no ONNX model"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_bad_input_is_one_line(run: Run, model: Path, case: str) -> None:
+    """Exit code 2 and a line that names what is wrong."""
+    words, said = WRONG[case]
+    text = model.with_name("text.onnx")
+    text.write_text("no network")
+    line = refused(run(*(word.format(model=model, text=text) for word in words)))
+    assert all(word in line for word in said), line
+
+
+def test_a_network_that_is_not_well_formed_is_one_line(run: Run, model: Path) -> None:
+    """The line names the file, the node and the tensor."""
+    broken = onnx.load(model)
+    broken.graph.node[4].input[0] = "nobody"
+    model.write_bytes(broken.SerializeToString())
+    for words in (["convert", model], ["verify", model, "--backend", "nchw"]):
+        line = refused(run(*words))
+        assert all(word in line for word in ("export.onnx", broken.graph.node[4].name, "'nobody'"))

@@ -1,0 +1,450 @@
+"""Conversion finds the least cost, and graphs that compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.verify import verify
+from layoutopt.layout.backends import BACKENDS
+from layoutopt.layout.desired import parse_desired
+from layoutopt.layout.layout import Layout
+from layoutopt.layout.op import Op
+from layoutopt.layout.requirements import Requirements
+from layoutopt.limits import Limits
+from layoutopt.result import Status, Stopped
+from tests.conversion.drawn import WEIGH, drawn
+from tests.conversion.exhaustive import least
+from tests.conversion.running import arrays_of, run, run_conversion
+from tests.support import refused
+
+OBJECTIVES = ["bytes", "count", "bytes,count", "count,bytes"]
+PER_SETTING = 150
+
+NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
+"""The transposes that lead there."""
+
+
+@pytest.mark.parametrize("free_io", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_random_graphs_are_exact(objective: str, free_io: bool) -> None:
+    """On random graphs of up to 12 ops the cost is the least that exhaustive search finds."""
+    first = (OBJECTIVES.index(objective) * 2 + free_io) * PER_SETTING
+    for seed in range(first, first + PER_SETTING):
+        graph = drawn(seed, 4 + seed % 9)
+        _exact(graph, objective, free_io)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_tensors_that_meet_their_own_transposes(seed: int) -> None:
+    """Where all axes are equally long, and sums are of tensors and their transposes, too."""
+    _exact(drawn(5000 + seed, 9, sizes=(2,)), "count,bytes", seed % 4 == 0)
+
+
+@pytest.mark.parametrize("seed", [10556, 11510, 12305, 12880])
+def test_orders_that_nothing_is_written_in(seed: int) -> None:
+    """Graphs whose best solution has a tensor in an order that no sensitive op leads to."""
+    _exact(drawn(seed, 14), ["bytes,count", "count,bytes"][seed % 2], seed % 5 == 0)
+
+
+def _exact(graph: ConversionGraph, objective: str, free_io: bool) -> None:
+    found = convert_graph(graph, objective=objective, free_io=free_io)
+    assert found.status is Status.OPTIMAL
+    # What costs more than was found need not be searched; with one objective, on a tie neither.
+    most = found.objective if len(found.objective) == 2 else (found.objective[0], 10**9)
+    best = least(graph, objective, free_io, most)  # type: ignore[arg-type]
+    assert best is not None
+    assert found.objective == best[: len(found.objective)], graph.name
+
+
+@pytest.mark.parametrize("free_io", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_new_graphs_compute_the_same(seed: int, free_io: bool) -> None:
+    """Outputs of random graphs are what they were, permuted only if they are freed."""
+    graph = drawn(900 + seed)
+    given = arrays_of(graph, seed)
+    _same(graph, convert_graph(graph, objective="count,bytes", free_io=free_io), given)
+
+
+def _same(graph: ConversionGraph, found: Conversion, given: dict[str, Any]) -> None:
+    before, after = run(graph, given), run_conversion(found, given)
+    assert found.graph.outputs == graph.outputs
+    for name in graph.outputs:
+        order = found.freed.get(name)
+        expected = before[name] if order is None else before[name].transpose(order)
+        np.testing.assert_allclose(after[name], expected, rtol=1e-12)
+
+
+def image() -> tuple[ConversionGraph, str]:
+    """Return a graph with an input of 2 x 4 x 4 x 3 = 96 elements in NHWC."""
+    graph = ConversionGraph("image")
+    return graph, graph.input("x", (2, 4, 4, 3), "NHWC")
+
+
+def conv(graph: ConversionGraph, x: str, name: str, channels: int = 3) -> str:
+    """Add a convolution as exporters of NHWC write it, by weights of 1 x 1."""
+    shape = graph.tensors[x].shape or ()
+    before = graph.op("Transpose", [x], {"perm": NCHW}, name=f"{name}_in")
+    weights = graph.constant(f"{name}_w", (channels, shape[3], 1, 1))
+    y = graph.op("Conv", [before, weights], name=name)
+    return graph.op("Transpose", [y], {"perm": NHWC}, name=f"{name}_out")
+
+
+def two_convolutions() -> ConversionGraph:
+    """Inner transposes go; those at the input and the output stay."""
+    graph, x = image()
+    graph.output(conv(graph, graph.op("Relu", [conv(graph, x, "a")]), "b"))
+    return graph
+
+
+def two_readers() -> ConversionGraph:
+    """Two convolutions read the input, and one transform serves them."""
+    graph, x = image()
+    a, b = conv(graph, x, "a"), conv(graph, x, "b")
+    graph.output(graph.op("Add", [a, b]))
+    return graph
+
+
+def narrow_middle() -> ConversionGraph:
+    """Bytes are least behind the reduction, to 2 x 1 x 4 x 3 elements."""
+    graph, x = image()
+    y = graph.op("Neg", [x])
+    z = graph.op("ReduceSum", [y], {"axes": (1,)})
+    graph.output(conv(graph, z, "a"))
+    return graph
+
+
+def one_or_two() -> ConversionGraph:
+    """One transform of 96 elements before a split, or two of 24 behind it."""
+    graph, x = image()
+    parts = ("p", "q", "r", "s")
+    shapes = ((2, 1, 4, 3),) * 4
+    graph.add(Op("Split", {"axis": 1, "num_outputs": 4}, (x,), parts, (), shapes, "split"))
+    for name in ("p", "q"):
+        y = graph.op("Transpose", [name], {"perm": NCHW})
+        graph.output(graph.op(WEIGH, [y], shape=(2, 3, 1, 4)))
+    graph.output("r", "s")
+    return graph
+
+
+def shared_constant() -> ConversionGraph:
+    """A constant of 6 elements that is needed in two layouts costs its second copy."""
+    graph = ConversionGraph("shared")
+    c = graph.constant("c", (2, 3))
+    graph.output(graph.op(WEIGH, [c], shape=(2, 3)))
+    graph.output(graph.op(WEIGH, [graph.op("Transpose", [c])], shape=(3, 2)))
+    return graph
+
+
+def ones_move() -> ConversionGraph:
+    """To move an axis of size 1 is free."""
+    graph = ConversionGraph("ones")
+    x = graph.input("x", (4, 1, 5))
+    graph.output(
+        graph.op(WEIGH, [graph.op("Transpose", [x], {"perm": (1, 0, 2)})], shape=(1, 4, 5))
+    )
+    return graph
+
+
+def kept_groups() -> ConversionGraph:
+    """Transposes around reshapes that split and merge axes are those of the groups."""
+    graph = ConversionGraph("groups")
+    x = graph.input("x", (4, 6, 5))
+    y = graph.op(
+        "Reshape", [graph.op("Transpose", [x], {"perm": (2, 0, 1)})], {"shape": (5, 4, 2, 3)}
+    )
+    z = graph.op("Relu", [y])
+    back = graph.op("Reshape", [z], {"shape": (5, 4, 6)})
+    graph.output(graph.op("Transpose", [back], {"perm": (1, 2, 0)}))
+    return graph
+
+
+def an_order_in_common() -> ConversionGraph:
+    """Two ops that keep some axes last can share an order in which neither is written."""
+    graph = ConversionGraph("in common", opset=11)
+    x = graph.input("cba", (4, 3, 2))
+    acb = graph.op("Transpose", [x], {"perm": (2, 0, 1)})
+    bac = graph.op("Transpose", [x], {"perm": (1, 2, 0)})
+    # Before opset 13 softmax takes b and c for one axis: abc is as good as acb.
+    y = graph.op("Softmax", [acb], {"axis": 1})
+    z = graph.op("LayerNormalization", [bac, graph.constant("scale", (4,))])
+    graph.output(*(graph.op("ReduceSum", [t], {"keepdims": 0}) for t in (y, z)))
+    return graph
+
+
+def pool() -> ConversionGraph:
+    """A pool stays as it is written, even where batch and channels might change places."""
+    graph = ConversionGraph("pool")
+    x = graph.op("Transpose", [graph.input("x", (2, 3, 4))], {"perm": (1, 0, 2)})
+    y = graph.op("MaxPool", [x], {"kernel_shape": (1,)})
+    graph.output(graph.op("Transpose", [y], {"perm": (1, 0, 2)}))
+    return graph
+
+
+HAND: list[tuple[Callable[[], ConversionGraph], str, tuple[int, ...], tuple[int, ...]]] = [
+    (two_convolutions, "count,bytes", (4, 4 * 384), (2, 2 * 384)),
+    (two_readers, "count,bytes", (4, 4 * 384), (2, 2 * 384)),
+    (narrow_middle, "bytes,count", (2 * 96, 2), (2 * 96, 2)),
+    (one_or_two, "bytes,count", (2 * 96, 2), (2 * 96, 2)),
+    (shared_constant, "bytes,count", (24, 1), (24, 1)),
+    (ones_move, "bytes,count", (0, 0), (0, 0)),
+    (kept_groups, "bytes,count", (960, 2), (0, 0)),
+    (an_order_in_common, "count,bytes", (2, 192), (1, 96)),
+    (pool, "count,bytes", (2, 192), (2, 192)),
+]
+"""Graph, objective, what its transforms cost as written, and at least."""
+
+
+@pytest.mark.parametrize(("graph", "objective", "before", "after"), HAND)
+def test_by_hand(
+    graph: Callable[[], ConversionGraph],
+    objective: str,
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+) -> None:
+    """Costs of small graphs are those worked out by hand, as written and at least."""
+    found = convert_graph(graph(), objective=objective)
+    tally = found.before
+    both = {"bytes": tally.bytes, "count": tally.transforms}
+    assert tuple(both[name] for name in found.objectives) == before
+    assert found.objective == found.bound == after
+    assert found.gap == 0
+
+
+def test_objectives_differ() -> None:
+    """One large transform is the least count, two small ones are the fewest bytes."""
+    graph = ConversionGraph("large or small")
+    x = graph.input("x", (8, 9, 7))
+    halves = [
+        graph.op("ReduceSum", [x], {"axes": (2,)}),
+        graph.op("ReduceMax", [x], {"axes": (2,)}),
+    ]
+    for half in halves:
+        y = graph.op("Transpose", [half], {"perm": (1, 0, 2)})
+        graph.output(graph.op(WEIGH, [y], shape=(9, 8, 1)))
+    assert convert_graph(graph, objective="bytes,count").objective == (2 * 72 * 4, 2)
+    assert convert_graph(graph, objective="count,bytes").objective == (1, 504 * 4)
+
+
+def test_what_remains() -> None:
+    """The new graph of two convolutions, op by op, and why transforms are left."""
+    found = convert_graph(two_convolutions())
+    ops = [(op.type, op.inputs, op.outputs) for op in found.graph.ops]
+    assert ops == [
+        ("Transpose", ("x",), ("a_in",)),
+        ("Conv", ("a_in", "a_w"), ("a",)),
+        ("Relu", ("a",), ("b_in",)),
+        ("Conv", ("b_in", "b_w"), ("b",)),
+        ("Transpose", ("b",), ("b_out",)),
+    ]
+    assert [str(one) for one in found.remaining] == [
+        "'x' comes as NHWC from input 'x', and Conv 'a' takes it as NCHW",
+        "'b' comes as NCHW from Conv 'b', and output 'b_out' takes it as NHWC",
+    ]
+    assert found.after.by_op == {"transpose_a_in": 384, "transpose_b_out": 384}
+
+
+def test_who_needs_it() -> None:
+    """Needs are told of the ops that have no choice, past those that could run otherwise."""
+    graph, x = image()
+    graph.output(graph.op("ReduceSum", [conv(graph, graph.op("Concat", [x, x], {"axis": 0}), "a")]))
+    found = convert_graph(graph)
+    assert [op.type for op in found.graph.ops] == ["Transpose", "Concat", "Conv", "ReduceSum"]
+    [why] = found.remaining
+    assert (why.giver, why.takers, why.bytes) == ("input 'x'", ("Conv 'a'",), 384)
+
+
+def test_freed() -> None:
+    """Freed, inputs and outputs come as convolutions take and give them, at no cost."""
+    found = convert_graph(two_convolutions(), free_io=True)
+    assert [op.type for op in found.graph.ops] == ["Conv", "Relu", "Conv"]
+    assert found.freed == {"x": NCHW, "b_out": NCHW}
+    assert found.graph.tensors["x"].shape == (2, 3, 4, 4)
+    assert str(found.graph.tensors["x"].layout) == "NCHW"
+    assert found.objective == (0,)
+
+
+def test_constants_follow() -> None:
+    """A constant that is broadcast is laid out for its op; its new name tells how."""
+    graph, x = image()
+    y = graph.op("Add", [conv(graph, x, "a"), graph.constant("bias", (4, 3))])
+    graph.output(conv(graph, y, "b"))
+    found = convert_graph(graph)
+    assert found.after.transforms == 2
+    [(name, relaid)] = found.relaid.items()
+    assert (relaid.source, relaid.shape, relaid.permutation) == ("bias", (1, 1, 4, 3), (0, 3, 1, 2))
+    assert found.graph.tensors[name].shape == (1, 3, 1, 4)
+    _same(graph, found, arrays_of(graph, 0))
+
+
+def test_what_is_broadcast_moves_instead() -> None:
+    """Of two tensors that are added the small one is transposed, and gets axes of size 1."""
+    graph = ConversionGraph("broadcast")
+    x, y = graph.input("x", (4, 3, 2)), graph.input("y", (3, 4))
+    a = graph.op("Transpose", [graph.op(WEIGH, [x], shape=(4, 3, 2))], {"perm": (2, 1, 0)})
+    b = graph.op("Transpose", [graph.op("Add", [a, y])], {"perm": (2, 1, 0)})
+    graph.output(graph.op(WEIGH, [b], shape=(4, 3, 2)))
+    found = convert_graph(graph)
+    types = [op.type for op in found.graph.ops]
+    assert types == [WEIGH, "Transpose", "Reshape", "Add", WEIGH]
+    assert found.objective == (48,)
+    _same(graph, found, arrays_of(graph, 2))
+
+
+def test_results_get_the_names_of_outputs() -> None:
+    """What is the same as an output has its name, wherever in the graph that is."""
+    graph = ConversionGraph("names")
+    y = graph.op("Relu", [graph.input("x", (2, 3))], name="y")
+    z = graph.op("Transpose", [graph.op("Transpose", [y])], name="z")
+    graph.op("Neg", [y])
+    graph.output(z)
+    found = convert_graph(graph)
+    assert [(op.type, op.outputs) for op in found.graph.ops] == [
+        ("Relu", ("z",)),
+        ("Neg", ("neg0",)),
+    ]
+
+
+def test_a_backend() -> None:
+    """Convolutions run in NHWC where that is required, and weights are laid out as HWIO."""
+    graph = two_convolutions()
+    found = convert_graph(graph, desired=BACKENDS["nhwc"])
+    assert found.objective == (0,)
+    assert [str(op.layouts) for op in found.graph.ops] == [
+        "NHWC,HWIO->NHWC",
+        "None",
+        "NHWC,HWIO->NHWC",
+    ]
+    assert verify(graph, BACKENDS["nhwc"])
+    assert not verify(found.graph, BACKENDS["nhwc"])
+    _same(graph, found, arrays_of(graph, 1))
+
+
+def test_back_to_onnx() -> None:
+    """An op that is written for channels last is one of ONNX where channels first are required."""
+    graph = ConversionGraph("written")
+    x, w = graph.input("x", (2, 4, 4, 3)), graph.constant("w", (1, 1, 3, 5))
+    layouts = "NHWC,HWIO->NHWC"
+    graph.output(graph.op("Conv", [x, w], name="a", shape=(2, 4, 4, 5), layouts=layouts))
+    found = convert_graph(graph, desired=BACKENDS["nchw"], objective="count")
+    assert [(op.type, op.layouts) for op in found.graph.ops] == [
+        ("Transpose", None),
+        ("Conv", None),
+        ("Transpose", None),
+    ]
+    _same(graph, found, arrays_of(graph, 3))
+
+
+def test_one_op_is_wanted_otherwise() -> None:
+    """An op that is wanted in another layout by name gets its transforms."""
+    graph = ConversionGraph("named")
+    x = graph.input("x", (2, 3, 4, 5), "NCHW")
+    a = graph.op("MaxPool", [x], {"kernel_shape": (1, 1)}, name="a")
+    graph.output(graph.op("MaxPool", [a], {"kernel_shape": (1, 1)}, name="b"))
+    found = convert_graph(graph, desired=parse_desired("@b=NHWC"), objective="count")
+    assert [op.type for op in found.graph.ops] == ["MaxPool", "Transpose", "MaxPool", "Transpose"]
+    assert found.objective == (2,)
+
+
+def test_symbolic_sizes() -> None:
+    """Sizes that are not known count as 1; axes of size 1 move past them in two steps."""
+    graph = ConversionGraph("symbolic")
+    x = graph.input("x", ("n", "m", 1, 4))
+    y = graph.op("Transpose", [x], {"perm": (2, 0, 1, 3)})
+    graph.output(graph.op(WEIGH, [y], shape=(1, "n", "m", 4), name="free"))
+    z = graph.op("Transpose", [x], {"perm": (1, 0, 2, 3)})
+    graph.output(graph.op(WEIGH, [z], shape=("m", "n", 1, 4), name="paid"))
+    found = convert_graph(graph, objective="bytes,count")
+    assert found.objective == (16, 1)
+    assert [(op.type, op.attributes) for op in found.graph.ops] == [
+        ("Squeeze", {"axes": (2,)}),
+        ("Unsqueeze", {"axes": (0,)}),
+        (WEIGH, {}),
+        ("Transpose", {"perm": (1, 0, 2, 3)}),
+        (WEIGH, {}),
+    ]
+
+
+def test_unknown_ranks_stay() -> None:
+    """What has an unknown number of axes stays as it is."""
+    graph = ConversionGraph("unknown")
+    x = graph.input("x", None)
+    y = graph.op("Transpose", [x], {"perm": (1, 0)}, shape=(3, 2))
+    graph.output(graph.op("Relu", [graph.op("Transpose", [y])]))
+    found = convert_graph(graph, objective="count")
+    assert [op.type for op in found.graph.ops] == ["Transpose", "Relu", "Transpose"]
+
+
+def test_an_input_is_an_output() -> None:
+    """Outputs that are an input, a constant, or the same twice, keep their names."""
+    graph = ConversionGraph("through")
+    x, c = graph.input("x", (2, 3)), graph.constant("c", (3, 2))
+    y = graph.op("Transpose", [graph.op("Transpose", [x])], name="again")
+    graph.output(x, y, c, graph.op("Transpose", [c], name="turned"))
+    found = convert_graph(graph, objective="count")
+    assert found.graph.outputs == ["x", "again", "c", "turned"]
+    assert [(op.type, op.inputs, op.outputs) for op in found.graph.ops] == [
+        ("Identity", ("x",), ("again",))
+    ]
+    assert found.relaid["turned"].permutation == (1, 0)
+
+
+def test_a_freed_output_that_is_a_constant() -> None:
+    """It comes as it is laid out for others, without the axes of size 1 that they need."""
+    graph = ConversionGraph("freed constant")
+    x, c = graph.input("x", (2, 3, 4)), graph.constant("c", (3, 4))
+    y = graph.op("Transpose", [graph.op("Add", [x, c])], {"perm": (2, 1, 0)})
+    back = graph.op(WEIGH, [y], shape=(4, 3, 2))
+    graph.output(back, c)
+    found = convert_graph(graph, free_io=True)
+    assert found.graph.outputs == [back, "c"]
+    _same(graph, found, arrays_of(graph, 4))
+
+
+def test_no_time() -> None:
+    """Without any time the result is no worse than the graph, and says that it is not proved."""
+    stopped = set()
+    for seed in range(12, 40):
+        graph = drawn(seed, 14)
+        found = convert_graph(graph, limits=Limits(deadline=0))
+        assert found.objective[0] <= found.before.bytes
+        assert found.bound <= found.objective
+        assert (found.status is Status.OPTIMAL) == (found.stopped is Stopped.FINISHED)
+        stopped.add(found.stopped)
+    assert stopped == {Stopped.FINISHED, Stopped.TIME_LIMIT}
+
+
+def test_the_graph_is_not_changed() -> None:
+    """Ops and tensors of the graph that is given stay as they are."""
+    graph, same = two_convolutions(), two_convolutions()
+    convert_graph(graph)
+    assert graph.ops == same.ops
+    assert graph.tensors == same.tensors
+
+
+def test_bad_input() -> None:
+    """Other objectives, blocks, and letters that say nothing are refused in one line."""
+    graph = two_convolutions()
+    for objective in ("speed", "bytes,bytes", ""):
+        with refused("objective must be bytes, count, bytes,count or count,bytes"):
+            convert_graph(graph, objective=objective)
+    with refused("Conv 'a'", "NCHW4c is required", "only orders of whole axes"):
+        convert_graph(graph, desired=parse_desired("Conv=NCHW4c", padding=True))
+    with refused("Relu 'relu0'", "NHWC is required", "no known letters"):
+        convert_graph(graph, desired=parse_desired("Relu=NHWC"))
+    with refused("Conv 'a'", "NCHX is no order of its axes NCHW"):
+        convert_graph(graph, desired=Odd())
+
+
+class Odd(Requirements):
+    """Requires an axis that is not there."""
+
+    def operand_layout(self, op: Op, axes: str, sizes: object) -> Layout:
+        """Return letters that no operand has."""
+        return Layout.parse("NCHX" if len(axes) == 4 else axes)

@@ -1,0 +1,115 @@
+"""Random problems of pairwise costs, and optima by trying everything."""
+
+from __future__ import annotations
+
+import random
+from math import inf
+
+import numpy as np
+
+from benchmarks.pbqp import Network, dressed
+from layoutopt.pbqp.problem import FORBIDDEN, Problem
+from layoutopt.pbqp.work import Infeasible, Work
+
+
+def random_problem(seed: int, nodes: int = 7, labels: int = 4, wide: int = 1) -> Problem:
+    """Return a random problem; equal arguments give equal problems.
+
+    Sparse or dense, with parallel edges, costs of both signs, many of them 0, and between none
+    and a third of all costs forbidden; some tables leave the second node no choice.
+
+    Parameters
+    ----------
+    nodes, labels
+        The largest number of either.
+    wide
+        A factor of all costs, on which there is noise if it is not 1.
+    """
+    draw = random.Random(seed)
+    n = draw.randint(1, nodes)
+    forbidden = draw.choice([0.0, 0.1, 0.3])
+    density = draw.choice([0.1, 0.3, 0.6])
+
+    def number() -> int | None:
+        if draw.random() < forbidden:
+            return None
+        return draw.choice([0, 1, 1]) * (draw.randint(-9, 9) * wide + draw.randrange(wide))
+
+    def table(rows: int, columns: int) -> list[list[int | None]]:
+        given = [[number() for _ in range(columns)] for _ in range(rows)]
+        if forbidden and draw.random() < 0.2:
+            only = [draw.randrange(columns) for _ in range(rows)]
+            given = [
+                [x if j == k else None for j, x in enumerate(row)]
+                for k, row in zip(only, given, strict=True)
+            ]
+        return given
+
+    costs = [[number() for _ in range(draw.randint(1, labels))] for _ in range(n)]
+    edges = [
+        (u, v, table(len(costs[u]), len(costs[v])))
+        for u in range(n)
+        for v in range(n)
+        if u != v and draw.random() < density
+    ]
+    return Problem.of(costs, edges)
+
+
+def random_network(seed: int) -> Network:
+    """Return two to seven ops that read one or two tensors each, in two to four layouts."""
+    draw = random.Random(seed)
+    inputs: list[tuple[int, ...]] = [()]
+    for t in range(1, draw.randint(2, 7)):
+        inputs.append(tuple({draw.randrange(t) for _ in range(draw.choice([1, 2]))}))
+    return dressed(inputs, draw.randint(2, 4), draw)
+
+
+def optimum(problem: Problem) -> int | None:
+    """Return the least cost by trying all labellings, ``None`` if all are forbidden."""
+    widths = problem.widths.tolist()
+    total, never = np.zeros(widths, np.int64), np.zeros(widths, bool)
+
+    def add(costs: np.ndarray, *axes: int) -> None:
+        nonlocal total, never
+        shape = [w if u in axes else 1 for u, w in enumerate(widths)]
+        never = never | (costs >= FORBIDDEN).reshape(shape)
+        total = total + np.where(costs >= FORBIDDEN, 0, costs).reshape(shape)
+
+    for u in range(problem.nodes):
+        add(problem.costs[problem.starts[u] : problem.starts[u + 1]], u)
+    for (u, v), k in zip(problem.edges.tolist(), problem.table_of.tolist(), strict=True):
+        add(problem.tables[k] if u < v else problem.tables[k].T, u, v)
+    return None if never.all() else int(total[~never].min())
+
+
+def written(work: Work) -> Problem:
+    """Return what is left, without its constant, as a problem."""
+    left = [u for u, gone in enumerate(work.gone) if not gone]
+    place = {u: k for k, u in enumerate(left)}
+
+    def given(costs: list[float] | tuple[float, ...]) -> list[int | None]:
+        return [None if cost == inf else int(cost) for cost in costs]
+
+    return Problem.of(
+        [given(work.costs[u]) for u in left],
+        [
+            (place[u], place[v], [given(row) for row in table])
+            for u in left
+            for v, table in work.near[u].items()
+            if u < v
+        ],
+    )
+
+
+def left_optimum(work: Work) -> int | None:
+    """Return the optimum of what is left with its constant, by trying everything."""
+    best = optimum(written(work))
+    return None if best is None else work.constant + best
+
+
+def opened(problem: Problem) -> Work | None:
+    """Return a problem to work on, ``None`` if a node has no label to begin with."""
+    try:
+        return Work.of(problem)
+    except Infeasible:
+        return None

@@ -1,0 +1,66 @@
+"""Elimination against all labellings, and its limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutopt.limits import Limits
+from layoutopt.pbqp.elimination import NEVER, eliminate, shrink
+from layoutopt.pbqp.problem import Problem
+from layoutopt.pbqp.work import Infeasible, Work
+from tests.pbqp.cases import opened, optimum, random_problem
+
+
+@pytest.mark.parametrize("wide", [1, 2**40])
+def test_elimination_is_exact(wide: int) -> None:
+    """On 250 random problems it finds the optimum, or proves that there is none."""
+    feasible = 0
+    for seed in range(250):
+        problem = random_problem(seed, wide=wide)
+        best, work = optimum(problem), opened(problem)
+        try:
+            found = None if work is None else eliminate(work, Limits())
+        except Infeasible:
+            assert best is None
+            continue
+        if work is not None:
+            assert found is not None
+            assert work.value(found) == best
+            feasible += 1
+    assert feasible > 150
+
+
+def ring(nodes: int, labels: int) -> Work:
+    """Return nodes in a ring, each of which wants another label than the next one."""
+    table = [[int(i == j) for j in range(labels)] for i in range(labels)]
+    costs: list[list[int | None]] = [[0] * labels for _ in range(nodes)]
+    return Work.of(Problem.of(costs, [(u, (u + 1) % nodes, table) for u in range(nodes)]))
+
+
+def test_tables_have_limits() -> None:
+    """Six nodes of three labels in a ring: four tables of 27 entries, one of 9, one of 3."""
+    work = ring(6, 3)
+    assert eliminate(work, Limits(), 27, 120) is not None
+    assert eliminate(work, Limits(), 26, 120) is None
+    assert eliminate(work, Limits(), 27, 119) is None
+
+
+def test_what_could_not_leave_is_left() -> None:
+    """Of four nodes that all know each other none can leave with tables of 8, its leaf can."""
+    near = {0: {1, 2, 3, 4}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}, 4: {0}}
+    assert shrink(near, dict.fromkeys(range(5), 2), 8, 1000) == [(4, {0})]
+    assert near == {0: {1, 2, 3}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}}
+
+
+def test_numbers_that_do_not_fit_are_left_to_others() -> None:
+    """Where sums might reach what stands for forbidden, nothing is claimed."""
+    work = ring(4, 2)
+    work.costs[0][0] = NEVER // 2 - 4
+    assert eliminate(work, Limits()) is None
+    work.costs[0][0] = NEVER // 2 - 5
+    assert eliminate(work, Limits()) is not None
+
+
+def test_no_time() -> None:
+    """Without time it ends without an answer."""
+    assert eliminate(ring(4, 2), Limits(deadline=0.0)) is None

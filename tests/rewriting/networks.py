@@ -1,0 +1,106 @@
+"""Small networks for the tests, and conversions made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, numpy_helper, parser
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.result import Conversion, Relaid, Tally
+from layoutopt.layout.op import Op
+from layoutopt.result import Stopped
+from layoutopt.rewriting.read import read_model
+from layoutopt.rewriting.source import Source
+
+NOTHING = Tally(0, 0, 0)
+
+
+def network(
+    text: str,
+    constants: Mapping[str, Any] | None = None,
+    *,
+    opset: int = 17,
+    ir: int = 8,
+    domains: Sequence[str] = (),
+) -> ModelProto:
+    """Return a network from ONNX's textual form of its graph.
+
+    Parameters
+    ----------
+    constants
+        Initialisers by name; a shape stands for random numbers.
+    domains
+        Further domains, of version 1.
+    """
+    imports = ", ".join([f'"" : {opset}', *(f'"{domain}" : 1' for domain in domains)])
+    model = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {text}")
+    for name, given in (constants or {}).items():
+        array = random_array(given) if isinstance(given, tuple) else np.asarray(given)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    return model
+
+
+def random_array(shape: Sequence[int]) -> Any:
+    """Return the same random numbers for the same shape."""
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def conversion(
+    graph: ConversionGraph,
+    relaid: Mapping[str, Relaid] | None = None,
+    freed: Mapping[str, tuple[int, ...]] | None = None,
+) -> Conversion:
+    """Return a conversion that says nothing of cost."""
+    return Conversion(
+        graph=graph,
+        relaid=relaid or {},
+        freed=freed or {},
+        objectives=("count",),
+        objective=(0,),
+        bound=(0,),
+        stopped=Stopped.FINISHED,
+        seconds={},
+        before=NOTHING,
+        after=NOTHING,
+        explain=tuple,
+    )
+
+
+def edited(source: Source, changes: Mapping[str, Mapping[str, Any]]) -> ConversionGraph:
+    """Return the graph of a source with some fields of some ops replaced."""
+    graph = ConversionGraph(source.graph.name, source.graph.opset)
+    for name, tensor in source.graph.tensors.items():
+        if tensor.kind == "input":
+            graph.input(name, tensor.shape, element_bytes=tensor.element_bytes)
+        elif tensor.kind == "constant":
+            graph.constant(name, tensor.shape, element_bytes=tensor.element_bytes)
+    for op in source.graph.ops:
+        graph.add(replace(op, **changes.get(op.name, {})))
+    graph.output(*source.graph.outputs)
+    return graph
+
+
+def only(source: Source, type: str) -> Op:
+    """Return the only op of a type."""
+    [op] = [op for op in source.graph.ops if op.type == type]
+    return op
+
+
+def read(text: str, constants: Mapping[str, Any] | None = None, **more: Any) -> Source:
+    """Return a network as a source; the arguments are those of :func:`network`."""
+    return read_model(network(text, constants, **more))
+
+
+def values(model: ModelProto, name: str) -> Any:
+    """Return an initialiser's values."""
+    [tensor] = [x for x in model.graph.initializer if x.name == name]
+    return numpy_helper.to_array(tensor)
+
+
+def kinds(model: ModelProto) -> list[str]:
+    """Return the types of all nodes, those of other domains as ``domain::Type``."""
+    return [f"{n.domain}::{n.op_type}" if n.domain else n.op_type for n in model.graph.node]

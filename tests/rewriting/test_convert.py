@@ -1,0 +1,259 @@
+"""Whole networks are converted: fewest transforms, proved, and the same results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, numpy_helper
+
+import layoutopt
+from layoutopt.conversion.verify import verify
+from layoutopt.errors import InputError
+from layoutopt.layout.backends import BACKENDS
+from layoutopt.rewriting.read import read_model
+from layoutopt.rewriting.result import ConversionResult
+from layoutopt.rewriting.running import largest_difference, optimised_transposes, transposes
+from tests.rewriting.exports import channels_last, random_export
+from tests.rewriting.networks import network
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+NAMES = sorted(path.stem.removeprefix("light_") for path in LIGHT.glob("*.onnx"))
+
+
+def check(model: ModelProto, result: ConversionResult) -> None:
+    """Hold a result against everything that is promised of it."""
+    onnx.checker.check_model(result.model, full_check=True)
+    assert result.status == "optimal"
+    copies = sum(name in one.relaid for one in result.conversions for name in one.after.by_op)
+    assert transposes(result.model) == result.after.transforms - copies
+    assert transposes(result.model) <= optimised_transposes(model)
+    assert result.after.transforms <= result.before.transforms
+    assert len(result.remaining) == result.after.transforms
+    assert largest_difference(model, result.model) <= 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 200, 20))
+def test_random_exports(start: int) -> None:
+    """The network has as many transposes as is proved, never more than onnxruntime leaves."""
+    for seed in range(start, start + 20):
+        model = random_export(seed, 14 + seed * 107 // 200)
+        check(model, layoutopt.convert(model))
+
+
+NARROW = {4096: 64}
+"""Fully connected layers are made so narrow, as wide ones only take time."""
+
+
+def light(name: str) -> ModelProto:
+    """Return a network of the onnx package with random weights, its windows in transposes.
+
+    Its outputs are logits, which tell more than what softmax makes of them.
+    """
+    model = onnx.load(LIGHT / f"light_{name}.onnx")
+    graph = model.graph
+    shapes = {x.name: numpy_helper.to_array(x).tolist() for x in graph.initializer}
+    dense = {x for node in graph.node if node.op_type == "Gemm" for x in node.input[1:]}
+    draw = np.random.default_rng(0)
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        if node.op_type == "ConstantOfShape":
+            shape = shapes[node.input[0]]
+            if node.output[0] in dense:
+                shape = [NARROW.get(size, size) for size in shape]
+            weights = _weights(draw, shape)
+            graph.initializer.append(numpy_helper.from_array(weights, node.output[0]))
+        elif node.op_type == "Softmax":
+            graph.output[0].name = node.input[0]
+        else:
+            nodes.append(node)
+    constants = {x.name for x in graph.initializer}
+    inputs = [x for x in graph.input if x.name not in constants]
+    for field, kept in ((graph.node, nodes), (graph.input, inputs)):
+        del field[:]
+        field.extend(kept)
+    del graph.value_info[:]
+    graph.output[0].type.tensor_type.ClearField("shape")
+    model.ir_version = 4
+    wrapped = channels_last(model)
+    inferred = onnx.shape_inference.infer_shapes(wrapped)
+    wrapped.graph.output[0].CopyFrom(inferred.graph.output[0])
+    return wrapped
+
+
+def _weights(draw: np.random.Generator, shape: list[int]) -> NDArray[np.float32]:
+    """Return weights that keep numbers of a size; those of one axis are positive."""
+    if len(shape) == 1:
+        return draw.random(shape, np.float32) + np.float32(0.5)
+    return draw.standard_normal(shape, np.float32) * np.float32(2 / np.prod(shape[1:])) ** 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_real_networks(name: str) -> None:
+    """The nine networks of the onnx package, wrapped as exporters do, lose all that was added."""
+    model = light(name)
+    check(model, layoutopt.convert(model))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+def test_real_networks_for_a_backend(name: str) -> None:
+    """With the layouts of a backend the network is as this requires, and computes the same."""
+    result = layoutopt.convert(light(name), backend="nhwc", check=True)
+    assert result.difference is not None
+    assert result.difference < 1e-4
+    assert verify(read_model(result.model).graph, BACKENDS["nhwc"]) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_converted_networks_are_converted_already(seed: int) -> None:
+    """To convert a result again changes nothing that counts; nor does a detour by a backend."""
+    model = random_export(seed, 40)
+    result = layoutopt.convert(model)
+    assert layoutopt.convert(result.model).objective == result.objective
+    there = layoutopt.convert(model, layout="default=NHWC", check=True)
+    assert verify(read_model(there.model).graph, BACKENDS["nhwc"]) == []
+    back = layoutopt.convert(there.model, backend="nchw", check=True)
+    assert not back.model.functions
+    assert back.objective == result.objective
+
+
+LOOP = """g (float[1,4,4,3] x) => (float[1,4,4,3] y) {
+    n = Constant<value = int64 {3}>()
+    c = Constant<value = bool {1}>()
+    y = Loop(n, c, x) < body = inner (int64 i, bool go, float[1,4,4,3] s)
+        => (bool again, float[1,4,4,3] t) {
+            again = Identity(go)
+            a = Transpose<perm=[0,3,1,2]>(s)
+            e = Relu(a)
+            f = Transpose<perm=[0,2,3,1]>(e)
+            h = Transpose<perm=[0,3,1,2]>(f)
+            k = Conv(h, w)
+            t = Transpose<perm=[0,2,3,1]>(k) } > }"""
+
+
+def test_graphs_inside_nodes_are_converted_each_on_its_own() -> None:
+    """The body of a loop loses the pair of transposes within; the two at its ends remain."""
+    model = network(LOOP, {"w": (3, 3, 1, 1)})
+    result = layoutopt.convert(model, check=True)
+    assert (transposes(model), transposes(result.model)) == (4, 2)
+    assert result.objective[0] == 2
+    assert result.opaque == {"Loop": 1}
+    freed = layoutopt.convert(model, free_io=True, check=True)
+    assert transposes(freed.model) == 2
+
+
+def test_symbolic_sizes() -> None:
+    """Rules that need no numbers work where sizes are names."""
+    model = network(
+        """g (float[batch,h,w,3] x) => (float[batch,h,w,4] y) {
+        a = Transpose<perm=[0,3,1,2]>(x)
+        b = Conv<pads=[1,1,1,1]>(a, k)
+        c = Transpose<perm=[0,2,3,1]>(b)
+        d = Relu(c)
+        e = Transpose<perm=[0,3,1,2]>(d)
+        f = Conv(e, m)
+        y = Transpose<perm=[0,2,3,1]>(f) }""",
+        {"k": (4, 3, 3, 3), "m": (4, 4, 1, 1)},
+    )
+    result = layoutopt.convert(model, check=True)
+    assert transposes(result.model) == 2
+
+
+def test_freed_inputs_and_outputs() -> None:
+    """With inputs and outputs free nothing is left, and the check knows how they lie."""
+    model = network(
+        """g (float[2,4,4,3] x) => (float[2,4,4,5] y) {
+        a = Transpose<perm=[0,3,1,2]>(x)
+        b = Conv(a, k)
+        y = Transpose<perm=[0,2,3,1]>(b) }""",
+        {"k": (5, 3, 1, 1)},
+    )
+    result = layoutopt.convert(model, free_io=True, check=True)
+    assert transposes(result.model) == 0
+    assert result.difference == 0
+    dims = result.model.graph.input[0].type.tensor_type.shape.dim
+    assert [d.dim_value for d in dims] == [2, 3, 4, 4]
+
+
+@pytest.mark.parametrize("opset", range(7, 23))
+def test_every_version_of_the_operator_set(opset: int) -> None:
+    """Pads, slices, softmax, means, squeezes: attributes or inputs, all are rewritten."""
+    new = {
+        "pad": "(x, p)" if opset >= 11 else "<pads=[0,1,1,0,0,1,1,0]>(x)",
+        "cut": "(e, s, t, u)" if opset >= 10 else "<axes=[1,3], starts=[1,0], ends=[5,2]>(e)",
+        "mean": "<keepdims=1>(f, v)" if opset >= 18 else "<axes=[1,2], keepdims=1>(f)",
+        "squeeze": "(q, v)" if opset >= 13 else "<axes=[1,2]>(q)",
+        "unsqueeze": "(r, v)" if opset >= 13 else "<axes=[1,2]>(r)",
+    }
+    numbers = {"p": [0, 1, 1, 0, 0, 1, 1, 0], "s": [1, 0], "t": [5, 2], "u": [1, 3], "v": [1, 2]}
+    text = """g (float[1,4,4,3] x) => (float[a1,a2,a3,a4] y, float[b1,b2,b3,b4] z) {{
+        o = Pad{pad}
+        a = Transpose<perm=[0,3,1,2]>(o)
+        c = Conv(a, k)
+        d = Transpose<perm=[0,2,3,1]>(c)
+        e = Softmax<axis=3>(d)
+        f = Slice{cut}
+        h = Transpose<perm=[0,3,1,2]>(f)
+        i = Conv(h, l)
+        y = Transpose<perm=[0,2,3,1]>(i)
+        q = ReduceMean{mean}
+        r = Squeeze{squeeze}
+        j = Unsqueeze{unsqueeze}
+        n = Transpose<perm=[0,3,1,2]>(j)
+        z = Conv(n, m) }}"""
+    written = text.format(**new)
+    used = {
+        k: np.array(v) for k, v in numbers.items() if f", {k})" in written or f", {k}," in written
+    }
+    weights = {"k": (4, 3, 1, 1), "l": (5, 2, 1, 1), "m": (2, 2, 1, 1)}
+    model = network(written, {**weights, **used}, opset=opset)
+    check(model, layoutopt.convert(model))
+
+
+def test_the_network_tells_of_its_proof() -> None:
+    """Metadata has status, objective, bound and version; transposes say why they are there."""
+    model = random_export(3, 30)
+    result = layoutopt.convert(model)
+    told = {entry.key: entry.value for entry in result.model.metadata_props}
+    assert told["layoutopt.status"] == "optimal"
+    assert told["layoutopt.objective"] == told["layoutopt.bound"]
+    assert told["layoutopt.objective"].startswith(f"count {result.after.transforms}, bytes ")
+    assert told["layoutopt.version"] == layoutopt.__version__
+    left = [node for node in result.model.graph.node if node.op_type == "Transpose"]
+    assert left
+    reasons = {line.why for line in result.remaining}
+    assert {entry.value for node in left for entry in node.metadata_props} <= reasons
+    again = layoutopt.convert(result.model).model.metadata_props
+    assert [entry.key for entry in again] == list(told)
+
+
+WRONG = {
+    "layout and backend": ({"layout": "Conv=NHWC", "backend": "nhwc"}, "not both"),
+    "unknown backend": ({"backend": "gpu"}, "'gpu' must be one of"),
+    "unknown objective": ({"objective": "speed"}, "speed"),
+    "negative time": ({"time_limit": -1}, "time_limit"),
+    "no layout": ({"layout": "Conv"}, "'Conv' must be like"),
+    "blocks": ({"layout": "default=NCHW4c"}, "whole axes"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_options_are_refused_in_a_line(case: str) -> None:
+    """The line names what is wrong."""
+    more, words = WRONG[case]
+    text = "g (float[1,4,4,4] x) => (float[a,b,c,d] y) { y = Conv(x, w) }"
+    model = network(text, {"w": (4, 4, 1, 1)})
+    with pytest.raises(InputError, match=words):
+        layoutopt.convert(model, **more)
+
+
+def test_other_things_than_networks_are_refused() -> None:
+    """The line says what is wanted."""
+    with pytest.raises(InputError, match="must be a network of ONNX or a file, not int"):
+        layoutopt.convert(3)  # type: ignore[arg-type]

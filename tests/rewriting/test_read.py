@@ -1,0 +1,268 @@
+"""Networks of ONNX become ops that run in layouts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+from layoutopt.errors import InputError
+from layoutopt.layout.operator import Category
+from layoutopt.layout.operators import category_of
+from layoutopt.rewriting.read import read_model
+from layoutopt.rewriting.source import HELD
+from layoutopt.rewriting.write import write_model
+from tests.rewriting.networks import conversion, network, only, read
+
+PARAMETERS = {
+    "Pad as attribute": (
+        10,
+        "Pad<pads=[0,0,1,2,0,0,3,4]>(x)",
+        {},
+        {"pads": (0, 0, 1, 2, 0, 0, 3, 4)},
+    ),
+    "Pad as input": (
+        17,
+        "Pad(x, p)",
+        {"p": np.array([0, 0, 1, 2, 0, 0, 3, 4])},
+        {"pads": (0, 0, 1, 2, 0, 0, 3, 4)},
+    ),
+    "mean before 18": (17, "ReduceMean<axes=[2,3]>(x)", {}, {"axes": (2, 3)}),
+    "mean since 18": (18, "ReduceMean(x, a)", {"a": np.array([2, 3])}, {"axes": (2, 3)}),
+    "Slice": (
+        17,
+        "Slice(x, s, e, a)",
+        {"s": np.array([0]), "e": np.array([2]), "a": np.array([3])},
+        {"starts": (0,), "ends": (2,), "axes": (3,)},
+    ),
+    "Resize": (
+        17,
+        'Resize<mode="nearest">(x, , sc)',
+        {"sc": np.array([1, 1, 2, 2], np.float32)},
+        {"mode": "nearest", "scales": (1.0, 1.0, 2.0, 2.0)},
+    ),
+    "Tile": (17, "Tile(x, r)", {"r": np.array([1, 2, 1, 1])}, {"repeats": (1, 2, 1, 1)}),
+    "Expand": (17, "Expand(x, s)", {"s": np.array([2, 1, 1, 1])}, {"shape": (2, 1, 1, 1)}),
+    "CumSum": (17, "CumSum(x, a)", {"a": np.array(1)}, {"axis": 1}),
+    "Softmax": (17, "Softmax<axis=1>(x)", {}, {"axis": 1}),
+}
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_parameters_stand_in_attributes(case: str) -> None:
+    """Axes, pads and the like are attributes of ops, whichever way a version has them."""
+    opset, call, constants, attributes = PARAMETERS[case]
+    source = read(
+        f"g (float[1,3,4,4] x) => (float[n,c,h,w] y) {{ y = {call} }}", constants, opset=opset
+    )
+    [op] = source.graph.ops
+    assert dict(op.attributes) == attributes
+    assert op.opset == opset
+
+
+def test_shapes_types_and_constants() -> None:
+    """Shapes are inferred, symbolic sizes are names, and constants are initialisers and nodes."""
+    source = read(
+        """g (float16[batch,3,h,8] x) => (float16[a,b,c,d] y) {
+        k = Constant<value = float16[3,1,1] {1,2,3}>()
+        z = Conv(x, w)
+        y = Mul(z, k) }""",
+        {"w": np.zeros((3, 3, 1, 1), np.float16)},
+    )
+    tensors = source.graph.tensors
+    assert tensors["x"].shape == ("batch", 3, "h", 8)
+    assert tensors["z"].shape is not None
+    assert tensors["z"].shape[:2] == ("batch", 3)
+    assert tensors["z"].shape[3] == 8
+    assert {name: (t.kind, t.shape) for name, t in tensors.items() if t.kind == "constant"} == {
+        "w": ("constant", (3, 3, 1, 1)),
+        "k": ("constant", (3, 1, 1)),
+    }
+    assert {t.element_bytes for t in tensors.values()} == {2}
+    assert source.graph.outputs == ["y"]
+
+
+def test_shapes_that_are_computed_become_constants() -> None:
+    """A reshape whose shape is computed from a known one can be told; the nodes are gone."""
+    source = read(
+        """g (float[2,3,4,4] x) => (float[n,m] y) {
+        s = Shape(x)
+        n = Gather(s, zero)
+        t = Concat<axis=0>(n, rest)
+        y = Reshape(x, t) }""",
+        {"zero": np.array([0]), "rest": np.array([-1])},
+    )
+    [op] = source.graph.ops
+    assert op.attributes["shape"] == (2, -1)
+    assert op.output_shapes == ((2, 48),)
+
+
+def test_filled_shapes_are_constants() -> None:
+    """A node that fills a known shape with one value makes a constant."""
+    source = read(
+        """g (float[1,3,4,4] x) => (float[n,c,h,w] y) {
+        k = ConstantOfShape(s)
+        y = Conv(x, k) }""",
+        {"s": np.array([2, 3, 1, 1])},
+    )
+    assert source.graph.tensors["k"].kind == "constant"
+    assert source.graph.tensors["k"].shape == (2, 3, 1, 1)
+
+
+def test_what_callers_may_replace_is_held() -> None:
+    """An initialiser that is an input as well is no constant, unless the file format is old."""
+    text = "g (float[2,3] x, float[3] k) => (float[2,3] y) { y = Add(x, k) }"
+    new, old = read(text, {"k": (3,)}), read(text, {"k": (3,)}, ir=3)
+    assert [op.type for op in new.graph.ops] == [HELD, "Add"]
+    assert new.opaque() == []
+    assert [op.type for op in old.graph.ops] == ["Add"]
+    assert old.graph.tensors["k"].kind == "constant"
+
+
+def test_sparse_initialisers_are_held() -> None:
+    """A sparse initialiser can be read, and must stay as it is."""
+    model = network("g (float[2,3] x) => (float[2,3] y) { y = Add(x, k) }")
+    data = helper.make_tensor("k", TensorProto.FLOAT, [1], [5.0])
+    places = helper.make_tensor("k_places", TensorProto.INT64, [1], [4])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(data, places, [2, 3]))
+    source = read_model(model)
+    assert [op.type for op in source.graph.ops] == [HELD, "Add"]
+    assert source.graph.tensors["k"].shape == (2, 3)
+
+
+def test_ops_of_other_domains_are_opaque_and_listed() -> None:
+    """Unknown domains, and ops of ONNX without a rule, are opaque."""
+    model = network(
+        """g (float[2,3] x) => (y) {
+        z = my.ops.Twist(x)
+        u = Det(q)
+        y = my.ops.Join(z, u) }""",
+        {"q": (4, 2, 2)},
+        domains=["my.ops"],
+    )
+    source = read_model(model)
+    assert [op.type for op in source.opaque()] == ["my.ops::Twist", "Det", "my.ops::Join"]
+    assert source.graph.tensors["z"].shape is None
+
+
+BODY = """g (float[1,4,4,3] x, bool c) => (float[a,b,d,e] y) {
+    r = Relu(x)
+    y = If(c) <
+        then_branch = first () => (t1) { k = Transpose<perm=[0,3,1,2]>(r) t1 = Relu(k) },
+        else_branch = second () => (t2) { t2 = Transpose<perm=[0,3,1,2]>(w) }
+    > }"""
+
+
+def test_graphs_inside_nodes_are_sources_of_their_own() -> None:
+    """A node that holds graphs is opaque and reads what they capture, which they hold."""
+    source = read(BODY, {"w": (1, 4, 4, 3)})
+    op = only(source, "If")
+    assert category_of(op) is Category.OPAQUE
+    assert op.inputs == ("c", "r", "w")
+    first, second = source.bodies
+    assert [o.type for o in first.graph.ops] == [HELD, "Transpose", "Relu"]
+    assert first.graph.tensors["k"].shape == (1, 3, 4, 4)
+    assert [o.type for o in second.graph.ops] == [HELD, "Transpose"]
+    assert list(source.every()) == [source, first, second]
+
+
+def test_names_of_ops_are_their_own_where_these_are_unique() -> None:
+    """Nodes without a name, or with that of another one, get names of their type."""
+    model = network(
+        "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) d = Exp(b) y = Exp(d) }"
+    )
+    for node, name in zip(model.graph.node, ("same", "same", "", "Exp_0"), strict=True):
+        node.name = name
+    assert [op.name for op in read_model(model).graph.ops] == ["Relu_0", "Relu_1", "Exp_1", "Exp_0"]
+
+
+def test_every_example_of_the_standard_is_read() -> None:
+    """Every example with one op that comes with the standard is read, and written as it was."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        every = [case.model for case in collect_testcases(None)]
+    examples = [model for model in every if len(model.graph.node) == 1]
+    count = 0
+    for model in examples:
+        standard = [x.version for x in model.opset_import if x.domain == ""]
+        if standard and 7 <= standard[0] <= 22:
+            source = read_model(model)
+            new = write_model(source, conversion(source.graph))
+            assert list(new.graph.node) == list(model.graph.node), model.graph.name
+            count += 1
+    assert count > 500
+
+
+def _cut(model: ModelProto, change: str) -> ModelProto:
+    graph = model.graph
+    if change == "cycle":
+        graph.node[0].input[0] = "y"
+    elif change == "missing":
+        graph.node[0].input[0] = "nobody"
+    elif change == "no shape":
+        graph.input[0].type.tensor_type.ClearField("shape")
+    elif change == "no version":
+        del model.opset_import[:]
+    elif change == "twice":
+        graph.node[1].output[0] = "a"
+    elif change == "no output":
+        graph.output[0].name = "nobody"
+    elif change == "no outputs":
+        del graph.output[:]
+    elif change == "no nodes":
+        del graph.node[:]
+    return model
+
+
+WRONG: Mapping[str, tuple[Any, list[str]]] = {
+    "cycle": ("cycle", ["Relu 'a'", "'y'", "cycle"]),
+    "missing": ("missing", ["Relu 'a'", "nothing above it makes 'nobody'"]),
+    "no shape": ("no shape", ["input 'x'", "no shape"]),
+    "no version": ("no version", ["operator set"]),
+    "twice": ("twice", ["'a'"]),
+    "no output": ("no output", ["no node makes", "'nobody'"]),
+    "no outputs": ("no outputs", ["no outputs"]),
+    "no nodes": ("no nodes", ["no graph"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_networks_that_are_not_well_formed_are_refused_in_a_line(case: str) -> None:
+    """The line says which node and tensor are wrong, and why."""
+    change, words = WRONG[case]
+    model = network(
+        "g (float[2,3] x) => (float[3,2] y) { a = Relu(x) y = Transpose<perm=[1,0]>(a) }"
+    )
+    with pytest.raises(InputError) as error:
+        read_model(_cut(model, change))
+    assert all(word in str(error.value) for word in words), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("opset", [6, 23])
+def test_other_versions_are_refused(opset: int) -> None:
+    """The line says which versions are read."""
+    model = network("g (float[2] x) => (float[2] y) { y = Relu(x) }", opset=opset)
+    with pytest.raises(InputError, match=f"version {opset}; 7 to 22"):
+        read_model(model)
+
+
+def test_a_network_is_not_changed_by_reading() -> None:
+    """The network that is read is the same afterwards."""
+    model = network(BODY, {"w": (1, 4, 4, 3)})
+    before = model.SerializeToString(deterministic=True)
+    read_model(model)
+    assert model.SerializeToString(deterministic=True) == before
+
+
+def test_large_weights_are_not_copied() -> None:
+    """The constants of a source are those of the network, data included."""
+    source = read("g (float[1,64] x) => (float[1,64] y) { y = MatMul(x, w) }", {"w": (64, 64)})
+    tensor = source.constants["w"]
+    assert isinstance(tensor, TensorProto)
+    assert numpy_helper.to_array(tensor).shape == (64, 64)

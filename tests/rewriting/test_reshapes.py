@@ -1,0 +1,80 @@
+"""Reshapes that follow each other become one, or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.layout.op import Op
+from layoutopt.rewriting.reshapes import fewer_reshapes
+
+Shape = tuple[int | str, ...]
+
+CASES: dict[str, tuple[Shape, list[tuple[str, Shape]], str, list[str]]] = {
+    "two become one": ((2, 1, 3), [("a", (2, 3, 1)), ("b", (1, 2, 3))], "", ["b(x) 1 2 3"]),
+    "three become one": (
+        (2, 1, 3),
+        [("a", (2, 3, 1)), ("b", (1, 2, 3)), ("c", (6, 1))],
+        "",
+        ["c(x) 6 1"],
+    ),
+    "there and back is nothing": (
+        (2, 1, 3),
+        [("a", (2, 3, 1)), ("b", (2, 1, 3)), ("c", (3, 2))],
+        "",
+        ["c(x)"],
+    ),
+    "an output stays": ((2, 1, 3), [("a", (2, 3, 1)), ("b", (2, 1, 3))], "", ["b(x) 2 1 3"]),
+    "the network's own stay": (
+        (2, 1, 3),
+        [("a", (2, 3, 1)), ("b", (1, 2, 3))],
+        "ab",
+        ["a(x)", "b(a)"],
+    ),
+    "one of the network's own and a new one": (
+        (2, 1, 3),
+        [("a", (2, 3, 1)), ("b", (1, 2, 3))],
+        "a",
+        ["b(x) 1 2 3"],
+    ),
+    "one open size": (("n", 1, 3), [("a", ("n", 3, 1)), ("b", (1, "n", 3))], "", ["b(x) 1 -1 3"]),
+    "two open sizes": (
+        ("n", 1, "m"),
+        [("a", ("n", "m", 1)), ("b", (1, "n", "m"))],
+        "",
+        ["a(x)", "b(a)"],
+    ),
+    "no elements": ((0, 1, 3), [("a", (0, 3, 1)), ("b", (1, 0, 3))], "", ["a(x)", "b(a)"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_chains(case: str) -> None:
+    """A chain from an input to an output keeps the reshapes that it needs, with their shapes."""
+    shape, chain, kept, expected = CASES[case]
+    graph = ConversionGraph()
+    last = graph.input("x", shape)
+    for name, after in chain:
+        last = graph.op("Reshape", [last], shape=after, name=name)
+    graph.output(last)
+    ops = fewer_reshapes(graph, kept)
+    assert [written(op) for op in ops] == expected
+
+
+def written(op: Op) -> str:
+    """Return an op with what it reads, and its shape if that was written anew."""
+    shape = "".join(f" {size}" for size in op.attributes.get("shape", ()))
+    return f"{op.name}({op.inputs[0]}){shape}"
+
+
+def test_what_others_read_stays() -> None:
+    """A reshape that is read elsewhere is there still, and its reader reads it."""
+    graph = ConversionGraph()
+    graph.input("x", (2, 1, 3))
+    graph.op("Reshape", ["x"], {"shape": (2, 3, 1)}, name="a")
+    graph.op("Relu", ["a"], name="r")
+    graph.op("Reshape", ["a"], {"shape": (2, 1, 3)}, name="b")
+    graph.op("Exp", ["b"], name="e")
+    graph.output("r", "e")
+    found = [(op.name, op.inputs) for op in fewer_reshapes(graph, ())]
+    assert found == [("a", ("x",)), ("r", ("a",)), ("e", ("x",))]

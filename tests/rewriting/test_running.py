@@ -1,0 +1,111 @@
+"""Networks are run, compared, and counted."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+
+import layoutopt
+import layoutopt.converting
+from layoutopt.errors import InputError, InternalError
+from layoutopt.rewriting.running import (
+    largest_difference,
+    optimised_transposes,
+    peer_transposes,
+    random_inputs,
+    transposes,
+)
+from tests.rewriting.networks import network
+
+PAIR = """g (float[2,3] x) => (float[2,3] y) {
+    a = Transpose<perm=[1,0]>(x)
+    b = %s(a)
+    y = Transpose<perm=[1,0]>(b) }"""
+
+
+def test_differences_are_relative_to_the_largest_element() -> None:
+    """Twice the output differs by 1, a shift by 1 of 100 everywhere by a hundredth."""
+    text = "g (float[2,3] x) => (float[2,3] y) { z = Sub(x, x) y = Add(z, k) }"
+    whole = network(text, {"k": np.float32(100)})
+    for value, expected in ((100, 0), (101, 0.01), (200, 1)):
+        assert largest_difference(whole, network(text, {"k": np.float32(value)})) == pytest.approx(
+            expected
+        )
+
+
+def test_other_shapes_and_missing_numbers_differ_without_bound() -> None:
+    """A transposed output is not the same; a NaN is the same as a NaN only."""
+    given = network("g (float[2,3] x) => (float[2,3] y) { y = Identity(x) }")
+    turned = network("g (float[2,3] x) => (float[3,2] y) { y = Transpose<perm=[1,0]>(x) }")
+    assert largest_difference(given, turned) == np.inf
+    text = "g (float[2,3] x) => (float[2,3] y) { z = Sub(x, x) y = %s }"
+    zero, nan = network(text % "Identity(z)"), network(text % "Div(z, z)")
+    assert largest_difference(zero, nan) == largest_difference(nan, zero) == np.inf
+    assert largest_difference(nan, nan) == 0
+
+
+def test_inputs_are_drawn_by_type_and_open_sizes_are_small() -> None:
+    """One name is one size; integers are 0 or 1; equal seeds draw equally."""
+    model = network(
+        """g (float[n,h,3] x, int64[n] i, bool[h] b, float16[] s) => (float[n,h,3] y)
+        { y = Relu(x) }"""
+    )
+    drawn = random_inputs(model, 5)
+    assert drawn["x"].shape == (2, 3, 3)
+    assert drawn["i"].shape == (2,)
+    assert drawn["b"].shape == (3,)
+    assert set(drawn["i"].tolist()) <= {0, 1}
+    assert [drawn[name].dtype.name for name in "xibs"] == ["float32", "int64", "bool", "float16"]
+    assert np.array_equal(drawn["x"], random_inputs(model, 5)["x"])
+    assert not np.array_equal(drawn["x"], random_inputs(model, 6)["x"])
+
+
+def test_transposes_are_counted_before_and_after_other_optimisers() -> None:
+    """The pair around an op goes; those inside nodes are counted, too."""
+    model = network(PAIR % "Relu")
+    assert transposes(model) == 2
+    assert optimised_transposes(model) == 0
+    inner = network(
+        """g (float[2,3] x, bool c) => (float[a,b] y) { y = If(c) <
+        then_branch = one () => (t) { t = Transpose<perm=[1,0]>(x) },
+        else_branch = two () => (u) { u = Transpose<perm=[1,0]>(x) } > }"""
+    )
+    assert transposes(inner) == 2
+
+
+def test_other_optimisers_are_asked_if_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not installed is None; one that is gets a copy."""
+    tool: Any = ModuleType("onnxsim")
+
+    def simplify(model: ModelProto) -> tuple[ModelProto, bool]:
+        del model.graph.node[1:]
+        return model, True
+
+    tool.simplify = simplify
+    monkeypatch.setitem(sys.modules, "onnxsim", tool)
+    monkeypatch.setitem(sys.modules, "onnxslim", None)
+    model = network(PAIR % "Relu")
+    assert peer_transposes(model) == {"onnxruntime": 0, "onnxslim": None, "onnxsim": 1}
+    assert transposes(model) == 2
+
+
+def test_what_cannot_be_run_is_told_in_a_line() -> None:
+    """Ops of other domains have no meaning to run."""
+    model = network("g (float[2,3] x) => (float[2,3] y) { y = my.Twist(x) }", domains=["my"])
+    with pytest.raises(InputError, match="onnxruntime cannot run it") as error:
+        layoutopt.convert(model, check=True)
+    assert "\n" not in str(error.value)
+
+
+def test_a_check_that_fails_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a rewritten network computes something else nothing is returned."""
+    model = network(PAIR % "Relu")
+    other = network(PAIR % "Exp")
+    monkeypatch.setattr(layoutopt.converting, "write_model", lambda *_: other)
+    with pytest.raises(InternalError, match="differ by"):
+        layoutopt.convert(model, check=True)

@@ -1,0 +1,337 @@
+"""Networks of ONNX are written from conversion graphs, and nothing else changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.result import Relaid
+from layoutopt.layout.op import Op
+from layoutopt.layout.operands import parse_operands
+from layoutopt.rewriting.read import read_model
+from layoutopt.rewriting.running import largest_difference
+from layoutopt.rewriting.write import write_model
+from tests.rewriting.exports import random_export
+from tests.rewriting.networks import conversion, edited, kinds, network, read, values
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_not_converted_is_written_as_it_was(seed: int) -> None:
+    """With its own graph a network comes out byte by byte."""
+    model = random_export(seed, 40)
+    source = read_model(model)
+    assert write_model(source, conversion(source.graph)) == model
+
+
+def test_filled_shapes_are_written_as_they_were() -> None:
+    """A node that fills a shape keeps the shape that it reads, which nobody else does."""
+    text = "g (float[1,3,4,4] x) => (float[a,b,c,d] y) { k = ConstantOfShape(s) y = Add(x, k) }"
+    model = network(text, {"s": np.array([2, 3, 1, 1])})
+    source = read_model(model)
+    assert write_model(source, conversion(source.graph)) == model
+
+
+def test_all_else_that_a_network_holds_is_kept() -> None:
+    """Texts, metadata, other domains, functions, and types of tensors are there afterwards."""
+    text = "g (float[N,3] x) => (float[N,3] y) { a = my.ops.Twist(x) b = Relu(a) y = Exp(b) }"
+    model = network(text, {"unread": (2,)}, domains=["my.ops"])
+    model.producer_name, model.doc_string, model.model_version = "maker", "about", 7
+    model.metadata_props.add(key="author", value="me")
+    model.graph.doc_string = "about the graph"
+    model.graph.node[1].doc_string, model.graph.node[1].name = "about the node", "node b"
+    model.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, ["N", 3]))
+    model.functions.append(
+        helper.make_function(
+            "my.ops",
+            "Twist",
+            ["x"],
+            ["y"],
+            [helper.make_node("Neg", ["x"], ["y"])],
+            [helper.make_opsetid("", 17)],
+        )
+    )
+    source = read_model(model)
+    assert write_model(source, conversion(source.graph)) == model
+
+
+def _pad(opset: int) -> tuple[ModelProto, ConversionGraph]:
+    """Return a network with two pads that share their numbers, and a graph that changes one."""
+    model = network(
+        "g (float[1,2,2,3] x) => (float[a,b,c,d] y, float[e,f,g,h] z) {"
+        "y = Pad(x, p) z = Pad(x, p) }",
+        {"p": np.array([0, 1, 2, 0, 0, 3, 4, 0])},
+        opset=opset,
+    )
+    model.graph.node[0].name, model.graph.node[1].name = "one", "two"
+    source = read_model(model)
+    change = {"one": {"attributes": {"pads": (0, 0, 1, 2, 0, 0, 3, 4)}, "output_shapes": (None,)}}
+    return model, edited(source, change)
+
+
+def test_changed_parameters_become_new_initialisers() -> None:
+    """Numbers that are others now are new; those that another node reads stay."""
+    model, graph = _pad(17)
+    new = write_model(read_model(model), conversion(graph))
+    assert new.graph.node[0].input[1] == "one_pads"
+    assert values(new, "one_pads").tolist() == [0, 0, 1, 2, 0, 0, 3, 4]
+    assert new.graph.node[1] == model.graph.node[1]
+    assert values(new, "p").tolist() == [0, 1, 2, 0, 0, 3, 4, 0]
+
+
+def test_parameters_that_nobody_reads_any_more_are_left_out() -> None:
+    """Initialisers that were read and are not now are gone; those that never were stay."""
+    model = network(
+        "g (float[1,2] x) => (float[a,b] y) { y = Tile(x, r) }",
+        {"r": np.array([3, 1]), "never": (2,)},
+    )
+    source = read_model(model)
+    name = source.graph.ops[0].name
+    changes = {name: {"attributes": {"repeats": (1, 3)}, "output_shapes": (None,)}}
+    new = write_model(source, conversion(edited(source, changes)))
+    assert [x.name for x in new.graph.initializer] == ["never", "Tile_repeats"]
+    assert values(new, "Tile_repeats").tolist() == [1, 3]
+
+
+CHANGED: dict[str, tuple[int, str, dict[str, Any], dict[str, Any], Any]] = {
+    "attribute before 18": (17, "ReduceMean<axes=[1]>(x)", {}, {"axes": (2,)}, [2]),
+    "input since 18": (18, "ReduceMean(x, a)", {"a": np.array([1])}, {"axes": (2,)}, [2]),
+    "scalar stays scalar": (17, "CumSum(x, a)", {"a": np.array(1, np.int32)}, {"axis": 2}, 2),
+    "one number stays of one axis": (17, "CumSum(x, a)", {"a": np.array([1])}, {"axis": 2}, [2]),
+    "axes like starts": (
+        17,
+        "Slice(x, s, e)",
+        {"s": np.array([0], np.int32), "e": np.array([1], np.int32)},
+        {"axes": (2,)},
+        [2],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_parameters_are_written_as_their_version_has_them(case: str) -> None:
+    """As an attribute, or as an input of the type and rank that the op takes."""
+    opset, call, constants, change, expected = CHANGED[case]
+    text = f"g (float[2,3,4] x) => (float[a,b,c] y) {{ y = {call} }}"
+    source = read(text, constants, opset=opset)
+    op = source.graph.ops[0]
+    changes = {op.name: {"attributes": {**op.attributes, **change}, "output_shapes": (None,)}}
+    new = write_model(source, conversion(edited(source, changes)))
+    [node], [name] = new.graph.node, change
+    found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if name not in found:
+        array = values(new, node.input[-1])
+        assert array.dtype == next((c.dtype for c in constants.values()), array.dtype)
+        found[name] = array.tolist()
+    assert found[name] == expected
+    onnx.checker.check_model(new)
+
+
+def test_new_ops_and_relaid_constants_are_written() -> None:
+    """A hand-made conversion: transposes and a free reshape go in, a shared constant goes once."""
+    model = network(
+        "g (float[1,3,4,4] x) => (float[1,4,4,3] y) {"
+        "a = Mul(x, k) b = Add(a, k) y = Transpose<perm=[0,2,3,1]>(b) }",
+        {"k": (3, 4, 1)},
+    )
+    for node, name in zip(model.graph.node, ("mul", "add", "back"), strict=True):
+        node.name = name
+    gone = helper.make_tensor_value_info("a", TensorProto.FLOAT, [1, 3, 4, 4])
+    model.graph.value_info.append(gone)
+    source = read_model(model)
+    graph = ConversionGraph("g", 17)
+    graph.input("x", (1, 3, 4, 4))
+    graph.constant("k_last", (4, 1, 3))
+    graph.op("Transpose", ["x"], {"perm": (0, 2, 3, 1)}, name="x_last")
+    graph.add(Op("Mul", {}, ("x_last", "k_last"), ("a_last",), name="mul"))
+    graph.add(Op("Add", {}, ("a_last", "k_last"), ("b_last",), name="add"))
+    graph.op("Reshape", ["b_last"], {"shape": (1, 4, 4, 3)}, name="y")
+    graph.output("y")
+    relaid = {"k_last": Relaid("k", (3, 4, 1), (1, 2, 0))}
+    new = write_model(source, conversion(graph, relaid))
+    assert kinds(new) == ["Transpose", "Mul", "Add", "Reshape"]
+    assert not new.graph.value_info
+    assert [x.name for x in new.graph.initializer] == ["k_last", "y_shape"]
+    assert np.array_equal(values(new, "k_last"), values(model, "k").transpose(1, 2, 0))
+    onnx.checker.check_model(new, full_check=True)
+    assert largest_difference(model, new) == 0
+
+
+def test_a_relaid_constant_with_axes_of_one_in_front() -> None:
+    """A bias of one axis becomes one of three, its own axis first."""
+    model = network(
+        "g (float[1,4,4,3] x) => (float[1,3,4,4] y) {"
+        "a = Add(x, k) y = Transpose<perm=[0,3,1,2]>(a) }",
+        {"k": (3,)},
+    )
+    model.graph.node[0].name = "add"
+    source = read_model(model)
+    graph = ConversionGraph("g", 17)
+    graph.input("x", (1, 4, 4, 3))
+    graph.constant("k_first", (3, 1, 1))
+    graph.op("Transpose", ["x"], {"perm": (0, 3, 1, 2)}, name="x_first")
+    graph.add(Op("Add", {}, ("x_first", "k_first"), ("y",), name="add"))
+    graph.output("y")
+    relaid = {"k_first": Relaid("k", (1, 1, 3), (2, 0, 1))}
+    assert largest_difference(model, write_model(source, conversion(graph, relaid))) == 0
+
+
+@pytest.mark.parametrize("kind", ["node", "fill"])
+def test_constants_of_nodes_are_relaid(kind: str) -> None:
+    """A constant node becomes an initialiser; a node that fills a shape fills another one."""
+    maker = {
+        "node": "k = Constant<value = float[2,3,1,1] {1,2,3,4,5,6}>()",
+        "fill": "k = ConstantOfShape<value = float[1] {2.5}>(s)",
+    }
+    model = network(
+        f"g (float[1,3,4,4] x) => (float[a,b,c,d] y) {{ {maker[kind]} y = Add(x, k) }}",
+        {"s": np.array([2, 3, 1, 1])} if kind == "fill" else {},
+    )
+    model.graph.node[1].name = "add"
+    source = read_model(model)
+    graph = ConversionGraph("g", 17)
+    graph.input("x", (1, 3, 4, 4))
+    graph.constant("k_last", (2, 1, 1, 3))
+    graph.op("Transpose", ["x"], {"perm": (0, 2, 3, 1)}, name="x_last")
+    graph.add(Op("Add", {}, ("x_last", "k_last"), ("a_last",), name="add"))
+    graph.op("Transpose", ["a_last"], {"perm": (0, 3, 1, 2)}, name="y")
+    graph.output("y")
+    relaid = {"k_last": Relaid("k", None, (0, 2, 3, 1))}
+    new = write_model(source, conversion(graph, relaid))
+    assert ("ConstantOfShape" in kinds(new)) is (kind == "fill")
+    assert "k" not in {x.name for x in new.graph.initializer}
+    assert largest_difference(model, new) == 0
+
+
+def test_freed_inputs_and_outputs_tell_their_new_shapes() -> None:
+    """Only what was freed is declared in another shape; names stay."""
+    model = network("g (float[N,3,4,5] x) => (float[N,3,4,5] y) { y = Relu(x) }")
+    source = read_model(model)
+    name = source.graph.ops[0].name
+    graph = ConversionGraph("g", 17)
+    graph.input("x", ("N", 4, 5, 3))
+    graph.add(Op("Relu", {}, ("x",), ("y",), name=name))
+    graph.output("y")
+    order = (0, 2, 3, 1)
+    freed = {"x": order, "y": order}
+    new = write_model(source, conversion(graph, freed=freed))
+    for value in (new.graph.input[0], new.graph.output[0]):
+        dims = value.type.tensor_type.shape.dim
+        assert [d.dim_param or d.dim_value for d in dims] == ["N", 4, 5, 3]
+    assert largest_difference(model, new, freed) == 0
+
+
+CONV = """g (float[1,4,6,6] x) => (float[a,b,c,d] y) {
+    y = Conv<strides=[2,1], pads=[1,0,1,0]>(x, w%s) }"""
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_ops_in_other_layouts_are_calls_of_functions(bias: bool) -> None:
+    """The node names the layout, the network holds its function, and still computes the same."""
+    constants = {"w": (8, 4, 3, 3)} | ({"b": (8,)} if bias else {})
+    model = network(CONV % (", b" if bias else ""), constants)
+    source = read_model(model)
+    [op] = source.graph.ops
+    graph = ConversionGraph("g", 17)
+    graph.input("x", (1, 4, 6, 6))
+    graph.constant("w_last", (3, 3, 4, 8))
+    for name in constants.keys() - {"w"}:
+        graph.constant(name, (8,))
+    graph.op("Transpose", ["x"], {"perm": (0, 2, 3, 1)}, name="x_last")
+    graph.add(
+        Op(
+            "Conv",
+            op.attributes,
+            ("x_last", "w_last", *op.inputs[2:]),
+            ("y_last",),
+            output_shapes=((1, 3, 4, 8),),
+            name=op.name,
+            layouts=parse_operands("NHWC,HWIO"),
+        )
+    )
+    graph.op("Transpose", ["y_last"], {"perm": (0, 3, 1, 2)}, name="y")
+    graph.output("y")
+    relaid = {"w_last": Relaid("w", None, (2, 3, 1, 0))}
+    new = write_model(source, conversion(graph, relaid))
+    assert kinds(new) == ["Transpose", "layoutopt.nhwc::Conv", "Transpose"]
+    assert new.graph.node[1].metadata_props[0].value == "NHWC,HWIO->NHWC"
+    onnx.checker.check_model(new, full_check=True)
+    assert largest_difference(model, new) == 0
+    again = read_model(new)
+    assert again.opaque() == []
+    assert [str(o.layouts) for o in again.graph.ops if o.type == "Conv"] == ["NHWC,HWIO->NHWC"]
+    assert write_model(again, conversion(again.graph)) == new
+
+
+def test_layouts_that_are_onnxs_own_need_no_function() -> None:
+    """An op that is written for NCHW and OIHW is the op of ONNX."""
+    source = read(CONV % "", {"w": (8, 4, 3, 3)})
+    [op] = source.graph.ops
+    graph = edited(source, {op.name: {"layouts": parse_operands("NCHW,OIHW")}})
+    new = write_model(source, conversion(graph))
+    assert kinds(new) == ["Conv"]
+    assert not new.functions
+
+
+def test_old_files_list_no_initialisers_as_inputs_any_more() -> None:
+    """Before version 4 of the format they had to; new ones would have to be listed, too."""
+    text = "g (float[2,3] x, float[3] k) => (float[2,3] y) { y = Add(x, k) }"
+    model = network(text, {"k": (3,)}, ir=3)
+    source = read_model(model)
+    new = write_model(source, conversion(source.graph))
+    assert new.ir_version == 4
+    assert [value.name for value in new.graph.input] == ["x"]
+    onnx.checker.check_model(new)
+
+
+def test_two_functions_of_one_name_are_told_apart() -> None:
+    """Convolutions with and without a bias need two functions; equal ones share theirs."""
+    model = network(
+        "g (float[1,4,6,6] x) => (float[a,b,c,d] y) {"
+        "p = Conv(x, w) q = Conv(p, w) y = Conv(q, w, k) }",
+        {"w": (4, 4, 1, 1), "k": (4,)},
+    )
+    source = read_model(model)
+    layouts = parse_operands("NCHW,HWIO->NCHW")
+    graph = ConversionGraph("g", 17)
+    graph.input("x", (1, 4, 6, 6))
+    graph.constant("w_last", (1, 1, 4, 4))
+    graph.constant("k", (4,))
+    for op in source.graph.ops:
+        inputs = (op.inputs[0], "w_last", *op.inputs[2:])
+        graph.add(Op("Conv", {}, inputs, op.outputs, (), op.output_shapes, op.name, 17, layouts))
+    graph.output("y")
+    new = write_model(source, conversion(graph, {"w_last": Relaid("w", None, (2, 3, 1, 0))}))
+    calls = ["layoutopt.nchw::Conv", "layoutopt.nchw::Conv", "layoutopt.nchw::Conv_2"]
+    assert kinds(new) == calls
+    assert [f.name for f in new.functions] == ["Conv", "Conv_2"]
+    assert largest_difference(model, new) == 0
+
+
+def test_new_names_are_nobodys() -> None:
+    """What a conversion calls its tensors may be the name of a tensor inside a node."""
+    model = network(
+        """g (float[2,3] x, bool c) => (float[3,2] y) {
+        r = Relu(x)
+        y = If(c) < then_branch = one () => (x_to_10) { x_to_10 = Transpose<perm=[1,0]>(r) },
+                    else_branch = two () => (t) { t = Transpose<perm=[1,0]>(r) } > }"""
+    )
+    source = read_model(model)
+    relu, choice = source.graph.ops
+    graph = ConversionGraph("g", 17)
+    graph.input("x", (2, 3))
+    graph.input("c", ())
+    graph.op("Transpose", ["x"], {"perm": (1, 0)}, name="x_to_10")
+    graph.add(Op("Relu", {}, ("x_to_10",), ("r_to_10",), name=relu.name))
+    graph.op("Transpose", ["r_to_10"], {"perm": (1, 0)}, name="r2")
+    inputs = ("c", "r2")
+    graph.add(Op("If", {}, inputs, ("y",), output_shapes=((3, 2),), name=choice.name))
+    graph.output("y")
+    new = write_model(source, conversion(graph))
+    assert new.graph.node[0].output[0] == "x_to_10_2"
+    onnx.checker.check_model(new, full_check=True)
+    assert largest_difference(model, new) == 0
