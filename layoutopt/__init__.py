@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from layoutopt.check.elements import Evaluation
     from layoutopt.comparison import Comparison, compare
+    from layoutopt.conversion.graph import ConversionGraph
     from layoutopt.converting import convert
     from layoutopt.errors import (
         InputError,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
+    from layoutopt.layout.layout import Layout, LayoutError
+    from layoutopt.layout.requirements import Requirements
     from layoutopt.limits import Progress
     from layoutopt.machine.cycles import cycle_values
     from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice, shadow_prices
@@ -53,6 +56,7 @@ _HOME = {
     "CapacityPoint": "machine.whatif",
     "Comparison": "comparison",
     "ConvTensor": "graphs.contractions",
+    "ConversionGraph": "conversion.graph",
     "ConversionResult": "rewriting.result",
     "DynamicTensor": "graphs.growers",
     "Evaluation": "check.elements",
@@ -60,15 +64,18 @@ _HOME = {
     "InputError": "errors",
     "InternalError": "errors",
     "Kind": "graphs.op",
-    "Picture": "picture",
     "Know": "program.steps",
+    "Layout": "layout.layout",
+    "LayoutError": "layout.layout",
     "LayoutoptError": "errors",
     "MatmulTensor": "graphs.contractions",
     "NumpyTarget": "program.numpy_target",
     "OptimizerStep": "graphs.growers",
     "PairScore": "result",
+    "Picture": "picture",
     "Place": "program.steps",
     "Progress": "limits",
+    "Requirements": "layout.requirements",
     "Run": "program.schedule",
     "SOLVERS": "unwinding",
     "Schedule": "program.schedule",
@@ -110,6 +117,7 @@ __all__ = [
     "CapacityPoint",
     "Comparison",
     "ConvTensor",
+    "ConversionGraph",
     "ConversionResult",
     "DynamicTensor",
     "Evaluation",
@@ -118,6 +126,8 @@ __all__ = [
     "InternalError",
     "Kind",
     "Know",
+    "Layout",
+    "LayoutError",
     "LayoutoptError",
     "MatmulTensor",
     "NumpyTarget",
@@ -126,6 +136,7 @@ __all__ = [
     "Picture",
     "Place",
     "Progress",
+    "Requirements",
     "Run",
     "Schedule",
     "ShadowPrices",

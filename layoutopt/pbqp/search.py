@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import inf
 
 from layoutopt.limits import Limits
+from layoutopt.memory import available
 from layoutopt.pbqp.binary import cut_part
 from layoutopt.pbqp.elimination import eliminate
 from layoutopt.pbqp.heuristic import construct, polish
@@ -28,9 +29,11 @@ SCALE = 720720
 SCALED = 2**50
 """Scaled costs of a part add up to about this, or less."""
 
-
 LARGE_TABLE, LARGE_TOTAL = 2**23, 2**29
 """Entries of tables that may be eliminated before there is search."""
+
+LARGE_BYTES = 2**30
+"""Memory that this may take: a few of the largest tables at a time, and a byte for each entry."""
 
 LARGEST = 2**62
 """Costs of a part that add up to so much do not fit the solvers' 64 bits."""
@@ -190,9 +193,11 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> Found:
 def _search(part: Work, limits: Limits, start: list[int] | None) -> Found:
     """Eliminate with large tables if that helps, else search by CP-SAT."""
     limits.report("search")
-    exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
-    if exact is not None:
-        return Found(exact, int(part.value(exact)))
+    free = available()
+    if free is None or free > LARGE_BYTES:
+        exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
+        if exact is not None:
+            return Found(exact, int(part.value(exact)))
     written = _write(part)
     best = _better(part, start)
     integer, unit = coarse(written.given.integer)

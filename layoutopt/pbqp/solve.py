@@ -47,24 +47,33 @@ def solve_pbqp(
     try:
         found = _solve(problem, limits, start)
     except Infeasible:
+        if start is not None:
+            raise InternalError("an allowed labelling contradicts infeasibility") from None
         return Answer(infeasible=True)
     return _answer(problem, found, limits, start)
 
 
 def heuristic_pbqp(problem: Problem, limits: Limits | None = None) -> Answer:
-    """Return a good labelling with a weak bound, quickly."""
+    """Return a good labelling and a weak bound, or a bound alone, in short time.
+
+    Parameters
+    ----------
+    limits
+        When to stop making it better, and the seed.
+    """
     try:
         work = Work.of(problem)
         reduce(work, Limits())
     except Infeasible:
         return Answer(infeasible=True)
     level(work)
-    labels = construct(work)
+    bound, labels = work.bound(), construct(work)
     if labels is None:
-        return Answer(bound=work.bound())
+        return Answer(bound=bound)
     labels = polish(work, labels, limits or Limits())
     work.restore(labels)
-    return _answer(problem, Found(labels, work.bound()), Limits(), None)
+    found = np.array(labels, np.int64)
+    return Answer(objective=cost(problem, found), bound=bound, labelling=found)
 
 
 def _solve(problem: Problem, limits: Limits, start: IntArray | None) -> Found:

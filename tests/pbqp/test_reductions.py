@@ -203,11 +203,12 @@ class TestLeaving:
             leaf(work_on([[3], [0, 0]], [(0, 1, [[None, None]])]), 0)
 
     def test_two_neighbours(self) -> None:
-        """Replies of a node that costs 1 to differ from either cost 1 where these differ."""
+        """Replies cost 2, and 1 more where the neighbours differ; the 2 moves to one of these."""
         differ = [[0, 1], [1, 0]]
-        work = work_on([[0, 0]] * 3, [(0, 1, differ), (0, 2, differ)])
+        work = work_on([[2, 2], [0, 0], [0, 0]], [(0, 1, differ), (0, 2, differ)])
         assert between(work, 0) == [1, 2]
         assert work.near[1] == {2: ((0, 1), (1, 0))}
+        assert work.costs[1:] == [[2, 2], [0, 0]]
         assert between(work, 1) is None
 
     def test_large_tables_stay(self, monkeypatch: pytest.MonkeyPatch) -> None:

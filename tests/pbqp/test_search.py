@@ -77,6 +77,17 @@ def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> Non
             assert opened(problem).value(found.labels) == best == found.bound
 
 
+@pytest.mark.usefixtures("unreduced")
+def test_large_tables_need_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is little memory, it is CP-SAT that finds the optimum."""
+    problem = random_problem(1)
+    work = opened(problem)
+    assert work is not None
+    monkeypatch.setattr(search, "available", lambda: 2**20)
+    monkeypatch.setattr(search, "eliminate", None)
+    assert solve_parts(work, Limits(), None, 2).bound == optimum(problem)
+
+
 @pytest.mark.usefixtures("barred")
 @pytest.mark.parametrize("stage", [0, 1, 2])
 def test_what_only_search_sees_to_be_infeasible(stage: int) -> None:

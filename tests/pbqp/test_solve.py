@@ -185,10 +185,13 @@ def test_the_start_is_kept_if_nothing_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_bound_that_a_labelling_beats_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is never told as an answer."""
+    """It is never told as an answer; nor is it that nothing is allowed, if something is."""
     monkeypatch.setattr(solve, "solve_parts", lambda *_: Found([1], 1))
     with pytest.raises(InternalError, match="costs 0, less than the bound 1"):
         solve_pbqp(Problem.of([[1, 0, 5]]))
+    with pytest.raises(InternalError, match="contradicts infeasibility"):
+        monkeypatch.setattr(solve, "cost", lambda *_: 0)
+        solve_pbqp(Problem.of([[None]]), None, np.array([0]))
 
 
 def test_progress_is_told() -> None:
