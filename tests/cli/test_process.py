@@ -65,7 +65,7 @@ def test_time_limit_is_for_the_whole_call(hard: Path) -> None:
     document = json.loads(ran.stdout)
     assert document["status"] in ("feasible", "optimal")
     # Not a measurement: a run without a limit takes many times as long.
-    assert document["seconds"]["total"] < 12
+    assert document["seconds"]["total"] < 30
     assert " s  " in ran.stderr
 
 
