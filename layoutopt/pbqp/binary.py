@@ -73,11 +73,8 @@ def _open(
     for near, turned in ((0, tables), (1, tables.transpose(0, 2, 1))):
         half = ~ends[:, near] & ends[:, 1 - near]
         u, v = problem.edges[half, near], problem.edges[half, 1 - near]
-        rows = turned[problem.table_of[half], :, labels[v]]
-        never = costs >= FORBIDDEN
-        np.logical_or.at(never, u, rows >= FORBIDDEN)
-        np.add.at(costs, u, np.where(rows >= FORBIDDEN, 0, rows))
-        costs[never] = FORBIDDEN
+        # What a decided label forbids is decided, too: no cost that is added is forbidden.
+        np.add.at(costs, u, turned[problem.table_of[half], :, labels[v]])
     place = np.cumsum(~known) - 1
     inner = ~ends.any(axis=1)
     rest = Problem(

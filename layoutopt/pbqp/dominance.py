@@ -2,8 +2,9 @@
 
 Label ``j`` stands in for label ``i`` of a node if the change costs nothing, whatever the other
 nodes have chosen.  Neighbours may answer the change by changing, too: an op may take another
-layout if what that saves pays for all transforms that it then lacks.  Without answers this is
-Goldstein's dead-end elimination (Biophys. J. 66, 1994).
+layout if what that saves pays for all transforms that it then lacks.  They change one after the
+other, each at the most that this can cost, so neighbours of each other may answer, too.  Without
+answers this is Goldstein's dead-end elimination (Biophys. J. 66, 1994).
 """
 
 from __future__ import annotations
@@ -36,14 +37,13 @@ def dominate(work: Work, nodes: Iterable[int]) -> list[int]:
 def _thin(work: Work, u: int, moves: Moves) -> bool:
     """Take dominated labels from a node; return whether there were any."""
     own = work.costs[u]
-    around = work.near[u].keys()
-    # Two neighbours of each other must not both answer.  Nodes of many labels do not, either:
-    # looking at all that they might do takes long and finds little.
-    free = {v for v in around if len(work.costs[v]) <= 2 and around.isdisjoint(work.near[v])}
+    # Nodes of many labels: looking at all that they might answer takes long and finds little.
+    free = {v for v in work.near[u] if len(work.costs[v]) <= 2}
     before = own.count(inf)
     for i in work.labels(u):
         for j in work.labels(u):
-            if i != j and _change(work, u, i, j, free, moves) <= 0:
+            # Tables hold nothing below 0, so that a label that costs more hardly ever dominates.
+            if i != j and own[j] <= own[i] and _change(work, u, i, j, free, moves) <= 0:
                 work.forbid(u, i)
                 break
     return own.count(inf) > before

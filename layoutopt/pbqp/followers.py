@@ -46,8 +46,11 @@ def _replies(work: Work, u: int, v: int) -> list[int] | None:
     """Return the only label of ``u`` for each of ``v``'s, any one where there is no choice."""
     table: Table = work.near[v][u]
     own = work.costs[u]
+    whole, most = inf not in own, len(own) - 1
     replies = []
     for cost, row in zip(work.costs[v], table, strict=True):
+        if whole and cost < inf and row.count(inf) != most:
+            return None
         allowed = [i for i, x in enumerate(row) if x < inf and own[i] < inf]
         if cost < inf and len(allowed) != 1:
             return None

@@ -59,15 +59,18 @@ def apply(work: Work, limits: Limits, nodes: Iterable[int]) -> None:
     """
     queues: list[dict[int, None]] = [dict.fromkeys(nodes) for _ in RULES]
     looks = 0
-    while True:
-        level = next((k for k, queue in enumerate(queues) if queue), None)
-        if level is None or (looks % LOOK == 0 and limits.over):
+    while any(queues):
+        if looks % LOOK == 0 and limits.over:
             return
         looks += 1
+        level = 0
+        while not queues[level]:
+            level += 1
         u, _ = queues[level].popitem()
         touched = None if work.gone[u] else _first(work, u, RULES[level])
-        for queue in queues if touched else ():
-            queue.update(dict.fromkeys(touched or ()))
+        if touched:
+            for queue in queues:
+                queue.update(dict.fromkeys(touched))
 
 
 def _first(work: Work, u: int, rules: Sequence[Rule]) -> list[int] | None:

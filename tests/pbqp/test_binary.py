@@ -144,3 +144,9 @@ def test_parts_that_do_not_fit_are_not_cut() -> None:
     work.costs[0][1] = 2**57
     assert cut_part(work) is None
     assert cut_part(Work.of(Problem.of([[0, 0, 0]]))) is None
+
+
+def test_parts_with_open_nodes_are_not_cut() -> None:
+    """Where the cut leaves nodes open it decides nothing."""
+    ring = [(0, 1, DIFFERENT), (1, 2, DIFFERENT), (2, 0, DIFFERENT)]
+    assert cut_part(Work.of(Problem.of([[0, 0]] * 3, ring))) is None

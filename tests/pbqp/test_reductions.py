@@ -285,12 +285,29 @@ class TestDominance:
             dominate(work, [0])
             assert work.labels(0) == left
 
-    def test_neighbours_of_each_other_do_not_answer(self) -> None:
+    def test_neighbours_of_each_other_answer(self) -> None:
+        """Two transforms cost 1 each, and reckon with 3 each if the other is there: worth 8."""
+        table = [[0, 0], [0, 3]]
+        for saved, left in ((7, [0, 1]), (8, [1])):
+            both = [(0, 1, self.NEEDS), (0, 2, self.NEEDS), (1, 2, table)]
+            work = work_on([[saved, 0], [0, 1], [0, 1]], both)
+            dominate(work, [0])
+            assert work.labels(0) == left
+
+    def test_neighbours_that_exclude_each_other(self) -> None:
         """Two transforms that exclude each other cannot both answer."""
         both = [(0, 1, self.NEEDS), (0, 2, self.NEEDS), (1, 2, [[0, 0], [0, None]])]
         work = work_on([[9, 0], [0, 1], [0, 1]], both)
         dominate(work, [0])
         assert work.labels(0) == [0, 1]
+
+    def test_reduction_uses_it(self) -> None:
+        """Four nodes that all know each other have too many neighbours for any other rule."""
+        table = [[0, 1], [1, 0]]
+        pairs = [(u, v, table) for u, v in itertools.combinations(range(4), 2)]
+        work = work_on([[0, 4], [0, 1], [0, 1], [0, 0]], pairs)
+        reduce(work, Limits())
+        assert work.left() == []
 
     def test_equals(self) -> None:
         """Of three labels that are all the same one remains."""

@@ -64,6 +64,16 @@ def test_a_labelling_to_begin_with_is_not_lost(stage: int) -> None:
         assert found.bound <= best
 
 
+@pytest.mark.usefixtures("barred")
+def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that cost 4 become ones that cost 2, which is the least of the table."""
+    monkeypatch.setattr(search, "cpsat", None)
+    work = opened(Problem.of([[0, 0, 0]] * 2, [(0, 1, [[4, 3, 2], [3, 5, 9], [9, 4, 6]])]))
+    assert work is not None
+    found = solve_parts(work, Limits(), [0, 0], 1)
+    assert (found.labels, found.bound) == ([0, 2], 2)
+
+
 @pytest.mark.usefixtures("unreduced")
 def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they solve needs no CP-SAT."""
@@ -114,7 +124,9 @@ def test_without_a_relaxation_there_is_search(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.usefixtures("barred")
 def test_numbers_beyond_the_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts whose numbers are too large for solvers get a labelling and a bound that holds."""
-    monkeypatch.setattr(search, "LARGEST", 1)
+    monkeypatch.setattr(search, "LARGEST", 0)
+    for solver in ("relax", "polish", "cpsat"):
+        monkeypatch.setattr(search, solver, None)
     for seed in range(40):
         problem = random_problem(seed, nodes=5)
         best, work = optimum(problem), opened(problem)

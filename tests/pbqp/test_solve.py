@@ -173,13 +173,16 @@ def test_nothing_found_in_no_time(nodes: int, colours: int) -> None:
     assert heuristic_pbqp(problem).status in (Status.UNKNOWN, Status.INFEASIBLE)
 
 
-def test_the_start_is_kept_if_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that comes back with a bound alone leaves the start, and what it costs."""
+@pytest.mark.parametrize("labels", [None, [2]])
+def test_the_start_is_kept_if_nothing_better_is_found(
+    monkeypatch: pytest.MonkeyPatch, labels: list[int] | None
+) -> None:
+    """A search that comes back with a bound alone, or worse labels, leaves the start."""
     problem = Problem.of([[1, 0, 5]])
-    monkeypatch.setattr(solve, "solve_parts", lambda *_: Found(None, -3))
-    answer = solve_pbqp(problem, None, np.array([2]))
+    monkeypatch.setattr(solve, "solve_parts", lambda *_: Found(labels, -3))
+    answer = solve_pbqp(problem, None, np.array([0]))
     assert answer.labelling is not None
-    assert (answer.objective, answer.bound, answer.labelling.tolist()) == (5, -3, [2])
+    assert (answer.objective, answer.bound, answer.labelling.tolist()) == (1, -3, [0])
     assert answer.stopped is Stopped.SIZE_LIMIT
     assert solve_pbqp(problem, limited(100.0)).stopped is Stopped.TIME_LIMIT
 
