@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
     from layoutopt.layout.layout import Layout, LayoutError
-    from layoutopt.layout.requirements import Requirements
     from layoutopt.limits import Progress
     from layoutopt.machine.cycles import cycle_values
     from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice, shadow_prices
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from layoutopt.program.steps import Know, Place, steps
     from layoutopt.program.target import Target
     from layoutopt.reading import read
+    from layoutopt.requirements.requirements import Requirements
     from layoutopt.result import PairScore, Status, Stopped, UnwindingResult
     from layoutopt.rewriting.result import ConversionResult
     from layoutopt.unwinding import SOLVERS, solve, unwind
@@ -75,7 +75,7 @@ _HOME = {
     "Picture": "picture",
     "Place": "program.steps",
     "Progress": "limits",
-    "Requirements": "layout.requirements",
+    "Requirements": "requirements.requirements",
     "Run": "program.schedule",
     "SOLVERS": "unwinding",
     "Schedule": "program.schedule",

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.result import Conversion
 from layoutopt.errors import InputError, InternalError
-from layoutopt.layout.backends import backend_named
-from layoutopt.layout.desired import parse_desired
-from layoutopt.layout.requirements import Requirements
 from layoutopt.limits import Limits, Progress, interruptible, limited
+from layoutopt.requirements.backends import backend_named
+from layoutopt.requirements.desired import parse_desired
+from layoutopt.requirements.requirements import Requirements
 from layoutopt.rewriting.files import Loaded, load, loaded
 from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
@@ -54,7 +54,7 @@ def convert(
         The network, or its file.  It is not changed.
     layout
         Layouts that ops must run in, ``"Conv=NHWC,HWIO;default=NHWC"``, by default those in which
-        they are written; see :func:`~layoutopt.layout.desired.parse_desired`.
+        they are written; see :func:`~layoutopt.requirements.desired.parse_desired`.
     backend
         In place of that, the name of a backend or its requirements.
     objective

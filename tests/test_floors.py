@@ -23,6 +23,8 @@ FLOORS = {
     "result": 1,
     "limits": 2,
     "layout": 2,
+    "operators": 3,
+    "requirements": 4,
     "graphs": 2,
     "tiles": 1,
     "dense": 3,

@@ -13,7 +13,7 @@ from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
     from layoutopt.conversion.verify import Violation
-    from layoutopt.layout.requirements import Requirements
+    from layoutopt.requirements.requirements import Requirements
 
 VIOLATION = 1
 
@@ -27,7 +27,7 @@ def command(
 
     The exit code is 1 if there are any.
     """
-    from layoutopt.layout.backends import backend_named
+    from layoutopt.requirements.backends import backend_named
 
     found = _violations(model, backend_named(backend))
     if not quiet:

@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from layoutopt.conversion.modes import Mode, Modes
 from layoutopt.conversion.values import Need, Order, Values
-from layoutopt.layout.op import Op
+from layoutopt.operators.op import Op
 
 Place: TypeAlias = tuple[int, int]
 """The number of an op, and that of a mode, or of an operand or result."""

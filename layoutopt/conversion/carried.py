@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.layout.layout import Dim, Layout
-from layoutopt.layout.op import Op, Shape
-from layoutopt.layout.operands import any_layout
-from layoutopt.layout.operator import SPATIAL_AXES, Category, Operator
-from layoutopt.layout.operators import operator_of, written_output
-from layoutopt.layout.remapping import Axes
-from layoutopt.layout.requirements import OPEN, may_be
+from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.operands import any_layout
+from layoutopt.operators.operator import SPATIAL_AXES, Category, Operator
+from layoutopt.operators.registry import operator_of, written_output
+from layoutopt.operators.remapping import Axes
+from layoutopt.requirements.requirements import OPEN, may_be
 
 FREE = Dim(OPEN)
 """A dimension of which nothing is known."""

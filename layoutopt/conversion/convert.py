@@ -19,10 +19,10 @@ from layoutopt.conversion.rewrite import Rewritten, rewrite
 from layoutopt.conversion.tally import tally
 from layoutopt.conversion.values import Values, transposition, values_of
 from layoutopt.errors import InputError, InternalError
-from layoutopt.layout.requirements import Requirements
 from layoutopt.limits import Limits
 from layoutopt.pbqp.problem import Answer
 from layoutopt.pbqp.solve import solve_pbqp
+from layoutopt.requirements.requirements import Requirements
 
 
 def convert_graph(

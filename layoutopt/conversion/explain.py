@@ -10,9 +10,9 @@ from layoutopt.conversion.result import Remaining
 from layoutopt.conversion.tally import size_of
 from layoutopt.conversion.values import transposition
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.layout.op import Op
-from layoutopt.layout.operators import written_input
 from layoutopt.layout.permutations import Permutation
+from layoutopt.operators.op import Op
+from layoutopt.operators.registry import written_input
 
 NAMED = 3
 """How many takers a line names."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from layoutopt.conversion.values import Order, order_of
-from layoutopt.layout.op import Shape
+from layoutopt.operators.op import Shape
 
 Form: TypeAlias = tuple[int, ...]
 """For each axis of a tensor that of the value; -1 for one of size 1 that is added."""

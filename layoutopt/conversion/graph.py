@@ -10,10 +10,10 @@ from layoutopt.conversion.shapes import settled
 from layoutopt.conversion.tensor import Kind, Tensor, checked_shape, checked_tensor
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout, LayoutError
-from layoutopt.layout.op import LATEST, Op, Size
-from layoutopt.layout.operands import parse_operands
-from layoutopt.layout.operator import Category
-from layoutopt.layout.operators import category_of
+from layoutopt.operators.op import LATEST, Op, Size
+from layoutopt.operators.operands import parse_operands
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import category_of
 
 
 class ConversionGraph:

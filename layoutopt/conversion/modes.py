@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 from layoutopt.conversion.required import required
 from layoutopt.conversion.values import Order, order_of
-from layoutopt.layout.op import Op, Shape
-from layoutopt.layout.operands import OperandLayouts
-from layoutopt.layout.operator import Category
-from layoutopt.layout.operators import operator_of, remap
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import RemapError, Remapped
-from layoutopt.layout.requirements import Requirements
+from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.operands import OperandLayouts
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import operator_of, remap
+from layoutopt.operators.remapping import RemapError, Remapped
+from layoutopt.requirements.requirements import Requirements
 
 MOST_AXES = 6
 """Ops on more axes run as they are written: of 7 axes there are 5040 permutations."""
@@ -96,7 +96,7 @@ class ModeTable:
         """Return the modes of an op.
 
         Elementwise ops, ops whose attributes name axes, and views have one for each permutation of
-        their axes that :func:`~layoutopt.layout.operators.remap` takes.  All others have one.
+        their axes that :func:`~layoutopt.operators.registry.remap` takes.  All others have one.
         """
         if self._requirements is not None:
             needed = required(op, self._requirements)

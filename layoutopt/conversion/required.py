@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.layout.op import Op
-from layoutopt.layout.operands import OperandLayouts
-from layoutopt.layout.operators import operand_axes, written_input, written_output
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import Remapped
-from layoutopt.layout.requirements import Requirements
+from layoutopt.operators.op import Op
+from layoutopt.operators.operands import OperandLayouts
+from layoutopt.operators.registry import operand_axes, written_input, written_output
+from layoutopt.operators.remapping import Remapped
+from layoutopt.requirements.requirements import Requirements
 
 
 def required(op: Op, requirements: Requirements) -> tuple[Remapped, OperandLayouts | None] | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.layout.op import Shape
 from layoutopt.layout.permutations import Permutation
+from layoutopt.operators.op import Shape
 from layoutopt.result import Status, Stopped
 
 

@@ -13,8 +13,8 @@ from layoutopt.conversion.result import Relaid
 from layoutopt.conversion.tensor import Tensor
 from layoutopt.conversion.values import Order, Values, order_of, spread
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
-from layoutopt.layout.op import Op, Shape
 from layoutopt.layout.permutations import Permutation
+from layoutopt.operators.op import Op, Shape
 
 
 @dataclass

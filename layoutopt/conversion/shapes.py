@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 
 from layoutopt.errors import InputError
-from layoutopt.layout.op import Op, Shape, Size
-from layoutopt.layout.operator import Category
-from layoutopt.layout.operators import operator_of
-from layoutopt.layout.operators_axes import REDUCTIONS
+from layoutopt.operators.axes import REDUCTIONS
+from layoutopt.operators.op import Op, Shape, Size
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import operator_of
 
 Rule = Callable[[Op, Shape], Shape | None]
 """``(op, shape of its first input)``, returning the shape of its first result, or None."""

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout
-from layoutopt.layout.op import Shape, Size
-from layoutopt.layout.operands import any_layout
 from layoutopt.layout.parts import is_positional
+from layoutopt.operators.op import Shape, Size
+from layoutopt.operators.operands import any_layout
 
 Kind = Literal["input", "constant", "activation"]
 

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.tensor import Kind
-from layoutopt.layout.op import Op, Shape
-from layoutopt.layout.operators import operator_of
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import is_identity
+from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.registry import operator_of
+from layoutopt.operators.remapping import is_identity
 
 Order: TypeAlias = tuple[int, ...]
 """Axes of a value that are not of size 1, outermost first."""

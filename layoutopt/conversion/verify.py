@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from layoutopt.conversion.carried import FREE, carried, conflicts, filled
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.layout.layout import Dim, Layout
-from layoutopt.layout.op import Op
-from layoutopt.layout.operands import UNKNOWN
-from layoutopt.layout.operator import Category
-from layoutopt.layout.operators import (
+from layoutopt.layout.semantics import consumed_as
+from layoutopt.operators.op import Op
+from layoutopt.operators.operands import UNKNOWN
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import (
     category_of,
     operand_axes,
     written_input,
     written_output,
 )
-from layoutopt.layout.requirements import Requirements, may_be, mismatch
-from layoutopt.layout.semantics import consumed_as
+from layoutopt.requirements.requirements import Requirements, may_be, mismatch
 
 
 @dataclass(frozen=True)

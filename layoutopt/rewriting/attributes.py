@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operands import OperandLayouts
-from layoutopt.layout.operators import operator_of
 from layoutopt.onnx.rules import is_standard, type_of
+from layoutopt.operators.op import Op
+from layoutopt.operators.operands import OperandLayouts
+from layoutopt.operators.registry import operator_of
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto

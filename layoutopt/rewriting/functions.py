@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout
-from layoutopt.layout.op import Op
-from layoutopt.layout.operands import OperandLayouts, parse_operands
-from layoutopt.layout.operators import operand_axes
 from layoutopt.onnx.protobuf import graphs
 from layoutopt.onnx.rules import is_standard
+from layoutopt.operators.op import Op
+from layoutopt.operators.operands import OperandLayouts, parse_operands
+from layoutopt.operators.registry import operand_axes
 from layoutopt.rewriting.attributes import kinds_of, schema
 from layoutopt.rewriting.metadata import tell
 

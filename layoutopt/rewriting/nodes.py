@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operators import operator_of
 from layoutopt.onnx.protobuf import bodies
+from layoutopt.operators.op import Op
+from layoutopt.operators.registry import operator_of
 from layoutopt.rewriting.attributes import changed, is_attribute, schema, set_attribute
 from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.functions import LayoutFunctions

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.errors import InputError
-from layoutopt.layout.op import Op
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.network import title
 from layoutopt.onnx.protobuf import bodies, captured
 from layoutopt.onnx.rules import is_standard
+from layoutopt.operators.op import Op
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
 from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types

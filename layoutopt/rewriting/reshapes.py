@@ -6,7 +6,7 @@ from collections.abc import Container
 from dataclasses import replace
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.layout.op import Op, Shape
+from layoutopt.operators.op import Op, Shape
 
 
 def fewer_reshapes(graph: ConversionGraph, kept: Container[str]) -> list[Op]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutopt.errors import InputError
-from layoutopt.layout.op import Shape
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, graphs
+from layoutopt.operators.op import Shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto, TypeProto

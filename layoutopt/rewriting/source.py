@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.layout.op import Op
+from layoutopt.operators.op import Op
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

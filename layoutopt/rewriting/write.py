@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.layout.op import Shape
 from layoutopt.onnx.protobuf import bodies, captured
+from layoutopt.operators.op import Shape
 from layoutopt.rewriting.constants import is_filled, relaid_fill, relaid_tensor
 from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.metadata import tell

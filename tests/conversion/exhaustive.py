@@ -11,10 +11,10 @@ from itertools import permutations
 import numpy as np
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.layout.op import Op
-from layoutopt.layout.operator import Category
-from layoutopt.layout.operators import category_of, operator_of, remap
-from layoutopt.layout.remapping import RemapError, Remapped
+from layoutopt.operators.op import Op
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import category_of, operator_of, remap
+from layoutopt.operators.remapping import RemapError, Remapped
 
 Place = tuple[str, bytes]
 """A tensor that no transpose gives, and the numbers of its elements as they lie in memory."""

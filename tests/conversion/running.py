@@ -9,9 +9,9 @@ import numpy as np
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.layout.op import Op
+from layoutopt.operators.op import Op
 from tests.conversion.drawn import WEIGH
-from tests.layout.onnx_ops import Array, results
+from tests.operators.onnx_ops import Array, results
 
 
 def arrays_of(graph: ConversionGraph, seed: int) -> dict[str, Array]:

@@ -12,12 +12,12 @@ from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.verify import verify
-from layoutopt.layout.backends import BACKENDS
-from layoutopt.layout.desired import parse_desired
 from layoutopt.layout.layout import Layout
-from layoutopt.layout.op import Op
-from layoutopt.layout.requirements import Requirements
 from layoutopt.limits import Limits
+from layoutopt.operators.op import Op
+from layoutopt.requirements.backends import BACKENDS
+from layoutopt.requirements.desired import parse_desired
+from layoutopt.requirements.requirements import Requirements
 from layoutopt.result import Status, Stopped
 from tests.conversion.drawn import WEIGH, drawn
 from tests.conversion.exhaustive import least

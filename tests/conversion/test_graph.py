@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.layout.op import Op, Shape
-from tests.layout.onnx_ops import op_of, results
-from tests.layout.remap_cases import CASES, Case
+from layoutopt.operators.op import Op, Shape
+from tests.operators.onnx_ops import op_of, results
+from tests.operators.remap_cases import CASES, Case
 from tests.support import refused
 
 

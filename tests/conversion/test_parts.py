@@ -9,7 +9,7 @@ from layoutopt.conversion.costs import costs
 from layoutopt.conversion.forms import Form, moves
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.values import spread, values_of
-from layoutopt.layout.op import Shape
+from layoutopt.operators.op import Shape
 
 
 def test_values() -> None:

@@ -10,13 +10,13 @@ import pytest
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.verify import verify
-from layoutopt.layout.backends import BACKENDS
-from layoutopt.layout.desired import parse_desired
 from layoutopt.layout.layout import Layout
-from layoutopt.layout.op import Op, Shape, Size
-from layoutopt.layout.operators import OPERATORS, remap
-from layoutopt.layout.remapping import RemapError
-from layoutopt.layout.requirements import Requirements
+from layoutopt.operators.op import Op, Shape, Size
+from layoutopt.operators.registry import OPERATORS, remap
+from layoutopt.operators.remapping import RemapError
+from layoutopt.requirements.backends import BACKENDS
+from layoutopt.requirements.desired import parse_desired
+from layoutopt.requirements.requirements import Requirements
 
 NCHW = BACKENDS["nchw"]
 

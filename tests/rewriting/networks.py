@@ -11,7 +11,7 @@ from onnx import ModelProto, numpy_helper, parser
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion, Relaid, Tally
-from layoutopt.layout.op import Op
+from layoutopt.operators.op import Op
 from layoutopt.result import Stopped
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.source import Source

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, numpy_helper
 import layoutopt
 from layoutopt.conversion.verify import verify
 from layoutopt.errors import InputError
-from layoutopt.layout.backends import BACKENDS
+from layoutopt.requirements.backends import BACKENDS
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult
 from layoutopt.rewriting.running import largest_difference, optimised_transposes, transposes

@@ -12,8 +12,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 from layoutopt.errors import InputError
-from layoutopt.layout.operator import Category
-from layoutopt.layout.operators import category_of
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import category_of
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.source import HELD
 from layoutopt.rewriting.write import write_model

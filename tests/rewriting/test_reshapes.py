@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.layout.op import Op
+from layoutopt.operators.op import Op
 from layoutopt.rewriting.reshapes import fewer_reshapes
 
 Shape = tuple[int | str, ...]

@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid
-from layoutopt.layout.op import Op
-from layoutopt.layout.operands import parse_operands
+from layoutopt.operators.op import Op
+from layoutopt.operators.operands import parse_operands
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.running import largest_difference
 from layoutopt.rewriting.write import write_model

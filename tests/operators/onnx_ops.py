@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from layoutopt.layout.op import LATEST, Op
-from layoutopt.layout.operators import operator_of
+from layoutopt.operators.op import LATEST, Op
+from layoutopt.operators.registry import operator_of
 
 Array = NDArray[Any]
 

@@ -11,11 +11,12 @@ import onnx.defs
 import pytest
 
 from layoutopt.errors import InputError
-from layoutopt.layout.op import Op, Shape
-from layoutopt.layout.opaque import REASONS
-from layoutopt.layout.operands import parse_operands
-from layoutopt.layout.operator import Category, Operator
-from layoutopt.layout.operators import (
+from layoutopt.layout.permutations import Permutation
+from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.opaque import REASONS
+from layoutopt.operators.operands import parse_operands
+from layoutopt.operators.operator import Category, Operator
+from layoutopt.operators.registry import (
     OPERATORS,
     category_of,
     operand_axes,
@@ -26,9 +27,8 @@ from layoutopt.layout.operators import (
     written_input,
     written_output,
 )
-from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import RemapError, Remapped, carried_along, fitted
-from tests.layout.onnx_ops import results
+from layoutopt.operators.remapping import RemapError, Remapped, carried_along, fitted
+from tests.operators.onnx_ops import results
 from tests.support import refused
 
 LAST = (0, 2, 3, 1)

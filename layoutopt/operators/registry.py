@@ -12,18 +12,18 @@ from typing import TypeVar
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout, LayoutError
-from layoutopt.layout.op import Op
-from layoutopt.layout.opaque import REASONS
-from layoutopt.layout.operands import plain
-from layoutopt.layout.operator import Category, Follow, OperandAxes, Operator, Rule, same_axes
-from layoutopt.layout.operators_axes import AXIS_OPS
-from layoutopt.layout.operators_elementwise import ELEMENTWISE
-from layoutopt.layout.operators_indexing import INDEXING
-from layoutopt.layout.operators_products import PRODUCTS
-from layoutopt.layout.operators_spatial import SPATIAL
-from layoutopt.layout.operators_views import VIEWS
 from layoutopt.layout.permutations import checked
-from layoutopt.layout.remapping import RemapError, Remapped, carried_along, fitted, is_identity
+from layoutopt.operators.axes import AXIS_OPS
+from layoutopt.operators.elementwise import ELEMENTWISE
+from layoutopt.operators.indexing import INDEXING
+from layoutopt.operators.op import Op
+from layoutopt.operators.opaque import REASONS
+from layoutopt.operators.operands import plain
+from layoutopt.operators.operator import Category, Follow, OperandAxes, Operator, Rule, same_axes
+from layoutopt.operators.products import PRODUCTS
+from layoutopt.operators.remapping import RemapError, Remapped, carried_along, fitted, is_identity
+from layoutopt.operators.spatial import SPATIAL
+from layoutopt.operators.views import VIEWS
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
 
@@ -66,7 +66,7 @@ def operator(
     types
         Names of types, ``domain::Type`` in other domains than ONNX's own.
     category, since, operands, parameters, follow, axes
-        As in :class:`~layoutopt.layout.operator.Operator`.
+        As in :class:`~layoutopt.operators.operator.Operator`.
 
     Raises
     ------

@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import lcm
 
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
-from layoutopt.layout.op import Op, Shape, Size
-from layoutopt.layout.operands import any_layout, plain
-from layoutopt.layout.operators import operand_axes, written_input, written_output
+from layoutopt.operators.op import Op, Shape, Size
+from layoutopt.operators.operands import any_layout, plain
+from layoutopt.operators.registry import operand_axes, written_input, written_output
 
 OPEN = (Block(ANY),)
 """The blocks of a dimension that may be of any axis."""

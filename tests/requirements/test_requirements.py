@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.layout import physical
-from layoutopt.layout.backends import BACKENDS, BlockedCpu, backend, backend_named
 from layoutopt.layout.layout import Layout
-from layoutopt.layout.op import Op, Shape
-from layoutopt.layout.operands import UNKNOWN, any_layout, parse_operands
-from layoutopt.layout.requirements import Requirements, axis_sizes, byte_strides, mismatch
+from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.operands import UNKNOWN, any_layout, parse_operands
+from layoutopt.requirements.backends import BACKENDS, BlockedCpu, backend, backend_named
+from layoutopt.requirements.requirements import Requirements, axis_sizes, byte_strides, mismatch
 from tests.support import refused
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operators import OPERATORS, operator_of, remap
-from layoutopt.layout.remapping import RemapError, Remapped
-from tests.layout.onnx_ops import op_of, results
-from tests.layout.remap_cases import CASES, Case
+from layoutopt.operators.op import Op
+from layoutopt.operators.registry import OPERATORS, operator_of, remap
+from layoutopt.operators.remapping import RemapError, Remapped
+from tests.operators.onnx_ops import op_of, results
+from tests.operators.remap_cases import CASES, Case
 
 Array = NDArray[Any]
 

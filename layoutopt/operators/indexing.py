@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operator import Category, Operator
-from layoutopt.layout.operators_axes import axis_rule
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import Axes, RemapError, Remapped, fitted, is_identity
+from layoutopt.operators.axes import axis_rule
+from layoutopt.operators.op import Op
+from layoutopt.operators.operator import Category, Operator
+from layoutopt.operators.remapping import Axes, RemapError, Remapped, fitted, is_identity
 
 
 def gather(op: Op, permutation: Permutation) -> Mapping[str, Any]:

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from layoutopt.errors import InputError
-from layoutopt.layout.op import Op
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import Axes, RemapError, Remapped
+from layoutopt.operators.op import Op
+from layoutopt.operators.remapping import Axes, RemapError, Remapped
 
 Rule: TypeAlias = Callable[[Op, Permutation], Mapping[str, Any] | Remapped]
 """``(op, permutation)``, returning the attributes that change, or all of a :class:`Remapped`."""

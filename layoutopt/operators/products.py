@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operator import Category, Follow, Operator, Rule
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import Axes, RemapError, Remapped, fitted, permuted
+from layoutopt.operators.op import Op
+from layoutopt.operators.operator import Category, Follow, Operator, Rule
+from layoutopt.operators.remapping import Axes, RemapError, Remapped, fitted, permuted
 
 
 def batch_rule(left: int, right: int) -> Rule:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.layout.desired import Desired, for_axes, parse_desired, without_blocks
 from layoutopt.layout.layout import Layout
-from layoutopt.layout.op import Op, Shape
-from layoutopt.layout.operands import OperandLayouts, parse_operands
-from tests.layout.test_requirements import CONV, GRID, LINE, POOL, RELU, STEM, VOLUME, needs
+from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.operands import OperandLayouts, parse_operands
+from layoutopt.requirements.desired import Desired, for_axes, parse_desired, without_blocks
+from tests.requirements.test_requirements import CONV, GRID, LINE, POOL, RELU, STEM, VOLUME, needs
 from tests.support import refused
 
 NEEDS = [

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operator import Category, Operator
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import Axes, RemapError, Remapped
+from layoutopt.operators.op import Op
+from layoutopt.operators.operator import Category, Operator
+from layoutopt.operators.remapping import Axes, RemapError, Remapped
 
 Known: TypeAlias = int | str
 """A size, or the name of one; unnamed ones are named by their place."""

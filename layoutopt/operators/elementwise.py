@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operator import Category, Operator
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import Axes, RemapError, Remapped
+from layoutopt.operators.op import Op
+from layoutopt.operators.operator import Category, Operator
+from layoutopt.operators.remapping import Axes, RemapError, Remapped
 
 ONE_OPERAND = (
     "Abs Acos Acosh Asin Asinh Atan Atanh BitCast BitwiseNot Cast Ceil Celu Cos Cosh Elu Erf Exp "

@@ -8,23 +8,23 @@ from difflib import get_close_matches
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
-from layoutopt.layout.op import Op, Shape, Size
-from layoutopt.layout.opaque import REASONS
-from layoutopt.layout.operands import (
+from layoutopt.operators.op import Op, Shape, Size
+from layoutopt.operators.opaque import REASONS
+from layoutopt.operators.operands import (
     OperandLayouts,
     any_layout,
     parse_operands,
     plain,
     split_outside,
 )
-from layoutopt.layout.operator import Category
-from layoutopt.layout.operators import (
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import (
     OPERATORS,
     category_of,
     written_input,
     written_output,
 )
-from layoutopt.layout.requirements import Requirements, axis_sizes
+from layoutopt.requirements.requirements import Requirements, axis_sizes
 
 SPATIAL = "DHW"
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.layout.op import LATEST
+from layoutopt.operators.op import LATEST
 
 Array = NDArray[Any]
 Operand = Sequence[int] | Array | None

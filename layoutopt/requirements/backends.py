@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.layout.op import Op, Size
-from layoutopt.layout.operands import plain
-from layoutopt.layout.operator import SPATIAL_AXES
-from layoutopt.layout.operators import operand_axes, written_input
-from layoutopt.layout.requirements import Requirements, axis_sizes
+from layoutopt.operators.op import Op, Size
+from layoutopt.operators.operands import plain
+from layoutopt.operators.operator import SPATIAL_AXES
+from layoutopt.operators.registry import operand_axes, written_input
+from layoutopt.requirements.requirements import Requirements, axis_sizes
 
 AnyBackend = TypeVar("AnyBackend", bound=type[Requirements])
 

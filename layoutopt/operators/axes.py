@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operator import Category, Operator, Rule
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import Axes, RemapError, Remapped, fitted, is_identity, permuted
+from layoutopt.operators.op import Op
+from layoutopt.operators.operator import Category, Operator, Rule
+from layoutopt.operators.remapping import Axes, RemapError, Remapped, fitted, is_identity, permuted
 
 REDUCTIONS = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutopt.errors import InputError
-from layoutopt.layout.operands import OperandLayouts
+from layoutopt.operators.operands import OperandLayouts
 
 Size: TypeAlias = int | str | None
 """Of an axis: a number, the name of a symbolic one, or None where nothing is known."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layoutopt.layout.op import Op
-from layoutopt.layout.operator import Category, Operator, Rule
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.remapping import RemapError, Remapped, permuted
+from layoutopt.operators.op import Op
+from layoutopt.operators.operator import Category, Operator, Rule
+from layoutopt.operators.remapping import RemapError, Remapped, permuted
 
 DATA = "NC+ -> NC+"
 """Batch, channels, and ``+`` for the spatial axes: W, HW or DHW."""

@@ -1,0 +1,1 @@
+"""Who needs which layouts: backends, and what users want."""
