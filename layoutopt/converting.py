@@ -15,6 +15,7 @@ from layoutopt.conversion.result import Conversion
 from layoutopt.errors import InputError, InternalError
 from layoutopt.limits import Limits, Progress, interruptible, limited
 from layoutopt.requirements.backends import backend_named
+from layoutopt.requirements.costs import OpCosts, read_costs
 from layoutopt.requirements.desired import parse_desired
 from layoutopt.requirements.requirements import Requirements
 from layoutopt.rewriting.files import Loaded, load, loaded
@@ -36,7 +37,8 @@ def convert(
     *,
     layout: str | None = None,
     backend: str | Requirements | None = None,
-    objective: str = "count,bytes",
+    costs: OpCosts | str | Path | None = None,
+    objective: str | None = None,
     free_io: bool = False,
     time_limit: float | None = None,
     seed: int = 0,
@@ -57,8 +59,14 @@ def convert(
         they are written; see :func:`~layoutopt.requirements.desired.parse_desired`.
     backend
         In place of that, the name of a backend or its requirements.
+    costs
+        What ops take in each layout, and transforms: a table, or its file
+        (:func:`~layoutopt.requirements.costs.read_costs`).  An op with lines in it runs in the
+        layouts of one of them.
     objective
-        ``"count"`` of transforms, ``"bytes"`` that they move, or both in order.
+        ``"count"`` of transforms, ``"bytes"`` that they move, or both in order;
+        ``"count,bytes"`` by default.  With costs ``"time"``, in femtoseconds, in place of one, or
+        alone; then ``"time,count"`` by default.
     free_io
         Whether inputs and outputs may come in other layouts.
     time_limit
@@ -80,7 +88,9 @@ def convert(
         If a check finds that outputs differ.
     """
     limits = limited(time_limit, seed=seed, progress=progress)
-    wanted = _Wanted(_desired(layout, backend), objective, free_io, check, peers)
+    table = read_costs(costs) if isinstance(costs, str | Path) else costs
+    aim = objective or ("count,bytes" if table is None else "time,count")
+    wanted = _Wanted(_desired(layout, backend), table, aim, free_io, check, peers)
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     try:
         return _converted(given, wanted, limits)
@@ -93,6 +103,7 @@ class _Wanted:
     """What a user asks for; the fields are arguments of :func:`convert`."""
 
     desired: Requirements | None
+    costs: OpCosts | None
     objective: str
     free_io: bool
     check: bool
@@ -135,6 +146,7 @@ def _conversions(source: Source, wanted: _Wanted, limits: Limits) -> dict[Source
             one: convert_graph(
                 one.graph,
                 desired=wanted.desired,
+                costs=wanted.costs,
                 objective=wanted.objective,
                 free_io=wanted.free_io and one is source,
                 limits=limits,

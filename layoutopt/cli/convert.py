@@ -35,8 +35,17 @@ Layout = Annotated[
 Backend = Annotated[
     str | None, typer.Option(metavar="NAME", help="In place of that, what a backend needs.")
 ]
+Costs = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="What ops take in each layout, and transforms (TOML)."),
+]
 Objective = Annotated[
-    str, typer.Option(metavar="NAMES", help="count, bytes, or both in order, with a comma.")
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="count, bytes, or both in order, with a comma; with --costs, time too.",
+        show_default="count,bytes; time,count with --costs",
+    ),
 ]
 FreeIo = Annotated[
     bool, typer.Option("--free-io", help="Let inputs and outputs come in other layouts.")
@@ -57,7 +66,8 @@ def command(
     output: Output = None,
     layout: Layout = None,
     backend: Backend = None,
-    objective: Objective = "count,bytes",
+    costs: Costs = None,
+    objective: Objective = None,
     free_io: FreeIo = False,
     check: Check = False,
     peers: Peers = False,
@@ -79,6 +89,7 @@ def command(
             model,
             layout=None if not layout else ";".join(layout),
             backend=backend,
+            costs=costs,
             objective=objective,
             free_io=free_io,
             time_limit=time_limit,
@@ -112,7 +123,7 @@ def summary(result: ConversionResult, name: str) -> str:
     rows = [["status", f"{result.status}{why}"]]
     for what, values in (("objective", result.objective), ("bound", result.bound)):
         pairs = zip(result.objectives, values, strict=True)
-        rows.append([what, ", ".join(f"{key} {value:,}" for key, value in pairs)])
+        rows.append([what, ", ".join(f"{key} {_amount(key, value)}" for key, value in pairs)])
     rows.append(["gap", ratio(result.gap)])
     if result.difference is not None:
         rows.append(["difference", f"{result.difference:.2g}, relative"])
@@ -123,6 +134,11 @@ def summary(result: ConversionResult, name: str) -> str:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(result.opaque.items()))
         lines += ["", f"  ops that must stay as they are: {kinds}"]
     return "\n".join(lines)
+
+
+def _amount(objective: str, value: int) -> str:
+    """Return the value of an objective; of time in microseconds, up to nanoseconds."""
+    return f"{value / 10**9:,.3f} us" if objective == "time" else f"{value:,}"
 
 
 def _tallies(result: ConversionResult) -> list[list[str]]:

@@ -11,6 +11,9 @@ Of use are
   order, as far as they run in this family, and of the useful orders of operands and results that
   join nothing, as far as the family has them.
 
+Orders with parts come from ops that are required in blocks, from views of axes that are not side by
+side, and from what follows on these.
+
 Other families do not help: where a labelling has some, put useful ones of their kinds in their
 places.  All ops run, orders that were equal still are, and so no transform is paid for that was
 not paid for before.
@@ -23,8 +26,10 @@ from dataclasses import dataclass, field
 from math import factorial
 from typing import TypeAlias
 
+from layoutopt.conversion.further import VIEWS, further_mode
 from layoutopt.conversion.modes import Mode, Modes
-from layoutopt.conversion.values import Need, Order, Values
+from layoutopt.conversion.orders import Order, ends_of, has_parts, is_nested
+from layoutopt.conversion.values import Need, Values
 from layoutopt.operators.op import Op
 
 Place: TypeAlias = tuple[int, int]
@@ -51,11 +56,14 @@ class Choices:
         All modes.
     rows
         Those of use, by number; the first mode is always there.
+    further
+        Modes for orders with parts; their numbers follow those of the others.
     """
 
     op: Op
     modes: Modes
     rows: dict[int, Row] = field(default_factory=dict)
+    further: list[Mode] = field(default_factory=list)
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -64,7 +72,20 @@ class Choices:
 
     def mode(self, number: int) -> Mode:
         """Return one of its modes."""
-        return self.modes.every[number]
+        known = len(self.modes.every)
+        return self.modes.every[number] if number < known else self.further[number - known]
+
+    def in_parts(self, slot: int, order: Order) -> int | None:
+        """Return the number of the mode for an order with parts, or one that a view cuts so.
+
+        None if there is none.
+        """
+        mode = further_mode(self.op, slot, order)
+        if mode is None:
+            return None
+        if mode not in self.further:
+            self.further.append(mode)
+        return len(self.modes.every) + self.further.index(mode)
 
 
 @dataclass(frozen=True)
@@ -76,7 +97,8 @@ class Family:
     members
         The modes.
     told
-        Which ops among those that cannot run in every order.
+        Which ops among those that cannot run in every order; of views, the complement of their
+        numbers, if they can by parts.
     marks
         Orders of operands and results that join nothing.
     """
@@ -86,7 +108,12 @@ class Family:
     marks: frozenset[tuple[Place, Need]]
 
 
-def choices(values: Values, ops: Iterable[tuple[Op, Modes]], kept: Sequence[str]) -> list[Choices]:
+def choices(
+    values: Values,
+    ops: Iterable[tuple[Op, Modes]],
+    kept: Sequence[str],
+    whole: Iterable[str] = (),
+) -> list[Choices]:
     """Return the useful modes of ops.
 
     Parameters
@@ -97,9 +124,11 @@ def choices(values: Values, ops: Iterable[tuple[Op, Modes]], kept: Sequence[str]
         Ops that are no transposes, with their modes.
     kept
         Names of tensors that are useful as they are written: inputs and outputs.
+    whole
+        Names of tensors that ops do not give in parts, unless this is required.
     """
     every = [Choices(op, modes) for op, modes in ops]
-    _Closing(values, every).close(kept)
+    _Closing(values, every, {values.number[name] for name in whole}).close(kept)
     for one in every:
         one.rows = dict(sorted(one.rows.items()))
     return every
@@ -108,12 +137,20 @@ def choices(values: Values, ops: Iterable[tuple[Op, Modes]], kept: Sequence[str]
 class _Closing:
     """Useful families, and what has not been looked at yet."""
 
-    def __init__(self, values: Values, every: list[Choices]) -> None:
-        self.values, self.every = values, every
+    def __init__(self, values: Values, every: list[Choices], whole: set[int]) -> None:
+        self.values, self.every, self.whole = values, every, whole
         self.seen: set[Need] = set()
         self.waiting: list[Need] = []
+        self.ends: dict[tuple[int, int], set[int]] = {}
         self.at: list[list[Place]] = [[] for _ in values.every]
+        self.cut: list[list[Place]] = [[] for _ in values.every]
+        self.views: list[list[Place]] = [[] for _ in values.every]
         for at, one in enumerate(every):
+            for slot, name in enumerate(one.slots):
+                if name:
+                    self.cut[values.number[name]].append((at, slot))
+                    if one.op.type in VIEWS:
+                        self.views[values.number[name]].append((at, slot))
             if len(one.modes.every) > 1:
                 for slot, name in enumerate(one.slots):
                     if name and one.modes.tells[slot]:
@@ -123,8 +160,9 @@ class _Closing:
         """Find all that is useful."""
         for name in kept:
             self.see(self.values.written(name))
-        for at in range(len(self.every)):
-            self.use((at, 0))
+        for at, one in enumerate(self.every):
+            for number in range(len(one.modes.every) if one.modes.priced else 1):
+                self.use((at, number))
         self.spread()
         regions = [self.families(ops) for ops in self.regions() if self.is_special(ops)]
         changed = True
@@ -137,6 +175,8 @@ class _Closing:
         if need not in self.seen:
             self.seen.add(need)
             self.waiting.append(need)
+            for axis, ends in ends_of(need[1]).items():
+                self.ends.setdefault((need[0], axis), set()).update(ends)
 
     def use(self, member: Place) -> None:
         """Call a mode useful."""
@@ -172,6 +212,27 @@ class _Closing:
             own = self.values.own(one.slots[slot], order)
             for mode in one.modes.by_order[slot].get(own, ()):
                 yield at, mode
+        for at, slot in self.cut[number] if has_parts(order) else self.views[number]:
+            one = self.every[at]
+            own = self.values.own(one.slots[slot], order)
+            further = None if own in one.modes.by_order[slot] else one.in_parts(slot, own)
+            if further is not None and self.fits((at, further)):
+                yield at, further
+
+    def fits(self, member: Place) -> bool:
+        """Return whether a mode may be used.
+
+        It must not cut axes through parts that are useful already: from one such order to the
+        other it would be two transforms.
+        """
+        row = self.row(member)
+        if any(number in self.whole and has_parts(order) for number, order in row.gives):
+            return False
+        return all(
+            is_nested(self.ends.get((number, axis), set()) | ends)
+            for number, order in (*row.takes, *row.gives)
+            for axis, ends in ends_of(order).items()
+        )
 
     def regions(self) -> Iterator[list[int]]:
         """Yield ops with several modes, those that are joined together."""
@@ -207,18 +268,29 @@ class _Closing:
         partial = {at for at in ops if self.is_partial(at)}
         found = []
         while left:
-            members, needs = [left.popitem()[0]], set[Need]()
+            members, needs, told = [left.popitem()[0]], set[Need](), set[int]()
             for member in members:
                 for need in self.telling(member):
                     if need not in needs:
                         needs.add(need)
+                        told |= self.viewed(need)
                         new = [other for other in self.joined(need) if other in left]
                         members += dict.fromkeys(new)
                         for other in new:
                             left.pop(other, None)
-            told = frozenset(at for at, _ in members if at in partial)
+            told |= {at for at, _ in members if at in partial}
             marks = frozenset(mark for member in members for mark in self.marks(member))
-            found.append(Family(tuple(members), told, marks))
+            found.append(Family(tuple(members), frozenset(told), marks))
+        return found
+
+    def viewed(self, need: Need) -> set[int]:
+        """Return marks of the views that can run in an order of their operand or result."""
+        found = set()
+        for at, slot in self.views[need[0]]:
+            one = self.every[at]
+            own = self.values.own(one.slots[slot], need[1])
+            if own in one.modes.by_order[slot] or one.in_parts(slot, own) is not None:
+                found.add(~at)
         return found
 
     def telling(self, member: Place) -> list[Need]:

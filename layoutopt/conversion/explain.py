@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.orders import Form, Item, Part, items_of
 from layoutopt.conversion.result import Remaining
+from layoutopt.conversion.rewrite import Moved
 from layoutopt.conversion.tally import size_of
-from layoutopt.conversion.values import transposition
+from layoutopt.conversion.values import Value, Values, transposition
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op
 from layoutopt.operators.registry import written_input
 
@@ -19,61 +20,101 @@ NAMED = 3
 
 
 def remaining(
-    graph: ConversionGraph, moved: Collection[str], single: Collection[str]
+    old: ConversionGraph,
+    new: ConversionGraph,
+    values: Values,
+    moved: Mapping[str, Moved],
+    costly: Collection[str],
+    single: Collection[str],
 ) -> tuple[Remaining, ...]:
     """Return why each transpose that moves elements is there.
 
     Parameters
     ----------
-    graph
-        The new graph.
+    old, new
+        The graph as it was given, and the new one.
+    values
+        The values of the old one.
     moved
-        Names of transposes that are no free ones.
+        What transposes of the new graph do, by name.
+    costly
+        Names of those that move elements.
     single
         Names of ops that run in one mode only.
     """
-    layouts = carried(graph)
-    return tuple(_line(graph, op, single, layouts) for op in graph.ops if op.name in moved)
+    layouts = carried(old)
+    found = []
+    for op in new.ops:
+        if op.name in costly and op.name in moved:
+            how = moved[op.name]
+            letters = _letters(old, values, values.every[how.value], layouts)
+            found.append(_line(new, op, single, values.every[how.value], how, letters))
+    return tuple(found)
 
 
 def _line(
     graph: ConversionGraph,
     op: Op,
     single: Collection[str],
-    layouts: Mapping[str, Layout],
+    value: Value,
+    how: Moved,
+    letters: list[str] | None,
 ) -> Remaining:
-    [source], [result] = op.inputs, op.outputs
+    source = _origin(graph, op.inputs[0])
     giver = _upstream(graph, source, single)
-    takers = tuple(dict.fromkeys(_downstream(graph, result, single))) or ("nobody",)
-    order = transposition(op) or ()
-    before, after = _named(graph, op, layouts, order)
+    takers = tuple(dict.fromkeys(_downstream(graph, op.outputs[0], single))) or ("nobody",)
+    before, after = (_text(form, value, letters) for form in (how.source, how.target))
     who = ", ".join(takers[:NAMED]) + (", ..." if len(takers) > NAMED else "")
     why = f"{source!r} comes as {before} from {giver}, and {who} takes it as {after}"
     size = size_of(graph, source)
     return Remaining(op.name, source, before, after, size, giver, takers, why)
 
 
-def _named(
-    graph: ConversionGraph, op: Op, layouts: Mapping[str, Layout], order: Permutation
-) -> tuple[str, str]:
-    """Return two layouts by letters, where giver or taker tell them, else by numbers of axes."""
-    [source], [result] = op.inputs, op.outputs
-    before = _letters(layouts[source], order)
-    if before is not None:
-        return "".join(before), "".join(before[axis] for axis in order)
-    for taker, n in graph.consumers(result):
-        after = _letters(written_input(taker, n), order)
-        if after is not None:
-            return "".join(after[order.index(axis)] for axis in range(len(order))), "".join(after)
-    return "".join(map(str, range(len(order)))), "".join(map(str, order))
+def _origin(graph: ConversionGraph, name: str) -> str:
+    """Return the tensor that one was made of by reshapes that were added."""
+    op = graph.producer(name)
+    while op is not None and op.name == f"reshape_{name}":
+        name = op.inputs[0]
+        op = graph.producer(name)
+    return name
 
 
-def _letters(layout: Layout | None, order: Permutation) -> list[str] | None:
-    """Return a letter for each dimension, None if some are not known."""
-    if layout is None or len(layout.dims) != len(order):
+def _text(form: Form, value: Value, letters: list[str] | None) -> str:
+    """Return a form in letters, ``NCHW16c``, else in numbers of axes."""
+    names = [str(axis) for axis in range(len(value.shape))] if letters is None else letters
+    return "".join(_name(item, names, value) for item in items_of(form) if item != -1)
+
+
+def _name(item: Item, names: list[str], value: Value) -> str:
+    if not isinstance(item, Part):
+        return names[item]
+    name, size = names[item.axis], value.shape[item.axis]
+    outermost = isinstance(size, int) and item.stride * item.size >= size
+    if name.isalpha():
+        return name if outermost else f"{item.size}{name.lower()}"
+    return f"({name}/{item.stride}%{item.size})"
+
+
+def _letters(
+    graph: ConversionGraph, values: Values, value: Value, layouts: Mapping[str, Layout]
+) -> list[str] | None:
+    """Return a letter for each axis of a value, None if some are not known."""
+    for name in value.tensors:
+        readers = [written_input(op, n) for op, n in graph.consumers(name)]
+        for layout in (layouts[name], *readers):
+            found = _by_axis(layout, values.frame[name])
+            if found is not None:
+                return found
+    return None
+
+
+def _by_axis(layout: Layout | None, frame: tuple[int, ...]) -> list[str] | None:
+    if layout is None or len(layout.dims) != len(frame):
         return None
-    letters = ["".join(map(str, dim.blocks)) for dim in layout.dims]
-    return None if ANY in letters else letters
+    found = [""] * len(frame)
+    for axis, dim in zip(frame, layout.dims, strict=True):
+        found[axis] = "".join(map(str, dim.blocks))
+    return None if ANY in found or len(set(found)) < len(found) else found
 
 
 def _upstream(graph: ConversionGraph, name: str, single: Collection[str]) -> str:

@@ -1,16 +1,26 @@
-"""Forms: how a value is written in the new graph, and free moves from one form to another."""
+"""Forms: how a value is written in the new graph, and moves from one form to another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
-from layoutopt.conversion.values import Order, order_of
+from layoutopt.conversion.orders import (
+    Form,
+    Order,
+    digits_of,
+    dim_size,
+    has_parts,
+    is_group,
+    is_permutation,
+    order_of,
+    refined,
+    same,
+    sizes_of,
+    spread,
+)
 from layoutopt.operators.op import Shape
-
-Form: TypeAlias = tuple[int, ...]
-"""For each axis of a tensor that of the value; -1 for one of size 1 that is added."""
 
 
 @dataclass
@@ -46,22 +56,17 @@ class Laid:
 
     def sizes(self, form: Form) -> Shape:
         """Return the shape of a tensor of a form."""
-        return tuple(1 if axis < 0 else self.shape[axis] for axis in form)
-
-
-def same(form: Form, shape: Shape) -> Form:
-    """Return what forms of the same sizes and elements have in common: axes other than of 1."""
-    return tuple(axis if axis >= 0 and shape[axis] != 1 else -1 for axis in form)
+        return sizes_of(form, self.shape)
 
 
 @dataclass(frozen=True)
 class Step:
-    """An op that moves nothing.
+    """An op that takes a value from one form to another.
 
     Parameters
     ----------
     type, attributes
-        What it is.
+        What it is; all but ``Transpose`` move nothing.
     form
         The form afterwards.
     """
@@ -69,6 +74,30 @@ class Step:
     type: str
     attributes: Mapping[str, Any]
     form: Form
+
+
+def transform(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
+    """Yield the steps from one form to another, one of them a Transpose.
+
+    All parts are moved at once; before and after, axes are cut into parts and joined, and axes of
+    size 1 that are added come last.
+
+    Parameters
+    ----------
+    source, target
+        Forms of different orders.
+    shape
+        The value's.
+    """
+    before, after = source, target
+    if not is_permutation(source, shape) or has_parts(target):
+        digits = digits_of((source, target), shape)
+        before, after = refined(source, shape, digits), refined(target, shape, digits)
+    elif not is_permutation(target, shape):
+        after = spread(order_of(target, shape), shape)
+    yield from moves(source, before, shape)
+    yield Step("Transpose", {"perm": tuple(map(before.index, after))}, after)
+    yield from moves(after, target, shape)
 
 
 def moves(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
@@ -83,15 +112,17 @@ def moves(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
     shape
         The value's.
     """
+    if same(source, shape) == same(target, shape):
+        return
     written = _written(source, target, shape)
     if written is not None:
         yield Step("Reshape", {"shape": written}, target)
         return
-    gone = tuple(i for i, axis in enumerate(source) if axis < 0 or shape[axis] == 1)
+    gone = tuple(i for i, dim in enumerate(source) if dim_size(dim, shape) == 1)
     if gone:
-        source = tuple(axis for i, axis in enumerate(source) if i not in gone)
+        source = tuple(dim for i, dim in enumerate(source) if i not in gone)
         yield Step("Squeeze", {"axes": gone}, source)
-    added = tuple(i for i, axis in enumerate(target) if axis < 0 or shape[axis] == 1)
+    added = tuple(i for i, dim in enumerate(target) if dim_size(dim, shape) == 1)
     if added:
         yield Step("Unsqueeze", {"axes": added}, target)
 
@@ -99,12 +130,13 @@ def moves(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
 def _written(source: Form, target: Form, shape: Shape) -> tuple[int, ...] | None:
     """Return a shape as Reshape takes it, None if it cannot be written."""
     found: list[int] = []
-    for i, axis in enumerate(target):
-        size = 1 if axis < 0 else shape[axis]
+    for i, dim in enumerate(target):
+        size = dim_size(dim, shape)
         if size == 0:
             return None
         if isinstance(size, int):
             found.append(size)
         else:
-            found.append(0 if i < len(source) and source[i] == axis else -1)
+            copied = i < len(source) and source[i] == dim and not is_group(dim)
+            found.append(0 if copied else -1)
     return tuple(found) if found.count(-1) < 2 else None

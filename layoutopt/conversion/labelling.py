@@ -12,14 +12,15 @@ What only one mode can take is there in any case and needs no node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from layoutopt.conversion.candidates import Choices, Row
 from layoutopt.conversion.costs import Costs
-from layoutopt.conversion.values import Need, Order, Values
+from layoutopt.conversion.orders import Order, has_parts, sort_key
+from layoutopt.conversion.values import Need, Values
 from layoutopt.pbqp.problem import FORBIDDEN, Problem
 from layoutopt.problem import IntArray
 
@@ -113,8 +114,10 @@ class _Building:
         nodes = {need: self._node([0, self._weight(need)], 0) for need in wanted}
         constant = sum(map(self._weight, self.forced))
         op_nodes: list[int | None] = []
-        for rows in needs:
-            op_nodes.append(self._chooser(rows, 0, nodes) if len(rows) > 1 else None)
+        for one, rows in zip(self.every, needs, strict=True):
+            own = [self.costs.op(one.mode(number).time) for number in one.rows]
+            op_nodes.append(self._chooser(rows, 0, nodes, own) if len(rows) > 1 else None)
+            constant += own[0] if len(rows) == 1 else 0
         places: dict[int, tuple[int | None, list[Order]]] = {}
         for v, orders in sources.items():
             node = None
@@ -143,8 +146,9 @@ class _Building:
 
     def _orders(self, wanted: dict[Need, None]) -> dict[int, list[Order]]:
         found: dict[int, list[Order]] = {v: [] for v in self.free}
-        for v, order in sorted({*wanted, *self.forced}):
-            if v in found:
+        for v, order in sorted({*wanted, *self.forced}, key=lambda n: (n[0], sort_key(n[1]))):
+            inside = self.values.every[v].kind == "input" and has_parts(order)
+            if v in found and not inside:
                 found[v].append(order)
         for v, orders in found.items():
             if len(orders) == 1:
@@ -161,11 +165,13 @@ class _Building:
         self.begin.append(label)
         return len(self.own) - 1
 
-    def _chooser(self, rows: list[Row], label: int, nodes: dict[Need, int]) -> int:
-        """Add the node of an op or source, and its edges."""
+    def _chooser(
+        self, rows: list[Row], label: int, nodes: dict[Need, int], own: Sequence[int] = ()
+    ) -> int:
+        """Add the node of an op or source, and its edges; ``own`` is what its modes cost."""
         returns = [
-            -sum(self._weight(n) for n in row.gives if n in nodes or n in self.forced)
-            for row in rows
+            cost - sum(self._weight(n) for n in row.gives if n in nodes or n in self.forced)
+            for row, cost in zip(rows, own or [0] * len(rows), strict=True)
         ]
         node = self._node(returns, label)
         users: dict[Need, list[int]] = {}

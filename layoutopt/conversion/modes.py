@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from typing import Any, TypeAlias
 
-from layoutopt.conversion.required import required
-from layoutopt.conversion.values import Order, order_of
+from layoutopt.conversion.orders import Form, Order, order_of
+from layoutopt.conversion.required import Forms, Required, required
+from layoutopt.conversion.times import Times
+from layoutopt.errors import InputError
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import OperandLayouts
@@ -28,17 +30,24 @@ class Mode:
 
     Parameters
     ----------
-    remapped
-        The op's attributes, and the permutation of each operand and result.
+    attributes
+        The op's attributes then.
+    inputs, outputs
+        For each operand and result the form that it must come in, of its own axes; None: as it is.
     orders
-        For each operand, then each result, its axes in their new order, without those of size 1.
+        For each operand, then each result, the order of its own axes.
     layouts
         How the op is written then, where that is not ONNX's way.
+    time
+        What it costs, in femtoseconds.
     """
 
-    remapped: Remapped
+    attributes: Mapping[str, Any]
+    inputs: Forms
+    outputs: Forms
     orders: tuple[Order, ...]
     layouts: OperandLayouts | None = None
+    time: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,9 +60,12 @@ class Modes:
     ----------
     every
         The modes.
+    priced
+        Whether they are those of a table of costs: then all of them are of use.
     """
 
     every: tuple[Mode, ...]
+    priced: bool = False
 
     @cached_property
     def by_order(self) -> tuple[dict[Order, list[int]], ...]:
@@ -86,10 +98,15 @@ class ModeTable:
     requirements
         The layouts in which heavily sensitive ops, and others of which something is desired, must
         run.  None: as they are written.
+    times
+        What ops cost in each layout; these are the layouts that they may run in.
     """
 
-    def __init__(self, requirements: Requirements | None = None) -> None:
+    def __init__(
+        self, requirements: Requirements | None = None, times: Times | None = None
+    ) -> None:
         self._requirements = requirements
+        self._times = times
         self._known: dict[Key, Modes] = {}
 
     def of(self, op: Op) -> Modes:
@@ -98,17 +115,40 @@ class ModeTable:
         Elementwise ops, ops whose attributes name axes, and views have one for each permutation of
         their axes that :func:`~layoutopt.operators.registry.remap` takes.  All others have one.
         """
+        priced = None if self._times is None else self._priced(op, self._times)
+        if priced:
+            return Modes(tuple(priced), True)
         if self._requirements is not None:
             needed = required(op, self._requirements)
             if needed is not None:
-                return Modes((_mode(op, *needed),))
-        key = _key(op)
+                return Modes((_required(op, needed),))
+        key = key_of(op)
         if key not in self._known:
             self._known[key] = Modes(tuple(_distinct(op)))
         return self._known[key]
 
+    def _priced(self, op: Op, times: Times) -> list[Mode]:
+        """Return the modes of a table of costs, that in which the op is written first."""
+        found: dict[tuple[Order, ...], Mode] = {}
+        for line, time in times.of(op):
+            needed = required(op, line)
+            if needed is None:
+                raise InputError(f"{op}: its axes have no letters, so no layout of it has a cost")
+            mode = replace(_required(op, needed), time=time)
+            other = found.get(mode.orders)
+            if other is None or time < other.time:
+                found[mode.orders] = mode
+        written = mode_of(op, {}, (None,) * len(op.inputs), (None,) * len(op.outputs)).orders
+        return sorted(found.values(), key=lambda mode: mode.orders != written)
 
-def _key(op: Op) -> Key:
+
+def _required(op: Op, needed: Required) -> Mode:
+    inputs, outputs, layouts = needed
+    return mode_of(op, dict(op.attributes), inputs, outputs, layouts)
+
+
+def key_of(op: Op) -> Key:
+    """Return what ops that have the same modes have in common."""
     attributes = tuple(sorted((name, repr(value)) for name, value in op.attributes.items()))
     given = tuple(name != "" for name in (*op.inputs, *op.outputs))
     own = (op.type, op.opset, op.layouts, attributes, len(op.inputs), given)
@@ -118,7 +158,7 @@ def _key(op: Op) -> Key:
 def _distinct(op: Op) -> Iterator[Mode]:
     seen = set()
     for remapped in _remapped(op):
-        mode = _mode(op, remapped, op.layouts)
+        mode = _permuted(op, remapped)
         if mode.orders not in seen:
             seen.add(mode.orders)
             yield mode
@@ -139,18 +179,40 @@ def _remapped(op: Op) -> Iterator[Remapped]:
             continue
 
 
-def _mode(op: Op, remapped: Remapped, layouts: OperandLayouts | None) -> Mode:
-    inputs = remapped.inputs or (None,) * len(op.inputs)
-    outputs = remapped.outputs or (None,) * len(op.outputs)
+def mode_of(
+    op: Op,
+    attributes: Mapping[str, Any],
+    inputs: Forms,
+    outputs: Forms,
+    layouts: OperandLayouts | None = None,
+) -> Mode:
+    """Return a mode; the orders follow from the forms."""
     shapes = (*op.input_shapes, *op.output_shapes)
     orders = tuple(map(_order, (*inputs, *outputs), shapes))
-    return Mode(Remapped(remapped.attributes, inputs, outputs), orders, layouts)
+    return Mode(attributes, inputs, outputs, orders, layouts)
 
 
-def _order(permutation: Permutation | None, shape: Shape | None) -> Order:
+def _permuted(op: Op, remapped: Remapped) -> Mode:
+    inputs = remapped.inputs or (None,) * len(op.inputs)
+    outputs = remapped.outputs or (None,) * len(op.outputs)
+    return mode_of(
+        op,
+        remapped.attributes,
+        tuple(map(_form, inputs, op.input_shapes)),
+        tuple(map(_form, outputs, op.output_shapes)),
+        op.layouts,
+    )
+
+
+def _form(permutation: Permutation | None, shape: Shape | None) -> Form | None:
+    """Return a permutation as a form; in front of the operand's axes it may have new ones."""
+    if permutation is None or shape is None:
+        return None
+    front = len(permutation) - len(shape)
+    return permutation if not front else tuple([max(axis - front, -1) for axis in permutation])
+
+
+def _order(form: Form | None, shape: Shape | None) -> Order:
     if shape is None:
         return ()
-    if permutation is None:
-        return order_of(tuple(range(len(shape))), shape)
-    front = len(permutation) - len(shape)
-    return order_of(tuple(axis - front for axis in permutation), shape)
+    return order_of(tuple(range(len(shape))) if form is None else form, shape)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layoutopt.conversion.forms import Form, same
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.orders import Form, Part, has_parts, items_of, same
 from layoutopt.conversion.values import Values
 
 
@@ -53,8 +53,14 @@ class Names:
         return _unused(name, self._ops)
 
     def _new(self, root: str, form: Form) -> str:
-        mark = "" if all(axis < 10 for axis in form) else "_"
-        how = "reshaped" if -1 in form else f"to_{mark.join(map(str, form))}"
+        if has_parts(form):
+            items = (
+                f"{i.axis}x{i.size}" if isinstance(i, Part) else f"{i}" for i in items_of(form)
+            )
+            how = "parts_" + "_".join(item for item in items if item != "-1")
+        else:
+            mark = "" if all(axis < 10 for axis in form) else "_"  # type: ignore[operator]
+            how = "reshaped" if -1 in form else f"to_{mark.join(map(str, form))}"
         return _unused(f"{root}_{how}", self._known)
 
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
+from typing import TypeAlias
+
+from layoutopt.conversion.orders import Form, FormDim, Item, Part, within
 from layoutopt.errors import InputError
-from layoutopt.layout.layout import ANY, Layout
-from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Op
+from layoutopt.layout.layout import ANY, Dim, Layout
+from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import OperandLayouts
 from layoutopt.operators.registry import operand_axes, written_input, written_output
-from layoutopt.operators.remapping import Remapped
 from layoutopt.requirements.requirements import Requirements
 
+Forms: TypeAlias = tuple[Form | None, ...]
+"""The form of each operand or result; None for one that stays as it is."""
 
-def required(op: Op, requirements: Requirements) -> tuple[Remapped, OperandLayouts | None] | None:
+
+Required: TypeAlias = tuple[Forms, Forms, OperandLayouts | None]
+"""The forms of operands and of results, and how an op is written then."""
+
+
+def required(op: Op, requirements: Requirements) -> Required | None:
     """Return how an op is to run, None if nothing is required of it.
 
     Parameters
@@ -25,67 +35,127 @@ def required(op: Op, requirements: Requirements) -> tuple[Remapped, OperandLayou
     Returns
     -------
     tuple
-        The permutation of each operand and result, and how the op is written then; its attributes
-        stay.
+        The form of each operand and of each result, and how the op is written then; its
+        attributes stay.
 
     Raises
     ------
     InputError
-        If the required layout is none of whole axes, or one of axes that have no known meaning.
+        If a required layout has alignments, or axes that have no known meaning, or blocks of axes
+        of unknown size.
     """
-    count = len(op.inputs)
-    inputs = [
-        _permutation(op, written_input(op, n), requirements.input_requirement(op, n), op.rank(n))
-        for n in range(count)
-    ]
-    outputs = [
-        _permutation(
-            op,
-            written_output(op, n),
-            requirements.result_requirement(op, n),
-            None if shape is None else len(shape),
-        )
-        for n, shape in enumerate(op.output_shapes)
-    ]
+    inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
+    outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
+    return in_layouts(op, OperandLayouts(tuple(inputs), tuple(outputs)))
+
+
+def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
+    """Return how an op runs in given layouts; see :func:`required`."""
+    before, after = [], []
+    inputs, outputs = list[Form | None](), list[Form | None]()
+    for n in range(len(op.inputs)):
+        written, shape = written_input(op, n), op.shape(n)
+        inputs.append(_form(op, written, wanted.input(n), shape))
+        before.append(written if inputs[-1] is None else wanted.input(n))
+    for n, shape in enumerate(op.output_shapes):
+        written = written_output(op, n)
+        outputs.append(_form(op, written, wanted.output(n), shape))
+        after.append(written if outputs[-1] is None else wanted.output(n))
     if operand_axes(op) is None and op.layouts is None:
         return None
-    before = [_moved(written_input(op, n), p) for n, p in enumerate(inputs)]
-    after = [_moved(written_output(op, n), p) for n, p in enumerate(outputs)]
     layouts = op.layouts
-    if any(p is not None for p in (*inputs, *outputs)):
+    if any(form is not None for form in (*inputs, *outputs)):
         layouts = OperandLayouts(tuple(before), tuple(after))
-    remapped = Remapped(dict(op.attributes), tuple(inputs), tuple(outputs))
-    return remapped, _unless_plain(op, layouts)
+    return tuple(inputs), tuple(outputs), _unless_plain(op, layouts)
 
 
-def _permutation(
-    op: Op, written: Layout | None, needed: Layout, rank: int | None
-) -> Permutation | None:
-    """Return the permutation from the layout in which an op is written; None if it stays."""
-    if needed.undefined or needed.is_any or needed == written:
+def _form(
+    op: Op, written: Layout | None, needed: Layout | None, shape: Shape | None
+) -> Form | None:
+    """Return the form that a layout is, of the axes of the one that is written; None if it is."""
+    if needed is None or needed.undefined or needed.is_any or needed == written:
         return None
-    if any(dim.extensions or any(b.size is not None for b in dim.blocks) for dim in needed.dims):
-        raise InputError(f"{op}: {needed} is required; only orders of whole axes can be converted")
+    if any(dim.extensions for dim in needed.dims):
+        raise InputError(f"{op}: {needed} is required; alignments cannot be converted")
     if written is None or written.undefined:
         raise InputError(f"{op}: layout {needed} is required, but its axes have no known letters")
-    if rank is not None and len(needed.dims) != rank:
-        raise InputError(f"{op}: layout {needed} is required of a tensor of {rank} axes")
-    letters, wanted = _letters(written), _letters(needed)
-    if all(ANY in (a, b) or a == b for a, b in zip(letters, wanted, strict=False)):
+    if shape is not None and len(written.dims) != len(shape):
+        raise InputError(f"{op}: layout {written} is that of a tensor of {len(shape)} axes")
+    have, want = _letters(written), _letters(needed)
+    pairs = zip(written.dims, needed.dims, strict=False)
+    if len(have) == len(want) and all(
+        a.blocks == b.blocks or ANY in (_letter(a), _letter(b)) for a, b in pairs
+    ):
         return None
-    if sorted(letters) != sorted(wanted) or ANY in letters or len(set(letters)) < len(letters):
+    if ANY in have or set(have) != set(want) or len(written.axes) != len(set(written.axes)):
         raise InputError(f"{op}: the required {needed} is no order of its axes {written}")
-    return tuple(map(letters.index, wanted))
+    if len(have) == len(want) == len(set(have)):
+        return tuple(map(have.index, want))
+    if shape is None:
+        raise InputError(f"{op}: {needed} is required of a tensor of unknown rank")
+    return _blocked(op, written, needed, shape)
+
+
+def _blocked(op: Op, written: Layout, needed: Layout, shape: Shape) -> Form:
+    """Return the form of a layout in blocks, or of one of a tensor that is in blocks."""
+    dims: list[list[Item]] = [[] for _ in needed.dims]
+    for axis in written.axes:
+        places = [d for d, dim in enumerate(written.dims) if _letter(dim) == axis]
+        wanted = [
+            (d, b.size) for d, dim in enumerate(needed.dims) for b in dim.blocks if b.axis == axis
+        ]
+        if len(places) == len(wanted) == 1:
+            dims[wanted[0][0]].append(places[0])
+            continue
+        for d, items in _digits(op, needed, axis, _cells(op, written, axis, shape), wanted):
+            dims[d] += items
+    return tuple(_dim(items, shape) for items in dims)
+
+
+def _cells(op: Op, written: Layout, axis: str, shape: Shape) -> list[Part]:
+    """Return the dimensions that an axis is written in, and their strides in it."""
+    cells, stride = list[Part](), written.factor_of(axis)
+    places = [d for d, dim in enumerate(written.dims) if _letter(dim) == axis]
+    for d in sorted(places, key=lambda d: written.dims[d].blocks[0].size is not None):
+        size, block = shape[d], written.dims[d].blocks[0].size
+        if not isinstance(size, int):
+            raise InputError(f"{op}: blocks of axis {axis}, whose size {size!r} is no number")
+        stride = stride if block is None else stride // block
+        cells.append(Part(d, stride, size))
+    return cells
+
+
+def _digits(
+    op: Op, needed: Layout, axis: str, cells: list[Part], wanted: Iterable[tuple[int, int | None]]
+) -> list[tuple[int, tuple[Item, ...]]]:
+    """Return for each block of an axis its dimension, and where it lies in those written."""
+    inner, total = needed.factor_of(axis), prod(cell.size for cell in cells)
+    if total % inner:
+        raise InputError(f"{op}: {needed} is required; blocks do not divide axis {axis} of {total}")
+    found, stride = [], inner
+    for d, block in sorted(wanted, key=lambda one: one[1] is not None):
+        stride = stride if block is None else stride // block
+        items = within(stride, total // inner if block is None else block, cells)
+        if items is None:
+            raise InputError(f"{op}: {needed} is required, and its blocks cut through those it has")
+        found.append((d, items))
+    return found
+
+
+def _dim(items: list[Item], shape: Shape) -> FormDim:
+    whole: list[Item] = []
+    for item in items:
+        all_of = isinstance(item, Part) and item.stride == 1 and item.size == shape[item.axis]
+        whole.append(item.axis if all_of and isinstance(item, Part) else item)
+    return whole[0] if len(whole) == 1 else tuple(whole) or -1
+
+
+def _letter(dim: Dim) -> str:
+    return "".join(block.axis for block in dim.blocks)
 
 
 def _letters(layout: Layout) -> list[str]:
-    return ["".join(block.axis for block in dim.blocks) for dim in layout.dims]
-
-
-def _moved(written: Layout | None, permutation: Permutation | None) -> Layout | None:
-    if written is None or permutation is None:
-        return written
-    return Layout(tuple(written.dims[i] for i in permutation), written.dialect)
+    return [_letter(dim) for dim in layout.dims]
 
 
 def _unless_plain(op: Op, layouts: OperandLayouts | None) -> OperandLayouts | None:

@@ -14,21 +14,26 @@ from layoutopt.result import Status, Stopped
 
 @dataclass(frozen=True)
 class Relaid:
-    """A constant that takes the place of another: ``new = old.reshape(shape).transpose(order)``.
+    """A constant that takes the place of another.
+
+    It is ``old.reshape(shape).transpose(permutation).reshape(result)``.
 
     Parameters
     ----------
     source
         The name of the old one.
     shape
-        The old one's shape with axes of size 1 added, None if there are none.
+        The old one's shape with axes of size 1 added, or cut into parts; None if it stays.
     permutation
         As for ``numpy.transpose``.
+    result
+        The new one's shape; None if it is that after the transpose.
     """
 
     source: str
     shape: Shape | None
     permutation: Permutation
+    result: Shape | None = None
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutopt.conversion.candidates import Choices
-from layoutopt.conversion.forms import Form, Laid, moves, same
+from layoutopt.conversion.forms import Laid, Step, moves, transform
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.names import Names
+from layoutopt.conversion.orders import (
+    Form,
+    Order,
+    is_permutation,
+    order_of,
+    renamed,
+    same,
+    sizes_of,
+    spread,
+    whole_axes,
+)
+from layoutopt.conversion.relaying import relaid
 from layoutopt.conversion.result import Relaid
 from layoutopt.conversion.tensor import Tensor
-from layoutopt.conversion.values import Order, Values, order_of, spread
+from layoutopt.conversion.values import Values
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a transpose of the new graph does.
+
+    Parameters
+    ----------
+    value
+        The number of the value that it moves.
+    source, target
+        Its forms before and after.
+    """
+
+    value: int
+    source: Form
+    target: Form
 
 
 @dataclass
@@ -25,6 +54,8 @@ class Rewritten:
     ----------
     graph
         The graph.
+    moved
+        What its transposes do, by their names.
     relaid
         New constants, by name.
     freed
@@ -32,6 +63,7 @@ class Rewritten:
     """
 
     graph: ConversionGraph
+    moved: dict[str, Moved]
     relaid: dict[str, Relaid]
     freed: dict[str, Permutation]
 
@@ -42,7 +74,7 @@ def rewrite(
     every: Sequence[Choices],
     numbers: Sequence[int],
     orders: Mapping[int, Order],
-    free_io: bool,
+    kept: frozenset[str],
 ) -> Rewritten:
     """Return the graph with its ops in chosen modes.
 
@@ -56,14 +88,14 @@ def rewrite(
         For each op the number of its mode.
     orders
         The order of constants, and of inputs that are freed.
-    free_io
-        Whether inputs and outputs may come in other layouts.
+    kept
+        Names of outputs that are given back in the layout in which they are written.
     """
-    writing = _Writing(graph, values, orders, free_io)
+    writing = _Writing(graph, values, orders, kept)
     for one, number in zip(every, numbers, strict=True):
         writing.op(one, number)
     writing.outputs()
-    return Rewritten(writing.new, writing.relaid, writing.freed)
+    return Rewritten(writing.new, writing.moved, writing.relaid, writing.freed)
 
 
 class _Writing:
@@ -72,11 +104,12 @@ class _Writing:
         graph: ConversionGraph,
         values: Values,
         orders: Mapping[int, Order],
-        free_io: bool,
+        kept: frozenset[str],
     ) -> None:
-        self.old, self.values, self.free_io = graph, values, free_io
-        self.ends = set(graph.outputs)
+        self.old, self.values, self.kept = graph, values, kept
+        self.free = set(graph.outputs) - kept
         self.new = ConversionGraph(graph.name, graph.opset)
+        self.moved: dict[str, Moved] = {}
         self.relaid: dict[str, Relaid] = {}
         self.freed: dict[str, Permutation] = {}
         self.names = Names(graph, values)
@@ -102,23 +135,24 @@ class _Writing:
     def op(self, one: Choices, number: int) -> None:
         """Add an op in one of its modes."""
         mode = one.mode(number)
-        inputs, outputs = mode.remapped.inputs or (), mode.remapped.outputs or ()
         read = tuple(
-            self._read(name, order) if name else ""
-            for name, order in zip(one.op.inputs, inputs, strict=True)
+            self._read(name, form) if name else ""
+            for name, form in zip(one.op.inputs, mode.inputs, strict=True)
         )
         names, shapes = list[str](), list[Shape | None]()
-        for name, order, shape in zip(one.op.outputs, outputs, one.op.output_shapes, strict=True):
+        for name, own, shape in zip(
+            one.op.outputs, mode.outputs, one.op.output_shapes, strict=True
+        ):
             new = name
             if name:
                 frame = self.values.frame[name]
-                form = frame if order is None else tuple(frame[i] for i in order)
+                form = frame if own is None else renamed(own, frame)
                 new = self._given(self.values.number[name], form, name)
             names.append(new)
-            shapes.append(shape if order is None or shape is None else _permuted(shape, order))
+            shapes.append(shape if own is None or shape is None else sizes_of(own, shape))
         changed = Op(
             one.op.type,
-            mode.remapped.attributes,
+            mode.attributes,
             read,
             tuple(names),
             tuple([self.new.tensors[n].shape if n else None for n in read]),
@@ -132,8 +166,8 @@ class _Writing:
 
     def _given(self, number: int, form: Form, name: str) -> str:
         """Return the name of a value as an op gives it."""
-        free = [n for n in self.values.every[number].tensors if n in self.ends]
-        if self.free_io and free:
+        free = [n for n in self.values.every[number].tensors if n in self.free]
+        if free and is_permutation(form, self.values.every[number].shape):
             found = self.names.take(name if name in free else free[0])
             self._free(found, form)
         else:
@@ -142,16 +176,17 @@ class _Writing:
         return found
 
     def _free(self, name: str, form: Form) -> None:
-        frame = self.values.frame[name]
-        if form != frame:
-            self.freed[name] = tuple(map(frame.index, form))
+        frame, axes = self.values.frame[name], whole_axes(form)
+        if axes != frame:
+            self.freed[name] = tuple(map(frame.index, axes))
 
     def outputs(self) -> None:
         """Give back the graph's outputs, under their names."""
         for name in self.old.outputs:
             if name not in self.new.tensors:
-                number, form = self.values.number[name], self.values.frame[name]
-                if self.free_io and self.laid[number].forms:
+                number = self.values.number[name]
+                form: Form = self.values.frame[name]
+                if name in self.free and self.laid[number].forms:
                     form = self._whole(number)
                     self._free(name, form)
                 found = self._materialised(number, form, name)
@@ -159,19 +194,16 @@ class _Writing:
                     self._insert("Identity", found, {}, name, self.new.tensors[found].shape)
             self.new.output(name)
 
-    def _read(self, name: str, order: Permutation | None) -> str:
+    def _read(self, name: str, own: Form | None) -> str:
         number, frame = self.values.number[name], self.values.frame[name]
-        if order is None:
-            return self._materialised(number, frame, name)
-        front = len(order) - len(frame)
-        form = tuple(-1 if axis < front else frame[axis - front] for axis in order)
-        return self._materialised(number, form, name)
+        return self._materialised(number, frame if own is None else renamed(own, frame), name)
 
     def _whole(self, number: int) -> Form:
-        """Return the form in which a value came about, without axes of size 1 that were added."""
+        """Return the form in which a value came about, with a dimension for each axis."""
         laid = self.laid[number]
         order = order_of(laid.forms[0], laid.shape)
-        return next((f for f in laid.forms if -1 not in f), spread(order, laid.shape))
+        whole = (form for form in laid.forms if is_permutation(form, laid.shape))
+        return next(whole, spread(order, laid.shape))
 
     def _materialised(self, number: int, form: Form, wanted: str) -> str:
         """Return the name of a value in a form; what is missing is added."""
@@ -182,39 +214,29 @@ class _Writing:
         if value.kind == "constant" and laid.like(form) is None:
             return self._constant(number, form, wanted)
         source = laid.like(form)
-        if source is None:
-            source = laid.forms[0]
-            # All axes are moved at once; those of size 1 that are added come afterwards.
-            whole = form if -1 not in form else spread(order_of(form, value.shape), value.shape)
-            perm = tuple(map(source.index, whole))
-            name = self._moved(number, source, whole, "Transpose", {"perm": perm}, wanted)
-            if laid.name(form) is not None:
-                return name
-            source = whole
+        steps = transform if source is None else moves
+        source = laid.forms[0] if source is None else source
         name = ""
-        for step in moves(source, form, value.shape):
-            name = self._moved(number, source, step.form, step.type, step.attributes, wanted)
+        how = Moved(number, source, form)
+        for step in steps(source, form, value.shape):
+            name = self._moved(how, source, step, wanted)
             source = step.form
+            if step.type == "Transpose" and (found := laid.name(form)) is not None:
+                return found
         return name
 
-    def _moved(
-        self,
-        number: int,
-        source: Form,
-        form: Form,
-        type: str,
-        attributes: Mapping[str, object],
-        wanted: str,
-    ) -> str:
-        laid = self.laid[number]
+    def _moved(self, how: Moved, source: Form, step: Step, wanted: str) -> str:
+        laid, number = self.laid[how.value], how.value
         before = laid.name(source)
         assert before is not None
-        existing = laid.name(form)
+        existing = laid.name(step.form)
         if existing is not None:
             return existing
-        name = self.names.of(number, form, wanted)
-        self._insert(type, before, attributes, name, laid.sizes(form))
-        laid.add(form, name)
+        name = self.names.of(number, step.form, wanted)
+        op = self._insert(step.type, before, step.attributes, name, laid.sizes(step.form))
+        if step.type == "Transpose":
+            self.moved[op] = how
+        laid.add(step.form, name)
         return name
 
     def _insert(
@@ -224,7 +246,7 @@ class _Writing:
         attributes: Mapping[str, object],
         name: str,
         shape: Shape | None,
-    ) -> None:
+    ) -> str:
         op = Op(
             type,
             dict(attributes),
@@ -235,6 +257,7 @@ class _Writing:
             opset=self.old.opset,
         )
         self.new.add(op, [self.new.tensors[source].element_bytes])
+        return op.name
 
     def _constant(self, number: int, form: Form, wanted: str) -> str:
         value = self.values.every[number]
@@ -245,17 +268,8 @@ class _Writing:
         laid.add(form, name)
         whole = tuple(range(len(value.shape)))
         if name != value.root or same(form, value.shape) != same(whole, value.shape):
-            added = form.count(-1)
-            new = iter(range(added))
-            order = tuple(next(new) if axis < 0 else axis + added for axis in form)
-            self.relaid[name] = Relaid(
-                value.root, (1,) * added + value.shape if added else None, order
-            )
+            self.relaid[name] = relaid(value.root, form, value.shape)
         return name
-
-
-def _permuted(shape: Shape, order: Permutation) -> Shape:
-    return tuple(shape[i] for i in order)
 
 
 def _arranged(layout: Layout, form: Form) -> Layout:
@@ -263,4 +277,5 @@ def _arranged(layout: Layout, form: Form) -> Layout:
     if layout.undefined or form == tuple(range(len(layout.dims))):
         return layout
     added = Dim((Block(ANY),))
-    return Layout(tuple(layout.dims[a] if a >= 0 else added for a in form), layout.dialect)
+    dims = (layout.dims[d] if isinstance(d, int) and d >= 0 else added for d in form)
+    return Layout(tuple(dims), layout.dialect)

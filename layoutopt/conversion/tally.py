@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import TypeAlias
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid, Tally
 from layoutopt.conversion.values import transposition
+from layoutopt.operators.op import Size
+
+Lies: TypeAlias = tuple[tuple[int, Size], ...]
+"""For each dimension of a constant its stride in elements of the one it comes from, and size."""
+
+UNKNOWN = 2**31 - 1
+"""Stands for a size that is not known; a prime, so that no other product is the same."""
 
 
 def tally(graph: ConversionGraph, relaid: Mapping[str, Relaid] | None = None) -> Tally:
@@ -25,7 +33,7 @@ def tally(graph: ConversionGraph, relaid: Mapping[str, Relaid] | None = None) ->
     relaid
         Its constants that others have been made from.
     """
-    copies: dict[str, tuple[str, tuple[int, ...]]] = {}
+    copies: dict[str, tuple[str, Lies]] = {}
     for name, tensor in graph.tensors.items():
         if tensor.kind == "constant":
             copies[name] = _constant(graph, name, (relaid or {}).get(name))
@@ -39,16 +47,16 @@ def tally(graph: ConversionGraph, relaid: Mapping[str, Relaid] | None = None) ->
         [name], [result] = op.inputs[:1], op.outputs
         shape = graph.tensors[name].shape or ()
         if name in copies:
-            source, axes = copies[name]
-            copies[result] = source, tuple(axes[i] for i in permutation)
+            source, lies = copies[name]
+            copies[result] = source, tuple(lies[i] for i in permutation)
             free += 1
         elif _stays([i for i in permutation if shape[i] != 1]):
             free += 1
         else:
             by_op[op.name] = size_of(graph, name)
-    seen: dict[str, set[tuple[int, ...]]] = {}
-    for name, (source, axes) in copies.items():
-        order = tuple(axis for axis in axes if axis >= 0)
+    seen: dict[str, set[Lies]] = {}
+    for name, (source, lies) in copies.items():
+        order = _joined(lies)
         orders = seen.setdefault(source, set())
         if name in read and order not in orders:
             if orders:
@@ -68,13 +76,38 @@ def _stays(axes: list[int]) -> bool:
     return axes == sorted(axes)
 
 
-def _constant(
-    graph: ConversionGraph, name: str, relaid: Relaid | None
-) -> tuple[str, tuple[int, ...]]:
-    """Return where a constant comes from, and for each axis which one it is; -1 for size 1."""
+def _constant(graph: ConversionGraph, name: str, relaid: Relaid | None) -> tuple[str, Lies]:
+    """Return where a constant comes from, and how its dimensions lie in that."""
     shape = graph.tensors[name].shape or ()
-    source, places = name, tuple(range(len(shape)))
-    if relaid is not None:
-        source, places = relaid.source, relaid.permutation
-    wide = sorted(place for i, place in enumerate(places) if shape[i] != 1)
-    return source, tuple(wide.index(p) if p in wide else -1 for p in places)
+    if relaid is None:
+        return name, _rows(shape)
+    rows = _rows(shape if relaid.shape is None else relaid.shape)
+    if relaid.shape is None:
+        back = sorted(range(len(shape)), key=relaid.permutation.__getitem__)
+        rows = _rows([shape[i] for i in back])
+    return relaid.source, tuple(rows[i] for i in relaid.permutation)
+
+
+def _rows(shape: Sequence[Size]) -> Lies:
+    """Return the stride and size of each dimension; sizes that are not known are no 1."""
+    found = list[tuple[int, Size]]()
+    stride = 1
+    for size in reversed(shape):
+        found.append((stride, size))
+        stride *= size if isinstance(size, int) else UNKNOWN
+    return tuple(found[::-1])
+
+
+def _joined(lies: Lies) -> Lies:
+    """Return dimensions without those of size 1, neighbours that could be one as one."""
+    found = list[tuple[int, Size]]()
+    for stride, size in lies:
+        if size == 1:
+            continue
+        found.append((stride, size))
+        while len(found) > 1:
+            (far, many), (near, few) = found[-2:]
+            if not (isinstance(few, int) and isinstance(many, int) and far == near * few):
+                break
+            found[-2:] = [(near, many * few)]
+    return tuple(found)

@@ -2,8 +2,9 @@
 
 A transpose that the user wrote moves nothing by itself: its output is its input with axes named in
 another order.  All tensors that transposes join are one *value*, with the axes of the first of
-them.  A layout of a value is an *order*: its axes from the outermost to the innermost, without
-those of size 1, which can be anywhere at no cost.  A size that is not known is taken to be no 1.
+them.  A layout of a value is an *order*: its axes, or parts of them, from the outermost to the
+innermost, without those of size 1, which can be anywhere at no cost.  A size that is not known is
+taken to be no 1.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ from math import prod
 from typing import TypeAlias
 
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.orders import Order, order_of, renamed_order
 from layoutopt.conversion.tensor import Kind
-from layoutopt.layout.permutations import Permutation
+from layoutopt.layout.permutations import Permutation, inverse
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.registry import operator_of
 from layoutopt.operators.remapping import is_identity
-
-Order: TypeAlias = tuple[int, ...]
-"""Axes of a value that are not of size 1, outermost first."""
 
 Need: TypeAlias = tuple[int, Order]
 """The number of a value, and an order."""
@@ -84,12 +83,12 @@ class Values:
     def order(self, name: str, order: Order) -> Order:
         """Return an order of a tensor's axes as one of its value's."""
         frame = self.turned.get(name)
-        return order if frame is None else tuple([frame[axis] for axis in order])
+        return order if frame is None else renamed_order(order, frame)
 
     def own(self, name: str, order: Order) -> Order:
         """Return an order of a value's axes as one of a tensor's."""
         frame = self.turned.get(name)
-        return order if frame is None else tuple([frame.index(axis) for axis in order])
+        return order if frame is None else renamed_order(order, inverse(frame))
 
     def add(self, name: str, number: int, frame: Permutation) -> None:
         """Make a tensor one of a value's."""
@@ -127,17 +126,6 @@ def transposition(op: Op) -> Permutation | None:
         return None
     [axes] = operator_of(op).follow(op)
     return None if axes is None else tuple(axis for axis in axes if axis is not None)
-
-
-def order_of(axes: tuple[int, ...], shape: Shape) -> Order:
-    """Return the axes that are not of size 1; negative numbers are new axes of size 1."""
-    return tuple(axis for axis in axes if axis >= 0 and shape[axis] != 1)
-
-
-def spread(order: Order, shape: Shape) -> Permutation:
-    """Return all axes of a value, those of an order in it and those of size 1 in their places."""
-    left = iter(order)
-    return tuple(axis if size == 1 else next(left) for axis, size in enumerate(shape))
 
 
 def _begin(values: Values, graph: ConversionGraph, name: str) -> None:

@@ -97,13 +97,21 @@ def flatten(op: Op, permutation: Permutation) -> Remapped:
     return Remapped({"axis": permutation.index(first[-1]) + 1 if first else 0}, None, (outputs,))
 
 
+def flatten_groups(op: Op) -> list[Group]:
+    """Return which axes other than 1 a Flatten makes its first one, and which its second."""
+    shape = op.shape(0) or ()
+    axis = len(shape) if op.integer("axis", 1) == len(shape) else op.axis(1, len(shape))
+    sides = _wide(shape, 0, axis), _wide(shape, axis, len(shape))
+    return [(side, (i,)) for i, side in enumerate(sides) if side]
+
+
 def reshape(op: Op, permutation: Permutation) -> Remapped:
     """Permute whole groups of axes that become each other; those of 1 go anywhere.
 
     ``(2, 6, 5)`` to ``(2, 3, 2, 5)`` splits axis 1.  With the operand's axes in the order
     ``(2, 1, 0)``, the result's come in the order ``(3, 1, 2, 0)``.
     """
-    before, after = _sizes(op)
+    before, after = reshape_sizes(op)
     of_axis = {axis: group for group in reshape_groups(op, before, after) for axis in group[0]}
     wide = [axis for axis in permutation if axis in of_axis]
     places: list[int] = []
@@ -144,7 +152,7 @@ def reshape_groups(op: Op, before: Sequence[Known], after: Sequence[Known]) -> l
     return [(_wide(before, i, k), _wide(after, j, m)) for (i, j), (k, m) in pairwise(ends) if i < k]
 
 
-def _wide(sizes: Sequence[Known], start: int, stop: int) -> tuple[int, ...]:
+def _wide(sizes: Sequence[Known | None], start: int, stop: int) -> tuple[int, ...]:
     return tuple(i for i in range(start, stop) if sizes[i] != 1)
 
 
@@ -167,8 +175,14 @@ def _products(sizes: Sequence[Known]) -> dict[tuple[int, tuple[str, ...]], int]:
     return found
 
 
-def _sizes(op: Op) -> tuple[list[Known], list[Known]]:
-    """Return the sizes before and after a reshape, equal names for equal unknown ones."""
+def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
+    """Return the sizes before and after a reshape, equal names for equal unknown ones.
+
+    Raises
+    ------
+    RemapError
+        If its shape is unknown, or leaves several sizes open.
+    """
     before: list[Known] = [_named(size, f"?{i}") for i, size in enumerate(op.shape(0) or ())]
     wanted = op.integers("shape")
     known = op.output_shapes[0] if op.output_shapes else None

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.operators.op import Op, Size
+from layoutopt.operators.op import Op, Shape, Size
 from layoutopt.operators.operands import plain
 from layoutopt.operators.operator import SPATIAL_AXES
 from layoutopt.operators.registry import operand_axes, written_input
@@ -41,13 +41,19 @@ class MobileChannelsLast(Requirements):
 class BlockedCpu(ChannelsFirst):
     """Channels in blocks of 16 where all of them divide, as NCHW16c and OIHW16i16o; else plain.
 
+    That is what oneDNN's convolutions, pools and normalisations take.  An op of which more than
+    one size is open is plain, too: what is cut into blocks is written as a Reshape.
+
     Parameters
     ----------
     block
         The size of a block.
     """
 
-    types = frozenset({"Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
+    types = frozenset(
+        {"AveragePool", "BatchNormalization", "Conv", "LRN", "MaxPool"}
+        | {"GlobalAveragePool", "GlobalMaxPool"}
+    )
     """The types of ops that have such an implementation."""
 
     def __init__(self, block: int = 16) -> None:
@@ -63,6 +69,8 @@ class BlockedCpu(ChannelsFirst):
     def _divides(self, op: Op) -> bool:
         if op.type not in self.types or op.attributes.get("group", 1) != 1:
             return False
+        if any(sum(not isinstance(size, int) for size in shape or ()) > 1 for shape in _shapes(op)):
+            return False
         known = operand_axes(op)
         for n, axes in enumerate(known.inputs if known else ()):
             sizes = axis_sizes(written_input(op, n), op.shape(n))
@@ -71,6 +79,10 @@ class BlockedCpu(ChannelsFirst):
                 if op.has(n) and not (isinstance(size, int) and size % self.block == 0):
                     return False
         return True
+
+
+def _shapes(op: Op) -> tuple[Shape | None, ...]:
+    return (*op.input_shapes, *op.output_shapes)
 
 
 BACKENDS: dict[str, Requirements] = {

@@ -94,10 +94,10 @@ class Desired(Requirements):
                 return written or given
             axes = written.axes if written else ""
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
-        return fitting if self.padding or self._divides(op) else without_blocks(fitting)
+        return fitting if self.padding or self.divides(op) else without_blocks(fitting)
 
-    def _divides(self, op: Op) -> bool:
-        """Return whether all desired blocks of an op divide."""
+    def divides(self, op: Op) -> bool:
+        """Return whether all desired blocks of an op divide, and at most one size is open."""
         wanted = self.layouts(op) or OperandLayouts()
         inputs = [
             (wanted.input(n), written_input(op, n), op.shape(n)) for n in range(len(op.inputs))
@@ -108,6 +108,7 @@ class Desired(Requirements):
         ]
         return all(
             _blocks_divide(given, axis_sizes(written or given, shape))
+            and not (_has_blocks(given) and sum(not isinstance(x, int) for x in shape or ()) > 1)
             for given, written, shape in [*inputs, *outputs]
             if given is not None
         )
@@ -119,6 +120,10 @@ def _blocks_divide(layout: Layout, sizes: Mapping[str, Size]) -> bool:
         if factor > 1 and not (isinstance(size, int) and size % factor == 0):
             return False
     return True
+
+
+def _has_blocks(layout: Layout) -> bool:
+    return any(block.size is not None for dim in layout.dims for block in dim.blocks)
 
 
 def without_blocks(layout: Layout) -> Layout:

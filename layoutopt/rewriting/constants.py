@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from layoutopt.conversion.result import Relaid
 from layoutopt.errors import InputError
+from layoutopt.operators.op import Shape
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -34,14 +35,21 @@ def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
     try:
         values = array_of(constant)
         if how.shape is not None:
-            values = values.reshape([int(size) for size in how.shape if size is not None])
-        tensor = numpy_helper.from_array(np.ascontiguousarray(values.transpose(how.permutation)))
+            values = values.reshape(_numbers(how.shape))
+        values = values.transpose(how.permutation)
+        if how.result is not None:
+            values = values.reshape(_numbers(how.result))
+        tensor = numpy_helper.from_array(np.ascontiguousarray(values))
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"constant {how.source!r} cannot be re-laid ({error})") from None
     if isinstance(constant, TensorProto) and tensor.data_type != constant.data_type:
         raise InputError(f"constant {how.source!r} cannot be re-laid: its type is not read")
     tensor.name = name
     return tensor
+
+
+def _numbers(shape: Shape) -> list[int]:
+    return [int(size) for size in shape if size is not None]
 
 
 def relaid_fill(node: NodeProto, shape: TensorProto, name: str) -> NodeProto:

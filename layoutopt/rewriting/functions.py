@@ -18,6 +18,7 @@ from layoutopt.operators.op import Op
 from layoutopt.operators.operands import OperandLayouts, parse_operands
 from layoutopt.operators.registry import operand_axes
 from layoutopt.rewriting.attributes import kinds_of, schema
+from layoutopt.rewriting.blocks import fits, from_axes, to_axes
 from layoutopt.rewriting.metadata import tell
 
 if TYPE_CHECKING:
@@ -111,12 +112,12 @@ class LayoutFunctions:
         before: list[NodeProto] = []
         after: list[NodeProto] = []
         inner.input[:] = [name if op.has(n) else "" for n, name in enumerate(inputs)]
-        for n, order in _orders(op, len(inputs), False):
-            inner.input[n] = f"written{n}"
-            before.append(helper.make_node("Transpose", [inputs[n]], [inner.input[n]], perm=order))
-        for n, order in _orders(op, len(outputs), True):
-            inner.output[n] = f"found{n}"
-            after.append(helper.make_node("Transpose", [inner.output[n]], [outputs[n]], perm=order))
+        for n, layout, axes in _moved(op, len(inputs), False):
+            steps, inner.input[n] = to_axes(layout, axes, inputs[n], f"written{n}")
+            before += steps
+        for n, layout, axes in _moved(op, len(outputs), True):
+            steps, inner.output[n] = from_axes(layout, axes, f"found{n}", outputs[n])
+            after += steps
         return helper.make_function(
             f"{DOMAIN}.{_domain(op)}",
             inner.op_type,
@@ -160,8 +161,8 @@ def _domain(op: Op) -> str:
     return "".join(c for c in str(layout).lower() if c.isalnum())
 
 
-def _orders(op: Op, count: int, outputs: bool) -> Iterator[tuple[int, list[int]]]:
-    """Yield the operands, or results, whose axes move, and how their transposes order them."""
+def _moved(op: Op, count: int, outputs: bool) -> Iterator[tuple[int, Layout, str]]:
+    """Yield the operands, or results, in other layouts than ONNX's, with the axes that it has."""
     axes = operand_axes(op)
     for n in range(count):
         layouts = op.layouts
@@ -169,14 +170,8 @@ def _orders(op: Op, count: int, outputs: bool) -> Iterator[tuple[int, list[int]]
         if not layout or not (outputs or op.has(n)):
             continue
         written = (axes.output(n) if outputs else axes.input(n)) if axes else ""
-        if not _orders_axes(layout, written):
+        if not fits(layout, written):
             side = "result" if outputs else "input"
             raise InputError(f"{op}: {side} {n} cannot be in {layout}; its axes are {written!r}")
-        source, target = (written, layout.axes) if outputs else (layout.axes, written)
-        if source != target:
-            yield n, [source.index(axis) for axis in target]
-
-
-def _orders_axes(layout: Layout, written: str) -> bool:
-    whole = all(len(d.blocks) == 1 and d.blocks[0].size is None for d in layout.dims)
-    return whole and sorted(layout.axes) == sorted(written) and len(set(written)) == len(written)
+        if str(layout) != written:
+            yield n, layout, written

@@ -1,7 +1,8 @@
-"""The least cost of a conversion by trying everything, with nothing of the package but remap.
+"""The least cost of a conversion by trying everything.
 
-Every permutation of every op is tried.  Two layouts are the same if they put the same elements at
-the same places in memory, which is looked up, not reasoned.
+Of the package there is nothing here but what single ops can do.  Every permutation of every op is
+tried, and every way on parts of axes that an order of some tensor leads to.  Two layouts are the
+same if they put the same elements at the same places in memory, which is looked up, not reasoned.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from itertools import permutations
 
 import numpy as np
 
+from layoutopt.conversion.further import VIEWS, further_mode
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.modes import Mode, ModeTable, mode_of
+from layoutopt.conversion.orders import Form, Part, has_parts, items_of
+from layoutopt.conversion.values import values_of
 from layoutopt.operators.op import Op
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import category_of, operator_of, remap
-from layoutopt.operators.remapping import RemapError, Remapped
+from layoutopt.operators.remapping import RemapError
+from layoutopt.requirements.requirements import Requirements
 
 Place = tuple[str, bytes]
 """A tensor that no transpose gives, and the numbers of its elements as they lie in memory."""
@@ -23,7 +29,11 @@ Cost = tuple[int, int]
 
 
 def least(
-    graph: ConversionGraph, objective: str, free_io: bool = False, most: Cost | None = None
+    graph: ConversionGraph,
+    objective: str,
+    free_io: bool = False,
+    most: Cost | None = None,
+    desired: Requirements | None = None,
 ) -> Cost | None:
     """Return the least cost, the objective that comes first standing first.
 
@@ -32,7 +42,7 @@ def least(
 
     Parameters
     ----------
-    graph, objective, free_io
+    graph, objective, free_io, desired
         As for ``convert_graph``.
     most
         What costs more is left out; None is returned if nothing else is found.
@@ -43,9 +53,10 @@ def least(
     if not free_io:
         last.update({root[name]: len(ops) for name in graph.outputs})
     states: dict[frozenset[Place], Cost] = {frozenset(_given(graph, numbers, free_io)): (0, 0)}
+    ways = _every_way(graph, ops, desired, graph.outputs if free_io else [])
     for n, op in enumerate(ops):
         after: dict[frozenset[Place], Cost] = {}
-        for needs, gives in _options(op, numbers, root):
+        for needs, gives in _options(op, ways[n], numbers, root):
             for there, cost in states.items():
                 now, paid = _paid(graph, there, needs, objective)
                 live = frozenset(p for p in {*now, *gives} if last.get(p[0], -1) > n)
@@ -87,7 +98,8 @@ def _paid(
     now, total = set(there), (0, 0)
     for place in sorted(needs - there):
         tensor = graph.tensors[place[0]]
-        first = graph.producer(place[0]) is None and all(p[0] != place[0] for p in now)
+        alone = all(p[0] != place[0] or not _may_begin(graph, p) for p in now)
+        first = graph.producer(place[0]) is None and alone and _may_begin(graph, place)
         now.add(place)
         if not first:
             size = len(place[1]) // 8 * tensor.element_bytes
@@ -96,41 +108,110 @@ def _paid(
     return now, total
 
 
+def _may_begin(graph: ConversionGraph, place: Place) -> bool:
+    """Return whether a constant or an input may come so: inputs come in whole axes."""
+    tensor = graph.tensors[place[0]]
+    if tensor.kind != "input":
+        return True
+    shape = [int(size) for size in tensor.shape or ()]  # type: ignore[arg-type]  # all are known
+    numbers = np.arange(int(np.prod(shape))).reshape(shape)
+    every = permutations(range(len(shape)))
+    return any(numbers.transpose(order).tobytes() == place[1] for order in every)
+
+
 def _options(
-    op: Op, numbers: dict[str, np.ndarray], root: dict[str, str]
+    op: Op, ways: list[Mode], numbers: dict[str, np.ndarray], root: dict[str, str]
 ) -> set[tuple[frozenset[Place], frozenset[Place]]]:
     """Return what each way to run an op takes and gives."""
     found = set()
-    for way in _ways(op):
+    for way in ways:
         needs = _places(op.inputs, way.inputs, numbers, root)
         found.add((needs, _places(op.outputs, way.outputs, numbers, root)))
     return found
 
 
-def _ways(op: Op) -> list[Remapped]:
-    same = Remapped(op.attributes, (None,) * len(op.inputs), (None,) * len(op.outputs))
+def _every_way(
+    graph: ConversionGraph, ops: list[Op], desired: Requirements | None, whole: list[str]
+) -> list[list[Mode]]:
+    """Return all ways of ops: permutations, and what orders of tensors lead to, and those to.
+
+    Outputs that are to be whole are not given in parts.
+    """
+    values = values_of(graph)
+    unparted = {values.number[name] for name in whole}
+    ways = [ModeTable(desired).of(op).every[:1] if desired else () for op in ops]
+    ways = [
+        list(w) if w and w[0].layouts else _permutations(op)
+        for w, op in zip(ways, ops, strict=True)
+    ]
+    slots: dict[int, list[tuple[int, int, str]]] = {}
+    for n, op in enumerate(ops):
+        for slot, name in enumerate((*op.inputs, *op.outputs)):
+            if name:
+                slots.setdefault(values.number[name], []).append((n, slot, name))
+    waiting = [(n, way) for n, own in enumerate(ways) for way in own]
+    for n, way in waiting:
+        names = (*ops[n].inputs, *ops[n].outputs)
+        for name, order in zip(names, way.orders, strict=True):
+            for m, slot, other in slots[values.number[name]] if name else ():
+                own = values.own(other, values.order(name, order))
+                if has_parts(own) or ops[m].type in VIEWS:
+                    more = further_mode(ops[m], slot, own)
+                    if more is None or any(more.orders == old.orders for old in ways[m]):
+                        continue
+                    gives = zip(ops[m].outputs, more.orders[len(ops[m].inputs) :], strict=True)
+                    if any(o and values.number[o] in unparted and has_parts(r) for o, r in gives):
+                        continue
+                    ways[m].append(more)
+                    waiting.append((m, more))
+    return ways
+
+
+def _permutations(op: Op) -> list[Mode]:
+    same = mode_of(op, op.attributes, (None,) * len(op.inputs), (None,) * len(op.outputs))
     rank = operator_of(op).rank(op)
     if category_of(op) in (Category.HEAVY, Category.OPAQUE) or rank is None:
         return [same]
     ways = []
     for order in permutations(range(rank)):
         try:
-            ways.append(remap(op, order))
+            way = remap(op, order)
         except RemapError:
             continue
+        inputs, outputs = (
+            tuple(
+                None if p is None or s is None else tuple(i - len(p) + len(s) for i in p)
+                for p, s in zip(side, shapes, strict=True)
+            )
+            for side, shapes in ((way.inputs, op.input_shapes), (way.outputs, op.output_shapes))
+        )
+        ways.append(mode_of(op, way.attributes, inputs, outputs))
     return ways
 
 
 def _places(
     names: tuple[str, ...],
-    orders: tuple[tuple[int, ...] | None, ...] | None,
+    forms: tuple[Form | None, ...],
     numbers: dict[str, np.ndarray],
     root: dict[str, str],
 ) -> frozenset[Place]:
     found = set()
-    for name, order in zip(names, orders or (), strict=True):
-        array = numbers[name]
-        if order is not None:
-            array = array.reshape((1,) * (len(order) - array.ndim) + array.shape).transpose(order)
-        found.add((root[name], array.tobytes()))
+    for name, form in zip(names, forms, strict=True):
+        if name:
+            array = numbers[name]
+            found.add((root[name], array.tobytes() if form is None else laid(array, form)))
     return frozenset(found)
+
+
+def laid(array: np.ndarray, form: Form) -> bytes:
+    """Return elements as they lie in memory when a tensor has a form: each is put in its place."""
+    place = np.zeros(array.shape, np.int64)
+    for item in items_of(form):
+        if isinstance(item, Part):
+            index = np.indices(array.shape)[item.axis] // item.stride % item.size
+            place = place * item.size + index
+        elif item >= 0:
+            place = place * array.shape[item] + np.indices(array.shape)[item]
+    found = np.empty(array.size, array.dtype)
+    found[place.ravel()] = array.ravel()
+    return found.tobytes()

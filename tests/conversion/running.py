@@ -9,7 +9,9 @@ import numpy as np
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion
+from layoutopt.layout.layout import Layout
 from layoutopt.operators.op import Op
+from layoutopt.operators.registry import operand_axes
 from tests.conversion.drawn import WEIGH
 from tests.operators.onnx_ops import Array, results
 
@@ -35,7 +37,7 @@ def run(graph: ConversionGraph, given: Mapping[str, Array]) -> dict[str, Array]:
     found = dict(given)
     for op in graph.ops:
         operands = [found[name] if name else None for name in op.inputs]
-        for name, array in zip(op.outputs, _results(op, operands), strict=True):
+        for name, array in zip(op.outputs, results_of(op, operands), strict=True):
             shape = graph.tensors[name].shape
             assert array.shape == shape, f"{op} gives {name} in shape {array.shape}, not {shape}"
             found[name] = array
@@ -56,12 +58,13 @@ def run_conversion(conversion: Conversion, given: Mapping[str, Array]) -> dict[s
             else:
                 old = given[relaid.source]
                 shaped = old if relaid.shape is None else old.reshape(relaid.shape)  # type: ignore[arg-type]
-                arrays[name] = shaped.transpose(relaid.permutation)
+                moved = shaped.transpose(relaid.permutation)
+                arrays[name] = moved if relaid.result is None else moved.reshape(relaid.result)  # type: ignore[arg-type]
             assert arrays[name].shape == tensor.shape
     return run(conversion.graph, arrays)
 
 
-def _results(op: Op, operands: list[Array | None]) -> list[Array]:
+def results_of(op: Op, operands: list[Array | None]) -> list[Array]:
     first = operands[0]
     assert first is not None
     if op.type == "Transpose":
@@ -83,16 +86,38 @@ def _results(op: Op, operands: list[Array | None]) -> list[Array]:
 
 
 def _written_otherwise(op: Op, operands: list[Array | None]) -> list[Array]:
-    """Run a convolution on data with channels last and weights as HWIO."""
-    assert op.type == "Conv" and str(op.layouts) == "NHWC,HWIO->NHWC"
-    x, w = operands
-    assert x is not None and w is not None
-    plain = replace(
-        op,
-        layouts=None,
-        input_shapes=(tuple(x.transpose(0, 3, 1, 2).shape), tuple(w.transpose(3, 2, 0, 1).shape)),
-    )
-    return [
-        y.transpose(0, 2, 3, 1)
-        for y in _results(plain, [x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1)])
+    """Run an op on operands that are written in other layouts than ONNX's."""
+    axes, layouts = operand_axes(op), op.layouts
+    assert axes is not None and layouts is not None
+    plain = [
+        None if x is None else to_axes(x, layouts.input(n), axes.input(n))
+        for n, x in enumerate(operands)
     ]
+    shapes = tuple(None if x is None else x.shape for x in plain)
+    found = results_of(replace(op, layouts=None, input_shapes=shapes), plain)
+    return [to_layout(y, layouts.output(n), axes.output(n)) for n, y in enumerate(found)]
+
+
+def to_layout(array: Array, layout: Layout | None, axes: str) -> Array:
+    """Return an array whose axes have letters in a layout of blocks that divide them."""
+    if layout is None or layout.undefined:
+        return array
+    cut, letters = array, list(axes)
+    for dim in layout.dims[::-1]:
+        [block] = dim.blocks
+        if block.size is not None:
+            at = letters.index(block.axis)
+            cut = cut.reshape(*cut.shape[:at], -1, block.size, *cut.shape[at + 1 :])
+            letters.insert(at + 1, str(block))
+    return cut.transpose([letters.index(str(dim.blocks[0])) for dim in layout.dims])
+
+
+def to_axes(array: Array, layout: Layout | None, axes: str) -> Array:
+    """Return an array in a layout of blocks with its axes as their letters tell."""
+    if layout is None or layout.undefined:
+        return array
+    sizes = [array.shape[layout.index_of(a)] * layout.factor_of(a) for a in axes]
+    numbers = to_layout(np.arange(array.size).reshape(sizes), layout, axes)
+    found = np.empty(array.size, array.dtype)
+    found[numbers.ravel()] = array.ravel()
+    return found.reshape(sizes)

@@ -434,7 +434,7 @@ def test_bad_input() -> None:
     for objective in ("speed", "bytes,bytes", ""):
         with refused("objective must be bytes, count, bytes,count or count,bytes"):
             convert_graph(graph, objective=objective)
-    with refused("Conv 'a'", "NCHW4c is required", "only orders of whole axes"):
+    with refused("Conv 'a'", "NCHW4c is required", "do not divide axis C of 3"):
         convert_graph(graph, desired=parse_desired("Conv=NCHW4c", padding=True))
     with refused("Relu 'relu0'", "NHWC is required", "no known letters"):
         convert_graph(graph, desired=parse_desired("Relu=NHWC"))

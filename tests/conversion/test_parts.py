@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from layoutopt.conversion.costs import costs
-from layoutopt.conversion.forms import Form, moves
+from layoutopt.conversion.forms import moves
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.values import spread, values_of
+from layoutopt.conversion.orders import Form, spread
+from layoutopt.conversion.values import values_of
 from layoutopt.operators.op import Shape
 
 
@@ -72,7 +73,7 @@ def _in_form(value: np.ndarray, form: Form) -> np.ndarray:
 def test_costs_keep_the_order_of_objectives() -> None:
     """One unit of the first objective weighs more than all of the second can."""
     weights = costs(("count", "bytes"), [8, 12, 20])
-    assert weights.unit == 4
+    assert weights.units == (1, 4)
     assert 2 * weights.weight(0) > weights.weight(8 + 12 + 20)
     assert weights.split(weights.weight(8) + weights.weight(20)) == (2, 28)
     assert costs(("bytes", "count"), [8, 12]).split(3 * 2 + 2 + 3) == (12, 2)

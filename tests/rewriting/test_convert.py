@@ -239,7 +239,7 @@ WRONG = {
     "unknown objective": ({"objective": "speed"}, "speed"),
     "negative time": ({"time_limit": -1}, "time_limit"),
     "no layout": ({"layout": "Conv"}, "'Conv' must be like"),
-    "blocks": ({"layout": "default=NCHW4c"}, "whole axes"),
+    "alignment": ({"layout": "default=N[a=32]CHW"}, "alignments cannot be converted"),
 }
 
 

@@ -1,0 +1,299 @@
+"""Orders and forms: how the elements of a value follow each other, and how a tensor shows them.
+
+An *order* lists axes, from the outermost to the innermost.  A layout in blocks, and one that a
+reshape leaves, moves parts of axes: of ``NCHW16c`` the parts are ``C / 16`` and the 16 channels
+inside; behind a Flatten of C, H and W the parts of its one axis are these.  A *form* is an order
+cut into the dimensions of a tensor; a dimension may hold several parts side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple, TypeAlias
+
+from layoutopt.layout.permutations import Permutation
+from layoutopt.operators.op import Shape, Size
+
+
+class Part(NamedTuple):
+    """A part of an axis: index ``(i // stride) % size`` of index ``i``."""
+
+    axis: int
+    stride: int
+    size: int
+
+
+Item: TypeAlias = int | Part
+"""An axis, or a part of one; -1 for an axis of size 1 that is added."""
+
+Order: TypeAlias = tuple[Item, ...]
+"""Items that are not of size 1, outermost first; no two neighbours could be one."""
+
+Group: TypeAlias = tuple[Item, ...]
+"""Items that are one dimension together."""
+
+FormDim: TypeAlias = Item | Group
+
+Form: TypeAlias = tuple[FormDim, ...]
+"""What each dimension of a tensor holds."""
+
+
+def is_group(dim: FormDim) -> bool:
+    """Return whether a dimension holds several items, or none."""
+    return isinstance(dim, tuple) and not isinstance(dim, Part)
+
+
+def items_of(form: Form) -> Iterator[Item]:
+    """Yield the items of a form, outermost first."""
+    for dim in form:
+        if is_group(dim):
+            yield from dim  # type: ignore[misc]  # a group
+        else:
+            yield dim  # type: ignore[misc]  # an item
+
+
+def has_parts(form: Iterable[FormDim]) -> bool:
+    """Return whether a form or order has anything but whole axes, each a dimension."""
+    return any(isinstance(dim, tuple) for dim in form)
+
+
+def order_of(form: Form, shape: Shape) -> Order:
+    """Return the order in which a form has the elements.
+
+    Parameters
+    ----------
+    form
+        The form.
+    shape
+        The shape of the value, or of the tensor whose axes it names.
+    """
+    if not has_parts(form):
+        return tuple([axis for axis in form if axis >= 0 and shape[axis] != 1])  # type: ignore
+    found: list[Item] = []
+    for item in items_of(form):
+        if item_size(item, shape) != 1:
+            found.append(item)
+            while len(found) > 1 and (one := _joined(found[-2], found[-1])) is not None:
+                found[-2:] = [one]
+    return tuple(_whole(item, shape) for item in found)
+
+
+def _joined(outer: Item, inner: Item) -> Part | None:
+    """Return the part that two neighbours are together, None if they are not one."""
+    if not (isinstance(outer, Part) and isinstance(inner, Part)) or outer.axis != inner.axis:
+        return None
+    fits = outer.stride == inner.stride * inner.size
+    return Part(outer.axis, inner.stride, outer.size * inner.size) if fits else None
+
+
+def _whole(item: Item, shape: Shape) -> Item:
+    """Return the axis, if an item is all of it."""
+    if isinstance(item, Part) and item.stride == 1 and item.size == shape[item.axis]:
+        return item.axis
+    return item
+
+
+def item_size(item: Item, shape: Shape) -> Size:
+    """Return the size of an item."""
+    if isinstance(item, Part):
+        return item.size
+    return 1 if item < 0 else shape[item]
+
+
+def dim_size(dim: FormDim, shape: Shape) -> Size:
+    """Return the size of a dimension; None where several items are open."""
+    if not is_group(dim):
+        return item_size(dim, shape)  # type: ignore[arg-type]  # an item
+    sizes = [size for item in dim if (size := item_size(item, shape)) != 1]  # type: ignore
+    product = 1
+    for size in sizes:
+        if not isinstance(size, int):
+            return size if len(sizes) == 1 else None
+        product *= size
+    return product
+
+
+def sizes_of(form: Form, shape: Shape) -> Shape:
+    """Return the shape of a tensor of a form."""
+    return tuple(dim_size(dim, shape) for dim in form)
+
+
+def same(form: Form, shape: Shape) -> Form:
+    """Return what forms of the same sizes and elements have in common.
+
+    Dimensions of size 1 are alike, whatever axis they stand for.
+    """
+    if not has_parts(form):
+        return tuple([a if a >= 0 and shape[a] != 1 else -1 for a in form])  # type: ignore
+    return tuple(_common(dim, shape) for dim in form)
+
+
+def _common(dim: FormDim, shape: Shape) -> FormDim:
+    order = order_of((dim,), shape)
+    return order[0] if len(order) == 1 else order or -1
+
+
+def renamed(form: Form, axes: Sequence[int]) -> Form:
+    """Return a form of other axes: ``axes[a]`` for ``a``."""
+    if not has_parts(form):
+        return tuple([axes[a] if a >= 0 else -1 for a in form])  # type: ignore
+    return tuple(_renamed(dim, axes) for dim in form)
+
+
+def _renamed(dim: FormDim, axes: Sequence[int]) -> FormDim:
+    if isinstance(dim, Part):
+        return dim._replace(axis=axes[dim.axis])
+    if isinstance(dim, int):
+        return axes[dim] if dim >= 0 else -1
+    return tuple(_renamed(item, axes) for item in dim)  # type: ignore
+
+
+def renamed_order(order: Order, axes: Sequence[int]) -> Order:
+    """Return an order of other axes: ``axes[a]`` for ``a``."""
+    return tuple(
+        [
+            item._replace(axis=axes[item.axis]) if isinstance(item, Part) else axes[item]
+            for item in order
+        ]
+    )
+
+
+def compact(order: Order) -> Form:
+    """Return a form with one dimension for neighbouring parts of an axis."""
+    found: list[FormDim] = []
+    for _, run in groupby(order, lambda item: item.axis if isinstance(item, Part) else item):
+        items = tuple(run)
+        found.append(items[0] if len(items) == 1 else items)
+    return tuple(found)
+
+
+def sort_key(order: Order) -> tuple[tuple[int, ...], ...]:
+    """Return what orders can be sorted by."""
+    return tuple(item if isinstance(item, Part) else (item,) for item in order)
+
+
+def main_axis(dim: FormDim) -> int:
+    """Return the axis of a dimension, the first one of several."""
+    item: Item = dim[0] if is_group(dim) else dim  # type: ignore
+    return item.axis if isinstance(item, Part) else item
+
+
+def moved_to(dim: FormDim, axis: int) -> FormDim:
+    """Return a dimension of one axis as one of another."""
+    if isinstance(dim, int):
+        return axis
+    if isinstance(dim, Part):
+        return dim._replace(axis=axis)
+    return tuple(p._replace(axis=axis) if isinstance(p, Part) else axis for p in dim)
+
+
+def spread(order: Order, shape: Shape) -> Form:
+    """Return a form of an order that has all axes; those of size 1 stand in their places.
+
+    With parts, those of size 1 stand in front.
+    """
+    if has_parts(order):
+        ones = tuple(axis for axis, size in enumerate(shape) if size == 1)
+        return (*ones, *order)
+    left = iter(order)
+    return tuple(axis if size == 1 else next(left) for axis, size in enumerate(shape))
+
+
+def digits_of(forms: Iterable[Form], shape: Shape) -> dict[int, list[Part]]:
+    """Return the parts that axes must be cut into, so that all of some forms are made of these.
+
+    Parameters
+    ----------
+    forms
+        The forms.
+    shape
+        The value's.
+
+    Returns
+    -------
+    dict
+        For each axis that one of the forms cuts, its parts, outermost first.
+
+    Raises
+    ------
+    ValueError
+        If the forms cut through each other's parts, or have an axis padded and not.
+    """
+    found: dict[int, list[Part]] = {}
+    for axis, ends in ends_of(item for form in forms for item in items_of(form)).items():
+        if not is_nested(ends) or max(ends) != shape[axis]:
+            raise ValueError(f"axis {axis} of size {shape[axis]} cannot be cut at {ends}")
+        places = sorted(ends, reverse=True)
+        found[axis] = [Part(axis, low, high // low) for high, low in pairwise(places)]
+    return found
+
+
+def ends_of(items: Iterable[Item]) -> dict[int, set[int]]:
+    """Return where axes are cut: the strides of all parts, and of what is behind them."""
+    ends: dict[int, set[int]] = {}
+    for item in items:
+        if isinstance(item, Part):
+            ends.setdefault(item.axis, {1}).update((item.stride, item.stride * item.size))
+    return ends
+
+
+def is_nested(ends: Iterable[int]) -> bool:
+    """Return whether an axis can be cut at all of some places: each divides the next."""
+    return not any(high % low for low, high in pairwise(sorted(ends)))
+
+
+def refined(form: Form, shape: Shape, digits: Mapping[int, Sequence[Part]]) -> tuple[Item, ...]:
+    """Return the items of a form, cut into given parts, without those of size 1."""
+    found: list[Item] = []
+    for item in order_of(form, shape):
+        axis, stride, size = item if isinstance(item, Part) else (item, 1, None)
+        if axis not in digits:
+            found.append(item)
+            continue
+        top = stride * size if size is not None else shape[axis]
+        found += [d for d in digits[axis] if stride <= d.stride and d.stride * d.size <= top]  # type: ignore
+    return tuple(found)
+
+
+def within(stride: int, size: int, cells: Iterable[Part]) -> tuple[Item, ...] | None:
+    """Return where a part of a row of elements lies in axes that the row is cut into.
+
+    Parameters
+    ----------
+    stride, size
+        The part: index ``(i // stride) % size`` of element ``i``.
+    cells
+        The axes: index ``(i // cell.stride) % cell.size`` is that of axis ``cell.axis``.
+
+    Returns
+    -------
+    tuple or None
+        Parts of these axes, outermost first; None if the part cuts through them.
+    """
+    found: list[Item] = []
+    for cell in sorted(cells, key=lambda cell: cell.stride):
+        end = cell.stride * cell.size
+        if size == 1:
+            break
+        if stride >= end or cell.size == 1:
+            continue
+        if stride % cell.stride or end % stride:
+            return None
+        room = end // stride
+        taken = min(size, room)
+        if size % taken or room % taken:
+            return None
+        found.insert(0, Part(cell.axis, stride // cell.stride, taken))
+        stride, size = stride * taken, size // taken
+    return tuple(found) if size == 1 else None
+
+
+def is_permutation(form: Form, shape: Shape) -> bool:
+    """Return whether a form has a dimension for each axis."""
+    return len(form) == len(shape) and not has_parts(form) and -1 not in form
+
+
+def whole_axes(form: Form) -> Permutation:
+    """Return the axes of a form that has a dimension for each of some."""
+    return tuple(axis for axis in form if isinstance(axis, int) and axis >= 0)

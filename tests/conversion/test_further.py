@@ -1,0 +1,237 @@
+"""Orders with parts of axes: blocks that are required, and what a reshape leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.further import VIEWS, further_mode
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.modes import Mode
+from layoutopt.conversion.orders import Order, Part, has_parts, order_of, sizes_of
+from layoutopt.operators.op import Op
+from layoutopt.requirements.backends import BlockedCpu
+from layoutopt.result import Status
+from tests.conversion.drawn import drawn
+from tests.conversion.exhaustive import laid, least
+from tests.conversion.running import arrays_of, results_of, run, run_conversion
+
+OBJECTIVES = ["bytes,count", "count,bytes"]
+
+
+@pytest.mark.parametrize("block", [2, 3])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_required_blocks_are_exact(objective: str, block: int) -> None:
+    """On random graphs whose convolutions take blocks, the cost is that of exhaustive search."""
+    wanted, blocked = BlockedCpu(block), 0
+    for seed in range(20_000 + 100 * block, 20_070 + 100 * block):
+        graph = drawn(seed, 4 + seed % 8)
+        found = convert_graph(graph, objective=objective, desired=wanted)
+        assert found.status is Status.OPTIMAL
+        most = found.objective[0], found.objective[1]
+        assert found.objective == least(graph, objective, False, most, wanted), seed
+        blocked += any(op.layouts is not None for op in found.graph.ops)
+    assert blocked > 10
+
+
+@pytest.mark.parametrize("free_io", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_graphs_in_blocks_compute_the_same(seed: int, free_io: bool) -> None:
+    """Outputs are what they were, and the proved number of transposes is what is there."""
+    graph = drawn(21_000 + seed)
+    given = arrays_of(graph, seed)
+    found = convert_graph(
+        graph, objective="count,bytes", free_io=free_io, desired=BlockedCpu(2 + seed % 2)
+    )
+    before, after = run(graph, given), run_conversion(found, given)
+    for name in graph.outputs:
+        order = found.freed.get(name)
+        expected = before[name] if order is None else before[name].transpose(order)
+        np.testing.assert_allclose(after[name], expected, rtol=1e-12)
+
+
+def _orders(shape: tuple[int, ...], draw: Random) -> list[Order]:
+    """Return random orders, some axes cut into two parts."""
+    found = []
+    for _ in range(12):
+        items: list[int | Part] = []
+        for axis, size in enumerate(shape):
+            inner = draw.choice([d for d in range(1, size + 1) if size % d == 0])
+            if draw.random() < 0.7 and 1 < inner < size:
+                items += [Part(axis, inner, size // inner), Part(axis, 1, inner)]
+            else:
+                items.append(axis)
+        draw.shuffle(items)
+        found.append(order_of(tuple(items), shape))
+        found.append(order_of(tuple(sorted(items, key=_place)), shape))
+    return found
+
+
+def _place(item: int | Part) -> tuple[int, int]:
+    return (item.axis, item.stride) if isinstance(item, Part) else (item, 0)
+
+
+def one(
+    type: str,
+    *shapes: tuple[int, ...],
+    opset: int = 18,
+    out: tuple[int, ...] | None = None,
+    **attributes: object,
+) -> Op:
+    """Return an op, as a graph would have it."""
+    graph = ConversionGraph(opset=opset)
+    names = [graph.input(f"x{n}", shape) for n, shape in enumerate(shapes)]
+    graph.op(type, names, attributes, shape=out)
+    return graph.ops[0]
+
+
+C, D = (2, 12, 3, 4), (2, 4, 6, 2)
+OPS = {
+    "relu": one("Relu", C),
+    "add": one("Add", C, C),
+    "add channels": one("Add", C, (12, 1, 1)),
+    "add a row": one("Add", C, (3, 4)),
+    "add a scalar": one("Add", C, ()),
+    "mul both ways": one("Mul", (2, 12, 1, 4), (1, 12, 3, 1)),
+    "where": one("Where", C, (2, 1, 3, 4), C),
+    "clip": one("Clip", C, (), ()),
+    "concat": one("Concat", C, (2, 24, 3, 4), axis=1),
+    "concat apart": one("Concat", C, (2, 12, 5, 4), axis=-2),
+    "concat of one": one("Concat", (2, 1, 3, 4), (2, 12, 3, 4), axis=1),
+    "concat odd": one("Concat", C, (2, 7, 3, 4), axis=1),
+    "mean": one("ReduceMean", C, axes=(2, 3), keepdims=1),
+    "mean of channels": one("ReduceMean", C, axes=(1,), keepdims=1),
+    "sum away": one("ReduceSum", C, axes=(1, 3), keepdims=0),
+    "max of all": one("ReduceMax", C, axes=(0, 1, 2, 3), keepdims=0),
+    "argmax": one("ArgMax", C, axis=2, keepdims=0),
+    "softmax": one("Softmax", C, axis=3),
+    "softmax of channels": one("Softmax", C, axis=1),
+    "old softmax": one("Softmax", C, opset=11, axis=3),
+    "pad": one("Pad", C, pads=(0, 0, 1, 0, 0, 0, 0, 2)),
+    "pad channels": one("Pad", C, pads=(0, 1, 0, 0, 0, 0, 0, 0)),
+    "slice": one("Slice", C, (1,), (1,), axes=(2,), out=(2, 12, 2, 4)),
+    "split": one("Split", D, axis=2),
+    "flatten": one("Flatten", C, axis=1),
+    "flatten in the middle": one("Flatten", D, axis=2),
+    "join": one("Reshape", C, shape=(2, 12, 12)),
+    "join all but one": one("Reshape", C, shape=(2, -1)),
+    "cut": one("Reshape", (2, 12, 12), shape=(2, 4, 3, 12)),
+    "cut and join": one("Reshape", (4, 6, 10), shape=(8, 3, 10)),
+    "cut through": one("Reshape", (4, 9), shape=(6, 6)),
+    "gemm": one("Gemm", (6, 12), (12, 4)),
+    "gemm turned": one("Gemm", (12, 6), (4, 12), transA=1, transB=1),
+    "gemm with rows": one("Gemm", (6, 12), (12, 4), (6, 1)),
+    "gemm with columns": one("Gemm", (6, 12), (12, 4), (4,)),
+    "matmul": one("MatMul", (2, 6, 12), (12, 4)),
+    "matmul of batches": one("MatMul", (4, 6, 12), (2, 4, 12, 4)),
+    "gather": one("Gather", C, (2,), axis=1),
+    "cumsum": one("CumSum", C, (), axis=1),
+}
+NEVER = {"old softmax", "gather", "cumsum", "cut through"}
+"""Ops that run on whole axes only."""
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_each_mode_computes_the_same(name: str) -> None:
+    """On operands in the forms of a mode an op gives the same results, in the forms it tells."""
+    op, draw, tried = OPS[name], Random(name), 0
+    for slot, shape in enumerate((*op.input_shapes, *op.output_shapes)):
+        assert shape is not None
+        for order in _orders(shape, draw):  # type: ignore[arg-type]  # sizes are known
+            mode = further_mode(op, slot, order) if has_parts(order) or op.type in VIEWS else None
+            if mode is not None:
+                assert mode.orders[slot] == order
+                _same(op, mode)
+                tried += 1
+    assert (tried > 0) == (name not in NEVER)
+
+
+def _same(op: Op, mode: Mode) -> None:
+    draw = np.random.default_rng(1)
+    given = [draw.integers(0, 2, s).astype(_kind(op, n)) for n, s in enumerate(op.input_shapes)]  # type: ignore[arg-type]
+    if op.type == "Slice":
+        given[1:] = [np.array([1]), np.array([3])]
+    wanted = results_of(op, given)
+    inputs = [_formed(x, form) for x, form in zip(given, mode.inputs, strict=True)]
+    shapes = tuple(x.shape for x in inputs)
+    found = results_of(replace(op, attributes=mode.attributes, input_shapes=shapes), inputs)
+    for a, b, form in zip(wanted, found, mode.outputs, strict=True):
+        np.testing.assert_allclose(b, _formed(a, form), rtol=1e-12)
+
+
+def _kind(op: Op, n: int) -> str:
+    return "bool" if op.type == "Where" and n == 0 else "float64"
+
+
+def _formed(array: np.ndarray, form: object) -> np.ndarray:
+    if form is None:
+        return array
+    bytes = laid(np.ascontiguousarray(array), form)  # type: ignore[arg-type]
+    return np.frombuffer(bytes, array.dtype).reshape(sizes_of(form, array.shape))  # type: ignore[arg-type]
+
+
+def test_an_odd_size_is_not_cut() -> None:
+    """An operand that whole blocks do not divide, or one without a size, runs on whole axes."""
+    odd = OPS["concat odd"]
+    assert further_mode(odd, 0, (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))) is None
+    assert further_mode(odd, 0, (0, Part(1, 12, 1), 2, 3, 1)) is None
+    open_sizes = replace(
+        OPS["relu"], input_shapes=(("N", 12, "H", 4),), output_shapes=(("N", 12, "H", 4),)
+    )
+    assert further_mode(open_sizes, 0, (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))) is None
+
+
+def test_columns_of_weights_instead_of_data() -> None:
+    """Behind a Flatten of data in NHWC the weights of a Gemm are re-laid, and nothing is moved."""
+    for kind, flags in product(("Gemm", "MatMul"), ((0, 1), (0, 0))):
+        graph = ConversionGraph("head")
+        x = graph.input("x", ("N", 4, 5, 6), "NHWC")
+        first = graph.op("Transpose", [x], {"perm": (0, 3, 1, 2)})
+        flat = graph.op("Relu", [graph.op("Flatten", [first])])
+        turned = flags[1] and kind == "Gemm"
+        w = graph.constant("w", (10, 120) if turned else (120, 10))
+        attributes = {"transB": 1} if turned else {}
+        graph.output(graph.op(kind, [flat, w], attributes, name="y"))
+        found = convert_graph(graph, objective="count,bytes")
+        assert (found.status, found.objective) == (Status.OPTIMAL, (0, 0))
+        assert found.relaid
+        given = arrays_of(_sized(graph), 3)
+        np.testing.assert_allclose(
+            run_conversion(convert_graph(_sized(graph)), given)["y"], run(_sized(graph), given)["y"]
+        )
+
+
+def _sized(graph: ConversionGraph) -> ConversionGraph:
+    """Return a graph with 2 for the open size."""
+    new = ConversionGraph(graph.name, graph.opset)
+    for name, tensor in graph.tensors.items():
+        if tensor.kind != "activation":
+            shape = tuple(2 if size == "N" else size for size in tensor.shape or ())
+            getattr(new, tensor.kind)(name, shape, tensor.layout)
+    for op in graph.ops:
+        new.add(replace(op, output_shapes=(None,), input_shapes=()))
+    new.output(*graph.outputs)
+    return new
+
+
+def test_a_tower_in_blocks() -> None:
+    """Convolutions in blocks, with sums, joins and pools between, need two transforms in all."""
+    graph = ConversionGraph("tower")
+    x = graph.input("x", (1, 32, 8, 8), "NCHW")
+    left = graph.op("Relu", [graph.op("Conv", [x, graph.constant("a", (32, 32, 1, 1))])])
+    right = graph.op("Conv", [left, graph.constant("b", (32, 32, 1, 1))])
+    both = graph.op("Concat", [graph.op("Add", [left, right]), right], {"axis": 1})
+    pooled = graph.op("MaxPool", [both], {"kernel_shape": (2, 2), "strides": (2, 2)})
+    graph.output(graph.op("Conv", [pooled, graph.constant("c", (16, 64, 1, 1))], name="y"))
+    found = convert_graph(graph, objective="count,bytes", desired=BlockedCpu())
+    assert found.objective == (2, 32 * 64 * 4 + 16 * 16 * 4)
+    assert found.graph.tensors["y"].shape == (1, 16, 4, 4)
+    assert [(one.before, one.after) for one in found.remaining] == [
+        ("NCHW", "NCHW16c"),
+        ("NHWC", "NCHW"),
+    ]
