@@ -36,6 +36,7 @@ def convert(
     model: Model | str | Path,
     *,
     layout: str | None = None,
+    padding: bool = False,
     backend: str | Requirements | None = None,
     costs: OpCosts | str | Path | None = None,
     objective: str | None = None,
@@ -48,25 +49,20 @@ def convert(
 ) -> ConversionResult:
     """Return an equivalent network of ONNX with provably fewest layout transforms.
 
-    It never has more than the one given, unless layouts are asked for.
-
     Parameters
     ----------
     model
         The network, or its file.  It is not changed.
-    layout
-        Layouts that ops must run in, ``"Conv=NHWC,HWIO;default=NHWC"``, by default those in which
-        they are written; see :func:`~layoutopt.requirements.desired.parse_desired`.
-    backend
-        In place of that, the name of a backend or its requirements.
+    layout, padding, backend
+        Layouts that ops must run in, by default those in which they are written:
+        ``"Conv=NHWC,HWIO;default=NHWC"`` (:func:`~layoutopt.requirements.desired.parse_desired`),
+        with or without padding; or the name of a backend or its requirements.
     costs
         What ops take in each layout, and transforms: a table, or its file
-        (:func:`~layoutopt.requirements.costs.read_costs`).  An op with lines in it runs in the
-        layouts of one of them.
+        (:func:`~layoutopt.requirements.costs.read_costs`).  Ops in it run in one of its layouts.
     objective
-        ``"count"`` of transforms, ``"bytes"`` that they move, or both in order;
-        ``"count,bytes"`` by default.  With costs ``"time"``, in femtoseconds, in place of one, or
-        alone; then ``"time,count"`` by default.
+        ``"count"`` of transforms, ``"bytes"`` that they move, ``"time"`` by costs, in
+        femtoseconds; or two in order.  By default ``"count,bytes"``, or ``"time,count"``.
     free_io
         Whether inputs and outputs may come in other layouts.
     time_limit
@@ -90,7 +86,7 @@ def convert(
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
     aim = objective or ("count,bytes" if table is None else "time,count")
-    wanted = _Wanted(_desired(layout, backend), table, aim, free_io, check, peers)
+    wanted = _Wanted(_desired(layout, padding, backend), table, aim, free_io, check, peers)
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     try:
         return _converted(given, wanted, limits)
@@ -155,11 +151,15 @@ def _conversions(source: Source, wanted: _Wanted, limits: Limits) -> dict[Source
         }
 
 
-def _desired(layout: str | None, backend: str | Requirements | None) -> Requirements | None:
+def _desired(
+    layout: str | None, padding: bool, backend: str | Requirements | None
+) -> Requirements | None:
+    if padding and layout is None:
+        raise InputError("padding is for layouts that are given; a backend pads as it says")
     if layout is not None and backend is not None:
         raise InputError("give layouts or a backend, not both")
     if layout is not None:
-        return parse_desired(layout)
+        return parse_desired(layout, padding)
     return backend_named(backend) if isinstance(backend, str) else backend
 
 

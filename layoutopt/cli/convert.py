@@ -32,6 +32,10 @@ Layout = Annotated[
         "skip=Resize; again for each.",
     ),
 ]
+Pad = Annotated[
+    bool,
+    typer.Option("--pad", help="Pad channels with zeros where blocks of --layout do not divide."),
+]
 Backend = Annotated[
     str | None, typer.Option(metavar="NAME", help="In place of that, what a backend needs.")
 ]
@@ -65,6 +69,7 @@ def command(
     model: Model,
     output: Output = None,
     layout: Layout = None,
+    pad: Pad = False,
     backend: Backend = None,
     costs: Costs = None,
     objective: Objective = None,
@@ -88,6 +93,7 @@ def command(
         result = convert(
             model,
             layout=None if not layout else ";".join(layout),
+            padding=pad,
             backend=backend,
             costs=costs,
             objective=objective,

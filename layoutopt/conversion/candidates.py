@@ -22,70 +22,14 @@ not paid for before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import factorial
-from typing import TypeAlias
 
-from layoutopt.conversion.further import VIEWS, further_mode
-from layoutopt.conversion.modes import Mode, Modes
-from layoutopt.conversion.orders import Order, ends_of, has_parts, is_nested
+from layoutopt.conversion.choice import Choices, Joined, Place
+from layoutopt.conversion.modes import Modes
+from layoutopt.conversion.orders import ends_of, has_parts, is_nested
 from layoutopt.conversion.values import Need, Values
 from layoutopt.operators.op import Op
-
-Place: TypeAlias = tuple[int, int]
-"""The number of an op, and that of a mode, or of an operand or result."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """The orders that a mode takes and gives."""
-
-    takes: tuple[Need, ...]
-    gives: tuple[Need, ...]
-
-
-@dataclass
-class Choices:
-    """The useful modes of an op.
-
-    Parameters
-    ----------
-    op
-        The op.
-    modes
-        All modes.
-    rows
-        Those of use, by number; the first mode is always there.
-    further
-        Modes for orders with parts; their numbers follow those of the others.
-    """
-
-    op: Op
-    modes: Modes
-    rows: dict[int, Row] = field(default_factory=dict)
-    further: list[Mode] = field(default_factory=list)
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """For each operand, then each result, its tensor's name; ``""`` for one left out."""
-        return (*self.op.inputs, *self.op.outputs)
-
-    def mode(self, number: int) -> Mode:
-        """Return one of its modes."""
-        known = len(self.modes.every)
-        return self.modes.every[number] if number < known else self.further[number - known]
-
-    def in_parts(self, slot: int, order: Order) -> int | None:
-        """Return the number of the mode for an order with parts, or one that a view cuts so.
-
-        None if there is none.
-        """
-        mode = further_mode(self.op, slot, order)
-        if mode is None:
-            return None
-        if mode not in self.further:
-            self.further.append(mode)
-        return len(self.modes.every) + self.further.index(mode)
 
 
 @dataclass(frozen=True)
@@ -134,27 +78,15 @@ def choices(
     return every
 
 
-class _Closing:
+class _Closing(Joined):
     """Useful families, and what has not been looked at yet."""
 
     def __init__(self, values: Values, every: list[Choices], whole: set[int]) -> None:
-        self.values, self.every, self.whole = values, every, whole
+        super().__init__(values, every)
+        self.whole = whole
         self.seen: set[Need] = set()
         self.waiting: list[Need] = []
         self.ends: dict[tuple[int, int], set[int]] = {}
-        self.at: list[list[Place]] = [[] for _ in values.every]
-        self.cut: list[list[Place]] = [[] for _ in values.every]
-        self.views: list[list[Place]] = [[] for _ in values.every]
-        for at, one in enumerate(every):
-            for slot, name in enumerate(one.slots):
-                if name:
-                    self.cut[values.number[name]].append((at, slot))
-                    if one.op.type in VIEWS:
-                        self.views[values.number[name]].append((at, slot))
-            if len(one.modes.every) > 1:
-                for slot, name in enumerate(one.slots):
-                    if name and one.modes.tells[slot]:
-                        self.at[values.number[name]].append((at, slot))
 
     def close(self, kept: Sequence[str]) -> None:
         """Find all that is useful."""
@@ -190,49 +122,26 @@ class _Closing:
         """Call whole families useful."""
         while self.waiting:
             for member in self.joined(self.waiting.pop()):
-                self.use(member)
-
-    def row(self, member: Place) -> Row:
-        """Return what a mode takes and gives."""
-        one = self.every[member[0]]
-        orders, count = one.mode(member[1]).orders, len(one.op.inputs)
-        takes = [self.need(n, order) for n, order in zip(one.op.inputs, orders, strict=False) if n]
-        gives = [self.need(n, o) for n, o in zip(one.op.outputs, orders[count:], strict=True) if n]
-        return Row(tuple(takes), tuple(gives))
-
-    def need(self, name: str, order: Order) -> Need:
-        """Return an order of a tensor as one of its value."""
-        return self.values.number[name], self.values.order(name, order)
-
-    def joined(self, need: Need) -> Iterator[Place]:
-        """Yield the modes that an order of a value is joined to."""
-        number, order = need
-        for at, slot in self.at[number]:
-            one = self.every[at]
-            own = self.values.own(one.slots[slot], order)
-            for mode in one.modes.by_order[slot].get(own, ()):
-                yield at, mode
-        for at, slot in self.cut[number] if has_parts(order) else self.views[number]:
-            one = self.every[at]
-            own = self.values.own(one.slots[slot], order)
-            further = None if own in one.modes.by_order[slot] else one.in_parts(slot, own)
-            if further is not None and self.fits((at, further)):
-                yield at, further
+                if self.fits(member):
+                    self.use(member)
 
     def fits(self, member: Place) -> bool:
-        """Return whether a mode may be used.
+        """Return whether a mode may be used; one for orders with parts, not always.
 
-        It must not cut axes through parts that are useful already: from one such order to the
-        other it would be two transforms.
+        It must not cut axes through parts that are useful already, nor pad what is cut without:
+        from one such order to the other it would be two transforms.
         """
+        if member[1] < len(self.every[member[0]].modes.every):
+            return True
         row = self.row(member)
         if any(number in self.whole and has_parts(order) for number, order in row.gives):
             return False
-        return all(
-            is_nested(self.ends.get((number, axis), set()) | ends)
-            for number, order in (*row.takes, *row.gives)
-            for axis, ends in ends_of(order).items()
-        )
+        for number, order in (*row.takes, *row.gives):
+            for axis, ends in ends_of(order).items():
+                useful = self.ends.get((number, axis), ends)
+                if not is_nested(useful | ends) or max(useful) != max(ends):
+                    return False
+        return True
 
     def regions(self) -> Iterator[list[int]]:
         """Yield ops with several modes, those that are joined together."""

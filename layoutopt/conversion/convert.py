@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from layoutopt.conversion.candidates import Choices, choices
+from layoutopt.conversion.candidates import choices
+from layoutopt.conversion.choice import Choices
 from layoutopt.conversion.costs import NO_TIMES, Costs, Pair, measured, parse_objective
-from layoutopt.conversion.costs import costs as weights_of
+from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.explain import remaining
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.labelling import Labelling, labelling
@@ -66,116 +67,120 @@ def convert_graph(
         If the objective is another, or a desired layout cannot be had by permuting whole axes.
     """
     names = parse_objective(objective, costs is not None)
-    times = costs or NO_TIMES
-    clock = _Clock()
-    with clock.phase("modes"), _no_collection():
-        table = ModeTable(desired, Times(graph, costs) if costs else None)
-        values, every = _choices(graph, table, free_io)
-    with clock.phase("problem"), _no_collection():
-        weights, problem = _problem(graph, values, every, names, free_io, times)
-    with clock.phase("solve"):
-        answer = solve_pbqp(problem.problem, limits or Limits(), problem.start)
-    with clock.phase("rewrite"), _no_collection():
-        written = _rewritten(graph, values, every, problem, answer, free_io)
-    with clock.phase("check"):
-        before, after = tally(graph), tally(written.graph, written.relaid)
-        found = measured(after, names, times, Times(written.graph, times).total())
-        solved = weights.split((answer.objective or 0) + problem.constant)
-        _check(graph, found, solved, None if desired or costs else measured(before, names, times))
-    return Conversion(
-        graph=written.graph,
-        relaid=written.relaid,
-        freed=written.freed,
-        objectives=names,
-        objective=found,
-        bound=weights.split((answer.bound or 0) + problem.constant),
-        stopped=answer.stopped,
-        seconds=clock.seconds,
-        before=before,
-        after=after,
-        explain=partial(
-            remaining,
-            graph,
-            written.graph,
-            values,
-            written.moved,
-            frozenset(after.by_op),
-            _single(every),
-        ),
-    )
+    run = _Run(graph, desired, costs, names, free_io)
+    run.prepare()
+    with run.clock.phase("solve"):
+        answer = solve_pbqp(run.problem.problem, limits or Limits(), run.problem.start)
+    return run.conversion(answer)
 
 
-def _single(every: list[Choices]) -> frozenset[str]:
-    """Return the names of ops that have no choice."""
-    return frozenset(one.op.name for one in every if len(one.rows) == 1)
+class _Run:
+    """One call of :func:`convert_graph`; the arguments are its own."""
 
+    values: Values
+    every: list[Choices]
+    weights: Costs
+    problem: Labelling
 
-def _check(graph: ConversionGraph, found: Pair, solved: Pair, before: Pair | None) -> None:
-    """Hold what the new graph costs against what the solver says, and what it cost before."""
-    if found != solved:
-        raise InternalError(f"graph {graph.name!r}: transforms cost {found}, solved as {solved}")
-    if before is not None and found > before:
-        raise InternalError(f"graph {graph.name!r}: transforms cost {found}, before {before}")
+    def __init__(
+        self,
+        graph: ConversionGraph,
+        desired: Requirements | None,
+        costs: OpCosts | None,
+        names: tuple[str, ...],
+        free_io: bool,
+    ) -> None:
+        self.graph, self.desired, self.costs = graph, desired, costs
+        self.names, self.free_io = names, free_io
+        self.times = costs or NO_TIMES
+        self.clock = _Clock()
 
+    def prepare(self) -> None:
+        """State the problem."""
+        with self.clock.phase("modes"), _no_collection():
+            self._choose()
+        with self.clock.phase("problem"), _no_collection():
+            self._state()
 
-def _choices(
-    graph: ConversionGraph, table: ModeTable, free_io: bool
-) -> tuple[Values, list[Choices]]:
-    values = values_of(graph)
-    ops = [(op, table.of(op)) for op in graph.ops if transposition(op) is None]
-    inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]
-    whole = graph.outputs if free_io else []
-    return values, choices(values, ops, [*inputs, *graph.outputs], whole)
+    def _choose(self) -> None:
+        graph = self.graph
+        table = ModeTable(self.desired, Times(graph, self.costs) if self.costs else None)
+        self.values = values_of(graph)
+        ops = [(op, table.of(op)) for op in graph.ops if transposition(op) is None]
+        inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]
+        whole = graph.outputs if self.free_io else []
+        self.every = choices(self.values, ops, [*inputs, *graph.outputs], whole)
+        self.kept = self._in_parts() if self.free_io else frozenset(graph.outputs)
 
+    def _in_parts(self) -> frozenset[str]:
+        """Return the outputs that are required in parts of axes: these are not freed."""
+        rows = (row for one in self.every for row in one.rows.values())
+        found = {number for row in rows for number, order in row.gives if has_parts(order)}
+        return frozenset(name for name in self.graph.outputs if self.values.number[name] in found)
 
-def _problem(
-    graph: ConversionGraph,
-    values: Values,
-    every: list[Choices],
-    names: tuple[str, ...],
-    free_io: bool,
-    times: OpCosts,
-) -> tuple[Costs, Labelling]:
-    kinds = {"constant", "input"} if free_io else {"constant"}
-    free = [number for number, value in enumerate(values.every) if value.kind in kinds]
-    rows = [row for one in every for row in one.rows.values()]
-    needs = {need for row in rows for side in (row.takes, row.gives) for need in side}
-    kept = _in_parts(graph, values, every) if free_io else frozenset(graph.outputs)
-    forced = [values.written(name) for name in graph.outputs if name in kept]
-    sizes = [values.every[v].bytes for v, _ in needs.union(forced)]
-    weights = weights_of(names, sizes, times, [[m.time for m in one.modes.every] for one in every])
-    try:
-        return weights, labelling(values, every, weights, free, forced)
-    except InputError as error:
-        what = f"graph {graph.name!r}, objective {','.join(names)}"
-        raise InputError(f"{what}: {error.reason}; one objective needs smaller numbers") from None
+    def _state(self) -> None:
+        values, every = self.values, self.every
+        kinds = {"constant", "input"} if self.free_io else {"constant"}
+        free = [number for number, value in enumerate(values.every) if value.kind in kinds]
+        rows = [row for one in every for row in one.rows.values()]
+        needs = {need for row in rows for side in (row.takes, row.gives) for need in side}
+        forced = [values.written(name) for name in self.graph.outputs if name in self.kept]
+        sizes = [values.every[v].bytes for v, _ in needs.union(forced)]
+        times = [[m.time for m in one.modes.every] for one in every if one.modes.priced]
+        self.weights = costs_of(self.names, sizes, self.times, times)
+        try:
+            self.problem = labelling(values, every, self.weights, free, forced)
+        except InputError as error:
+            what = f"graph {self.graph.name!r}, objective {','.join(self.names)}"
+            why = f"{what}: {error.reason}; one objective needs smaller numbers"
+            raise InputError(why) from None
 
+    def conversion(self, answer: Answer) -> Conversion:
+        """Write the graph down, and check what it costs."""
+        with self.clock.phase("rewrite"), _no_collection():
+            written = self._rewritten(answer)
+        with self.clock.phase("check"):
+            before = tally(self.graph)
+            after = tally(written.graph, written.relaid, written.padding, written.narrow)
+            ops = Times(written.graph, self.times).total()
+            found = measured(after, self.names, self.times, ops)
+            solved = self.weights.split((answer.objective or 0) + self.problem.constant)
+            self._check(found, solved, measured(before, self.names, self.times))
+        return Conversion(
+            graph=written.graph,
+            relaid=written.relaid,
+            freed=written.freed,
+            objectives=self.names,
+            objective=found,
+            bound=self.weights.split((answer.bound or 0) + self.problem.constant),
+            stopped=answer.stopped,
+            seconds=self.clock.seconds,
+            before=before,
+            after=after,
+            explain=partial(
+                remaining,
+                self.graph,
+                written.graph,
+                self.values,
+                written.moved,
+                frozenset(after.by_op),
+                frozenset(one.op.name for one in self.every if len(one.rows) == 1),
+            ),
+        )
 
-def _rewritten(
-    graph: ConversionGraph,
-    values: Values,
-    every: list[Choices],
-    problem: Labelling,
-    answer: Answer,
-    free_io: bool,
-) -> Rewritten:
-    assert answer.labelling is not None
-    numbers = problem.modes(every, answer.labelling)
-    orders = problem.orders(answer.labelling)
-    kept = _in_parts(graph, values, every) if free_io else frozenset(graph.outputs)
-    return rewrite(graph, values, every, numbers, orders, kept)
+    def _rewritten(self, answer: Answer) -> Rewritten:
+        assert answer.labelling is not None
+        numbers = self.problem.modes(self.every, answer.labelling)
+        orders = self.problem.orders(answer.labelling)
+        return rewrite(self.graph, self.values, self.every, numbers, orders, self.kept)
 
-
-def _in_parts(graph: ConversionGraph, values: Values, every: list[Choices]) -> frozenset[str]:
-    """Return the outputs that are required in parts of axes: these are not freed."""
-    found = {
-        number
-        for one in every
-        for row in one.rows.values()
-        for number, order in row.gives
-        if has_parts(order)
-    }
-    return frozenset(name for name in graph.outputs if values.number[name] in found)
+    def _check(self, found: Pair, solved: Pair, before: Pair) -> None:
+        """Hold what the new graph costs against what the solver says, and what it cost before."""
+        what = f"graph {self.graph.name!r}: transforms cost {found}"
+        if found != solved:
+            raise InternalError(f"{what}, solved as {solved}")
+        if self.desired is None and self.costs is None and found > before:
+            raise InternalError(f"{what}, before {before}")
 
 
 @contextmanager

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from layoutopt.conversion.orders import (
     Form,
     Order,
+    Part,
     digits_of,
     dim_size,
     has_parts,
     is_group,
     is_permutation,
     order_of,
+    padded_axes,
     refined,
     same,
     sizes_of,
@@ -66,7 +68,7 @@ class Step:
     Parameters
     ----------
     type, attributes
-        What it is; all but ``Transpose`` move nothing.
+        What it is; all but ``Transpose``, ``Pad`` and ``Slice`` move nothing.
     form
         The form afterwards.
     """
@@ -77,10 +79,11 @@ class Step:
 
 
 def transform(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
-    """Yield the steps from one form to another, one of them a Transpose.
+    """Yield the steps from one form to another.
 
-    All parts are moved at once; before and after, axes are cut into parts and joined, and axes of
-    size 1 that are added come last.
+    All parts are moved at once, by a Transpose; before and after, axes are cut into parts and
+    joined, and axes of size 1 that are added come last.  Axes that blocks do not divide are padded
+    with zeros first, or are cut off last.
 
     Parameters
     ----------
@@ -89,6 +92,49 @@ def transform(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
     shape
         The value's.
     """
+    before, after = padded_axes(source, shape), padded_axes(target, shape)
+    wide = {axis: size for axis, size in after.items() if axis not in before}
+    narrow = {axis: size for axis, size in before.items() if axis not in after}
+    start, end = source, target
+    if wide:
+        own = _items(source, shape, wide)
+        yield from moves(source, own, shape)
+        start = _padded(own, wide)
+        yield Step("Pad", {"pads": _pads(own, shape, wide)}, start)
+    if narrow:
+        end = _items(target, shape, narrow)
+    yield from _moved(start, _padded(end, narrow), shape)
+    if narrow:
+        yield Step("Slice", _cuts(end, shape, narrow), end)
+        yield from moves(end, target, shape)
+
+
+def _items(form: Form, shape: Shape, wide: Iterable[int]) -> Form:
+    """Return a form with a dimension for each item, and those to be padded, whatever their size."""
+    found = refined(form, shape, digits_of((form,), shape))
+    return (*(axis for axis in wide if axis not in found), *found)
+
+
+def _padded(form: Form, sizes: Mapping[int, int]) -> Form:
+    return tuple(
+        Part(dim, 1, sizes[dim]) if isinstance(dim, int) and dim in sizes else dim for dim in form
+    )
+
+
+def _pads(form: Form, shape: Shape, sizes: Mapping[int, int]) -> tuple[int, ...]:
+    """Return how many zeros come in front of each axis, none, and then how many behind it."""
+    ends = [sizes[d] - int(shape[d] or 0) if isinstance(d, int) and d in sizes else 0 for d in form]
+    return (*(0 for _ in form), *ends)
+
+
+def _cuts(form: Form, shape: Shape, sizes: Mapping[int, int]) -> dict[str, tuple[int, ...]]:
+    """Return what is left of padded axes, as Slice has it."""
+    axes = [i for i, dim in enumerate(form) if isinstance(dim, int) and dim in sizes]
+    ends = [int(shape[dim] or 0) for dim in form if isinstance(dim, int) and dim in sizes]
+    return {"starts": (0,) * len(axes), "ends": tuple(ends), "axes": tuple(axes)}
+
+
+def _moved(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
     before, after = source, target
     if not is_permutation(source, shape) or has_parts(target):
         digits = digits_of((source, target), shape)
@@ -96,7 +142,8 @@ def transform(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
     elif not is_permutation(target, shape):
         after = spread(order_of(target, shape), shape)
     yield from moves(source, before, shape)
-    yield Step("Transpose", {"perm": tuple(map(before.index, after))}, after)
+    if before != after:
+        yield Step("Transpose", {"perm": tuple(map(before.index, after))}, after)
     yield from moves(after, target, shape)
 
 

@@ -24,6 +24,7 @@ from layoutopt.conversion.orders import (
     main_axis,
     moved_to,
     order_of,
+    padded_axes,
     within,
 )
 from layoutopt.conversion.sliced import sliced
@@ -55,11 +56,11 @@ def further_mode(op: Op, slot: int, order: Order) -> Mode | None:
     if shape is None or sum(not isinstance(size, int) for size in shape) > 1:
         return None  # what is cut is written as a Reshape, which leaves one size open
     if op.type in VIEWS:
-        return _view(op, slot, order)
+        return None if padded_axes(order, shape) else _view(op, slot, order)
     if not has_parts(order):
         return None
     if op.type in ("Gemm", "MatMul"):
-        return _product(op, slot, order, shape)
+        return None if padded_axes(order, shape) else _product(op, slot, order, shape)
     return sliced(op, slot, order)
 
 

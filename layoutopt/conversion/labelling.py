@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from layoutopt.conversion.candidates import Choices, Row
+from layoutopt.conversion.choice import Choices, Row
 from layoutopt.conversion.costs import Costs
 from layoutopt.conversion.orders import Order, has_parts, sort_key
 from layoutopt.conversion.values import Need, Values
@@ -115,9 +115,11 @@ class _Building:
         constant = sum(map(self._weight, self.forced))
         op_nodes: list[int | None] = []
         for one, rows in zip(self.every, needs, strict=True):
-            own = [self.costs.op(one.mode(number).time) for number in one.rows]
+            own = list[int]()
+            if one.modes.priced:
+                own = [self.costs.op(one.mode(number).time) for number in one.rows]
             op_nodes.append(self._chooser(rows, 0, nodes, own) if len(rows) > 1 else None)
-            constant += own[0] if len(rows) == 1 else 0
+            constant += own[0] if own and len(rows) == 1 else 0
         places: dict[int, tuple[int | None, list[Order]]] = {}
         for v, orders in sources.items():
             node = None

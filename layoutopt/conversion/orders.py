@@ -55,7 +55,7 @@ def items_of(form: Form) -> Iterator[Item]:
 
 def has_parts(form: Iterable[FormDim]) -> bool:
     """Return whether a form or order has anything but whole axes, each a dimension."""
-    return any(isinstance(dim, tuple) for dim in form)
+    return not {int}.issuperset(map(type, form))
 
 
 def order_of(form: Form, shape: Shape) -> Order:
@@ -206,7 +206,7 @@ def digits_of(forms: Iterable[Form], shape: Shape) -> dict[int, list[Part]]:
     Parameters
     ----------
     forms
-        The forms.
+        The forms; an axis that is padded in one is so in all.
     shape
         The value's.
 
@@ -218,11 +218,12 @@ def digits_of(forms: Iterable[Form], shape: Shape) -> dict[int, list[Part]]:
     Raises
     ------
     ValueError
-        If the forms cut through each other's parts, or have an axis padded and not.
+        If the forms cut through each other's parts.
     """
     found: dict[int, list[Part]] = {}
     for axis, ends in ends_of(item for form in forms for item in items_of(form)).items():
-        if not is_nested(ends) or max(ends) != shape[axis]:
+        size = shape[axis]
+        if not is_nested(ends) or not isinstance(size, int) or max(ends) < size:
             raise ValueError(f"axis {axis} of size {shape[axis]} cannot be cut at {ends}")
         places = sorted(ends, reverse=True)
         found[axis] = [Part(axis, low, high // low) for high, low in pairwise(places)]
@@ -292,6 +293,16 @@ def within(stride: int, size: int, cells: Iterable[Part]) -> tuple[Item, ...] | 
 def is_permutation(form: Form, shape: Shape) -> bool:
     """Return whether a form has a dimension for each axis."""
     return len(form) == len(shape) and not has_parts(form) and -1 not in form
+
+
+def padded_axes(form: Form, shape: Shape) -> dict[int, int]:
+    """Return the axes that are padded so that blocks divide them, with their sizes then."""
+    found = {}
+    for axis, ends in ends_of(items_of(form)).items():
+        size = shape[axis]
+        if isinstance(size, int) and max(ends) > size:
+            found[axis] = max(ends)
+    return found
 
 
 def whole_axes(form: Form) -> Permutation:

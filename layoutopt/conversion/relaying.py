@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutopt.conversion.orders import Form, Part, has_parts, items_of, sizes_of
+from layoutopt.conversion.orders import Form, Part, has_parts, items_of, padded_axes, sizes_of
 from layoutopt.conversion.result import Relaid
 from layoutopt.operators.op import Shape, Size
 
@@ -43,4 +43,9 @@ def _cut(source: str, form: Form, shape: Shape) -> Relaid:
     ]
     ones = [i for i in range(len(cut)) if i not in wanted]  # of size 1
     sizes = tuple(size for _, _, size in cut)
-    return Relaid(source, sizes, (*wanted, *ones), sizes_of(form, shape))
+    wide = padded_axes(form, shape)
+    padding = tuple(wide[a] - int(n or 0) if a in wide else 0 for a, n in enumerate(shape))
+    result = sizes_of(form, shape)
+    if wide:
+        return Relaid(source, sizes, (*wanted, *ones), result, padding, shape)
+    return Relaid(source, sizes, (*wanted, *ones), result)

@@ -12,6 +12,7 @@ from layoutopt.layout.layout import ANY, Dim, Layout
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import OperandLayouts
 from layoutopt.operators.registry import operand_axes, written_input, written_output
+from layoutopt.operators.spatial import may_pad
 from layoutopt.requirements.requirements import Requirements
 
 Forms: TypeAlias = tuple[Form | None, ...]
@@ -131,11 +132,14 @@ def _digits(
     """Return for each block of an axis its dimension, and where it lies in those written."""
     inner, total = needed.factor_of(axis), prod(cell.size for cell in cells)
     if total % inner:
-        raise InputError(f"{op}: {needed} is required; blocks do not divide axis {axis} of {total}")
+        if len(cells) > 1 or not may_pad(op):
+            what = f"{needed} is required; blocks do not divide axis {axis} of {total}"
+            raise InputError(f"{op}: {what}")
+        cells = [cells[0]._replace(size=-(-total // inner) * inner)]
     found, stride = [], inner
     for d, block in sorted(wanted, key=lambda one: one[1] is not None):
         stride = stride if block is None else stride // block
-        items = within(stride, total // inner if block is None else block, cells)
+        items = within(stride, -(-total // inner) if block is None else block, cells)
         if items is None:
             raise InputError(f"{op}: {needed} is required, and its blocks cut through those it has")
         found.append((d, items))

@@ -16,7 +16,7 @@ from layoutopt.result import Status, Stopped
 class Relaid:
     """A constant that takes the place of another.
 
-    It is ``old.reshape(shape).transpose(permutation).reshape(result)``.
+    It is ``old.reshape(shape).transpose(permutation).reshape(result)``, zeros behind it first.
 
     Parameters
     ----------
@@ -28,12 +28,16 @@ class Relaid:
         As for ``numpy.transpose``.
     result
         The new one's shape; None if it is that after the transpose.
+    padding, old
+        How many zeros are put behind each axis of the old one first, and its shape; None for none.
     """
 
     source: str
     shape: Shape | None
     permutation: Permutation
     result: Shape | None = None
+    padding: tuple[int, ...] | None = None
+    old: Shape | None = None
 
 
 @dataclass(frozen=True)

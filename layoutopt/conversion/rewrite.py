@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layoutopt.conversion.candidates import Choices
+from layoutopt.conversion.choice import Choices
 from layoutopt.conversion.forms import Laid, Step, moves, transform
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.names import Names
 from layoutopt.conversion.orders import (
     Form,
     Order,
+    has_parts,
     is_permutation,
     order_of,
+    padded_axes,
     renamed,
     same,
     sizes_of,
@@ -27,6 +29,9 @@ from layoutopt.conversion.values import Values
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape
+
+PADDING = ("Pad", "Slice")
+"""Types of ops that pad blocks and cut padding off."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,10 @@ class Rewritten:
         The graph.
     moved
         What its transposes do, by their names.
+    padding
+        For each op that pads blocks, or cuts padding off, its transpose; "" without one.
+    narrow
+        Shapes of tensors that are padded, without padding, by name.
     relaid
         New constants, by name.
     freed
@@ -64,6 +73,8 @@ class Rewritten:
 
     graph: ConversionGraph
     moved: dict[str, Moved]
+    padding: dict[str, str]
+    narrow: dict[str, Shape]
     relaid: dict[str, Relaid]
     freed: dict[str, Permutation]
 
@@ -95,7 +106,14 @@ def rewrite(
     for one, number in zip(every, numbers, strict=True):
         writing.op(one, number)
     writing.outputs()
-    return Rewritten(writing.new, writing.moved, writing.relaid, writing.freed)
+    return Rewritten(
+        writing.new,
+        writing.moved,
+        writing.padding,
+        writing.narrow,
+        writing.relaid,
+        writing.freed,
+    )
 
 
 class _Writing:
@@ -110,6 +128,8 @@ class _Writing:
         self.free = set(graph.outputs) - kept
         self.new = ConversionGraph(graph.name, graph.opset)
         self.moved: dict[str, Moved] = {}
+        self.padding: dict[str, str] = {}
+        self.narrow: dict[str, Shape] = {}
         self.relaid: dict[str, Relaid] = {}
         self.freed: dict[str, Permutation] = {}
         self.names = Names(graph, values)
@@ -148,6 +168,7 @@ class _Writing:
                 frame = self.values.frame[name]
                 form = frame if own is None else renamed(own, frame)
                 new = self._given(self.values.number[name], form, name)
+                self._note(new, self.values.number[name], form)
             names.append(new)
             shapes.append(shape if own is None or shape is None else sizes_of(own, shape))
         changed = Op(
@@ -214,30 +235,55 @@ class _Writing:
         if value.kind == "constant" and laid.like(form) is None:
             return self._constant(number, form, wanted)
         source = laid.like(form)
-        steps = transform if source is None else moves
-        source = laid.forms[0] if source is None else source
-        name = ""
-        how = Moved(number, source, form)
-        for step in steps(source, form, value.shape):
-            name = self._moved(how, source, step, wanted)
-            source = step.form
-            if step.type == "Transpose" and (found := laid.name(form)) is not None:
-                return found
+        if source is None:
+            return self._transformed(number, form, wanted)
+        name = laid.name(source) or ""
+        for step in moves(source, form, value.shape):
+            name = self._step(number, name, step, wanted)[0]
         return name
 
-    def _moved(self, how: Moved, source: Form, step: Step, wanted: str) -> str:
-        laid, number = self.laid[how.value], how.value
-        before = laid.name(source)
-        assert before is not None
-        existing = laid.name(step.form)
+    def _transformed(self, number: int, form: Form, wanted: str) -> str:
+        """Return the name of a value in a form of another order than it has."""
+        laid, shape = self.laid[number], self.values.every[number].shape
+        source = laid.forms[0]
+        how, name = Moved(number, source, form), laid.name(source) or ""
+        steps = list(transform(source, form, shape))
+        alone = any(step.type in PADDING for step in steps)  # padded tensors are not shared
+        padding, transposing = "", ""
+        for n, step in enumerate(steps):
+            name, op = self._step(number, name, step, wanted, alone and n + 1 < len(steps))
+            if step.type in PADDING:
+                padding = padding or op
+            elif step.type == "Transpose":
+                transposing = op
+                self.moved[op] = how
+                if not alone and (found := laid.name(form)) is not None:
+                    return found
+        if padding:
+            self.padding[padding] = transposing
+            self.moved[padding] = how
+        return name
+
+    def _step(
+        self, number: int, before: str, step: Step, wanted: str, passing: bool = False
+    ) -> tuple[str, str]:
+        """Return the names of a value after a step, and of its op; ``passing``: nobody else's."""
+        laid = self.laid[number]
+        existing = None if passing else laid.name(step.form)
         if existing is not None:
-            return existing
+            return existing, ""
         name = self.names.of(number, step.form, wanted)
         op = self._insert(step.type, before, step.attributes, name, laid.sizes(step.form))
-        if step.type == "Transpose":
-            self.moved[op] = how
-        laid.add(step.form, name)
-        return name
+        self._note(name, number, step.form)
+        if not passing:
+            laid.add(step.form, name)
+        return name, op
+
+    def _note(self, name: str, number: int, form: Form) -> None:
+        """Keep the shape without padding of a tensor that is padded."""
+        shape = self.values.every[number].shape
+        if has_parts(form) and padded_axes(form, shape):
+            self.narrow[name] = shape
 
     def _insert(
         self,

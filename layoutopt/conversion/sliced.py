@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from layoutopt.conversion.orders import (
     items_of,
     main_axis,
     moved_to,
+    padded_axes,
 )
 from layoutopt.operators.axes import REDUCTIONS
 from layoutopt.operators.op import Op, Shape
@@ -117,6 +118,9 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
     ones = tuple(a for a in range(rank) if a < front or shape[a - front] == 1)
     dims = (*ones, *(moved_to(dim, main_axis(dim) + front) for dim in compact(order)))
     cut = _Cut(op, dims, (1,) * front + shape)
+    wide = padded_axes(cut.dims, cut.shape)
+    if wide and not _keeps_zeros(op, wide, rank):
+        return None
     results = rule(cut, slot >= len(op.inputs))
     if results is None:
         return None
@@ -134,6 +138,26 @@ def sliced(op: Op, slot: int, order: Order) -> Mode | None:
             return None
         outputs = [form or None for form in found]
     return mode_of(op, {**op.attributes, **attributes}, tuple(inputs), tuple(outputs))
+
+
+def _keeps_zeros(op: Op, wide: Collection[int], rank: int) -> bool:
+    """Return whether zeros behind axes stay zeros: then a convolution may read on."""
+    if op.type not in KEEPS_ZEROS:
+        return False
+    axes = [axis - rank for axis in wide]
+    shapes = [shape for n, shape in enumerate(op.input_shapes) if op.has(n)]
+    return all(
+        shape is not None and -min(axes) <= len(shape) and all(shape[a] != 1 for a in axes)
+        for shape in shapes
+    )
+
+
+KEEPS_ZEROS = frozenset(
+    {"Abs", "Add", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Elu", "Erf", "Floor", "Identity"}
+    | {"LeakyRelu", "Max", "Mean", "Min", "Mul", "Neg", "Relu", "Round", "Selu", "Sign", "Sin"}
+    | {"Sinh", "Softsign", "Sqrt", "Sub", "Sum", "Tan", "Tanh"}
+)
+"""Elementwise ops that give zero where all operands are zero."""
 
 
 def _operand(cut: _Cut, shape: Shape | None, ones: Sequence[int], along: int | None) -> Form | None:

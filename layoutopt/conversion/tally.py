@@ -9,7 +9,7 @@ from typing import TypeAlias
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid, Tally
 from layoutopt.conversion.values import transposition
-from layoutopt.operators.op import Size
+from layoutopt.operators.op import Shape, Size
 
 Lies: TypeAlias = tuple[tuple[int, Size], ...]
 """For each dimension of a constant its stride in elements of the one it comes from, and size."""
@@ -18,13 +18,19 @@ UNKNOWN = 2**31 - 1
 """Stands for a size that is not known; a prime, so that no other product is the same."""
 
 
-def tally(graph: ConversionGraph, relaid: Mapping[str, Relaid] | None = None) -> Tally:
+def tally(
+    graph: ConversionGraph,
+    relaid: Mapping[str, Relaid] | None = None,
+    padding: Mapping[str, str] | None = None,
+    narrow: Mapping[str, Shape] | None = None,
+) -> Tally:
     """Return what the transforms of a graph cost.
 
     A transpose is one transform, and moves the bytes of its tensor, unless it is free: if axes
     other than those of size 1 stay in their order, or its tensor is a constant, which is laid out
-    before the graph runs.  Of a constant, each further layout that is read costs a transform: all
-    those of one tensor but the first.
+    before the graph runs.  An op that pads blocks, or cuts padding off, is one together with its
+    transpose, and moves the bytes without the padding.  Of a constant, each further layout that is
+    read costs a transform: all those of one tensor but the first.
 
     Parameters
     ----------
@@ -32,17 +38,25 @@ def tally(graph: ConversionGraph, relaid: Mapping[str, Relaid] | None = None) ->
         Any graph.
     relaid
         Its constants that others have been made from.
+    padding
+        For each op that pads blocks, or cuts padding off, its transpose; "" without one.
+    narrow
+        Shapes of tensors that are padded, without padding, by name.
     """
     copies: dict[str, tuple[str, Lies]] = {}
     for name, tensor in graph.tensors.items():
         if tensor.kind == "constant":
             copies[name] = _constant(graph, name, (relaid or {}).get(name))
     free, by_op = 0, dict[str, int]()
-    read = set(graph.outputs)
+    pads, read = padding or {}, set(graph.outputs)
+    partners = set(pads.values())
     for op in graph.ops:
         permutation = transposition(op)
         if permutation is None:
             read.update(op.inputs)
+            if op.name in pads:
+                ends = (op.inputs[0], op.outputs[0])
+                by_op[op.name] = min(size_of(graph, n, (narrow or {}).get(n)) for n in ends)
             continue
         [name], [result] = op.inputs[:1], op.outputs
         shape = graph.tensors[name].shape or ()
@@ -50,25 +64,28 @@ def tally(graph: ConversionGraph, relaid: Mapping[str, Relaid] | None = None) ->
             source, lies = copies[name]
             copies[result] = source, tuple(lies[i] for i in permutation)
             free += 1
+        elif op.name in partners:
+            continue
         elif _stays([i for i in permutation if shape[i] != 1]):
             free += 1
         else:
-            by_op[op.name] = size_of(graph, name)
+            by_op[op.name] = size_of(graph, name, (narrow or {}).get(name))
     seen: dict[str, set[Lies]] = {}
     for name, (source, lies) in copies.items():
         order = _joined(lies)
         orders = seen.setdefault(source, set())
         if name in read and order not in orders:
             if orders:
-                by_op[name] = size_of(graph, name)
+                how = (relaid or {}).get(name)
+                by_op[name] = size_of(graph, name, None if how is None else how.old)
             orders.add(order)
     return Tally(len(by_op), sum(by_op.values()), free, by_op)
 
 
-def size_of(graph: ConversionGraph, name: str) -> int:
-    """Return the bytes of a tensor; a size that is not known counts as 1."""
+def size_of(graph: ConversionGraph, name: str, shape: Shape | None = None) -> int:
+    """Return the bytes of a tensor, or of one like it; a size that is not known counts as 1."""
     tensor = graph.tensors[name]
-    sizes = tensor.shape or ()
+    sizes = shape or tensor.shape or ()
     return prod(size for size in sizes if isinstance(size, int)) * tensor.element_bytes
 
 

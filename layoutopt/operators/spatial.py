@@ -193,3 +193,14 @@ def _others() -> list[Operator]:
 
 SPATIAL = [*_convolutions(), *_pools(), *_others()]
 """Ops each of whose axes has a meaning of its own."""
+
+PADDED = frozenset(
+    {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool"}
+    | {"GlobalMaxPool", "InstanceNormalization", "LRN", "LpPool", "MaxPool"}
+)
+"""Types of ops that make zeros of channels of zeros, and nothing else of other channels."""
+
+
+def may_pad(op: Op) -> bool:
+    """Return whether channels of an op's operands may be padded with zeros."""
+    return op.type in PADDED and op.integer("group", 1) == 1

@@ -24,6 +24,7 @@ from layoutopt.operators.registry import (
     written_input,
     written_output,
 )
+from layoutopt.operators.spatial import may_pad
 from layoutopt.requirements.requirements import Requirements, axis_sizes
 
 SPATIAL = "DHW"
@@ -71,7 +72,8 @@ class Desired(Requirements):
         """Return the layout that is desired of an op's ``n``-th input."""
         wanted = self.layouts(op) or OperandLayouts()
         written = written_input(op, n)
-        given = wanted.input(n) or _companion(op, wanted, written)
+        given = wanted.input(n) or self._blocked_companion(op, wanted, n)
+        given = given or _companion(op, wanted, written)
         return self._fitted(op, given, written, op.shape(n))
 
     def result_requirement(self, op: Op, n: int) -> Layout:
@@ -94,7 +96,24 @@ class Desired(Requirements):
                 return written or given
             axes = written.axes if written else ""
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
-        return fitting if self.padding or self.divides(op) else without_blocks(fitting)
+        blocks = self.divides(op) or (self.padding and may_pad(op) and _sizes_known(op))
+        return fitting if blocks else without_blocks(fitting)
+
+    def _blocked_companion(self, op: Op, wanted: OperandLayouts, n: int) -> Layout | None:
+        """Return the blocks of an operand that is not named, where padding asks for some.
+
+        Weights and biases must have as many channels as data and result then.
+        """
+        data, result, written = wanted.input(0), wanted.output(0), written_input(op, n)
+        if not self.padding or written is None or data is None:
+            return None
+        factors = {"I": data.factor_of("C"), "C": data.factor_of("C")}
+        factors["O"] = data.factor_of("C") if result is None else result.factor_of("C")
+        inner = [(axis, factors[axis]) for axis in "ICO" if axis in written.axes]
+        blocks = "".join(f"{factor}{axis.lower()}" for axis, factor in inner if factor > 1)
+        sizes = axis_sizes(written, op.shape(n))
+        found = Layout.parse(written.axes + blocks) if blocks else None
+        return None if found is None or _blocks_divide(found, sizes) else found
 
     def divides(self, op: Op) -> bool:
         """Return whether all desired blocks of an op divide, and at most one size is open."""
@@ -120,6 +139,12 @@ def _blocks_divide(layout: Layout, sizes: Mapping[str, Size]) -> bool:
         if factor > 1 and not (isinstance(size, int) and size % factor == 0):
             return False
     return True
+
+
+def _sizes_known(op: Op) -> bool:
+    """Return whether no more than one size of each operand and result is open."""
+    shapes = (shape for shape in (*op.input_shapes, *op.output_shapes) if shape is not None)
+    return all(sum(not isinstance(size, int) for size in shape) < 2 for shape in shapes)
 
 
 def _has_blocks(layout: Layout) -> bool:

@@ -34,6 +34,9 @@ def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
 
     try:
         values = array_of(constant)
+        if how.padding is not None and how.old is not None:
+            values = np.broadcast_to(values, _numbers(how.old))  # one value, if it is filled
+            values = np.pad(values, [(0, count) for count in how.padding])
         if how.shape is not None:
             values = values.reshape(_numbers(how.shape))
         values = values.transpose(how.permutation)

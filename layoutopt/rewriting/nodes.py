@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
 
 
+SLICED = {"starts": 1, "ends": 2, "axes": 3}
+"""Inputs of a Slice that cuts padding off."""
+
+
 def integers(values: Sequence[int], name: str) -> TensorProto:
     """Return an initialiser of 64-bit integers."""
     from onnx import numpy_helper
@@ -98,7 +102,7 @@ class NodeWriter:
 
     def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
-        place = operator_of(op).parameters[name]
+        place = (SLICED if op.type == "Slice" else operator_of(op).parameters)[name]
         old = node.input[place] if place < len(node.input) else ""
         like = self._known(old) if old else self._known(self._typing(node, op, place))
         array = np.asarray(value, np.int64 if like is None else like.dtype)

@@ -164,8 +164,10 @@ class _Writer:
     ) -> None:
         from onnx import NodeProto
 
-        if not (isinstance(constant, NodeProto) and is_filled(constant)):
-            target.initializer.append(relaid_tensor(constant, conversion.relaid[name], new[name]))
+        how = conversion.relaid[name]
+        fill = isinstance(constant, NodeProto) and is_filled(constant)
+        if not fill or how.padding is not None:
+            target.initializer.append(relaid_tensor(constant, how, new[name]))
             return
         sizes = [int(size or 0) for size in conversion.graph.tensors[name].shape or ()]
         shape = integers(sizes, self.names.fresh(f"{new[name]}_shape"))
@@ -177,7 +179,7 @@ def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
     """Tell of transposes why they are there."""
     reasons = {line.op: line.why for line in conversion.remaining}
     for node in nodes:
-        if node.op_type == "Transpose" and node.name in reasons:
+        if node.name in reasons:
             tell(node, {"why": reasons[node.name]})
 
 

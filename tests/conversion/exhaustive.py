@@ -102,7 +102,7 @@ def _paid(
         first = graph.producer(place[0]) is None and alone and _may_begin(graph, place)
         now.add(place)
         if not first:
-            size = len(place[1]) // 8 * tensor.element_bytes
+            size = int(np.prod(tensor.shape or ())) * tensor.element_bytes  # type: ignore[arg-type]
             cost = (size, 1) if objective.startswith("bytes") else (1, size)
             total = (total[0] + cost[0], total[1] + cost[1])
     return now, total
@@ -204,14 +204,18 @@ def _places(
 
 
 def laid(array: np.ndarray, form: Form) -> bytes:
-    """Return elements as they lie in memory when a tensor has a form: each is put in its place."""
-    place = np.zeros(array.shape, np.int64)
+    """Return elements as they lie in memory when a tensor has a form: each is put in its place.
+
+    Where there is padding, it is -1.
+    """
+    place, length = np.zeros(array.shape, np.int64), 1
     for item in items_of(form):
         if isinstance(item, Part):
             index = np.indices(array.shape)[item.axis] // item.stride % item.size
-            place = place * item.size + index
+            place, length = place * item.size + index, length * item.size
         elif item >= 0:
             place = place * array.shape[item] + np.indices(array.shape)[item]
-    found = np.empty(array.size, array.dtype)
+            length *= array.shape[item]
+    found = np.full(length, -1).astype(array.dtype)
     found[place.ravel()] = array.ravel()
     return found.tobytes()

@@ -57,6 +57,8 @@ def run_conversion(conversion: Conversion, given: Mapping[str, Array]) -> dict[s
                 arrays[name] = given[name]
             else:
                 old = given[relaid.source]
+                if relaid.padding is not None:
+                    old = np.pad(old, [(0, count) for count in relaid.padding])
                 shaped = old if relaid.shape is None else old.reshape(relaid.shape)  # type: ignore[arg-type]
                 moved = shaped.transpose(relaid.permutation)
                 arrays[name] = moved if relaid.result is None else moved.reshape(relaid.result)  # type: ignore[arg-type]
@@ -71,6 +73,12 @@ def results_of(op: Op, operands: list[Array | None]) -> list[Array]:
         return [first.transpose(op.attributes["perm"])]
     if op.type == "Reshape":
         return [first.reshape(op.attributes["shape"])]
+    if op.type == "Slice" and "starts" in op.attributes:
+        cut = {
+            a: slice(0, end)
+            for a, end in zip(op.attributes["axes"], op.attributes["ends"], strict=True)
+        }
+        return [first[tuple(cut.get(axis, slice(None)) for axis in range(first.ndim))]]
     if op.type == "Identity":
         return [first]
     if op.type == WEIGH:

@@ -435,11 +435,26 @@ def test_bad_input() -> None:
         with refused("objective must be bytes, count, bytes,count or count,bytes"):
             convert_graph(graph, objective=objective)
     with refused("Conv 'a'", "NCHW4c is required", "do not divide axis C of 3"):
-        convert_graph(graph, desired=parse_desired("Conv=NCHW4c", padding=True))
+        convert_graph(_grouped(), desired=Blocks())
     with refused("Relu 'relu0'", "NHWC is required", "no known letters"):
         convert_graph(graph, desired=parse_desired("Relu=NHWC"))
     with refused("Conv 'a'", "NCHX is no order of its axes NCHW"):
         convert_graph(graph, desired=Odd())
+
+
+def _grouped() -> ConversionGraph:
+    graph, x = image()
+    x = graph.op("Transpose", [x], {"perm": NCHW})
+    graph.output(graph.op("Conv", [x, graph.constant("w", (3, 1, 1, 1))], {"group": 3}, name="a"))
+    return graph
+
+
+class Blocks(Requirements):
+    """Requires blocks of four channels of all data."""
+
+    def operand_layout(self, op: Op, axes: str, sizes: object) -> Layout:
+        """Return blocks, whatever the sizes."""
+        return Layout.parse("NCHW4c" if axes == "NCHW" else axes)
 
 
 class Odd(Requirements):

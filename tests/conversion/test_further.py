@@ -16,6 +16,7 @@ from layoutopt.conversion.modes import Mode
 from layoutopt.conversion.orders import Order, Part, has_parts, order_of, sizes_of
 from layoutopt.operators.op import Op
 from layoutopt.requirements.backends import BlockedCpu
+from layoutopt.requirements.desired import parse_desired
 from layoutopt.result import Status
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import laid, least
@@ -235,3 +236,21 @@ def test_a_tower_in_blocks() -> None:
         ("NCHW", "NCHW16c"),
         ("NHWC", "NCHW"),
     ]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_padded_blocks_are_exact(objective: str) -> None:
+    """Where blocks do not divide channels are padded, and the cost is that of exhaustive search."""
+    wanted, padded = parse_desired("Conv=NCW2c", padding=True), 0
+    for seed in range(23_000, 23_080):
+        graph = drawn(seed, 4 + seed % 7)
+        found = convert_graph(graph, objective=objective, desired=wanted)
+        assert found.status is Status.OPTIMAL
+        most = found.objective[0], found.objective[1]
+        assert found.objective == least(graph, objective, False, most, wanted), seed
+        given = arrays_of(graph, seed)
+        before, after = run(graph, given), run_conversion(found, given)
+        for name in graph.outputs:
+            np.testing.assert_allclose(after[name], before[name], rtol=1e-12)
+        padded += any(op.name.startswith(("pad_", "slice_")) for op in found.graph.ops)
+    assert padded > 10

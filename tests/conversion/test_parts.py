@@ -83,4 +83,4 @@ def test_one_objective() -> None:
     """With one objective a cost is its value in units; without any transform, a unit is 1."""
     assert costs(("bytes",), [8, 12]).split(5) == (20,)
     assert costs(("count",), [8, 12]).split(5) == (5,)
-    assert costs(("bytes",), []).unit == 1
+    assert costs(("bytes",), []).units == (1,)
