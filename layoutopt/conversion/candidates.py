@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from math import factorial
 
 from layoutopt.conversion.choice import Choices, Joined, Place
+from layoutopt.conversion.cuts import ends_of, is_nested
 from layoutopt.conversion.modes import Modes
-from layoutopt.conversion.orders import ends_of, has_parts, is_nested
+from layoutopt.conversion.orders import has_parts
 from layoutopt.conversion.values import Need, Values
 from layoutopt.operators.op import Op
 

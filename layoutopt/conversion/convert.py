@@ -141,14 +141,15 @@ class _Run:
             written = self._rewritten(answer)
         with self.clock.phase("check"):
             before = tally(self.graph)
-            after = tally(written.graph, written.relaid, written.padding, written.narrow)
+            forms = written.forms
+            after = tally(written.graph, forms.relaid, forms.padding, forms.narrow)
             ops = Times(written.graph, self.times).total()
             found = measured(after, self.names, self.times, ops)
             solved = self.weights.split((answer.objective or 0) + self.problem.constant)
             self._check(found, solved, measured(before, self.names, self.times))
         return Conversion(
             graph=written.graph,
-            relaid=written.relaid,
+            relaid=forms.relaid,
             freed=written.freed,
             objectives=self.names,
             objective=found,
@@ -162,7 +163,7 @@ class _Run:
                 self.graph,
                 written.graph,
                 self.values,
-                written.moved,
+                forms.moved,
                 frozenset(after.by_op),
                 frozenset(one.op.name for one in self.every if len(one.rows) == 1),
             ),

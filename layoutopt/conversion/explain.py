@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.materialise import Moved
 from layoutopt.conversion.orders import Form, Item, Part, items_of
 from layoutopt.conversion.result import Remaining
-from layoutopt.conversion.rewrite import Moved
 from layoutopt.conversion.tally import size_of
 from layoutopt.conversion.values import Value, Values, transposition
 from layoutopt.layout.layout import ANY, Layout

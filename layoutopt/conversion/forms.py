@@ -6,21 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from layoutopt.conversion.cuts import digits_of, padded_axes, refined
 from layoutopt.conversion.orders import (
     Form,
     Order,
     Part,
-    digits_of,
     dim_size,
     has_parts,
     is_group,
     is_permutation,
     order_of,
-    padded_axes,
-    refined,
     same,
     sizes_of,
     spread,
+    whole_axes,
 )
 from layoutopt.operators.op import Shape
 
@@ -111,7 +110,7 @@ def transform(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
 
 def _items(form: Form, shape: Shape, wide: Iterable[int]) -> Form:
     """Return a form with a dimension for each item, and those to be padded, whatever their size."""
-    found = refined(form, shape, digits_of((form,), shape))
+    found = refined(form, shape, digits_of((form,), shape), set(whole_axes(form)))
     return (*(axis for axis in wide if axis not in found), *found)
 
 
@@ -138,7 +137,8 @@ def _moved(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
     before, after = source, target
     if not is_permutation(source, shape) or has_parts(target):
         digits = digits_of((source, target), shape)
-        before, after = refined(source, shape, digits), refined(target, shape, digits)
+        kept = {*whole_axes(source)} & {*whole_axes(target)}
+        before, after = (refined(form, shape, digits, kept) for form in (source, target))
     elif not is_permutation(target, shape):
         after = spread(order_of(target, shape), shape)
     yield from moves(source, before, shape)

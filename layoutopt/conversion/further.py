@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from layoutopt.conversion.cuts import padded_axes, within
 from layoutopt.conversion.modes import Mode, mode_of
 from layoutopt.conversion.orders import (
     Form,
@@ -24,8 +25,6 @@ from layoutopt.conversion.orders import (
     main_axis,
     moved_to,
     order_of,
-    padded_axes,
-    within,
 )
 from layoutopt.conversion.sliced import sliced
 from layoutopt.operators.op import Op, Shape

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from layoutopt.conversion.orders import Form, Part, has_parts, items_of, padded_axes, sizes_of
+from layoutopt.conversion.cuts import padded_axes
+from layoutopt.conversion.orders import Form, Part, has_parts, items_of, sizes_of
 from layoutopt.conversion.result import Relaid
 from layoutopt.operators.op import Shape, Size
 

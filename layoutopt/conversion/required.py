@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from math import prod
 from typing import TypeAlias
 
-from layoutopt.conversion.orders import Form, FormDim, Item, Part, within
+from layoutopt.conversion.cuts import within
+from layoutopt.conversion.orders import Form, FormDim, Item, Part
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Dim, Layout
 from layoutopt.operators.op import Op, Shape

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from layoutopt.conversion.cuts import padded_axes
 from layoutopt.conversion.modes import Mode, mode_of
 from layoutopt.conversion.orders import (
     Form,
@@ -17,7 +18,6 @@ from layoutopt.conversion.orders import (
     items_of,
     main_axis,
     moved_to,
-    padded_axes,
 )
 from layoutopt.operators.axes import REDUCTIONS
 from layoutopt.operators.op import Op, Shape

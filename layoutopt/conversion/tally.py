@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -70,16 +70,20 @@ def tally(
             free += 1
         else:
             by_op[op.name] = size_of(graph, name, (narrow or {}).get(name))
+    for name in _further({n: copies[n] for n in copies if n in read}):
+        how = (relaid or {}).get(name)
+        by_op[name] = size_of(graph, name, None if how is None else how.old)
+    return Tally(len(by_op), sum(by_op.values()), free, by_op)
+
+
+def _further(copies: Mapping[str, tuple[str, Lies]]) -> Iterator[str]:
+    """Yield the constants that are not the first of their source, in another layout than others."""
     seen: dict[str, set[Lies]] = {}
     for name, (source, lies) in copies.items():
-        order = _joined(lies)
-        orders = seen.setdefault(source, set())
-        if name in read and order not in orders:
-            if orders:
-                how = (relaid or {}).get(name)
-                by_op[name] = size_of(graph, name, None if how is None else how.old)
-            orders.add(order)
-    return Tally(len(by_op), sum(by_op.values()), free, by_op)
+        orders, order = seen.setdefault(source, set()), _joined(lies)
+        if orders and order not in orders:
+            yield name
+        orders.add(order)
 
 
 def size_of(graph: ConversionGraph, name: str, shape: Shape | None = None) -> int:
