@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layoutopt.conversion.convert import convert_graph
-from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.convert import SOLVERS, convert_graph
+from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.errors import InputError, InternalError
 from layoutopt.limits import Limits, Progress, interruptible, limited
 from layoutopt.requirements.backends import backend_named
@@ -21,7 +21,7 @@ from layoutopt.requirements.requirements import Requirements
 from layoutopt.rewriting.files import Loaded, load, loaded
 from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.result import ConversionResult
+from layoutopt.rewriting.result import ConversionResult, whole
 from layoutopt.rewriting.running import largest_difference, peer_transposes, tolerance
 from layoutopt.rewriting.source import Source
 from layoutopt.rewriting.write import write_model
@@ -29,7 +29,7 @@ from layoutopt.rewriting.write import write_model
 if TYPE_CHECKING:
     from layoutopt.rewriting.source import Model
 
-PHASES = ("read", "solve", "write", "check", "peers")
+PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
 
 
 def convert(
@@ -40,10 +40,12 @@ def convert(
     backend: str | Requirements | None = None,
     costs: OpCosts | str | Path | None = None,
     objective: str | None = None,
+    solver: str = "auto",
     free_io: bool = False,
     time_limit: float | None = None,
     seed: int = 0,
     check: bool = False,
+    compare: bool = False,
     peers: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> ConversionResult:
@@ -63,18 +65,16 @@ def convert(
     objective
         ``"count"`` of transforms, ``"bytes"`` that they move, ``"time"`` by costs, in
         femtoseconds; or two in order.  By default ``"count,bytes"``, or ``"time,count"``.
+    solver
+        ``"auto"``, or a heuristic (:data:`~layoutopt.conversion.convert.SOLVERS`).
     free_io
         Whether inputs and outputs may come in other layouts.
-    time_limit
-        Seconds for the whole call; none by default.
-    seed
-        Seed of everything random.
-    check
-        Whether to run both networks in onnxruntime on the same random inputs.
-    peers
-        Whether to count the transposes that other optimisers leave.
-    progress
-        Called with messages of what is being done.
+    time_limit, seed, progress
+        Seconds for the whole call, none by default; seed of everything random; called with
+        messages of what is being done.
+    check, compare, peers
+        Whether to run both networks in onnxruntime on the same random inputs, to count the
+        transforms that each heuristic would leave, and the transposes that other optimisers leave.
 
     Raises
     ------
@@ -86,7 +86,9 @@ def convert(
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
     aim = objective or ("count,bytes" if table is None else "time,count")
-    wanted = _Wanted(_desired(layout, padding, backend), table, aim, free_io, check, peers)
+    wanted = _Wanted(
+        _desired(layout, padding, backend), table, aim, solver, free_io, check, compare, peers
+    )
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     try:
         return _converted(given, wanted, limits)
@@ -101,8 +103,10 @@ class _Wanted:
     desired: Requirements | None
     costs: OpCosts | None
     objective: str
+    solver: str
     free_io: bool
     check: bool
+    compare: bool
     peers: bool
 
 
@@ -118,6 +122,8 @@ def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResu
     if wanted.check:
         difference = _difference(given.model, new, found[source], limits.seed)
     marks.append(time.monotonic())
+    heuristics = _heuristics(source, wanted, limits) if wanted.compare else {}
+    marks.append(time.monotonic())
     others = peer_transposes(given.model) if wanted.peers else {}
     marks.append(time.monotonic())
     seconds = {name: b - a for name, (a, b) in zip(PHASES, pairwise(marks), strict=True)}
@@ -126,6 +132,7 @@ def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResu
         conversions=tuple(found.values()),
         opaque=dict(Counter(op.type for op in source.opaque())),
         difference=difference,
+        heuristics=heuristics,
         peers=others,
         seconds={**seconds, "total": marks[-1] - marks[0]},
         seed=limits.seed,
@@ -144,11 +151,21 @@ def _conversions(source: Source, wanted: _Wanted, limits: Limits) -> dict[Source
                 desired=wanted.desired,
                 costs=wanted.costs,
                 objective=wanted.objective,
+                solver=wanted.solver,
                 free_io=wanted.free_io and one is source,
                 limits=limits,
             )
             for one in source.every()
         }
+
+
+def _heuristics(source: Source, wanted: _Wanted, limits: Limits) -> dict[str, Tally]:
+    """Return what the transforms cost that each heuristic leaves."""
+    found = {}
+    for name in SOLVERS[1:]:
+        every = _conversions(source, replace(wanted, solver=name), limits)
+        found[name] = whole(conversion.after for conversion in every.values())
+    return found
 
 
 def _desired(

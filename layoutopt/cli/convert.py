@@ -57,6 +57,12 @@ FreeIo = Annotated[
 Check = Annotated[
     bool, typer.Option("--check", help="Run both networks on the same random inputs.")
 ]
+Solver = Annotated[
+    str, typer.Option(metavar="NAME", help="auto, or a heuristic, which proves nothing.")
+]
+Compare = Annotated[
+    bool, typer.Option("--compare", help="Count the transforms that each heuristic leaves.")
+]
 Peers = Annotated[
     bool, typer.Option("--peers", help="Count the transposes that other optimisers leave.")
 ]
@@ -73,8 +79,10 @@ def command(
     backend: Backend = None,
     costs: Costs = None,
     objective: Objective = None,
+    solver: Solver = "auto",
     free_io: FreeIo = False,
     check: Check = False,
+    compare: Compare = False,
     peers: Peers = False,
     explain: Explain = False,
     time_limit: options.TimeLimit = None,
@@ -97,10 +105,12 @@ def command(
             backend=backend,
             costs=costs,
             objective=objective,
+            solver=solver,
             free_io=free_io,
             time_limit=time_limit,
             seed=seed,
             check=check,
+            compare=compare,
             peers=peers,
             progress=tell,
         )
@@ -148,7 +158,7 @@ def _amount(objective: str, value: int) -> str:
 
 
 def _tallies(result: ConversionResult) -> list[list[str]]:
-    both = (("before", result.before), ("after", result.after))
+    both = [("before", result.before), ("after", result.after), *result.heuristics.items()]
     rows = [[name, f"{t.transforms:,}", f"{t.bytes:,}", f"{t.free:,}"] for name, t in both]
     for name, count in result.peers.items():
         rows.append([name, "not installed" if count is None else f"{count:,}", "-", "-"])
@@ -193,6 +203,7 @@ def document(result: ConversionResult, model: Path, output: Path | None) -> dict
         ],
         "opaque": dict(result.opaque),
         "difference": result.difference,
+        "heuristics": {name: _tally(tally) for name, tally in result.heuristics.items()},
         "peers": dict(result.peers),
     }
 

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
+
 from layoutopt.conversion.candidates import choices
 from layoutopt.conversion.choice import Choices
 from layoutopt.conversion.costs import NO_TIMES, Costs, Pair, measured, parse_objective
 from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.explain import remaining
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
 from layoutopt.conversion.labelling import Labelling, labelling
 from layoutopt.conversion.modes import ModeTable
 from layoutopt.conversion.orders import has_parts
@@ -24,8 +27,8 @@ from layoutopt.conversion.times import Times
 from layoutopt.conversion.values import Values, transposition, values_of
 from layoutopt.errors import InputError, InternalError
 from layoutopt.limits import Limits
-from layoutopt.pbqp.problem import Answer
-from layoutopt.pbqp.solve import solve_pbqp
+from layoutopt.pbqp.problem import Answer, cost
+from layoutopt.pbqp.solve import heuristic_pbqp, solve_pbqp
 from layoutopt.requirements.costs import OpCosts
 from layoutopt.requirements.requirements import Requirements
 
@@ -37,6 +40,7 @@ def convert_graph(
     costs: OpCosts | None = None,
     objective: str = "bytes",
     free_io: bool = False,
+    solver: str = "auto",
     limits: Limits | None = None,
 ) -> Conversion:
     """Return a graph that computes the same, with transforms of least cost.
@@ -58,20 +62,29 @@ def convert_graph(
         ``"count,bytes"``.  With ``costs``, ``"time"`` in place of one of these, or alone.
     free_io
         Whether inputs and outputs may come in other layouts.
+    solver
+        ``"auto"`` proves that nothing is better.  Heuristics prove nothing: ``"forward"``,
+        ``"push-through"``, ``"one-layout"``, ``"chains"`` (:mod:`.heuristics`), and ``"pbqp"``.
     limits
         When to stop.
 
     Raises
     ------
     InputError
-        If the objective is another, or a desired layout cannot be had by permuting whole axes.
+        If objective or solver is another, or ops cannot run in a desired layout.
     """
     names = parse_objective(objective, costs is not None)
+    if solver not in SOLVERS:
+        raise InputError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
     run = _Run(graph, desired, costs, names, free_io)
     run.prepare()
     with run.clock.phase("solve"):
-        answer = solve_pbqp(run.problem.problem, limits or Limits(), run.problem.start)
-    return run.conversion(answer)
+        answer = run.answer(solver, limits or Limits())
+    return run.conversion(answer, solver == "auto")
+
+
+SOLVERS = ("auto", *HEURISTICS, "pbqp")
+"""Names of solvers."""
 
 
 class _Run:
@@ -135,7 +148,37 @@ class _Run:
             why = f"{what}: {error.reason}; one objective needs smaller numbers"
             raise InputError(why) from None
 
-    def conversion(self, answer: Answer) -> Conversion:
+    def answer(self, solver: str, limits: Limits) -> Answer:
+        """Choose; of a heuristic it is only known that nothing costs less than nothing."""
+        stated = self.problem
+        if solver == "auto":
+            return solve_pbqp(stated.problem, limits, stated.start)
+        if solver == "pbqp":
+            labels = heuristic_pbqp(stated.problem, limits).labelling
+        else:
+            task = self._task()
+            labels = np.array(labels_of(stated, task, HEURISTICS[solver](task)), np.int64)
+        labels = stated.start if labels is None else labels
+        return Answer(
+            labelling=labels, objective=cost(stated.problem, labels), bound=-stated.constant
+        )
+
+    def _task(self) -> Task:
+        values, weights = self.values, self.weights
+        free = self.problem.sources
+        return Task(
+            self.every,
+            [weights.weight(value.bytes) for value in values.every],
+            [[weights.op(one.mode(n).time) for n in one.rows] for one in self.every],
+            [values.written(name) for name in self.graph.outputs if name in self.kept],
+            [
+                values.written(value.root)
+                for v, value in enumerate(values.every)
+                if value.kind != "activation" and v not in free
+            ],
+        )
+
+    def conversion(self, answer: Answer, exact: bool) -> Conversion:
         """Write the graph down, and check what it costs."""
         with self.clock.phase("rewrite"), _no_collection():
             written = self._rewritten(answer)
@@ -146,7 +189,9 @@ class _Run:
             ops = Times(written.graph, self.times).total()
             found = measured(after, self.names, self.times, ops)
             solved = self.weights.split((answer.objective or 0) + self.problem.constant)
-            self._check(found, solved, measured(before, self.names, self.times))
+            self._check(found, solved)
+            if exact and self.desired is None and self.costs is None:
+                self._compare(found, measured(before, self.names, self.times))
         return Conversion(
             graph=written.graph,
             relaid=forms.relaid,
@@ -175,12 +220,16 @@ class _Run:
         orders = self.problem.orders(answer.labelling)
         return rewrite(self.graph, self.values, self.every, numbers, orders, self.kept)
 
-    def _check(self, found: Pair, solved: Pair, before: Pair) -> None:
-        """Hold what the new graph costs against what the solver says, and what it cost before."""
-        what = f"graph {self.graph.name!r}: transforms cost {found}"
+    def _check(self, found: Pair, solved: Pair) -> None:
+        """Hold what the new graph costs against what the solver says."""
         if found != solved:
+            what = f"graph {self.graph.name!r}: transforms cost {found}"
             raise InternalError(f"{what}, solved as {solved}")
-        if self.desired is None and self.costs is None and found > before:
+
+    def _compare(self, found: Pair, before: Pair) -> None:
+        """Hold it against what the graph cost before."""
+        if found > before:
+            what = f"graph {self.graph.name!r}: transforms cost {found}"
             raise InternalError(f"{what}, before {before}")
 
 

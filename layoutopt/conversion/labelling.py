@@ -41,6 +41,8 @@ class Labelling:
         Of each op its node, None where it has one mode.
     sources
         Of each value whose order is free: its node, None if there is one order only, and orders.
+    nodes
+        The node of each order of a value that may be there or not.
     """
 
     problem: Problem
@@ -48,6 +50,7 @@ class Labelling:
     start: IntArray
     op_nodes: list[int | None]
     sources: dict[int, tuple[int | None, list[Order]]]
+    nodes: dict[Need, int]
 
     def modes(self, every: list[Choices], labels: IntArray) -> list[int]:
         """Return the number of the mode of each op."""
@@ -129,7 +132,7 @@ class _Building:
                 node = self._chooser([Row((), ((v, order),)) for order in orders], label, nodes)
             places[v] = node, orders
         return Labelling(
-            self._problem(), constant, np.array(self.begin, np.int64), op_nodes, places
+            self._problem(), constant, np.array(self.begin, np.int64), op_nodes, places, nodes
         )
 
     def _settle(self, needs: list[list[Row]]) -> dict[Need, None]:

@@ -34,6 +34,8 @@ class ConversionResult:
         Types of ops that nothing may be done to, with the number of their nodes.
     difference
         The largest relative difference of outputs that a check found; None without one.
+    heuristics
+        What the transforms cost that each heuristic leaves, by name; none without a comparison.
     peers
         How many transposes other optimisers leave, by name; None for one that is not there.
     seconds
@@ -50,6 +52,7 @@ class ConversionResult:
     conversions: tuple[Conversion, ...]
     opaque: Mapping[str, int]
     difference: float | None
+    heuristics: Mapping[str, Tally]
     peers: Mapping[str, int | None]
     seconds: Mapping[str, float]
     seed: int
@@ -91,12 +94,12 @@ class ConversionResult:
     @property
     def before(self) -> Tally:
         """What the transforms of the network cost as it was given."""
-        return _whole(one.before for one in self.conversions)
+        return whole(one.before for one in self.conversions)
 
     @property
     def after(self) -> Tally:
         """What the transforms of the rewritten network cost."""
-        return _whole(one.after for one in self.conversions)
+        return whole(one.after for one in self.conversions)
 
     @property
     def remaining(self) -> tuple[Remaining, ...]:
@@ -150,7 +153,8 @@ def _sums(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*rows, strict=True)))
 
 
-def _whole(tallies: Iterable[Tally]) -> Tally:
+def whole(tallies: Iterable[Tally]) -> Tally:
+    """Return what the transforms of several graphs cost together."""
     every = list(tallies)
     by_op = {name: size for tally in every for name, size in tally.by_op.items()}
     return Tally(

@@ -1,0 +1,263 @@
+"""Heuristics for conversion: what compilers do, to be compared with the optimum.
+
+Each chooses a useful mode for every op.  What transforms that takes is counted as for the optimum,
+so that one transform serves all that want the same order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from layoutopt.conversion.choice import Choices, Row
+from layoutopt.conversion.labelling import Labelling
+from layoutopt.conversion.orders import Form, Order
+from layoutopt.conversion.values import Need
+
+
+@dataclass
+class Task:
+    """What heuristics choose modes for.
+
+    Parameters
+    ----------
+    every
+        The ops with their useful modes, in order.
+    weights
+        Of each value what a transform of it costs.
+    times
+        Of each op what its modes cost besides, in the order of its rows.
+    forced
+        Orders that outputs are wanted in.
+    given
+        Orders of inputs; values that are neither inputs nor results come in any order.
+    """
+
+    every: Sequence[Choices]
+    weights: Sequence[int]
+    times: Sequence[Sequence[int]]
+    forced: Sequence[Need]
+    given: Sequence[Need]
+    rows: list[list[Row]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = [list(one.rows.values()) for one in self.every]
+
+
+Heuristic = Callable[[Task], list[int]]
+"""From a task to the number of each op's row."""
+
+
+class Placed:
+    """Which orders of values are there, and wanted, while ops choose.
+
+    Parameters
+    ----------
+    task
+        The task.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.homes: dict[int, Order] = dict(task.given)
+        self.wanted: dict[int, Counter[Order]] = {}
+        self.results = {n for rows in task.rows for row in rows for n, _ in row.gives}
+        for need in task.forced:
+            self._want(need)
+
+    def _want(self, need: Need, times: int = 1) -> None:
+        self.wanted.setdefault(need[0], Counter())[need[1]] += times
+
+    def cost(self, value: int) -> int:
+        """Return what transforms of a value cost."""
+        orders = {order for order, times in self.wanted.get(value, {}).items() if times}
+        home = self.homes.get(value)
+        if home is not None:
+            return self.task.weights[value] * len(orders - {home})
+        free = value not in self.results  # then one order is for nothing
+        return self.task.weights[value] * max(0, len(orders) - free)
+
+    def of(self, row: Row) -> int:
+        """Return what transforms of all values of an op cost."""
+        return sum(self.cost(value) for value in {n for n, _ in (*row.takes, *row.gives)})
+
+    def add(self, at: int, number: int) -> None:
+        """Let an op run in a mode."""
+        row = self.task.rows[at][number]
+        for need in row.takes:
+            self._want(need)
+        self.homes.update(row.gives)
+
+    def remove(self, at: int, number: int) -> None:
+        """Let it run no more."""
+        row = self.task.rows[at][number]
+        for need in row.takes:
+            self._want(need, -1)
+        for value, _ in row.gives:
+            del self.homes[value]
+
+    def price(self, at: int, number: int) -> int:
+        """Return the cost of an op in a mode, transforms of its values included."""
+        self.add(at, number)
+        found = self.of(self.task.rows[at][number]) + self.task.times[at][number]
+        self.remove(at, number)
+        return found
+
+
+def forward(task: Task) -> list[int]:
+    """Choose op by op what costs least behind what is chosen: greedy propagation.
+
+    It is how layouts flow forward through a graph in TVM's ``ConvertLayout`` ("Convert layout
+    pass", Apache TVM documentation).
+    """
+    placed, found = Placed(task), list[int]()
+    for at, rows in enumerate(task.rows):
+        prices = [placed.price(at, number) for number in range(len(rows))]
+        found.append(prices.index(min(prices)))
+        placed.add(at, found[-1])
+    return found
+
+
+def push_through(task: Task) -> list[int]:
+    """Begin as written; push transforms down through each op where that costs no more.
+
+    It is how transposes move towards outputs in onnxruntime's ``TransposeOptimizer``, which
+    estimates for each op whether that pays.
+    """
+    placed, found = Placed(task), [0] * len(task.rows)
+    for at in range(len(task.rows)):
+        placed.add(at, 0)
+    for at, rows in enumerate(task.rows):
+        placed.remove(at, 0)
+        prices = [placed.price(at, number) for number in range(len(rows))]
+        above = [_above(placed, at, number) for number in range(len(rows))]
+        number = min(range(len(rows)), key=lambda n: (prices[n], above[n], n))
+        found[at] = number
+        placed.add(at, number)
+    return found
+
+
+def _above(placed: Placed, at: int, number: int) -> int:
+    """Return what transforms of an op's operands cost in a mode."""
+    placed.add(at, number)
+    found = sum(placed.cost(value) for value in {n for n, _ in placed.task.rows[at][number].takes})
+    placed.remove(at, number)
+    return found
+
+
+def one_layout(task: Task) -> list[int]:
+    """Let all ops run in one global layout where they can, as written elsewhere; take the best."""
+    forms: dict[Form | None, None] = {}
+    for one in task.every:
+        forms.update(dict.fromkeys(_first(one)))
+    best: tuple[int, list[int]] | None = None
+    for form in forms:
+        found = [own.index(form) if form in (own := _first(one)) else 0 for one in task.every]
+        total = _total(task, found)
+        if best is None or total < best[0]:
+            best = total, found
+    return [] if best is None else best[1]
+
+
+def _first(one: Choices) -> list[Form | None]:
+    """Return the form of an op's first operand in each of its modes."""
+    return [(one.mode(number).inputs or (None,))[0] for number in one.rows]
+
+
+def _total(task: Task, found: Sequence[int]) -> int:
+    placed, total = Placed(task), 0
+    for at, number in enumerate(found):
+        placed.add(at, number)
+        total += task.times[at][number]
+    return total + sum(placed.cost(value) for value in placed.wanted)
+
+
+def chains(task: Task) -> list[int]:
+    """Choose the best of each chain of ops by dynamic programming, chain after chain.
+
+    A chain goes on where a result has one reader.  What other chains have chosen before counts,
+    what comes later does not (Liu et al., *Optimizing CNN model inference on CPUs*, USENIX ATC
+    2019, who do so where a graph is not one chain alone).
+    """
+    placed, found = Placed(task), [-1] * len(task.rows)
+    after = _next(task)
+    for first in range(len(task.rows)):
+        chain, at = list[int](), first
+        while at >= 0 and found[at] < 0 and at not in chain:
+            chain.append(at)
+            at = after[at]
+        for at, number in zip(chain, _best_chain(placed, chain), strict=True):
+            found[at] = number
+            placed.add(at, number)
+    return found
+
+
+def _next(task: Task) -> list[int]:
+    """Return for each op the only reader of its only result, -1 if it has another number."""
+    readers: dict[int, set[int]] = {}
+    for at, rows in enumerate(task.rows):
+        for value in {n for row in rows for n, _ in row.takes}:
+            readers.setdefault(value, set()).add(at)
+    found = []
+    for rows in task.rows:
+        results = {n for n, _ in rows[0].gives}
+        own = readers.get(next(iter(results)), set()) if len(results) == 1 else set()
+        found.append(next(iter(own)) if len(own) == 1 else -1)
+    return found
+
+
+def _best_chain(placed: Placed, chain: Sequence[int]) -> list[int]:
+    """Return the best mode of each op of a chain."""
+    task = placed.task
+    best: list[list[int]] = []
+    back: list[list[int]] = []
+    for place, at in enumerate(chain):
+        best.append([])
+        back.append([])
+        for number in range(len(task.rows[at])):
+            if not place:
+                best[-1].append(placed.price(at, number))
+                back[-1].append(0)
+                continue
+            before = chain[place - 1]
+            costs = []
+            for other, cost in enumerate(best[-2]):
+                placed.homes.update(task.rows[before][other].gives)
+                costs.append(cost + placed.price(at, number))
+                for value, _ in task.rows[before][other].gives:
+                    del placed.homes[value]
+            best[-1].append(min(costs))
+            back[-1].append(costs.index(min(costs)))
+    found = [best[-1].index(min(best[-1]))] if chain else []
+    for row in back[:0:-1]:
+        found.append(row[found[-1]])
+    return found[::-1]
+
+
+HEURISTICS: dict[str, Heuristic] = {
+    "forward": forward,
+    "push-through": push_through,
+    "one-layout": one_layout,
+    "chains": chains,
+}
+"""Heuristics by name."""
+
+
+def labels_of(problem: Labelling, task: Task, found: Sequence[int]) -> list[int]:
+    """Return the labelling that chosen modes are."""
+    labels = [0] * len(problem.start)
+    wanted: dict[int, set[Order]] = {}
+    for node, rows, number in zip(problem.op_nodes, task.rows, found, strict=True):
+        if node is not None:
+            labels[node] = number
+        for need in (*rows[number].takes, *rows[number].gives):
+            wanted.setdefault(need[0], set()).add(need[1])
+    for value, (node, orders) in problem.sources.items():
+        if node is not None:
+            own = wanted.setdefault(value, set())
+            labels[node] = next((n for n, order in enumerate(orders) if order in own), 0)
+            own.add(orders[labels[node]])
+    for (value, order), node in problem.nodes.items():
+        labels[node] = int(order in wanted.get(value, ()))
+    return labels
