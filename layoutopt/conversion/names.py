@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.orders import Form, Part, has_parts, items_of, same
+from layoutopt.conversion.orders import Form, Part, is_whole, items_of, same
 from layoutopt.conversion.values import Values
 
 
@@ -53,14 +53,13 @@ class Names:
         return _unused(name, self._ops)
 
     def _new(self, root: str, form: Form) -> str:
-        if has_parts(form):
-            items = (
-                f"{i.axis}x{i.size}" if isinstance(i, Part) else f"{i}" for i in items_of(form)
-            )
-            how = "parts_" + "_".join(item for item in items if item != "-1")
-        else:
-            mark = "" if all(axis < 10 for axis in form) else "_"  # type: ignore[operator]
+        if is_whole(form):
+            mark = "" if all(axis < 10 for axis in form) else "_"
             how = "reshaped" if -1 in form else f"to_{mark.join(map(str, form))}"
+        else:
+            items = (i for i in items_of(form) if i != -1)
+            parts = (f"{i.axis}x{i.size}" if isinstance(i, Part) else f"{i}" for i in items)
+            how = f"parts_{'_'.join(parts)}"
         return _unused(f"{root}_{how}", self._known)
 
 

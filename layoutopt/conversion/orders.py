@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Shape, Size
@@ -39,23 +39,30 @@ Form: TypeAlias = tuple[FormDim, ...]
 """What each dimension of a tensor holds."""
 
 
+def group_of(dim: FormDim) -> Group:
+    """Return the items of a dimension."""
+    return (dim,) if isinstance(dim, int | Part) else dim
+
+
 def is_group(dim: FormDim) -> bool:
     """Return whether a dimension holds several items, or none."""
-    return isinstance(dim, tuple) and not isinstance(dim, Part)
+    return len(group_of(dim)) != 1
 
 
 def items_of(form: Form) -> Iterator[Item]:
     """Yield the items of a form, outermost first."""
     for dim in form:
-        if is_group(dim):
-            yield from dim  # type: ignore[misc]  # a group
-        else:
-            yield dim  # type: ignore[misc]  # an item
+        yield from group_of(dim)
 
 
 def has_parts(form: Iterable[FormDim]) -> bool:
     """Return whether a form or order has anything but whole axes, each a dimension."""
     return not {int}.issuperset(map(type, form))
+
+
+def is_whole(form: Form) -> TypeGuard[Permutation]:
+    """Return whether each dimension of a form is a whole axis, or -1."""
+    return not has_parts(form)
 
 
 def order_of(form: Form, shape: Shape) -> Order:
@@ -68,8 +75,8 @@ def order_of(form: Form, shape: Shape) -> Order:
     shape
         The shape of the value, or of the tensor whose axes it names.
     """
-    if not has_parts(form):
-        return tuple([axis for axis in form if axis >= 0 and shape[axis] != 1])  # type: ignore
+    if is_whole(form):
+        return tuple([axis for axis in form if axis >= 0 and shape[axis] != 1])
     found: list[Item] = []
     for item in items_of(form):
         if item_size(item, shape) != 1:
@@ -103,9 +110,7 @@ def item_size(item: Item, shape: Shape) -> Size:
 
 def dim_size(dim: FormDim, shape: Shape) -> Size:
     """Return the size of a dimension; None where several items are open."""
-    if not is_group(dim):
-        return item_size(dim, shape)  # type: ignore[arg-type]  # an item
-    sizes = [size for item in dim if (size := item_size(item, shape)) != 1]  # type: ignore
+    sizes = [size for item in group_of(dim) if (size := item_size(item, shape)) != 1]
     product = 1
     for size in sizes:
         if not isinstance(size, int):
@@ -124,8 +129,8 @@ def same(form: Form, shape: Shape) -> Form:
 
     Dimensions of size 1 are alike, whatever axis they stand for.
     """
-    if not has_parts(form):
-        return tuple([a if a >= 0 and shape[a] != 1 else -1 for a in form])  # type: ignore
+    if is_whole(form):
+        return tuple([axis if axis >= 0 and shape[axis] != 1 else -1 for axis in form])
     return tuple(_common(dim, shape) for dim in form)
 
 
@@ -136,17 +141,16 @@ def _common(dim: FormDim, shape: Shape) -> FormDim:
 
 def renamed(form: Form, axes: Sequence[int]) -> Form:
     """Return a form of other axes: ``axes[a]`` for ``a``."""
-    if not has_parts(form):
-        return tuple([axes[a] if a >= 0 else -1 for a in form])  # type: ignore
-    return tuple(_renamed(dim, axes) for dim in form)
+    if is_whole(form):
+        return tuple([axes[axis] if axis >= 0 else -1 for axis in form])
+    found = (tuple(_renamed(item, axes) for item in group_of(dim)) for dim in form)
+    return tuple(group[0] if len(group) == 1 else group for group in found)
 
 
-def _renamed(dim: FormDim, axes: Sequence[int]) -> FormDim:
-    if isinstance(dim, Part):
-        return dim._replace(axis=axes[dim.axis])
-    if isinstance(dim, int):
-        return axes[dim] if dim >= 0 else -1
-    return tuple(_renamed(item, axes) for item in dim)  # type: ignore
+def _renamed(item: Item, axes: Sequence[int]) -> Item:
+    if isinstance(item, Part):
+        return item._replace(axis=axes[item.axis])
+    return axes[item] if item >= 0 else -1
 
 
 def renamed_order(order: Order, axes: Sequence[int]) -> Order:
@@ -175,7 +179,7 @@ def sort_key(order: Order) -> tuple[tuple[int, ...], ...]:
 
 def main_axis(dim: FormDim) -> int:
     """Return the axis of a dimension, the first one of several."""
-    item: Item = dim[0] if is_group(dim) else dim  # type: ignore
+    item = group_of(dim)[0]
     return item.axis if isinstance(item, Part) else item
 
 

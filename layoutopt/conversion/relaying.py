@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutopt.conversion.cuts import padded_axes
-from layoutopt.conversion.orders import Form, Part, has_parts, items_of, sizes_of
+from layoutopt.conversion.orders import Form, Part, is_whole, items_of, sizes_of
 from layoutopt.conversion.result import Relaid
 from layoutopt.operators.op import Shape, Size
 
@@ -21,9 +21,9 @@ def relaid(source: str, form: Form, shape: Shape) -> Relaid:
         Its own shape.
     """
     added = form.count(-1)
-    if not has_parts(form):
+    if is_whole(form):
         new = iter(range(added))
-        order = tuple([next(new) if axis < 0 else axis + added for axis in form])  # type: ignore
+        order = tuple([next(new) if axis < 0 else axis + added for axis in form])
         return Relaid(source, (1,) * added + shape if added else None, order)
     return _cut(source, form, shape)
 
