@@ -1,4 +1,4 @@
-"""Hard cores: a few components with sparse random weights, from a seed."""
+"""Hard cores: components with random weights, sparse or dense, from a seed."""
 
 from __future__ import annotations
 
@@ -37,6 +37,21 @@ def grid(nodes: int, labels: int, seed: int = 0) -> Labelling:
     across = np.column_stack([place[:, :-1].ravel(), place[:, 1:].ravel()])
     down = np.column_stack([place[:-1].ravel(), place[1:].ravel()])
     return _problem(rng, rows * columns, labels, np.concatenate([across, down]))
+
+
+def dense(nodes: int, labels: int, seed: int = 0, *, signed: bool = False) -> Labelling:
+    """Return one component in which all nodes meet, and every node is drawn to every location.
+
+    Edges weigh 1 to 10, or with ``signed`` as often -1 to -10; rewards are 1 to five times the
+    number of nodes, so that neither side outweighs the other.
+    """
+    rng = np.random.default_rng(seed)
+    ends = np.column_stack(np.triu_indices(nodes, 1))
+    weights = rng.integers(1, WEIGHT + 1, len(ends))
+    if signed:
+        weights *= rng.choice([-1, 1], len(ends))
+    at = np.argwhere(np.ones((nodes, labels), bool))
+    return Labelling(nodes, labels, ends, weights, at, rng.integers(1, 5 * nodes, len(at)))
 
 
 def _problem(rng: np.random.Generator, nodes: int, labels: int, ends: IntArray) -> Labelling:

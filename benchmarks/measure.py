@@ -94,7 +94,7 @@ def timed(call: Callable[[], Any]) -> Timed:
     return Timed(answer, time.perf_counter() - started)
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as Markdown, the first column flush left."""
-    rule = ["---", *("---:" for _ in head[1:])]
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a table as Markdown, the first ``left`` columns flush left."""
+    rule = ["---" if i < left else "---:" for i in range(len(head))]
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
         SolverError,
     )
     from layoutopt.evaluation import evaluate
+    from layoutopt.explain.pair import explain_pair
+    from layoutopt.explain.sink import explain_sink
+    from layoutopt.explain.told import Change, Obstacle, PairExplanation
+    from layoutopt.explain.told_sink import Share, SinkExplanation
     from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
     from layoutopt.graphs.growers import DynamicTensor, OptimizerStep
     from layoutopt.graphs.op import Kind
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
     from layoutopt.layout.layout import Layout, LayoutError
-    from layoutopt.limits import Progress
+    from layoutopt.limits import Limits, Progress
     from layoutopt.machine.cycles import cycle_values
     from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice, shadow_prices
     from layoutopt.machine.simulation import Simulation, simulate
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
         smallest_machine,
     )
     from layoutopt.picture import Picture
+    from layoutopt.plugins.registry import heuristic, solver
+    from layoutopt.problem import Labelling
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
     from layoutopt.program.schedule import Run, Schedule, schedule
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
     from layoutopt.program.target import Target
     from layoutopt.reading import read
     from layoutopt.requirements.requirements import Requirements
-    from layoutopt.result import PairScore, Status, Stopped, UnwindingResult
+    from layoutopt.result import PairScore, Result, Status, Stopped, UnwindingResult
     from layoutopt.rewriting.result import ConversionResult
     from layoutopt.unwinding import SOLVERS, solve, unwind
 
@@ -54,6 +60,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "CapacityPoint": "machine.whatif",
+    "Change": "explain.told",
     "Comparison": "comparison",
     "ConvTensor": "graphs.contractions",
     "ConversionGraph": "conversion.graph",
@@ -65,23 +72,30 @@ _HOME = {
     "InternalError": "errors",
     "Kind": "graphs.op",
     "Know": "program.steps",
+    "Labelling": "problem",
     "Layout": "layout.layout",
     "LayoutError": "layout.layout",
     "LayoutoptError": "errors",
+    "Limits": "limits",
     "MatmulTensor": "graphs.contractions",
     "NumpyTarget": "program.numpy_target",
+    "Obstacle": "explain.told",
     "OptimizerStep": "graphs.growers",
+    "PairExplanation": "explain.told",
     "PairScore": "result",
     "Picture": "picture",
     "Place": "program.steps",
     "Progress": "limits",
     "Requirements": "requirements.requirements",
+    "Result": "result",
     "Run": "program.schedule",
     "SOLVERS": "unwinding",
     "Schedule": "program.schedule",
     "ShadowPrices": "machine.prices",
+    "Share": "explain.told_sink",
     "Simulation": "machine.simulation",
     "SinkCost": "machine.prices",
+    "SinkExplanation": "explain.told_sink",
     "SizeError": "errors",
     "SmallestMachine": "machine.whatif",
     "SolverError": "errors",
@@ -98,6 +112,9 @@ _HOME = {
     "convert": "converting",
     "cycle_values": "machine.cycles",
     "evaluate": "evaluation",
+    "explain_pair": "explain.pair",
+    "explain_sink": "explain.sink",
+    "heuristic": "plugins.registry",
     "lower": "program.lower",
     "read": "reading",
     "read_result": "io.result",
@@ -107,6 +124,7 @@ _HOME = {
     "smallest_machine": "machine.whatif",
     "steps": "program.steps",
     "solve": "unwinding",
+    "solver": "plugins.registry",
     "unwind": "unwinding",
     "write_instance": "io.instance",
     "write_result": "io.result",
@@ -115,6 +133,7 @@ _HOME = {
 __all__ = [
     "SOLVERS",
     "CapacityPoint",
+    "Change",
     "Comparison",
     "ConvTensor",
     "ConversionGraph",
@@ -126,22 +145,29 @@ __all__ = [
     "InternalError",
     "Kind",
     "Know",
+    "Labelling",
     "Layout",
     "LayoutError",
     "LayoutoptError",
+    "Limits",
     "MatmulTensor",
     "NumpyTarget",
+    "Obstacle",
     "OptimizerStep",
+    "PairExplanation",
     "PairScore",
     "Picture",
     "Place",
     "Progress",
     "Requirements",
+    "Result",
     "Run",
     "Schedule",
     "ShadowPrices",
+    "Share",
     "Simulation",
     "SinkCost",
+    "SinkExplanation",
     "SizeError",
     "SmallestMachine",
     "SolverError",
@@ -159,6 +185,9 @@ __all__ = [
     "convert",
     "cycle_values",
     "evaluate",
+    "explain_pair",
+    "explain_sink",
+    "heuristic",
     "lower",
     "read",
     "read_result",
@@ -167,6 +196,7 @@ __all__ = [
     "simulate",
     "smallest_machine",
     "solve",
+    "solver",
     "steps",
     "unwind",
     "write_instance",

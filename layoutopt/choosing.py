@@ -36,7 +36,12 @@ LIFT_FROM = 10**7
 
 
 def choose(
-    graph: Store, name: str, limits: Limits, given: Given, lift_from: int = LIFT_FROM
+    graph: Store,
+    name: str,
+    limits: Limits,
+    given: Given,
+    lift_from: int = LIFT_FROM,
+    own: Heuristic | None = None,
 ) -> Layouts | None:
     """Return the layouts that a heuristic chooses; ``None`` if a tile memory is too small for them.
 
@@ -45,11 +50,13 @@ def choose(
     Parameters
     ----------
     name
-        A key of :data:`HEURISTICS`.
+        A key of :data:`HEURISTICS`, or the name of ``own``.
     given
         Sink elements whose locations are given; with any, every element is looked at.
     lift_from
         Graphs of so many elements are not looked at element by element.
+    own
+        A user's heuristic, which always looks at every element.
 
     Raises
     ------
@@ -58,8 +65,8 @@ def choose(
     TimeoutError
         If time runs out.
     """
-    heuristic, elements = HEURISTICS[name], sum(map(size, graph.shapes))
-    if elements >= lift_from and not given.count:
+    heuristic, elements = own or HEURISTICS[name], sum(map(size, graph.shapes))
+    if own is None and elements >= lift_from and not given.count:
         try:
             cells = CellPlaces(graph, limits)
             return _kept(graph, cells.layouts(heuristic(graph, limits, given, cells)))

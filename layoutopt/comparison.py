@@ -1,18 +1,64 @@
-"""One instance, several solvers: how far each is from the best."""
+"""One instance, several solvers: how far each is from the best, and where it loses that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from layoutopt.assignment import Assignment
+from layoutopt.errors import InputError
 from layoutopt.graphs.store import Store
 from layoutopt.limits import Progress
 from layoutopt.pictures import html
+from layoutopt.pictures.tables import csv_table, markdown_table
 from layoutopt.pictures.text import number, ratio
-from layoutopt.result import Stopped, UnwindingResult, picture_html
+from layoutopt.result import PairScore, Result, Stopped, UnwindingResult, picture_html
 from layoutopt.unwinding import unwind
+
+COLUMNS = ("solver", "status", "score", "bound", "gap", "to best bound", "seconds", "loss")
+"""Of a table for people."""
+
+PAIR_COLUMNS = ("solver", "pair", "", "value", "of", "matched", "best", "loses")
+"""Of a table for people of what solvers lose by pair: positions, those that match, and those
+that match in the best result."""
+
+CSV_COLUMNS = (
+    *("instance", "solver", "status", "stopped", "score", "bound", "best_bound", "max_score"),
+    *("gap", "gap_to_best_bound", "loss", "seconds", "seed", "version"),
+)
+CSV_PAIR_COLUMNS = ("instance", "solver", "a", "b", "value", "elements", "matched", "best", "lost")
+
+SHOWN = 30
+"""Length of a table of pairs in a notebook."""
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    """What a solver earns less from one ValuedPair than the best result does.
+
+    Parameters
+    ----------
+    solver
+        The solver's name.
+    a, b, value, elements
+        The pair: its tensors, its value for each position, and its positions.
+    matched, best
+        Positions that match in the solver's result, and in the best one.
+    """
+
+    solver: str
+    a: str
+    b: str
+    value: Decimal
+    elements: int
+    matched: int
+    best: int
+
+    @property
+    def lost(self) -> Decimal:
+        """``value * (best - matched)``; below 0 where the solver earns more."""
+        return self.value * (self.best - self.matched)
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +69,22 @@ class Comparison:
     ----------
     results
         In the order in which the solvers were given; fewer if the run was interrupted.
+    name
+        Of the instance.
     """
 
     results: tuple[UnwindingResult, ...]
+    name: str = ""
 
     @property
     def best(self) -> Decimal | None:
         """The best score; ``None`` if no solver found a solution."""
         return max((r.score for r in self.results if r.score is not None), default=None)
+
+    @property
+    def winner(self) -> UnwindingResult | None:
+        """The first result with the best score; ``None`` if no solver found a solution."""
+        return next((r for r in self.results if r.score is not None and r.score == self.best), None)
 
     @property
     def bound(self) -> Decimal | None:
@@ -53,17 +107,146 @@ class Comparison:
             else:
                 yield float(best - result.score) / max(abs(float(best)), 1e-9)
 
-    def _repr_html_(self) -> str:
-        rows = []
-        for r, loss in zip(self.results, self.losses(), strict=True):
-            numbers = [number(r.score), number(r.bound), ratio(r.gap)]
-            seconds = f"{r.seconds.get('total', 0.0):.3f}"
-            rows.append([r.solver, str(r.status), *numbers, seconds, ratio(loss)])
-        head = ["solver", "status", "score", "bound", "gap", "seconds", "loss"]
+    def gaps(self) -> Iterator[float | None]:
+        """Return for each result its gap to the lowest bound that any solver proved.
+
+        Yields
+        ------
+        float or None
+            ``(bound - score) / max(|score|, 1e-9)``: what it can lose at most against the
+            optimum; ``None`` without a score or a bound.
+        """
+        bound = self.bound
+        return (Result(objective=r.score, bound=bound).gap for r in self.results)
+
+    def where_lost(self) -> tuple[PairLoss, ...]:
+        """Return what each solver earns less than the best result, by ValuedPair.
+
+        Returns
+        -------
+        tuple
+            Solvers in their order, for each the pairs on which it differs, those first that
+            lose most.  Their ``lost`` adds up to what the solver's score is below the best.
+
+        Raises
+        ------
+        InputError
+            If the results are not of the same pairs.
+        """
+        winner = self.winner
+        found: list[PairLoss] = []
+        for r in self.results:
+            if winner is None or r.score is None:
+                continue
+            if [_title(p) for p in r.pairs] != [_title(p) for p in winner.pairs]:
+                raise InputError(f"{r.solver} and {winner.solver} solved different ValuedPairs")
+            lost = [
+                PairLoss(r.solver, *_title(p), p.matched, top.matched)
+                for p, top in zip(r.pairs, winner.pairs, strict=True)
+                if p.matched != top.matched and p.value
+            ]
+            found += sorted(lost, key=lambda loss: -loss.lost)
+        return tuple(found)
+
+    def rows(self) -> list[list[str]]:
+        """Return the cells of a table for people: a row for each result."""
+        return [
+            [
+                r.solver,
+                str(r.status),
+                number(r.score),
+                number(r.bound),
+                ratio(r.gap),
+                ratio(gap),
+                f"{r.seconds.get('total', 0.0):.3f}",
+                ratio(loss),
+            ]
+            for r, gap, loss in zip(self.results, self.gaps(), self.losses(), strict=True)
+        ]
+
+    def pair_rows(self) -> list[list[str]]:
+        """Return the cells of a table for people: a row for each of :meth:`where_lost`."""
+        return [
+            [
+                *(p.solver, p.a, p.b, number(p.value)),
+                *(f"{n:,}" for n in (p.elements, p.matched, p.best)),
+                number(p.lost),
+            ]
+            for p in self.where_lost()
+        ]
+
+    def csv_rows(self, pairs: bool = False) -> Iterator[list[object]]:
+        """Yield the rows that :meth:`to_csv` writes beneath :data:`CSV_COLUMNS`."""
+        if pairs:
+            for p in self.where_lost():
+                counts = p.elements, p.matched, p.best
+                yield [self.name, p.solver, p.a, p.b, _plain(p.value), *counts, _plain(p.lost)]
+            return
+        for r, gap, loss in zip(self.results, self.gaps(), self.losses(), strict=True):
+            exact = [_plain(x) for x in (r.score, r.bound, self.bound, r.max_score)]
+            times = [f"{r.seconds.get('total', 0.0):.6f}", r.seed, r.version]
+            yield [self.name, r.solver, r.status, r.stopped, *exact, r.gap, gap, loss, *times]
+
+    def to_csv(self, pairs: bool = False) -> str:
+        """Return a table as CSV; see :func:`csv_text`."""
+        return csv_text([self], pairs)
+
+    def to_markdown(self, pairs: bool = False) -> str:
+        """Return a table as Markdown; see :func:`markdown_text`."""
+        return markdown_text([self], pairs)
+
+    def to_html(self) -> str:
+        """Return tables and pictures as a part of a page."""
         drawn = [(f"{r.solver}: {number(r.score)}", picture_html(r)) for r in self.results]
-        name = self.results[0].instance if self.results else ""
-        parts = [html.heading(name or "unnamed"), html.table(head, rows, left=2)]
+        parts = [html.heading(self.name or "unnamed"), html.table(COLUMNS, self.rows(), left=2)]
+        lost = self.pair_rows()
+        if lost:
+            parts.append(html.line("where solvers lose against the best result", html.MUTED))
+            parts.append(html.table(PAIR_COLUMNS, lost[:SHOWN], left=3))
+        if len(lost) > SHOWN:
+            parts.append(html.line(f"... and {len(lost) - SHOWN:,} more pairs", html.MUTED))
         return html.block([*parts, html.beside(part for part in drawn if part[1])])
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _title(pair: PairScore) -> tuple[str, str, Decimal, int]:
+    return pair.a, pair.b, pair.value, pair.elements
+
+
+def _plain(value: Decimal | int | None) -> str:
+    """Return a number digit by digit; nothing if it is unknown."""
+    return "" if value is None else f"{Decimal(value):f}"
+
+
+def csv_text(comparisons: Iterable[Comparison], pairs: bool = False) -> str:
+    """Return one table of several comparisons as CSV, numbers in full, unknown ones empty.
+
+    Parameters
+    ----------
+    pairs
+        Whether there is a line for each solver and ValuedPair on which it differs from the
+        best result, in place of one for each solver.
+    """
+    rows = (row for found in comparisons for row in found.csv_rows(pairs))
+    return csv_table(CSV_PAIR_COLUMNS if pairs else CSV_COLUMNS, rows)
+
+
+def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str:
+    """Return several comparisons as Markdown.
+
+    Parameters
+    ----------
+    pairs
+        Whether a second table tells where solvers lose against the best result.
+    """
+    rows = [[c.name or "unnamed", *row] for c in comparisons for row in c.rows()]
+    text = markdown_table(["instance", *COLUMNS], rows, 3)
+    if not pairs:
+        return text
+    lost = [[c.name or "unnamed", *row] for c in comparisons for row in c.pair_rows()]
+    return text + "\n" + markdown_table(["instance", *PAIR_COLUMNS], lost, 4)
 
 
 def compare(
@@ -112,4 +295,4 @@ def compare(
         results.append(result)
         if result.stopped is Stopped.INTERRUPTED:
             break
-    return Comparison(tuple(results))
+    return Comparison(tuple(results), graph.name)

@@ -70,8 +70,7 @@ def convert(
     free_io
         Whether inputs and outputs may come in other layouts.
     time_limit, seed, progress
-        Seconds for the whole call, none by default; seed of everything random; called with
-        messages of what is being done.
+        Seconds for the whole call, none by default; seed; called with what is being done.
     check, compare, peers
         Whether to run both networks in onnxruntime on the same random inputs, to count the
         transforms that each heuristic would leave, and the transposes that other optimisers leave.
@@ -86,9 +85,8 @@ def convert(
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
     aim = objective or ("count,bytes" if table is None else "time,count")
-    wanted = _Wanted(
-        _desired(layout, padding, backend), table, aim, solver, free_io, check, compare, peers
-    )
+    desired = _desired(layout, padding, backend)
+    wanted = _Wanted(desired, table, aim, solver, free_io, check, compare, peers)
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     try:
         return _converted(given, wanted, limits)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 from types import FrameType
+from typing import Any
 
 from layoutopt.errors import InputError
 from layoutopt.result import Stopped
@@ -184,19 +185,31 @@ def limited(
 def interruptible(limits: Limits) -> Iterator[None]:
     """Turn a first Ctrl-C into a request to stop; a second one interrupts as usual.
 
-    Only the main thread can do this; elsewhere nothing changes.
+    Whatever this is a part of is asked to stop, too.  Only the main thread can do this; elsewhere
+    nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.getsignal(signal.SIGINT)
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        limits.interrupt.set()
-        signal.signal(signal.SIGINT, before)
-
+    stop = _Stop(limits, before)
     signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if signal.getsignal(signal.SIGINT) is stop:
+            signal.signal(signal.SIGINT, before)
+
+
+class _Stop:
+    """What happens at a first Ctrl-C."""
+
+    def __init__(self, limits: Limits, before: object) -> None:
+        self.limits, self.before = limits, before
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        handler: Any = self
+        while isinstance(handler, _Stop):
+            handler.limits.interrupt.set()
+            handler = handler.before
+        signal.signal(signal.SIGINT, handler)

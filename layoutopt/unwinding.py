@@ -10,13 +10,14 @@ from dataclasses import replace
 import numpy as np
 
 from layoutopt import __version__
+from layoutopt.approximate.frame import allowed
 from layoutopt.assignment import Assignment, Beginning, begin, by_name
 from layoutopt.check.claims import counts
-from layoutopt.check.elements import Evaluation, evaluate, most
+from layoutopt.check.elements import evaluate, most
 from layoutopt.check.occupancy import overfull
-from layoutopt.choosing import HEURISTICS, choose
-from layoutopt.errors import InputError, InternalError, SizeError
-from layoutopt.exact.methods import METHODS
+from layoutopt.choosing import choose
+from layoutopt.confirming import confirm
+from layoutopt.errors import InputError, SizeError
 from layoutopt.graphs.hooking import heeded, hooked
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import tiled
@@ -26,12 +27,13 @@ from layoutopt.limits import Limits, Progress, interruptible, limited
 from layoutopt.lowered import Lowered
 from layoutopt.lowering import lower
 from layoutopt.machine.capacitated import fits, place
-from layoutopt.machine.simulated import solve_hooked
+from layoutopt.machine.simulated import solve_hooked, solve_unhooked
+from layoutopt.plugins.registry import Kind, Solver, built_in, find
 from layoutopt.problem import IntArray
 from layoutopt.result import Result, Stopped, UnwindingResult
 
-SOLVERS = (*METHODS, *HEURISTICS)
-"""Names that :func:`unwind` takes."""
+SOLVERS = built_in()
+"""Names that :func:`unwind` takes, apart from users' own."""
 
 START_LIMIT = 10**6
 """Graphs of up to so many elements begin with what ``greedy0`` chooses."""
@@ -61,8 +63,8 @@ def unwind(
     Parameters
     ----------
     graph, solver
-        The graph.  ``"auto"``: reductions, bounds, search.  ``"cpsat"``, ``"mip"``: the integer
-        programme of one of each class.  ``"greedy0"``: a heuristic.
+        The graph.  Exact: ``"auto"`` (reductions, bounds, search), ``"cpsat"``, ``"mip"``.
+        Heuristics: all others of :data:`SOLVERS`.  Or a name of your own; see ``docs/solvers.md``.
     fixed, start
         Layouts (:data:`~layoutopt.assignment.Assignment`), whole or in part, that are kept (score
         and bound are those of the best rest), or to begin with (the answer is at least as good).
@@ -88,14 +90,15 @@ def unwind(
     SizeError
         If the graph is too irregular to be solved by classes, and too large for memory.
     SolverError
-        If CP-SAT or HiGHS was asked for by name and failed.
+        If CP-SAT or HiGHS was asked for by name and failed, or a user's solver did.
     """
-    _check_input(graph, solver, start)
+    found = find(solver)
+    _check_input(graph, found, start)
     limits = limited(time_limit, gap, seed, workers, progress)
     begun = begin(heeded(graph, barriers), by_name(graph, fixed), by_name(graph, start))
     run = _Run(begun.given.graph, limits, begun)
     with interruptible(limits):
-        return run.answer(run.result(solver), solver)
+        return run.answer(run.result(found), found)
 
 
 solve = unwind
@@ -110,34 +113,58 @@ class _Run:
         self.seconds: dict[str, float] = {}
         self.size = counts(graph)
 
-    def result(self, solver: str) -> Result:
+    def result(self, solver: Solver) -> Result:
         """Return what a solver finds, nothing if time runs out."""
         try:
-            return self.heuristic(solver) if solver in HEURISTICS else self.exact(solver)
+            return self.found(solver)
         except TimeoutError:
             return Result(stopped=self.limits.stopped or Stopped.TIME_LIMIT)
         except MemoryError:
             raise SizeError("the graph does not fit this machine's memory") from None
 
-    def heuristic(self, name: str) -> Result:
-        """Return the layouts that a heuristic chooses."""
+    def found(self, solver: Solver) -> Result:
+        """Return what a solver finds in time."""
+        kinds = {
+            Kind.EXACT: self.exact,
+            Kind.APPROXIMATE: self.approximate,
+            Kind.GRAPH: self.heuristic,
+        }
+        return kinds[solver.kind](solver)
+
+    def heuristic(self, solver: Solver) -> Result:
+        """Return the layouts that a heuristic on graphs chooses."""
+        own = solver.call if solver.own else None
         with self._phase("solve"):
-            layouts = choose(self.graph, name, self.limits, self.begun.given)
+            layouts = choose(self.graph, solver.name, self.limits, self.begun.given, own=own)
         return Result(labelling=layouts)
 
-    def exact(self, name: str) -> Result:
+    def approximate(self, solver: Solver) -> Result:
+        """Return what a heuristic on labelling problems finds; it knows nothing of capacity."""
+        if self.graph.tile_memory is None:
+            return self._lowered(solver)
+        if hooked(self.graph):
+            self._refuse_given()
+            found = solve_unhooked(self.graph, lambda other: self._other(other, solver))
+        else:
+            found = self._lowered(solver)
+        kept = found.labelling
+        if kept is not None and evaluate(self.graph, kept).violations:
+            kept = None
+        return replace(found, objective=None, bound=None, labelling=kept)
+
+    def exact(self, solver: Solver) -> Result:
         """Return what an exact method finds; on a tile memory, within its capacity."""
         memory = self.graph.tile_memory
         if memory is None:
-            return self._lowered(name)
+            return self._lowered(solver)
         lacking = overfull(self.graph)
         if lacking:
             return Result(infeasible=lacking)
         if hooked(self.graph):
-            return self._hooked(name)
+            return self._hooked(solver)
         bound = None
         if memory.grain == 1 and all(value >= 0 for _, _, value in self.graph.pairs):
-            free = self._lowered(name)
+            free = self._lowered(solver)
             if free.labelling is None or fits(self.graph, free.labelling):
                 return free
             bound = free.bound
@@ -151,28 +178,31 @@ class _Run:
         self.size |= placed.size
         return placed.result
 
-    def _hooked(self, name: str) -> Result:
+    def _hooked(self, solver: Solver) -> Result:
         """Solve a graph whose barriers have hooks."""
+        self._refuse_given()
+        with self._phase("hooks"):
+            return solve_hooked(self.graph, self.limits, lambda other: self._other(other, solver))
+
+    def _refuse_given(self) -> None:
         if self.begun.given.count:
             raise InputError("fixed layouts of graphs with barrier hooks are not solved")
-        with self._phase("hooks"):
-            return solve_hooked(self.graph, self.limits, lambda other: self._other(other, name))
 
-    def _other(self, graph: Store, name: str) -> Result:
+    def _other(self, graph: Store, solver: Solver) -> Result:
         """Solve another graph in the time that is left."""
         run = _Run(graph, self.limits, begin(graph, None, None))
-        result = run.exact(name)
+        result = run.found(solver)
         self.seconds |= run.seconds
         self.size = run.size | self.size
         return result
 
-    def _lowered(self, name: str) -> Result:
+    def _lowered(self, solver: Solver) -> Result:
         """Lower the graph, solve the problem that comes out, and restore layouts."""
         with self._phase("trace"):
             lowered = lower(tiled(self.graph), self.limits, self.begun.given)
         self.size |= lowered.size
         with self._phase("solve"):
-            result = self._solve(lowered, name)
+            result = self._solve(lowered, solver)
         with self._phase("restore"):
             layouts = None if result.labelling is None else lowered.layouts(result.labelling)
         unit, constant = lowered.unit, lowered.constant
@@ -182,14 +212,14 @@ class _Run:
         )
         return replace(result, objective=objective, bound=bound, labelling=layouts)
 
-    def answer(self, result: Result, solver: str) -> UnwindingResult:
+    def answer(self, result: Result, solver: Solver) -> UnwindingResult:
         """Check layouts against the specification, and report what they earn."""
         checked, layouts = None, result.labelling
         if layouts is not None:
             self.limits.report("checking")
             with self._phase("check"):
                 checked = evaluate(self.graph, layouts)
-            _confirm(self.graph, checked, result)
+            confirm(self.graph, checked, result, solver)
         if self.begun.beats(checked):
             checked, layouts = self.begun.evaluation, self.begun.layouts
         self.seconds["total"] = time.monotonic() - self.limits.started
@@ -201,7 +231,7 @@ class _Run:
             infeasible=result.infeasible,
             seconds=self.seconds,
             instance=self.graph.name,
-            solver=solver,
+            solver=solver.name,
             version=__version__,
             seed=self.limits.seed,
             max_score=most(self.graph),
@@ -211,7 +241,7 @@ class _Run:
             graph=self.graph,
         )
 
-    def _solve(self, lowered: Lowered, name: str) -> Result:
+    def _solve(self, lowered: Lowered, solver: Solver) -> Result:
         """Solve the lowered problem, messages in the graph's own unit."""
         limits = self._early().steady()
 
@@ -221,9 +251,9 @@ class _Run:
         limits = limits.restated(score, score).beside(lowered.constant)
         start = self._start(lowered, limits)
         problem = lowered.problem
-        result = METHODS[name](problem, limits, start)
+        result: Result = solver.call(problem, limits, start)
         if result.labelling is None:
-            if start is None:
+            if start is None or not allowed(problem, start):
                 start = problem.labels + np.arange(problem.nodes)  # everything fresh
             result = replace(result, objective=problem.value(start), labelling=start)
         return result
@@ -259,24 +289,9 @@ class _Run:
             self.seconds[name] = time.monotonic() - begun
 
 
-def _check_input(graph: Store, solver: str, start: Assignment | None) -> None:
-    if solver not in SOLVERS:
-        raise InputError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
-    if start is not None and solver in HEURISTICS:
-        raise InputError(f"{solver} begins from nothing; start is for {', '.join(METHODS)}")
+def _check_input(graph: Store, solver: Solver, start: Assignment | None) -> None:
+    if start is not None and solver.kind is Kind.GRAPH:
+        others = ", ".join(name for name in SOLVERS if find(name).kind is not Kind.GRAPH)
+        raise InputError(f"{solver.name} begins from nothing; start is for {others}")
     if not graph.ops:
         raise InputError("the graph has no ops")
-
-
-def _confirm(graph: Store, checked: Evaluation, result: Result) -> None:
-    """Stop where solver and specification disagree.
-
-    On a tile memory a location that a solver thinks of as fresh may happen to be another's tile.
-    """
-    if checked.violations:
-        raise InternalError(f"the layouts break a rule: {checked.violations[0]}")
-    lucky = graph.tile_memory is not None and (checked.score or 0) > (result.objective or 0)
-    if result.objective is not None and checked.score != result.objective and not lucky:
-        raise InternalError(f"score {checked.score}, but the solver says {result.objective}")
-    if result.bound is not None and checked.score is not None and result.bound < checked.score:
-        raise InternalError(f"score {checked.score} above the bound {result.bound}")

@@ -22,6 +22,7 @@ FLOORS = {
     "memory": 1,
     "result": 1,
     "limits": 2,
+    "trace": 3,
     "layout": 2,
     "operators": 3,
     "requirements": 4,
@@ -39,6 +40,9 @@ FLOORS = {
     "lowering": 6,
     "capacity": 5,
     "choosing": 5,
+    "approximate": 5,
+    "plugins": 6,
+    "confirming": 7,
     "assignment": 4,
     "building": 4,
     "onnx": 4,
@@ -52,11 +56,12 @@ FLOORS = {
     "rewriting": 6,
     "converting": 7,
     "reading": 5,
-    "bench": 9,
+    "bench": 10,
     "comparison": 9,
-    "report": 9,
+    "report": 11,
+    "explain": 9,
     "outline": 9,
-    "cli": 10,
+    "cli": 12,
 }
 
 DOOR = "__init__"

@@ -118,6 +118,33 @@ class TestInterruptible:
             interrupted_twice()
         assert signal.getsignal(signal.SIGINT) is before
 
+    def test_within_another(self) -> None:
+        """Whatever a computation is a part of stops as well; the second Ctrl-C still interrupts."""
+        before = signal.getsignal(signal.SIGINT)
+        whole, part = Limits(), Limits()
+
+        def interrupted_twice() -> None:
+            with interruptible(whole):
+                with interruptible(part):
+                    os.kill(os.getpid(), signal.SIGINT)
+                    assert part.interrupt.is_set()
+                assert whole.interrupt.is_set()
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(5)
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted_twice()
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_a_part_ends(self) -> None:
+        """After a part that nobody interrupted, Ctrl-C stops what is left of the whole."""
+        whole = Limits()
+        with interruptible(whole):
+            with interruptible(Limits()):
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+            assert whole.interrupt.is_set()
+
     def test_nothing_happens(self) -> None:
         """Without Ctrl-C nothing is set, and the old handler comes back all the same."""
         before, limits = signal.getsignal(signal.SIGINT), Limits()

@@ -113,11 +113,14 @@ def test_a_comparison_shows_losses_and_pictures(graph: Graph) -> None:
     comparison = compare(graph)
     shown = comparison._repr_html_()
     table = rows(shown)
-    assert table[0] == ["solver", "status", "score", "bound", "gap", "seconds", "loss"]
-    assert [(row[0], row[2], row[-1]) for row in table[1:]] == [
-        ("auto", "130", "0"),
-        ("greedy0", "124", "4.62%"),
+    head = ["solver", "status", "score", "bound", "gap", "to best bound", "seconds", "loss"]
+    assert table[0] == head
+    assert [(row[0], row[2], row[5], row[-1]) for row in table[1:3]] == [
+        ("auto", "130", "0", "0"),
+        ("greedy0", "124", "4.84%", "4.62%"),
     ]
+    assert table[3][:3] == ["solver", "pair", ""]
+    assert table[4] == ["greedy0", "x", "matmul", "9", "6", "0", "6", "54"]
     assert shown.count("<svg") == 2
     assert "auto: 130" in shown
     assert "greedy0: 124" in shown

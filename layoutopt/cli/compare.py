@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,15 +12,28 @@ import typer
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
-from layoutopt.cli.streams import reserved_stdout
-from layoutopt.cli.text import number, ratio, table
+from layoutopt.cli.streams import command_line, reserved_stdout, write_out
+from layoutopt.cli.text import table
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison
     from layoutopt.graphs.store import Store
-    from layoutopt.result import UnwindingResult
 
-HEAD = ["instance", "solver", "status", "score", "bound", "gap", "seconds", "loss"]
+PAIRS_SHOWN = 40
+"""Length of the table of pairs."""
+
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Write a table for programs; - is stdout."),
+]
+Markdown = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE", help="Write the tables; - is stdout."),
+]
+Pairs = Annotated[
+    bool,
+    typer.Option("--pairs", help="Also by pair what is lost; with --csv, that in place of it."),
+]
 
 
 def command(
@@ -28,7 +43,10 @@ def command(
     ],
     solver: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Again for each solver; all stands for every one."),
+        typer.Option(
+            metavar="NAME",
+            help=f"Again for each; all: every built-in one.  {options.SOLVER_NAMES}",
+        ),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="For each solver and instance.")
@@ -37,6 +55,10 @@ def command(
     seed: options.Seed = 0,
     workers: options.Workers = 1,
     json: options.Json = None,
+    csv: Csv = None,
+    markdown: Markdown = None,
+    html: options.Html = None,
+    pairs: Pairs = False,
     overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
@@ -47,17 +69,17 @@ def command(
 ) -> int:
     """Solve instances by several solvers, in one table.
 
-    Without --solver these are auto and greedy0.  The last column is what a solver loses
-    against the best score of its instance.
+    Without --solver these are auto and greedy0.  "to best bound" is the gap to the lowest bound
+    that any of them proved; "loss" is what a solver loses against the best score.
     """
     from layoutopt.comparison import compare
     from layoutopt.result import Stopped
 
     options.check_limits(time_limit, gap, workers)
-    options.check_target(json, overwrite)
+    targets = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
+    options.check_targets(targets, overwrite)
     solvers = _solvers(solver)
-    rows, code = [HEAD], 0
-    results: list[UnwindingResult] = []
+    every: list[Comparison] = []
     for path in instances:
         graph = _load(path, attractions, dim, training, tiles, barriers)
         with shown(quiet) as tell, reserved_stdout():
@@ -70,17 +92,18 @@ def command(
                 workers=workers,
                 progress=tell,
             )
-        rows += _rows(graph.name or path.name, found)
-        results += found.results
-        if found.best is None:
-            code = max(code, min(map(exit_code, found.results)))
+        every.append(replace(found, name=graph.name or path.name))
         if found.results[-1].stopped is Stopped.INTERRUPTED:
             break
-    if json is not None:
-        _write(results, json, overwrite)
-    if not quiet and str(json) != "-":
-        typer.echo(table(rows, left=3, indent=""))
-    return code
+    _write(every, targets, pairs, overwrite)
+    if not quiet and "-" not in map(str, targets.values()):
+        typer.echo(_text(every, pairs))
+    return max(map(_code, every), default=0)
+
+
+def _code(found: Comparison) -> int:
+    """Return the exit code of an instance: that of its best solver."""
+    return 0 if found.best is not None else min(map(exit_code, found.results))
 
 
 def _load(
@@ -102,36 +125,51 @@ def _load(
 
 
 def _solvers(names: list[str] | None) -> list[str]:
+    from layoutopt.plugins.registry import ALL
     from layoutopt.unwinding import SOLVERS
 
-    if not names:
-        return ["auto", "greedy0"]
-    return list(SOLVERS) if "all" in names else list(dict.fromkeys(names))
+    found: list[str] = []
+    for name in names or ["auto", "greedy0"]:
+        found += SOLVERS if name == ALL else [name]
+    return list(dict.fromkeys(found))
 
 
-def _rows(name: str, found: Comparison) -> list[list[str]]:
-    return [
-        [
-            name,
-            result.solver,
-            str(result.status),
-            number(result.score),
-            number(result.bound),
-            ratio(result.gap),
-            f"{result.seconds['total']:.3f}",
-            ratio(loss),
-        ]
-        for result, loss in zip(found.results, found.losses(), strict=True)
-    ]
+def _text(every: Sequence[Comparison], pairs: bool) -> str:
+    """Return the table of solvers, and that of pairs if it is asked for."""
+    from layoutopt.comparison import COLUMNS, PAIR_COLUMNS
+
+    rows = [["instance", *COLUMNS]]
+    rows += [[found.name, *row] for found in every for row in found.rows()]
+    text = table(rows, left=3, indent="")
+    lost = [[found.name, *row] for found in every for row in found.pair_rows()] if pairs else []
+    if lost:
+        text += f"\n\n{table([['instance', *PAIR_COLUMNS], *lost[:PAIRS_SHOWN]], 4, indent='')}"
+    if len(lost) > PAIRS_SHOWN:
+        text += f"\n... and {len(lost) - PAIRS_SHOWN:,} more pairs"
+    return text
 
 
-def _write(results: list[UnwindingResult], path: Path, overwrite: bool) -> None:
-    from layoutopt.io.files import encode, write_bytes
+def _write(
+    every: Sequence[Comparison], targets: dict[str, Path | None], pairs: bool, overwrite: bool
+) -> None:
+    """Write every file that is asked for."""
+    from layoutopt.comparison import csv_text, markdown_text
+    from layoutopt.report.comparison import comparison_html
+
+    made: dict[str, Callable[[], bytes]] = {
+        "--json": lambda: _documents(every),
+        "--csv": lambda: csv_text(every, pairs).encode(),
+        "--markdown": lambda: markdown_text(every, pairs).encode(),
+        "--html": lambda: comparison_html(every, command_line()).encode(),
+    }
+    for option, path in targets.items():
+        if path is not None:
+            write_out(made[option](), path, overwrite)
+
+
+def _documents(every: Sequence[Comparison]) -> bytes:
+    from layoutopt.io.files import encode
     from layoutopt.io.result import result_document
 
-    lines = b",\n".join(encode(result_document(result)) for result in results)
-    data = b"[" + lines + b"]\n"
-    if str(path) == "-":
-        typer.echo(data.decode(), nl=False)
-    else:
-        write_bytes(path, data, overwrite=overwrite)
+    results = [result for found in every for result in found.results]
+    return b"[" + b",\n".join(encode(result_document(result)) for result in results) + b"]\n"

@@ -9,9 +9,11 @@ import typer
 
 from layoutopt import __version__
 from layoutopt.cli import (
+    bench,
     check,
     compare,
     convert,
+    explain,
     generate,
     importing,
     layouts,
@@ -55,12 +57,14 @@ app.command("solve")(solve.command)
 app.command("compare")(compare.command)
 app.command("check")(check.command)
 app.command("show")(show.command)
+app.command("explain")(explain.command)
 app.command("generate")(generate.command)
 app.command("import")(importing.command)
 app.command("schema")(schema.command)
 app.command("convert")(convert.command)
 app.command("verify")(verify.command)
 app.add_typer(layouts.app, name="layout")
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

@@ -26,9 +26,11 @@ InstancePath = Annotated[
         "returns a graph (module:function).",
     ),
 ]
-Solver = Annotated[
-    str, typer.Option(metavar="NAME", help="auto, cpsat, mip or the heuristic greedy0.")
-]
+SOLVER_NAMES = (
+    "Exact: auto, cpsat, mip.  Heuristics: refined, isolating-cuts, alpha-expansion, rounded, "
+    "random-greedy, greedy0.  Or one of your own."
+)
+Solver = Annotated[str, typer.Option(metavar="NAME", help=SOLVER_NAMES)]
 TimeLimit = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="For the whole call; none by default.")
 ]
@@ -44,6 +46,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summ
 Json = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="Write the result here; - is stdout."),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page about it here; - is stdout."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")]
 Fixed = Annotated[
@@ -118,6 +124,17 @@ def check_target(path: Path | None, overwrite: bool) -> None:
         raise InputError("its directory does not exist", file=str(path))
     if path.is_file() and not overwrite:
         raise InputError("exists already; --overwrite replaces it", file=str(path))
+
+
+def check_targets(targets: dict[str, Path | None], overwrite: bool) -> None:
+    """Refuse output files, by option, that must not be replaced, or are named twice."""
+    seen: dict[Path, str] = {}
+    for option, path in targets.items():
+        check_target(path, overwrite)
+        if path is not None and path in seen:
+            raise InputError(f"{seen[path]} and {option} name the same file", file=str(path))
+        if path is not None:
+            seen[path] = option
 
 
 def sizes(dims: list[str] | None) -> dict[str, int]:

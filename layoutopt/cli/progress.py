@@ -30,6 +30,17 @@ def line(message: Progress) -> str:
     return "  ".join(parts)
 
 
+def both(first: Tell, second: Tell | None) -> Tell:
+    """Return what passes messages on to both."""
+
+    def tell(message: Progress) -> None:
+        first(message)
+        if second is not None:
+            second(message)
+
+    return tell
+
+
 @contextmanager
 def shown(quiet: bool) -> Iterator[Tell | None]:
     """Show messages on stderr while a computation runs."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutopt.cli import options, solve
+from layoutopt.cli import drawing, options, solve
 from layoutopt.cli import tiles as machines
+from layoutopt.cli.streams import command_line, write_out
 from layoutopt.cli.text import number, table
 from layoutopt.errors import InputError
 
@@ -40,15 +41,11 @@ def command(
         Path | None,
         typer.Option(metavar="INSTANCE", help="What a result is of, to draw its layouts."),
     ] = None,
-    svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Draw it here; - is stdout.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page about it here; - is stdout."),
-    ] = None,
+    svg: drawing.Svg = None,
+    png: drawing.Png = None,
+    html: options.Html = None,
     by: Annotated[
-        By, typer.Option(help="What --svg colours: elements by location, or tiles.")
+        By, typer.Option(help="What pictures colour: elements by location, or tiles.")
     ] = By.LOCATION,
     simulate: Annotated[
         bool,
@@ -65,32 +62,32 @@ def command(
     Tensors are drawn as grids, a cell for each element, with one colour for each location; or,
     with --by bytes and --by tensor, the tiles of a tile memory.
     """
-    _check(svg, html, by, overwrite)
+    targets = {"--svg": svg, "--png": png, "--html": html}
+    _check(targets, by, overwrite)
     shown = _shown(path, instance, attractions, dim, training, tiles)
-    if _graph(shown) is None and (svg is not None or simulate or tiles is not None):
+    pictured = svg is not None or png is not None
+    if _graph(shown) is None and (pictured or simulate or tiles is not None):
         reason = "a result alone has no graph to draw or simulate; --instance INSTANCE names it"
         raise InputError(reason, file=str(path))
     found = None
     if simulate or by is not By.LOCATION:
         found = machines.simulated(shown, "--simulate" if simulate else f"--by {by}")
     more = found if simulate else None
-    if "-" not in (str(svg), str(html)):
+    if "-" not in map(str, targets.values()):
         typer.echo(_text(shown, more))
-    if svg is not None:
-        _write(_picture(shown, found, by), svg, overwrite)
+    if pictured:
+        drawing.write_picture(_picture(shown, found, by), svg, png, overwrite)
     if html is not None:
-        _write(_page(shown, more), html, overwrite)
+        write_out(_page(shown).encode(), html, overwrite)
     return 0
 
 
-def _check(svg: Path | None, html: Path | None, by: By, overwrite: bool) -> None:
+def _check(targets: dict[str, Path | None], by: By, overwrite: bool) -> None:
     """Refuse options that do not go together, before any work is done."""
-    if svg is not None and svg == html:
-        raise InputError("--svg and --html name the same file", file=str(svg))
-    if by is not By.LOCATION and svg is None:
-        raise InputError(f"--by {by} is for --svg FILE")
-    for target in (svg, html):
-        options.check_target(target, overwrite)
+    options.check_targets(targets, overwrite)
+    drawing.check_png(targets["--png"])
+    if by is not By.LOCATION and targets["--svg"] is None and targets["--png"] is None:
+        raise InputError(f"--by {by} is for --svg FILE and --png FILE")
 
 
 def _read(path: Path) -> UnwindingResult:
@@ -163,25 +160,16 @@ def _picture(shown: UnwindingResult | Graph, found: Simulation | None, by: By) -
     return "" if graph is None else str(graph.draw(result))
 
 
-def _page(shown: UnwindingResult | Graph, found: Simulation | None) -> str:
+def _page(shown: UnwindingResult | Graph) -> str:
+    """Return the page of a result, or of an instance."""
     from layoutopt.graphs.display import document
-    from layoutopt.machine.simulation import simulation_html
-    from layoutopt.pictures.html import page
-    from layoutopt.result import UnwindingResult, result_html
+    from layoutopt.pictures.pages import whole
+    from layoutopt.report.result import report_html
+    from layoutopt.result import UnwindingResult
 
-    if not isinstance(shown, UnwindingResult):
-        return page(shown.name or "unnamed", document(shown))
-    body = result_html(shown) + ("" if found is None else simulation_html(found))
-    return page(shown.instance or "unnamed", body)
-
-
-def _write(text: str, path: Path, overwrite: bool) -> None:
-    from layoutopt.io.files import write_bytes
-
-    if str(path) == "-":
-        typer.echo(text)
-    else:
-        write_bytes(path, f"{text}\n".encode(), overwrite=overwrite)
+    if isinstance(shown, UnwindingResult):
+        return report_html(shown, command=command_line())
+    return whole(shown.name or "unnamed", document(shown))
 
 
 def _is_result(path: Path) -> bool:

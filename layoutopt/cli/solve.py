@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from layoutopt.cli import options, whatif
-from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import reserved_stdout
+from layoutopt.cli.progress import both, shown
+from layoutopt.cli.streams import command_line, reserved_stdout, write_out
 from layoutopt.cli.text import number, ratio, table
 
 if TYPE_CHECKING:
     from layoutopt.result import UnwindingResult
+    from layoutopt.trace import Trace
 
 PAIRS_SHOWN = 12
 
@@ -30,6 +31,7 @@ def command(
     seed: options.Seed = 0,
     workers: options.Workers = 1,
     json: options.Json = None,
+    html: options.Html = None,
     overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
@@ -42,17 +44,18 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Find the best layouts of a graph's inputs, and prove it."""
+    from layoutopt.trace import Trace
     from layoutopt.unwinding import unwind
 
     how = whatif.How(time.monotonic(), time_limit, seed, workers, overwrite, quiet)
     options.check_limits(time_limit, gap, workers)
-    for target in (json, sweep_csv):
-        options.check_target(target, overwrite)
-    wanted = whatif.wish(capacity_sweep, sweep_csv, prices, fixed, json)
+    options.check_targets({"--json": json, "--html": html, "--sweep-csv": sweep_csv}, overwrite)
+    wanted = whatif.wish(capacity_sweep, sweep_csv, prices, fixed)
     kept, begun = options.layouts(fixed), options.layouts(start)
     graph, spent = options.load(instance, attractions, dim, training, tiles)
     whatif.check_machine(wanted, graph)
     left = None if time_limit is None else max(time_limit - spent, 0.0)
+    trace = Trace()
     with shown(quiet) as tell, reserved_stdout():
         result = unwind(
             graph,
@@ -64,14 +67,13 @@ def command(
             gap=gap,
             seed=seed,
             workers=workers,
-            progress=tell,
+            progress=tell if html is None else both(trace, tell),
         )
     seconds = {"read": spent} | result.seconds
     seconds["total"] += spent
     result = replace(result, seconds=seconds)
-    if json is not None:
-        _write(result, json, overwrite)
-    readable = not quiet and "-" not in (str(json), str(sweep_csv))
+    _write(result, trace, json, html, overwrite)
+    readable = not quiet and "-" not in (str(json), str(html), str(sweep_csv))
     if readable:
         typer.echo(summary(result))
     whatif.answer(wanted, result, readable, how)
@@ -87,13 +89,21 @@ def exit_code(result: UnwindingResult) -> int:
     return 3 if result.infeasible else 4
 
 
-def _write(result: UnwindingResult, path: Path, overwrite: bool) -> None:
-    from layoutopt.io.result import result_bytes, write_result
+def _write(
+    result: UnwindingResult, trace: Trace, json: Path | None, html: Path | None, overwrite: bool
+) -> None:
+    """Write a result where it is asked for: for programs, and as a page."""
+    from layoutopt.io.result import result_bytes
+    from layoutopt.report.result import WHY_SECONDS, report_html
+    from layoutopt.result import Stopped
 
-    if str(path) == "-":
-        typer.echo(result_bytes(result).decode(), nl=False)
-    else:
-        write_result(result, path, overwrite=overwrite)
+    if json is not None:
+        write_out(result_bytes(result), json, overwrite)
+    if html is not None:
+        points = trace.points(result.seconds["total"], result)
+        why = 0.0 if result.stopped is Stopped.INTERRUPTED else WHY_SECONDS
+        page = report_html(result, points, command_line(), why_seconds=why)
+        write_out(page.encode(), html, overwrite)
 
 
 def summary(result: UnwindingResult) -> str:

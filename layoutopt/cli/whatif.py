@@ -87,12 +87,8 @@ class How:
         return max(self.begun + self.time_limit - time.monotonic(), 0.0)
 
 
-def wish(
-    sweep: str | None, csv: Path | None, prices: bool, fixed: Path | None, json: Path | None
-) -> Wish:
+def wish(sweep: str | None, csv: Path | None, prices: bool, fixed: Path | None) -> Wish:
     """Return what options ask for, refused if they do not go together."""
-    if csv is not None and csv == json:
-        raise InputError("--json and --sweep-csv name the same file", file=str(csv))
     if csv is not None and sweep is None:
         raise InputError("--sweep-csv FILE is for --capacity-sweep A,B,...")
     found = Wish(() if sweep is None else _scales(sweep), csv, prices)

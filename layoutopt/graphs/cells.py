@@ -6,13 +6,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from layoutopt.graphs.locations import Locations
 from layoutopt.graphs.op import Array, Kind, Shape, size
 from layoutopt.graphs.roots import Source
+from layoutopt.graphs.shares import ALONE, NAMED
 from layoutopt.integers import unique
 from layoutopt.pictures.colours import palette
-from layoutopt.pictures.grids import BLANK, OWN, Cells
+from layoutopt.pictures.grids import BLANK, OTHERS, OWN, Cells, Stripe
 from layoutopt.pictures.text import abbreviations
 
 WORDS_FIT = 100
@@ -88,10 +90,12 @@ class Names:
         return number - self._starts[bisect_right(self._starts, number) - 1]
 
 
-def looks(
-    names: Names, locations: Iterable[int], unknown: Container[int], shared: Container[int]
-) -> dict[int, Look]:
-    """Return how each location is shown.
+Family: TypeAlias = tuple[bool, bool, int]
+"""What has a hue: whether it is a sink's, whether a mapping's value, and its number."""
+
+
+class Looks:
+    """How locations are shown.
 
     Parameters
     ----------
@@ -99,26 +103,60 @@ def looks(
         Root tensors whose locations are not known.
     shared
         Locations of sinks that something else shares.
+    owners
+        Root tensors that have a colour in any case.
+
+    Attributes
+    ----------
+    of
+        How each location is shown.
+    hues
+        A colour of each family.
     """
-    found: dict[int, Look] = {}
-    families: dict[tuple[bool, bool, int], list[int]] = {}
-    for n in sorted(locations):
-        root, sink = names.root(n), names.kind(n) is Kind.SINK
-        if root in unknown and sink:
-            found[n] = Look(BLANK, "", "to be chosen")
-        elif sink and n not in shared:
-            found[n] = Look(OWN, "", "at a location of its own")
-        else:  # those of sinks last, so that other colours are the same in all solutions
-            families.setdefault((sink, *names.family(n)), []).append(n)
-    order = sorted(families)
-    coloured = [n for family in order for n in families[family]]
-    words = names.short(coloured) if len(coloured) <= WORDS_FIT else {}
-    for family, fills in zip(order, palette([len(families[f]) for f in order]), strict=True):
-        for n, fill in zip(families[family], fills, strict=True):
-            found[n] = Look(fill, words.get(n, ""), f"at {names.full(n)}")
-            if names.root(n) in unknown:
-                found[n] = Look(BLANK, "", "depends on what is chosen")
-    return found
+
+    def __init__(
+        self,
+        names: Names,
+        locations: Iterable[int],
+        unknown: Container[int],
+        shared: Container[int],
+        owners: Iterable[int] = (),
+    ) -> None:
+        self.of: dict[int, Look] = {}
+        self.names = names
+        families: dict[Family, list[int]] = {self.family(owner): [] for owner in owners}
+        for n in sorted(locations):
+            root, sink = names.root(n), names.kind(n) is Kind.SINK
+            if root in unknown and sink:
+                self.of[n] = Look(BLANK, "", "to be chosen")
+            elif sink and n not in shared:
+                self.of[n] = Look(OWN, "", "at a location of its own")
+            else:  # those of sinks last, so that other colours are the same in all solutions
+                families.setdefault((sink, *names.family(n)), []).append(n)
+        order = sorted(families)
+        coloured = [n for family in order for n in families[family]]
+        words = names.short(coloured) if len(coloured) <= WORDS_FIT else {}
+        colours = palette([max(1, len(families[family])) for family in order])
+        self.hues = {f: fills[len(fills) // 2] for f, fills in zip(order, colours, strict=True)}
+        for family, fills in zip(order, colours, strict=True):
+            for n, fill in zip(families[family], fills, strict=False):
+                self.of[n] = Look(fill, words.get(n, ""), f"at {names.full(n)}")
+                if names.root(n) in unknown:
+                    self.of[n] = Look(BLANK, "", "depends on what is chosen")
+
+    def family(self, owner: int) -> Family:
+        """Return the family of all locations of a root tensor."""
+        graph = self.names.graph
+        return graph.ops[graph.producers[owner]].kind is Kind.SINK, False, owner
+
+    def stripe(self, owner: int, count: int) -> Stripe:
+        """Return what stands for the elements of a tensor that take an owner's locations."""
+        if owner == ALONE:
+            return Stripe(OWN, count, f"{count:,} at locations of their own")
+        if owner == NAMED:
+            return Stripe(OTHERS, count, f"{count:,} at locations that mappings name")
+        name = self.names.graph.tensor_name(owner)
+        return Stripe(self.hues[self.family(owner)], count, f"{count:,} at locations of {name}")
 
 
 def cells(
@@ -126,21 +164,28 @@ def cells(
     where: Mapping[int, Array],
     unknown: Container[int],
     shared: Container[int],
-) -> dict[int, Cells]:
-    """Return what the cells of tensors show.
+    shares: Mapping[int, Counter[int]],
+) -> dict[int, Cells | tuple[Stripe, ...]]:
+    """Return what tensors show: cells, or stripes for many elements at once.
 
     Parameters
     ----------
     where
         The location number of each element, by tensor number.
     unknown, shared
-        As for :func:`looks`.
+        As for :class:`Looks`.
+    shares
+        What :func:`layoutopt.graphs.shares.shares` tells of other tensors.
     """
-    graph, found = numbers.graph, {}
+    graph = numbers.graph
+    found: dict[int, Cells | tuple[Stripe, ...]] = {}
     every = {n for array in where.values() for n in unique(array).tolist()}
-    look = looks(Names(numbers), every, unknown, shared)
+    owners = {owner for counts in shares.values() for owner in counts if owner >= 0}
+    looks = Looks(Names(numbers), every, unknown, shared, owners)
+    for t, counts in shares.items():
+        found[t] = tuple(looks.stripe(*item) for item in counts.most_common())
     for t, array in where.items():
-        shown = [look[n] for n in array.reshape(-1).tolist()]
+        shown = [looks.of[n] for n in array.reshape(-1).tolist()]
         name, shape = graph.tensor_name(t), graph.shapes[t]
         found[t] = Cells(
             tuple(one.fill for one in shown),

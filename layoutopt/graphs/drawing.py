@@ -16,13 +16,14 @@ from layoutopt.graphs.cells import cells
 from layoutopt.graphs.locations import Locations, flow
 from layoutopt.graphs.op import Array, Kind, Op, size, type_name
 from layoutopt.graphs.roots import Source
+from layoutopt.graphs.shares import shares
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
 from layoutopt.integers import unique
 from layoutopt.pictures import grids
 from layoutopt.pictures.cards import Card, Step, Tie
 from layoutopt.pictures.figure import figure
-from layoutopt.pictures.grids import Cells
+from layoutopt.pictures.grids import Cells, Stripe
 from layoutopt.pictures.text import number, shortened
 from layoutopt.pieces import Piece
 
@@ -44,15 +45,20 @@ def figure_of(graph: Store, layouts: Layouts | None, chosen: Sequence[int]) -> s
     InputError
         If layouts do not fit the graph.
     """
-    laid = layouts is not None
+    laid, place = layouts is not None, {t: i for i, t in enumerate(chosen)}
     numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph, laid)
     counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
-    where = _locations(numbers, _given(numbers, layouts or {}), counted)
+    given = _given(numbers, layouts or {})
+    where = _locations(numbers, given, counted)
     shown = {t: where[t] for t in _gridded(graph, where)}
     unknown = _undecided(graph) if layouts is None else set()
     shared = _shared(numbers, where)
-    looks = cells(numbers, shown, unknown, shared)
-    place = {t: i for i, t in enumerate(chosen)}
+    counts = {}
+    if laid and graph.tile_memory is None:  # whose locations they are says little of tiles
+        large = {t: array for t, array in where.items() if t not in shown and array.size}
+        huge = {t: layout for t, layout in given.items() if t in place and t not in where}
+        counts = shares(numbers, large, huge, [t for t in chosen if t not in where], shared)
+    looks = cells(numbers, shown, unknown, shared, counts)
     return figure(
         graph.name or "graph",
         [_card(graph, t, looks.get(t)) for t in chosen],
@@ -239,13 +245,16 @@ def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
     return {n for part in parts for n in unique(part).tolist()}
 
 
-def _card(graph: Store, t: int, look: Cells | None) -> Card:
+def _card(graph: Store, t: int, look: Cells | tuple[Stripe, ...] | None) -> Card:
     op, shape = graph.ops[graph.producers[t]], graph.shapes[t]
     name, told = graph.tensor_name(t), str(list(shape))
     kind = op.kind.value
     note = f"{kind} {told}" if op.kind in (Kind.SINK, Kind.SOURCE) else told
     tip = f"{name}: {type_name(op)} of shape {told}"
-    return Card(shortened(name), shortened(note, 28), tip, kind, shape, look)
+    if not isinstance(look, tuple):
+        return Card(shortened(name), shortened(note, 28), tip, kind, shape, look)
+    tip += "".join(f"\n{stripe.tip}" for stripe in look)
+    return Card(shortened(name), shortened(note, 28), tip, kind, shape, None, look)
 
 
 def _steps(graph: Store, place: Mapping[int, int]) -> list[Step]:

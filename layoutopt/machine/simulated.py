@@ -79,6 +79,28 @@ def solve_hooked(
     return _Search(known, limits, table).result()
 
 
+def solve_unhooked(graph: Store, solve: Callable[[Store], Result]) -> Result:
+    """Choose layouts for a graph as if no user's hook were there.
+
+    Parameters
+    ----------
+    graph
+        A graph with a tile memory.
+    solve
+        Solves graphs without hooks.
+
+    Returns
+    -------
+    Result
+        Layouts by sink, without score and bound: hooks decide what they earn.
+    """
+    plain = viewed(graph)
+    shut = opaque(plain) if hooked(plain) else plain
+    found = solve(shut)
+    layouts = None if found.labelling is None else _on_tiles(shut, found.labelling, graph)
+    return replace(found, objective=None, bound=None, labelling=layouts)
+
+
 class _Search:
     """Rows, the best layouts, and the bound."""
 

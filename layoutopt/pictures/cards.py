@@ -37,6 +37,8 @@ class Card:
         Of the tensor.
     cells
         What its cells show; ``None`` for a plain box.
+    stripes
+        What a plain box shows of its elements.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Card:
     kind: str
     shape: tuple[int, ...]
     cells: grids.Cells | None
+    stripes: tuple[grids.Stripe, ...] = ()
 
     @property
     def frame(self) -> tuple[float, float]:
@@ -120,7 +123,9 @@ def draw(card: Card, x: float, y: float) -> str:
         inside = grids.draw(plan, card.cells, left, y + PAD)
     else:
         told, middle = grids.counted(card.shape), {"text_anchor": "middle", "fill": svg.SOFT}
-        inside = svg.text(told, x + wide / 2, y + high / 2 + 3.5, COUNT, **middle)
+        base = y + high / 2 + (12.5 if card.stripes else 3.5)
+        inside = svg.text(told, x + wide / 2, base, COUNT, **middle)
+        inside += grids.draw_stripes(card.stripes, x + PAD, y + PAD + 4, wide - 2 * PAD)
     return svg.group(
         [
             svg.tip(card.tip),

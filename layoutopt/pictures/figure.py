@@ -35,7 +35,8 @@ def figure(
     width = max(where.width, NARROWEST)
     fills = [fill for card in cards if card.cells for fill in card.cells.fills]
     kinds, told = [card.kind for card in cards], key if ties else ""
-    explained, bottom = frames.key(kinds, told, fills, MARGIN, where.height, width - MARGIN)
+    right, striped = width - MARGIN, any(card.stripes for card in cards)
+    explained, bottom = frames.key(kinds, told, fills, MARGIN, where.height, right, striped)
     inside = [
         svg.group(_arrows(steps, found), class_="arrows", fill="none"),
         svg.group(

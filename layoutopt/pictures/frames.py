@@ -67,12 +67,24 @@ def _own(x: float, y: float, w: float, h: float) -> str:
     return _box(x, y, h, h, fill=OWN) + stroke
 
 
+def _stripes(x: float, y: float, w: float, h: float) -> str:
+    fills = "#8a99f0", "#f6a06a", OWN
+    each = w / len(fills)
+    return "".join(_box(x + i * each, y, each, h, fill=fill) for i, fill in enumerate(fills))
+
+
 def _blank(x: float, y: float, w: float, h: float) -> str:
     return _box(x, y, h, h, fill=BLANK, stroke=svg.LINE)
 
 
 def key(
-    kinds: Iterable[str], tie: str, fills: Iterable[str], left: float, top: float, right: float
+    kinds: Iterable[str],
+    tie: str,
+    fills: Iterable[str],
+    left: float,
+    top: float,
+    right: float,
+    striped: bool = False,
 ) -> tuple[str, float]:
     """Return what explains a figure, and the height at which it ends.
 
@@ -84,6 +96,8 @@ def key(
         What a tie's label says; empty without ties.
     fills
         Colours of cells in the figure.
+    striped
+        Whether it shows elements in stripes.
     """
     present, shown = set(kinds), set(fills)
     entries: list[tuple[Drawn | None, str]] = [(f, k) for k, f in FRAMES.items() if k in present]
@@ -91,6 +105,8 @@ def key(
         entries.append((_tie, tie))
     if shown - {BLANK, OWN}:
         entries.append((None, "equal colour: equal location"))
+    if striped:
+        entries.append((_stripes, "elements by whose locations they take"))
     if OWN in shown:
         entries.append((_own, "at a location of its own"))
     if BLANK in shown:

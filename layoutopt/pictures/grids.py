@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutopt.pictures import svg
@@ -25,8 +25,12 @@ LABEL = 11.0
 APART = 10.0
 """Between two slices."""
 
-BLANK, OWN = "#ffffff", "#eceef1"
-"""Fills of elements of which nothing is known, and of those that share with nobody."""
+BLANK, OWN, OTHERS = "#ffffff", "#eceef1", "#9aa3ae"
+"""Fills of elements of which nothing is known, of those that share with nobody, and of many that
+have nothing in common."""
+
+STRIPE = 12.0
+"""Height of stripes, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,25 @@ class Cells:
     fills: tuple[str, ...]
     words: tuple[str, ...]
     tips: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """What stands for many elements of a tensor at once.
+
+    Parameters
+    ----------
+    fill
+        Colour.
+    count
+        So many elements.
+    tip
+        What is told of them.
+    """
+
+    fill: str
+    count: int
+    tip: str
 
 
 def plan(shape: tuple[int, ...]) -> Plan | None:
@@ -186,6 +209,30 @@ def _word(word: str, fill: str, left: float, top: float, side: float) -> str:
     ink = "#ffffff" if dark(fill) else svg.INK
     middle = top + side / 2 + size * 0.36
     return svg.text(word, left + side / 2, middle, round(size, 1), fill=ink)
+
+
+def draw_stripes(stripes: Sequence[Stripe], x: float, y: float, width: float) -> str:
+    """Return stripes side by side, as wide as their shares, with the left upper corner at a point.
+
+    A share is never too small to be seen.
+    """
+    total, parts = sum(stripe.count for stripe in stripes), []
+    room = width - len(stripes)
+    for stripe in stripes:
+        wide = 1 + max(0.0, room) * stripe.count / total
+        parts.append(
+            svg.element(
+                "rect",
+                svg.tip(stripe.tip),
+                x=x,
+                y=y,
+                width=wide,
+                height=STRIPE,
+                fill=stripe.fill,
+            )
+        )
+        x += wide
+    return svg.group(parts, class_="stripes")
 
 
 def counted(shape: tuple[int, ...]) -> str:

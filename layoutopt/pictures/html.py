@@ -1,17 +1,10 @@
-"""Tables and pages of HTML."""
+"""Tables and pictures as parts of pages, as notebooks show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from layoutopt.pictures.text import escaped
-
-STYLE = (
-    "body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;"
-    "color:#23272e;margin:2rem auto;max-width:75rem;padding:0 1rem}"
-    "th{font-weight:600;border-bottom:1px solid #c9ced6}"
-    "th,td{padding:.15rem .7rem;font-variant-numeric:tabular-nums}"
-)
 
 MUTED = "color:#6b7280"
 
@@ -61,13 +54,3 @@ def beside(figures: Iterable[tuple[str, str]]) -> str:
         for caption, picture in figures
     )
     return f'<div style="display:flex;flex-wrap:wrap;gap:1.2em">{"".join(inside)}</div>'
-
-
-def page(title: str, body: str) -> str:
-    """Return a whole page that needs nothing else."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escaped(title)}</title><style>{STYLE}</style></head>\n"
-        f"<body>{body}</body></html>\n"
-    )

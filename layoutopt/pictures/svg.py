@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from layoutopt.pictures.text import escaped
@@ -11,6 +11,9 @@ Point: TypeAlias = tuple[float, float]
 
 INK, SOFT, LINE, PAPER = "#23272e", "#6b7280", "#c9ced6", "#ffffff"
 """Text; lesser text; thin lines; the ground."""
+
+NIGHT = {INK: "#e4e7eb", SOFT: "#a3adba", LINE: "#3b434e", PAPER: "#15181d"}
+"""What these are on dark ground."""
 
 FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 
@@ -64,7 +67,31 @@ def curve(start: Point, end: Point) -> str:
     return "C" + " ".join(map(plain, map(float, numbers)))
 
 
-def document(inside: Iterable[str], width: float, height: float, title: str) -> str:
+def at_night(scope: str, others: Mapping[str, str], but: str = "") -> str:
+    """Return CSS that recolours pictures where the reader likes it dark.
+
+    Parameters
+    ----------
+    scope
+        A selector of pictures.
+    others
+        Colours, as they are written in pictures, and what they become; :data:`NIGHT` holds too.
+    but
+        A selector of elements that stay as they are.
+    """
+    rest = f":not({but})" if but else ""
+    rules = [
+        f'{scope} [{what}="{day}"]{rest}{{{what}:{night}}}'
+        for day, night in (NIGHT | dict(others)).items()
+        for what in ("fill", "stroke")
+    ]
+    ground = f"{scope}{{fill:{NIGHT[INK]}}}"
+    return f"@media screen and (prefers-color-scheme:dark){{{ground}{''.join(rules)}}}"
+
+
+def document(
+    inside: Iterable[str], width: float, height: float, title: str, **attributes: object
+) -> str:
     """Return a whole picture on white ground."""
     return element(
         "svg",
@@ -78,4 +105,5 @@ def document(inside: Iterable[str], width: float, height: float, title: str) -> 
         font_family=FONT,
         fill=INK,
         role="img",
+        **attributes,
     )

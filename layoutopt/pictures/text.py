@@ -68,6 +68,17 @@ def ratio(value: float | None) -> str:
     return f"{value:.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
 
 
+def counted(count: int, word: str, words: str = "") -> str:
+    """Return so many of something in words.
+
+    Parameters
+    ----------
+    words
+        What several of them are called; the word with an "s" by default.
+    """
+    return f"{count:,} {word if count == 1 else words or f'{word}s'}"
+
+
 def abbreviations(names: Iterable[str]) -> dict[str, str]:
     """Return a short form of each name, no two alike.
 

@@ -46,7 +46,7 @@ def two_labels(problem: Labelling) -> Result | None:
     if table.shape[1] < 2:
         labels = np.zeros(problem.nodes, np.int64)
     else:
-        first = _side(problem, table[:, 0] - table[:, 1])
+        first = best_set(problem.edges, problem.weights, table[:, 0] - table[:, 1])
         labels = np.where(first, 0, 1)
     value = problem.value(labels)
     return Result(objective=value, bound=value, labelling=labels)
@@ -78,7 +78,7 @@ def isolating_cuts(problem: Labelling, limits: Limits | None = None) -> Reductio
         leads = reward == first[nodes[own]]
         gain[nodes[own]] = reward - np.where(leads, second[nodes[own]], first[nodes[own]])
         gain[problem.banned[problem.banned[:, 1] == label, 0]] = never
-        inside = _side(problem, gain)
+        inside = best_set(problem.edges, problem.weights, gain)
         # Less what another set took already, a best set is still a best set.
         chosen[inside & (chosen < 0)] = label
     return fix(problem, chosen)
@@ -96,28 +96,53 @@ def _two_best(problem: Labelling) -> tuple[IntArray, IntArray]:
     return first, second
 
 
-def _side(problem: Labelling, gain: WeightArray) -> IntArray:
-    """Return a set ``A`` that maximises its gains less the weight of edges that leave it."""
-    n = problem.nodes
+def best_set(
+    edges: IntArray, weights: WeightArray, gain: WeightArray, *, largest: bool = True
+) -> IntArray:
+    """Return a set ``A`` of nodes that maximises its gains less the weight of edges that leave it.
+
+    Parameters
+    ----------
+    edges, weights
+        Shapes ``(m, 2)`` and ``(m,)``; no weight is negative.
+    gain
+        Shape ``(nodes,)``: what each node gains by being in the set.
+    largest
+        Whether the largest of all best sets is wanted, or else the smallest.
+
+    Returns
+    -------
+    array
+        Shape ``(nodes,)``: whether each node is in the set.
+
+    Raises
+    ------
+    SolverError
+        If the flow's numbers do not fit 64 bits.
+    """
+    n = len(gain)
     source, sink = n, n + 1
     around = np.zeros(n, np.int64)
-    for ends in problem.edges.T:  # ufunc.at misreads values that it has to broadcast
-        np.add.at(around, ends, problem.weights)
+    for ends in edges.T:  # ufunc.at misreads values that it has to broadcast
+        np.add.at(around, ends, weights)
     gain = np.clip(gain, -around - 1, around + 1)  # more than all its edges decides a node
-    flow = max_flow.SimpleMaxFlow()
-    u, v = problem.edges.T
-    both, weights = np.concatenate([u, v]), np.concatenate([problem.weights] * 2)
-    flow.add_arcs_with_capacity(both, np.concatenate([v, u]), weights)
     likes, dislikes = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
+    inside = np.full(n + 2, largest and not len(dislikes))
+    if not len(likes) or bool(inside[0]):
+        return inside[:n]
+    flow = max_flow.SimpleMaxFlow()
+    u, v = edges.T
+    both, weights = np.concatenate([u, v]), np.concatenate([weights] * 2)
+    flow.add_arcs_with_capacity(both, np.concatenate([v, u]), weights)
     flow.add_arcs_with_capacity(np.full(len(likes), source), likes, gain[likes])
     flow.add_arcs_with_capacity(dislikes, np.full(len(dislikes), sink), -gain[dislikes])
-    inside = np.ones(n + 2, bool)
-    if len(likes) and len(dislikes):
-        status = flow.solve(source, sink)
-        if status != flow.OPTIMAL:
-            raise SolverError(f"maximum flow ended with status {status}")
-        # The largest of all best sets: whatever cannot reach the sink.
+    flow.add_arc_with_capacity(source, sink, 0)  # there is a sink, even if nothing leads to it
+    status = flow.solve(source, sink)
+    if status != flow.OPTIMAL:
+        raise SolverError(f"maximum flow ended with status {status}")
+    if largest:  # whatever cannot reach the sink
+        inside[:] = True
         inside[flow.get_sink_side_min_cut()] = False
-    elif len(dislikes):
-        inside[:] = False
+    else:
+        inside[flow.get_source_side_min_cut()] = True
     return inside[:n]

@@ -9,6 +9,7 @@ import pytest
 from layoutopt import Evaluation, Graph, SolverError, write_instance
 from layoutopt.exact.methods import METHODS
 from layoutopt.generate.random_graphs import random_graph
+from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run
 
 SOLVE_KEYS = {
@@ -73,8 +74,15 @@ def test_compare_shows_the_loss(run: Run, instance: Path) -> None:
     assert ran.code == 0
     rows = [line.split() for line in ran.out.splitlines()]
     assert rows[0][-1] == "loss"
-    assert [row[1] for row in rows[1:]] == ["auto", "cpsat", "mip", "greedy0"]
-    assert [row[-1] for row in rows[1:]] == ["0", "0", "0", "46.67%"]
+    assert [row[1] for row in rows[1:]] == list(SOLVERS)
+    assert {row[-1] for row in rows[1:] if row[1] != "greedy0"} == {"0"}
+    assert rows[-1][-1] == "46.67%"
+
+
+@pytest.mark.parametrize("command", ["solve", "compare"])
+def test_help_names_every_solver(run: Run, command: str) -> None:
+    told = run(command, "--help").out.replace(".", ",").split()
+    assert {f"{name}," for name in SOLVERS} <= set(told)
 
 
 def test_compare_takes_several_instances_and_writes_results(run: Run, instance: Path) -> None:

@@ -68,16 +68,6 @@ def test_an_empty_line_is_nothing() -> None:
     assert html.line("") == ""
 
 
-def test_a_page_is_whole() -> None:
-    """It names its encoding and its title, and holds its body."""
-    text = html.page("<t>", html.block(["<p>body</p>"]))
-    seen = read(text)
-    assert text.startswith("<!DOCTYPE html>")
-    assert seen.tags[:3] == ["html", "head", "meta"]
-    assert {"title", "style", "body", "p"} <= set(seen.tags)
-    assert "<t>" in seen.text
-
-
 def test_pictures_shrink_and_stand_side_by_side() -> None:
     """A picture gets a style once; captions are escaped."""
     text = html.beside([("<1>", html.fitted("<svg width='9'><svg></svg></svg>")), ("2", "")])

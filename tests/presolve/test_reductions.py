@@ -12,7 +12,7 @@ from layoutopt.presolve import contract as contract_module
 from layoutopt.presolve import elimination
 from layoutopt.presolve.components import split, take
 from layoutopt.presolve.contract import contract
-from layoutopt.presolve.cuts import cuttable, isolating_cuts, two_labels
+from layoutopt.presolve.cuts import best_set, cuttable, isolating_cuts, two_labels
 from layoutopt.presolve.elimination import eliminate
 from layoutopt.presolve.fix import fix
 from layoutopt.presolve.reduction import Reduction
@@ -372,6 +372,45 @@ class TestIsolatingCuts:
             labelling(3, 3, TRIANGLE, rewards | {(0, 0): 2**60}),
         ):
             assert isolating_cuts(problem).problem.nodes == 3
+
+
+class TestBestSet:
+    """Minimum cuts, against all sets of nodes."""
+
+    def test_smallest_and_largest(self) -> None:
+        """The smallest best set is common to all best ones, the largest holds all of them."""
+        ties = 0
+        for seed in range(200):
+            problem = random_problem(seed, 6, 1)
+            n, draw = problem.nodes, np.random.default_rng(seed)
+            gain = draw.integers(-3, 4, n)
+            u, v = problem.edges.T
+            worths = {}
+            for bits in range(2**n):
+                inside = np.array([bits >> k & 1 == 1 for k in range(n)])
+                cut = problem.weights[inside[u] != inside[v]].sum()
+                worths[bits] = int(gain[inside].sum() - cut)
+            top = max(worths.values())
+            best = [bits for bits, worth in worths.items() if worth == top]
+            every = np.array([[bits >> k & 1 == 1 for k in range(n)] for bits in best])
+            given = problem.edges, problem.weights, gain
+            assert best_set(*given, largest=False).tolist() == every.all(axis=0).tolist()
+            if (gain > 0).any():  # without, nothing is taken
+                assert best_set(*given).tolist() == every.any(axis=0).tolist()
+            ties += len(best) > 1
+        assert ties > 30
+
+    def test_no_gain_and_no_loss(self) -> None:
+        """Without gain nothing is taken, without loss whatever hangs together with a gain."""
+        edges, weights = np.array([[0, 1]]), np.array([3])
+        for gain, smallest, largest in [
+            ([-1, -1, -1], [0, 0, 0], [0, 0, 0]),
+            ([1, 0, 0], [1, 1, 0], [1, 1, 1]),
+            ([2, -1, 0], [1, 1, 0], [1, 1, 1]),
+        ]:
+            found = best_set(edges, weights, np.array(gain), largest=False)
+            assert found.tolist() == list(map(bool, smallest))
+            assert best_set(edges, weights, np.array(gain)).tolist() == list(map(bool, largest))
 
 
 class TestComponents:

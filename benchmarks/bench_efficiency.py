@@ -1,0 +1,57 @@
+"""What a batch run costs beside solving: ``python -m benchmarks.bench_efficiency [SUITE] [JOBS]``.
+
+By default, 1000 small instances by five solvers on all cores.  Two shares are told.  That of the
+workers' *time* is what the run's seconds times its workers went into solves; it counts as solving
+what a solve waits for a core, so it means something on an otherwise idle machine only.  That of
+*processor time* is how much of all that the run's processes took was taken by solves; it is lower
+where cores stand idle on the contrary, but other programs do not change it.  Starting the workers,
+with all imports, counts against both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measure import markdown
+from layoutopt.bench.batch import Report, batch
+from layoutopt.bench.executors import processes
+
+SUITE = Path(__file__).parent / "suites" / "small.toml"
+
+
+def processor_seconds() -> float:
+    """Return the processor seconds of this process and of those it has begun and seen end."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
+
+
+def measured(suite: Path, jobs: int) -> tuple[Report, float, float]:
+    """Run a suite into a new store; return also wall-clock and processor seconds of all of it."""
+    begun, spent = time.perf_counter(), processor_seconds()
+    with tempfile.TemporaryDirectory() as folder, processes(jobs) as team:
+        report = batch([suite], Path(folder) / "bench.sqlite", team)
+    return report, time.perf_counter() - begun, processor_seconds() - spent
+
+
+def main() -> None:
+    """Print one line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", nargs="?", type=Path, default=SUITE)
+    parser.add_argument("jobs", nargs="?", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    report, seconds, spent = measured(given.suite, given.jobs)
+    solving = sum(row.seconds for row in report.rows)
+    working = sum(row.cpu_seconds or 0.0 for row in report.rows)
+    head = ("suite", "solves", "failed", "workers", "seconds", "of time", "of processor time")
+    told = [given.suite.stem, f"{len(report.rows):,}", f"{report.standing.failed:,}"]
+    shares = f"{solving / seconds / given.jobs:.1%}", f"{working / spent:.1%}"
+    print(markdown(head, [[*told, str(given.jobs), f"{seconds:.1f}", *shares]]))
+
+
+if __name__ == "__main__":
+    main()

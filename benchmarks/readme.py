@@ -1,0 +1,162 @@
+"""Tables of the README, from a store of results: ``python -m benchmarks.readme [--store FILE]``.
+
+What the store does not know yet is solved first, one solve at a time.  Then each table of the
+README that follows ``<!-- results: NAME -->`` is written anew; with ``--only NAME ...``, these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.measure import markdown
+from layoutopt.bench.batch import batch
+from layoutopt.bench.executors import Team, processes
+from layoutopt.bench.row import Row
+from layoutopt.pictures.text import number
+
+README = Path(__file__).parents[1] / "README.md"
+SUITES = Path(__file__).parent / "suites"
+
+SIZES = ("ops", "pairs", "sink elements", "classes", "status")
+
+
+def networks(rows: Sequence[Row]) -> str:
+    """Return what the proof of each network takes."""
+    head = ("network", *SIZES, "score", "all matched", "import s", "solve s", "check s", "peak MiB")
+    return markdown(head, [_network(row) for row in rows])
+
+
+def training(rows: Sequence[Row]) -> str:
+    """Return the same for training steps, with what greedy0 loses where it was run."""
+    greedy = {row.instance: row for row in rows if row.solver == "greedy0"}
+    proved = [row for row in rows if row.solver == "auto"]
+    head = ("network", *SIZES, "score", "all matched", "import s", "solve s", "check s", "peak MiB")
+    lines = [[*_network(row), _loss(row, greedy.get(row.instance))] for row in proved]
+    return markdown((*head, "greedy0 loses"), lines)
+
+
+def transformers(rows: Sequence[Row]) -> str:
+    """Return what the proof of each training step takes."""
+    head = ("training step", *SIZES, "build s", "solve s", "check s", "peak MiB")
+    proved = [row for row in _by_size(rows) if row.solver == "auto"]
+    return markdown(head, [[row.instance, *_sizes(row), *_seconds(row)] for row in proved])
+
+
+def transformers_greedy(rows: Sequence[Row]) -> str:
+    """Return how far greedy0 is from the optimum."""
+    greedy = {row.instance: row for row in rows if row.solver == "greedy0"}
+    lines = []
+    for row in _by_size(rows):
+        if row.solver == "auto":
+            other = greedy[row.instance]
+            told = [row.instance, number(row.score), number(other.score), _loss(row, other)]
+            lines.append([*told, f"{other.seconds:.2f}", _peak([other])])
+    return markdown(("training step", "optimum", "greedy0", "loss", "greedy0 s", "peak MiB"), lines)
+
+
+def random_views(rows: Sequence[Row]) -> str:
+    """Return a line for each kind of graph."""
+    kinds: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        given = dict(part.split("=") for part in row.instance.split("-") if "=" in part)
+        kinds.setdefault((int(given.get("ops", 64)), int(given.get("size", 8))), []).append(row)
+    head = ("ops", "size", "sink elements", "classes", "statuses", "median s", "max s", "peak MiB")
+    return markdown(head, [_kind(*kind, kinds[kind]) for kind in sorted(kinds)])
+
+
+def _kind(ops: int, size: int, rows: Sequence[Row]) -> list[str]:
+    seconds = [row.seconds for row in rows]
+    statuses = Counter(row.status for row in rows).most_common()
+    sizes = [max(row.size.get(name, 0) for row in rows) for name in ("free_elements", "classes")]
+    told = ", ".join(f"{count} {status}" for status, count in statuses)
+    times = f"{median(seconds):.2f}", f"{max(seconds):.2f}"
+    return [str(ops), str(size), *(f"{n:,}" for n in sizes), told, *times, _peak(rows)]
+
+
+def _by_size(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row.size.get("free_elements", 0))
+
+
+def _network(row: Row) -> list[str]:
+    name = re.sub(r"^light_|\+.*$", "", row.instance)
+    return [name, *_sizes(row), number(row.score), number(row.max_score), *_seconds(row)]
+
+
+def _sizes(row: Row) -> list[str]:
+    names = ("ops", "pairs", "free_elements", "classes")
+    return [*(f"{row.size.get(name, 0):,}" for name in names), row.status]
+
+
+def _seconds(row: Row) -> list[str]:
+    phases = (row.phases["read"], row.seconds, row.phases.get("check", 0.0))
+    return [*(f"{seconds:.2f}" for seconds in phases), _peak([row])]
+
+
+def _peak(rows: Sequence[Row]) -> str:
+    return f"{max(row.peak_bytes or 0 for row in rows) / 2**20:,.0f}"
+
+
+def _loss(best: Row, other: Row | None) -> str:
+    if other is None or other.score is None or best.score is None:
+        return "-"
+    return f"{100 * (best.score - other.score) / best.score:.2g}%"
+
+
+TABLES: dict[str, tuple[tuple[str, ...], Callable[[Sequence[Row]], str]]] = {
+    "networks": (("networks",), networks),
+    "training": (("training", "training_greedy"), training),
+    "random-views": (("random_views",), random_views),
+    "transformers": (("transformers",), transformers),
+    "transformers-greedy": (("transformers",), transformers_greedy),
+}
+"""For each table the suites that it is made of, and the function that makes it."""
+
+
+def written(text: str, name: str, table: str) -> str:
+    """Return a page with one of its tables replaced.
+
+    Raises
+    ------
+    ValueError
+        If it has no such table.
+    """
+    found = re.compile(rf"(<!-- results: {re.escape(name)} -->\n\n)(?:\|[^\n]*\n)+")
+    if not found.search(text):
+        raise ValueError(f"there is no table {name}")
+    return found.sub(lambda match: f"{match[1]}{table}\n", text)
+
+
+def tables(store: Path, team: Team, names: Sequence[str]) -> dict[str, str]:
+    """Return tables by name, from a store that is completed first."""
+    found = {}
+    for name in names:
+        suites, make = TABLES[name]
+        report = batch([SUITES / f"{suite}.toml" for suite in suites], store, team)
+        if report.signal:
+            raise KeyboardInterrupt
+        found[name] = make(report.rows)
+    return found
+
+
+def main() -> None:
+    """Write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, default=Path("readme.sqlite"))
+    parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES))
+    given = parser.parse_args()
+    with processes(1) as team:
+        found = tables(given.store, team, given.only)
+    text = README.read_text(encoding="utf-8")
+    for name, table in found.items():
+        print(table, end="\n\n")
+        text = written(text, name, table)
+    README.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What MkDocs calls: adds the pages that are made here, and fills in what pages ask for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from op_pages import op_pages, op_table
+from operator_pages import operator_pages, operator_table
+from readme_pages import readme_pages, section
+from reference_pages import reference_pages
+from solver_pages import solver_pages, solver_table
+
+TABLES = {"ops": op_table, "operators": operator_table, "solvers": solver_table}
+
+PAGES: dict[str, str] = {}
+"""The pages that are made, by their paths."""
+
+ROLE = re.compile(r":\w+:<code>(~?)([\w.]+)</code>")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Make the pages, and put them where the navigation names their folders."""
+    PAGES.update(
+        op_pages() | operator_pages() | solver_pages() | reference_pages() | readme_pages()
+    )
+    config.nav = [_filled(item) for item in config.nav or []]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add the pages that are made."""
+    for path, text in PAGES.items():
+        files.append(File.generated(config, path, content=text))
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Fill in tables and sections of the README; links to files that are no pages become text."""
+    markdown = re.sub(r"<!-- table: (\w+) -->", lambda mark: TABLES[mark[1]](), markdown)
+    markdown = re.sub(r"<!-- README: (.*) -->", lambda mark: section(mark[1]), markdown)
+    markdown = markdown.replace("](../README.md#results)", "](results.md)")
+    if "/" not in page.file.src_uri:
+        markdown = re.sub(r"\[([^]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
+    return markdown
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Turn names in docstrings into links, where the reference has them."""
+    return ROLE.sub(_linked, html)
+
+
+def _linked(role: re.Match[str]) -> str:
+    short, path = role.groups()
+    shown = path.rpartition(".")[2] if short else path
+    return f'<autoref identifier="{path}" optional><code>{shown}</code></autoref>'
+
+
+def _filled(item: Any) -> Any:
+    """Return an entry of the navigation with the pages of folders in it."""
+    if not isinstance(item, dict):
+        return item
+    ((title, inside),) = item.items()
+    if not isinstance(inside, list):
+        return item
+    entries: list[Any] = []
+    for entry in inside:
+        if isinstance(entry, str) and entry.endswith("/"):
+            entries.extend(path for path in PAGES if path.startswith(entry))
+        else:
+            entries.append(entry)
+    return {title: entries}

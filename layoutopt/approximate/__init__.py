@@ -1,0 +1,1 @@
+"""Heuristics on labelling problems: good answers soon, and no proof."""

@@ -1,0 +1,237 @@
+"""What became better or worse between two batch runs, beyond noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from statistics import median
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutopt.bench.row import FAILED, Row
+from layoutopt.bench.store import canonical
+from layoutopt.result import Status
+
+NOISE = 1.2
+"""Times that differ by a smaller factor are equal, however well they repeat."""
+
+SINGLE = 1.5
+"""The same where a side was measured once only, so that its spread is not known."""
+
+LEAST = 0.05
+"""Seconds: times that differ by less are equal."""
+
+SAMPLES = 2000
+"""Samples that the interval of a mean is taken from."""
+
+ENOUGH = 5
+"""Least number of instances that a mean can say anything about."""
+
+RANKS = {FAILED: 0, Status.UNKNOWN: 1, Status.FEASIBLE: 2, Status.INFEASIBLE: 3, Status.OPTIMAL: 3}
+"""How good statuses are; both kinds of proof are equally good."""
+
+Same: TypeAlias = tuple[str, str, str, int]
+"""What rows of two runs have in common: instance hash, solver, parameters, seed."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference between two sides.
+
+    Parameters
+    ----------
+    what
+        ``"status"``, ``"score"``, ``"bound"`` or ``"seconds"``; or ``"contradiction"``: the bound
+        (``before``) of one row is below the score (``after``) of another.
+    before, after
+        The values, as text.
+    better
+        Whether it is one for the better.
+    size
+        For times the factor ``after / before``, for scores and bounds the relative difference; 0
+        else.
+    """
+
+    instance: str
+    solver: str
+    parameters: str
+    seed: int
+    what: str
+    before: str
+    after: str
+    better: bool
+    size: float = 0.0
+
+
+@dataclass(frozen=True)
+class Overall:
+    """All times of one solver.
+
+    Parameters
+    ----------
+    count
+        Number of tasks that both sides answered with equal status.
+    ratio
+        Geometric mean of ``after / before``, a millisecond added to each time.
+    low, high
+        Ends of the interval that holds 95 % of the means of resampled tasks (bootstrap).
+    """
+
+    solver: str
+    count: int
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def noise(self) -> bool:
+        """Whether the interval holds 1, or there is too little to tell."""
+        return self.count < ENOUGH or self.low <= 1 <= self.high
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two sets of rows.
+
+    Parameters
+    ----------
+    compared
+        Number of tasks (instance, solver, parameters, seed) on both sides.
+    only_before, only_after
+        Number of those on one side only.
+    changes
+        What is worse before what is better, large changes before small ones.
+    """
+
+    compared: int
+    only_before: int
+    only_after: int
+    changes: tuple[Change, ...]
+    overall: tuple[Overall, ...]
+
+
+def difference(before: Sequence[Row], after: Sequence[Row], noise: float = NOISE) -> Difference:
+    """Compare two sets of rows, each of one version on one machine.
+
+    Repetitions of a solve are taken together, as one task.  A **status** is that of the worst
+    repetition.  A **score** or **bound** has changed if all repetitions of one side are above all
+    of the other.  A **time** has changed if the medians differ by more than :data:`LEAST` seconds
+    and by more than a factor: the largest of ``noise`` and of the spreads (longest by shortest
+    time) of both sides, and at least :data:`SINGLE` where a side was measured once only.  Times
+    are compared where both sides answered, with equal status.
+
+    Parameters
+    ----------
+    noise
+        Smallest factor between times that counts.
+    """
+    old, new = _together(before), _together(after)
+    both = [same for same in old if same in new]
+    changes = list(contradictions([*before, *after]))
+    for same in both:
+        changes += _changes(old[same], new[same], noise)
+    changes.sort(key=lambda change: (change.better, -_weight(change)))
+    return Difference(
+        compared=len(both),
+        only_before=len(old) - len(both),
+        only_after=len(new) - len(both),
+        changes=tuple(changes),
+        overall=tuple(_overall([(old[same], new[same]) for same in both])),
+    )
+
+
+def contradictions(rows: Iterable[Row]) -> Iterator[Change]:
+    """Yield a change for each instance with a score above a bound, whoever found the two."""
+    tops: dict[str, tuple[Decimal, Row]] = {}
+    lids: dict[str, tuple[Decimal, Row]] = {}
+    for row in rows:
+        graph = row.instance_hash
+        if row.score is not None and (graph not in tops or row.score > tops[graph][0]):
+            tops[graph] = row.score, row
+        if row.bound is not None and (graph not in lids or row.bound < lids[graph][0]):
+            lids[graph] = row.bound, row
+    for graph in tops.keys() & lids.keys():
+        (score, by), (bound, of) = tops[graph], lids[graph]
+        if score > bound:
+            solvers = " / ".join((of.solver, by.solver))
+            told = ("contradiction", str(bound), str(score))
+            yield Change(by.instance, solvers, canonical(by.parameters), by.seed, *told, False)
+
+
+def _together(rows: Iterable[Row]) -> dict[Same, list[Row]]:
+    groups: dict[Same, list[Row]] = {}
+    for row in rows:
+        same = (row.instance_hash, row.solver, canonical(row.parameters), row.seed)
+        groups.setdefault(same, []).append(row)
+    return groups
+
+
+def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[Change]:
+    """Yield what differs between the repetitions of one task on both sides."""
+    row = new[0]
+    task = row.instance, row.solver, canonical(row.parameters), row.seed
+    a, b = worst_status(old), worst_status(new)
+    if RANKS[a] != RANKS[b]:
+        yield Change(*task, "status", a, b, RANKS[b] > RANKS[a])
+    for what, upwards in (("score", True), ("bound", False)):
+        moved = _moved([getattr(row, what) for row in old], [getattr(row, what) for row in new])
+        if moved is not None:
+            low, high = moved
+            size = float(high - low) / max(abs(float(low)), 1e-9)
+            yield Change(*task, what, str(low), str(high), (high > low) == upwards, size)
+    if a == b and a != FAILED:
+        times = [row.seconds for row in old], [row.seconds for row in new]
+        was, now = map(median, times)
+        if abs(now - was) > LEAST and max(was / now, now / was) > noise_factor(*times, noise):
+            yield Change(*task, "seconds", f"{was:.3f}", f"{now:.3f}", now < was, now / was)
+
+
+def worst_status(rows: Iterable[Row]) -> str:
+    """Return the status of the worst repetition."""
+    return min((row.status for row in rows), key=lambda status: RANKS[status])
+
+
+def noise_factor(before: Sequence[float], after: Sequence[float], noise: float = NOISE) -> float:
+    """Return the factor by which medians of times must differ to be different."""
+    spreads = [max(times) / max(min(times), 1e-9) for times in (before, after)]
+    single = SINGLE if min(len(before), len(after)) == 1 else 1.0
+    return max(noise, single, *spreads)
+
+
+def _moved(
+    old: Sequence[Decimal | None], new: Sequence[Decimal | None]
+) -> tuple[Decimal, Decimal] | None:
+    """Return the closest values of two groups that lie apart; ``None`` if they do not."""
+    was, now = ([value for value in values if value is not None] for values in (old, new))
+    if not was or not now:
+        return None
+    if max(was) < min(now):
+        return max(was), min(now)
+    return (min(was), max(now)) if min(was) > max(now) else None
+
+
+def _weight(change: Change) -> float:
+    """Return how much a change matters, for the order in a table."""
+    if change.what == "contradiction":
+        return 1e12
+    if change.what == "status":
+        return 1e9 + abs(RANKS[change.after] - RANKS[change.before])
+    return abs(math.log(change.size)) if change.what == "seconds" else 1e6 + abs(change.size)
+
+
+def _overall(tasks: Iterable[tuple[list[Row], list[Row]]]) -> Iterator[Overall]:
+    """Yield for each solver how its times changed on the whole."""
+    logs: dict[str, list[float]] = {}
+    for old, new in tasks:
+        if worst_status(old) == worst_status(new) != FAILED:
+            was, now = (median(row.seconds for row in rows) + 0.001 for rows in (old, new))
+            logs.setdefault(old[0].solver, []).append(math.log(now / was))
+    random = np.random.default_rng(0)
+    for solver in sorted(logs):
+        found = np.array(logs[solver])
+        means = [random.choice(found, len(found)).mean() for _ in range(SAMPLES)]
+        ends = np.exp([found.mean(), *np.quantile(means, (0.025, 0.975))])
+        yield Overall(solver, len(found), *map(float, ends))

@@ -1,0 +1,196 @@
+"""Who carries jobs out: processes of this machine, this process itself, or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeAlias
+
+from layoutopt import __version__
+from layoutopt.bench.crew import Crew
+from layoutopt.bench.job import Job, Outcome, machine_name
+from layoutopt.bench.work import Desk, perform, warm_up
+from layoutopt.errors import InputError
+
+PATIENCE = 30
+"""Seconds in which a scheduler and its first worker must answer."""
+
+AHEAD = 1000
+"""Jobs that a scheduler is given at a time; more workers may join while it has them."""
+
+Carried: TypeAlias = Future[list[Outcome]]
+"""A job: what it returns when it is over, beside the outcomes that came earlier."""
+
+
+@dataclass(frozen=True, eq=False)
+class Team:
+    """An executor with what a run must know of it.
+
+    Parameters
+    ----------
+    executor
+        Takes jobs, by ``executor.submit(carry, job)``.
+    carry
+        Carries a job out; returns outcomes that have not been put into ``inbox``.
+    slots
+        How many jobs can be carried out at once.
+    ahead
+        How many jobs are to be submitted at a time, so that nobody waits.
+    machine
+        What the machines are called.
+    solvers
+        Returns the names of the solvers that are there.
+    isolated
+        Whether solves run in processes of their own, so that limits of memory can be held.
+    inbox
+        Where outcomes come in.
+    """
+
+    executor: Executor
+    carry: Callable[[Job], list[Outcome]]
+    slots: int
+    ahead: int
+    machine: str
+    solvers: Callable[[], tuple[str, ...]]
+    isolated: bool = True
+    inbox: SimpleQueue[Any] = field(default_factory=SimpleQueue)
+
+    def submit(self, job: Job) -> Carried:
+        """Have a job carried out; its future comes into the inbox when it is over."""
+        future = self.executor.submit(self.carry, job)
+        future.add_done_callback(self.inbox.put)
+        return future
+
+
+@contextmanager
+def processes(count: int) -> Iterator[Team]:
+    """Yield a team of so many worker processes, which start at once."""
+    crew, inbox = Crew(), SimpleQueue[Any]()
+    crew.hire(count)
+    executor = ThreadPoolExecutor(count)  # a thread for each process, to listen to it
+    carry = partial(_carry, crew, inbox)
+    try:
+        yield Team(executor, carry, count, 2 * count, machine_name(), crew.solvers, inbox=inbox)
+    finally:
+        crew.end()
+        executor.shutdown(cancel_futures=True)
+
+
+def _carry(crew: Crew, inbox: SimpleQueue[Any], job: Job) -> list[Outcome]:
+    crew.carry(job, inbox.put)
+    return []
+
+
+class _Here(Executor):
+    """Runs what is submitted at once, where it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def here() -> Iterator[Team]:
+    """Yield this process as a team of one: easy to debug, but with no limits that hold."""
+    inbox = SimpleQueue[Any]()
+    carry = partial(_carry_here, Desk(), inbox)
+    yield Team(_Here(), carry, 1, 1, machine_name(), warm_up, isolated=False, inbox=inbox)
+
+
+def _carry_here(desk: Desk, inbox: SimpleQueue[Any], job: Job) -> list[Outcome]:
+    for outcome in perform(job, desk):
+        inbox.put(outcome)
+    return []
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Team]:
+    """Yield the workers of a Dask cluster; each solves in a process of its own, under watch.
+
+    Parameters
+    ----------
+    address
+        The scheduler's address, or its scheduler file.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, nobody answers, or a worker has another version of layoutopt.
+    """
+    client = _client(address)
+    try:
+        machines, solvers = _about_all(client, address)
+        slots = sum(client.nthreads().values())
+        executor = client.get_executor(pure=False)
+        try:
+            yield Team(executor, _carry_there, slots, AHEAD, machines, lambda: solvers)
+        finally:
+            executor.shutdown(wait=False)  # which cancels what is left
+            with suppress(OSError):  # the cluster may have gone
+                if client.status == "running":
+                    client.run(_disband, on_error="ignore")
+    finally:
+        client.close()
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("--dask needs Dask: pip install 'layoutopt[dask]'") from None
+    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    try:
+        client: Any = Client(**where, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except (OSError, ValueError) as error:  # a TimeoutError is an OSError
+        told = " ".join(str(error).split())
+        raise InputError(f"--dask {address}: no scheduler with a worker answers: {told}") from None
+    return client
+
+
+def _about_all(client: Any, address: str) -> tuple[str, tuple[str, ...]]:
+    """Return the names of a cluster's machines, each once, and the solvers that all have."""
+    try:
+        found = client.run(_about)
+    except Exception as error:  # whatever a worker raises that has no layoutopt, or an old one
+        raise InputError(f"--dask {address}: a worker has no layoutopt: {error}") from None
+    for worker, (version, _, _) in found.items():
+        if version != __version__:
+            told = f"worker {worker} has layoutopt {version}, this is {__version__}"
+            raise InputError(f"--dask {address}: {told}")
+    machines = sorted({machine for _, machine, _ in found.values()})
+    first, *others = (solvers for _, _, solvers in found.values())
+    common = tuple(name for name in first if all(name in solvers for solvers in others))
+    return " + ".join(machines), common
+
+
+def _about() -> tuple[str, str, tuple[str, ...]]:
+    """Return version, machine and solvers of a worker."""
+    return __version__, machine_name(), _crew().solvers()
+
+
+@cache
+def _crew() -> Crew:
+    """Return the crew of this process, a worker of a cluster."""
+    return Crew()
+
+
+def _carry_there(job: Job) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    _crew().carry(job, outcomes.append)
+    return outcomes
+
+
+def _disband() -> None:
+    """End the crew of this process; the next job gets a new one."""
+    _crew().end()
+    _crew.cache_clear()

@@ -1,0 +1,291 @@
+"""The results of batch runs in one SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from layoutopt.bench.job import Outcome
+from layoutopt.bench.row import PairRow, Row
+from layoutopt.errors import InputError
+from layoutopt.trace import Point
+
+SCHEMA = 1
+"""Version of the tables; kept in the file as its ``user_version``."""
+
+APPLICATION = 0x4C41594F
+"""Marks the file as a store of results: its ``application_id``."""
+
+Key: TypeAlias = tuple[str, str, str, int, int, str, str]
+"""Instance hash, solver, parameters as text, seed, repeat, version, machine."""
+
+KEY = ("instance_hash", "solver", "parameters", "seed", "repeat", "version", "machine")
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+JSON: dict[str, Any] = {
+    "parameters": dict[str, Any],
+    "phases": dict[str, float],
+    "size": dict[str, int],
+    "trace": tuple[Point, ...],
+    "pairs": tuple[PairRow, ...],
+}
+"""Columns that hold JSON, with the types that come out of it."""
+
+DECIMAL = ("score", "bound", "max_score")
+"""Columns that hold exact decimals as text."""
+
+KINDS = {"seed": "INTEGER", "repeat": "INTEGER", "peak_bytes": "INTEGER"} | dict.fromkeys(
+    ("seconds", "cpu_seconds"), "REAL"
+)
+"""Types of columns that are no text."""
+
+TABLES = f"""
+CREATE TABLE results (
+  {", ".join(f"{name} {KINDS.get(name, 'TEXT')}" for name in COLUMNS)},
+  PRIMARY KEY ({", ".join(KEY)}));
+CREATE TABLE sources (identity TEXT PRIMARY KEY, instance_hash TEXT NOT NULL);
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA};
+"""
+
+INSERT = f"""
+INSERT INTO results ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})
+ON CONFLICT ({", ".join(KEY)}) DO UPDATE SET
+  instance = min(instance, excluded.instance), family = min(family, excluded.family)
+"""
+"""What is known already stays.  One graph under two names keeps the first in the alphabet, in
+whatever order they come."""
+
+
+def canonical(parameters: object) -> str:
+    """Return parameters as the text that stands in keys."""
+    return msgspec.json.encode(parameters, order="sorted").decode()
+
+
+def key(row: Row) -> Key:
+    """Return the key of a row."""
+    text = canonical(row.parameters)
+    told = (row.instance_hash, row.solver, text, row.seed, row.repeat)
+    return (*told, row.version, row.machine)
+
+
+class Store:
+    """An open file of results.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self.connection = path, connection
+        self.hashes: dict[str, str] | None = None
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the logs of failures, beside the file."""
+        return self.path.with_name(f"{self.path.name}.logs")
+
+    def known(self, outcome: Outcome) -> Outcome:
+        """Return an outcome with the hash of its graph, if an earlier one has told it.
+
+        A worker that could not make the graph does not know it.
+        """
+        digest = self._hashes().get(outcome.identity, outcome.row.instance_hash)
+        if outcome.row.instance_hash != outcome.identity:
+            return outcome
+        return replace(outcome, row=replace(outcome.row, instance_hash=digest))
+
+    def add(self, outcome: Outcome, *, again: bool = False) -> None:
+        """Keep an outcome, for good when this returns.
+
+        Parameters
+        ----------
+        again
+            Whether it replaces what is there under its key.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        row, identity = outcome.row, outcome.identity
+        new = self._hashes().get(identity) != row.instance_hash
+        with told(self.path), self.connection as connection:
+            if again:
+                where = " AND ".join(f"{name} = ?" for name in KEY)
+                connection.execute(f"DELETE FROM results WHERE {where}", key(row))
+            connection.execute(INSERT, [_written(name, getattr(row, name)) for name in COLUMNS])
+            if new:
+                pair = identity, row.instance_hash
+                connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", pair)
+            if new and row.instance_hash != identity:  # perhaps it could not be made before
+                connection.execute("DELETE FROM results WHERE instance_hash = ?", (identity,))
+        self._hashes()[identity] = row.instance_hash
+
+    def _hashes(self) -> dict[str, str]:
+        """Return what :meth:`instances` returned first, kept up to date by :meth:`add`."""
+        if self.hashes is None:
+            self.hashes = self.instances()
+        return self.hashes
+
+    def instances(self) -> dict[str, str]:
+        """Return instance hashes by the identities of sources."""
+        with told(self.path):
+            return dict(self.connection.execute("SELECT identity, instance_hash FROM sources"))
+
+    def keys(self, *, failed: bool = True) -> set[Key]:
+        """Return the keys of all rows.
+
+        Parameters
+        ----------
+        failed
+            Whether failures count.
+        """
+        where = "" if failed else "WHERE status != 'failed'"
+        with told(self.path):
+            return set(self.connection.execute(f"SELECT {', '.join(KEY)} FROM results {where}"))
+
+    def rows(self) -> list[Row]:
+        """Return all rows, by name of the instance and then by key."""
+        order = ", ".join(("instance", *KEY))
+        query = f"SELECT {', '.join(COLUMNS)} FROM results ORDER BY {order}"
+        with told(self.path):
+            return [_row(values) for values in self.connection.execute(query)]
+
+
+def _written(name: str, value: Any) -> Any:
+    if name in JSON:
+        return canonical(value)
+    return str(value) if name in DECIMAL and value is not None else value
+
+
+def _row(values: Sequence[Any]) -> Row:
+    members = dict(zip(COLUMNS, values, strict=True))
+    for name, kind in JSON.items():
+        members[name] = msgspec.json.decode(members[name], type=kind)
+    for name in DECIMAL:
+        members[name] = None if members[name] is None else Decimal(members[name])
+    return Row(**members)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into one line that names the file."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"the store cannot be used ({reason})", file=str(path)) from None
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[Store]:
+    """Open a store that exists, to be read only, also while a run writes to it.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it has another form.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError("no such store", file=str(path))
+    with told(path):
+        connection = _connect(path, "ro")
+    try:
+        if not _checked(connection, path):
+            raise InputError("is empty, a store of results is needed", file=str(path))
+        yield Store(path, connection)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[Store]:
+    """Open a store for a run, the only one that writes to it, and make it if there is none.
+
+    Raises
+    ------
+    InputError
+        If another run has it, it has another form, or it cannot be written.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError("is a directory, a file is needed", file=str(path))
+    if not path.parent.is_dir():
+        raise InputError("its directory does not exist", file=str(path))
+    with _alone(path):
+        with told(path):
+            connection = _connect(path, "rwc")
+        try:
+            with told(path):
+                if not _checked(connection, path):
+                    connection.executescript(f"BEGIN; {TABLES} COMMIT;")
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+            yield Store(path, connection)
+        finally:
+            _settle(connection)
+
+
+def _settle(connection: sqlite3.Connection) -> None:
+    """Close a store, whole in one file unless somebody is reading."""
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=10)
+
+
+def _checked(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the tables are there; refuse a file that has others."""
+    with told(path):
+        [version] = connection.execute("PRAGMA user_version").fetchone()
+        [application] = connection.execute("PRAGMA application_id").fetchone()
+        [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not tables and not version:
+        return False
+    if application != APPLICATION:
+        raise InputError("is a database, but no store of results", file=str(path))
+    if version != SCHEMA:
+        reason = f"is a store of version {version}; this layoutopt reads version {SCHEMA}"
+        raise InputError(reason, file=str(path))
+    return True
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock that only one process can hold, and that ends with it, however it ends."""
+    import fcntl
+
+    lock = path.with_name(f"{path.name}.lock")
+    while True:
+        with told(path):
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            reason = "is used by another run, which must end first"
+            raise InputError(reason, file=str(path)) from None
+        if lock.exists() and os.path.samestat(os.fstat(handle), lock.stat()):
+            break
+        os.close(handle)  # the run that had it has just ended, and taken the lock away
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)

@@ -1,0 +1,213 @@
+"""Suites: which instances a batch run solves, and how."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from layoutopt.bench.entries import (
+    Document,
+    FamilyEntry,
+    FilesEntry,
+    SuiteEntry,
+    parse_memory,
+    parse_seeds,
+    read_document,
+    replaced,
+)
+from layoutopt.bench.job import Solve
+from layoutopt.bench.source import FamilySource, FileSource, Source
+from layoutopt.errors import InputError
+from layoutopt.generate.families import Setting, parameters, text
+from layoutopt.reading import SUFFIXES
+from layoutopt.tiles.memory import PRESETS
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Instances, and how each of them is solved.
+
+    Parameters
+    ----------
+    name
+        For people.
+    grace
+        Seconds past a time limit after which a solve is killed.
+    """
+
+    name: str
+    sources: tuple[Source, ...]
+    solves: tuple[Solve, ...]
+    grace: float
+
+
+def read_suite(path: str | Path, solvers: Callable[[], Collection[str]], /, **wishes: Any) -> Suite:
+    """Return the suite that a file or a folder describes.
+
+    Parameters
+    ----------
+    path
+        A suite file (``.toml``); a folder, whose instances are all solved, with defaults; or one
+        instance.
+    solvers
+        Returns the names of the solvers that there are; called when all else is right.
+    wishes
+        Entries of the table ``[suite]`` (:class:`~layoutopt.bench.entries.SuiteEntry`) that
+        replace what the file says.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or something in it is wrong; with file and place.
+    """
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    if path.suffix == ".toml":
+        document = read_document(path)
+    elif path.is_dir():
+        document = Document(SuiteEntry(instances=(".",)))
+    elif path.is_file() and path.name.endswith(SUFFIXES):
+        document = Document(SuiteEntry(instances=(glob.escape(path.name),)))
+    else:
+        allowed = f"a folder, a suite (.toml) and an instance ({', '.join(SUFFIXES)})"
+        raise InputError(f"is no suite; allowed: {allowed}", file=str(path))
+    try:
+        suite = replaced(document.suite, wishes)
+        sources = tuple(_sources(document, folder))
+        if not sources:
+            raise InputError("names no instances; give [suite] instances, or [[family]]")
+        solves = tuple(_solves(suite, solvers(), wishes))
+    except InputError as error:
+        raise error.located(file=str(path)) from None
+    return Suite(suite.name or path.resolve().stem, sources, solves, suite.grace)
+
+
+def _solves(suite: SuiteEntry, known: Collection[str], wishes: Collection[str]) -> Iterator[Solve]:
+    """Yield all ways to solve an instance, repetitions of one as far apart as can be."""
+    for i, solver in enumerate(suite.solvers):
+        if solver not in known:
+            names = ", ".join(known)
+            place = "" if "solvers" in wishes else f"suite.solvers[{i}]"
+            raise InputError(f"unknown solver {solver!r}; known: {names}", place)
+    try:
+        memory = None if suite.memory is None else parse_memory(suite.memory)
+    except InputError as error:
+        raise error.located("" if "memory" in wishes else "suite.memory") from None
+    seeds = parse_seeds(suite.seeds, "suite.seeds")
+    for repeat, seed, solver in product(range(suite.repeats), seeds, dict.fromkeys(suite.solvers)):
+        limits = suite.time_limit, suite.gap, suite.workers
+        yield Solve(solver, *limits, memory, seed, repeat)
+
+
+def _sources(document: Document, folder: Path) -> Iterator[Source]:
+    """Yield where all instances come from, in the order of the document."""
+    short = FilesEntry(document.suite.instances or (".",))
+    if document.suite.instances:
+        yield from _files(short, folder, "suite.instances")
+    for i, entry in enumerate(document.instances):
+        yield from _files(entry, folder, f"instances[{i}].files")
+    for i, family in enumerate(document.family):
+        yield from _family(family, folder, f"family[{i}]")
+
+
+def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[FileSource]:
+    parts = (entry.training, Path(entry.tiles).stem)
+    suffix = "".join(f"+{part}" for part in parts if part)
+    for i, pattern in enumerate(entry.files):
+        paths = _matches(pattern, folder, f"{place}[{i}]")
+        for path in paths:
+            onnx = path.suffix == ".onnx"
+            yield FileSource(
+                _name(path, folder) + suffix,
+                str(path),
+                _beside(entry.attractions, folder) if onnx else "",
+                tuple(sorted(entry.dims.items())) if onnx else (),
+                entry.training if onnx else "",
+                _tiles(entry.tiles, folder),
+            )
+
+
+def _matches(pattern: str, folder: Path, place: str) -> list[Path]:
+    """Return the instances that a pattern fits, with all in a folder that it fits."""
+    whole = re.sub(r"\{(\w+)\}", lambda found: _package(found[1], place), pattern)
+    matches = glob.glob(str(Path(glob.escape(str(folder))) / whole), recursive=True)
+    paths = set()
+    for match in map(Path, matches):
+        inside = match.rglob("*") if match.is_dir() else [match]
+        paths |= {path for path in inside if path.name.endswith(SUFFIXES) and path.is_file()}
+    if not paths:
+        raise InputError(f"no instance fits {pattern!r} ({', '.join(SUFFIXES)})", place)
+    return sorted(paths)
+
+
+def _package(name: str, place: str) -> str:
+    """Return the folder of an installed package."""
+    found = find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise InputError(f"package {name!r} is not installed", place)
+    return glob.escape(str(Path(found.submodule_search_locations[0])))
+
+
+def _name(path: Path, folder: Path) -> str:
+    """Return what tables call a file: its path from the suite, without steps up and suffix."""
+    inside = path.is_relative_to(folder)
+    name = path.relative_to(folder).as_posix() if inside else path.name
+    name = re.sub(r"^(\.\./)+", "", name)
+    return next(
+        (name.removesuffix(end) for end in (".json.gz", *SUFFIXES) if name.endswith(end)), name
+    )
+
+
+def _beside(file: str, folder: Path) -> str:
+    return str(folder / file) if file else ""
+
+
+def _tiles(which: str, folder: Path) -> str:
+    """Return a preset's name as it is, or the path of a file."""
+    return which if which in PRESETS else _beside(which, folder)
+
+
+def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[FamilySource]:
+    try:
+        defaults = parameters(entry.name)
+    except InputError as error:
+        raise error.located(f"{place}.name") from None
+    given = {
+        name: _setting(value, name, defaults, f"{place}.parameters.{name}")
+        for name, value in entry.parameters.items()
+    }
+    suffix = f"+{Path(entry.tiles).stem}" if entry.tiles else ""
+    for seed in _family_seeds(entry, defaults, f"{place}.seeds"):
+        own = given | seed
+        changed = [n for n in defaults if own.get(n, defaults[n]) != defaults[n]]
+        settings = tuple((name, text(value)) for name, value in own.items())
+        name = "-".join([entry.name, *(f"{n}={text(own[n])}" for n in changed)]) + suffix
+        yield FamilySource(name, entry.name, settings, _tiles(entry.tiles, folder))
+
+
+def _family_seeds(
+    entry: FamilyEntry, defaults: dict[str, Setting], place: str
+) -> list[dict[str, Setting]]:
+    """Return the settings of a family's seed, one after the other; once none, without seeds."""
+    if entry.seeds is None:
+        return [{}]
+    if "seed" not in defaults:
+        raise InputError(f"family {entry.name!r} draws nothing, and has no seed", place)
+    return [{"seed": seed} for seed in parse_seeds(entry.seeds, place)]
+
+
+def _setting(value: Setting, name: str, defaults: dict[str, Setting], place: str) -> Setting:
+    """Return a parameter of a family, if it is of the right kind."""
+    if name not in defaults:
+        raise InputError(f"there is no such parameter; allowed: {', '.join(defaults)}", place)
+    default = defaults[name]
+    if type(value) is not type(default):
+        kinds = {bool: "true or false", int: "an integer", tuple: "a list of integers"}
+        raise InputError(f"must be {kinds[type(default)]}, got {value!r}", place)
+    return value

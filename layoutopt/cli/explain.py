@@ -1,0 +1,135 @@
+"""``layoutopt explain``: why a pair loses or a sink lies where it does."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from layoutopt.cli import options
+from layoutopt.cli.progress import shown
+from layoutopt.cli.solve import exit_code
+from layoutopt.cli.streams import reserved_stdout, write_out
+from layoutopt.errors import InputError
+
+if TYPE_CHECKING:
+    from layoutopt.explain.told import PairExplanation
+    from layoutopt.explain.told_sink import SinkExplanation
+    from layoutopt.graphs.store import Store
+    from layoutopt.result import UnwindingResult
+
+
+def command(
+    instance: options.InstancePath,
+    result: Annotated[
+        Path | None,
+        typer.Argument(metavar="RESULT", help="Its result; without one it is solved first."),
+    ] = None,
+    pair: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Explain a pair, by its tensors.")
+    ] = None,
+    sink: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Explain where a sink lies.")
+    ] = None,
+    alternatives: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many pairs that lose --sink looks at; 3 by default."),
+    ] = None,
+    time_limit: options.TimeLimit = None,
+    seed: options.Seed = 0,
+    workers: options.Workers = 1,
+    json: options.Json = None,
+    overwrite: options.Overwrite = False,
+    attractions: options.Attractions = None,
+    dim: options.Dim = None,
+    training: options.Training = None,
+    tiles: options.Tiles = None,
+    barriers: options.Barriers = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Say why a pair loses or a sink lies where it does, and what would have to change.
+
+    The graph is solved a few times more with other values.
+    """
+    from layoutopt.explain.document import explanation_bytes
+    from layoutopt.graphs.hooking import heeded
+
+    begun = time.monotonic()
+    options.check_limits(time_limit, 0.0, workers)
+    options.check_targets({"--json": json}, overwrite)
+    if (pair is None) == (sink is None):
+        raise InputError("layoutopt explain needs either --pair A B or --sink NAME")
+    if alternatives is not None and (pair is not None or alternatives < 0):
+        raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
+    graph: Store = options.load(instance, attractions, dim, training, tiles)[0]
+    graph = heeded(graph, barriers)
+    names = [sink] if sink is not None else [*(pair or ())]
+    _check(graph, names)
+    with shown(quiet) as tell, reserved_stdout():
+        how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
+        found = _result(graph, result, how | {"time_limit": _left(begun, time_limit)})
+        how["time_limit"] = _left(begun, time_limit)
+        told = None
+        if found.layouts is not None:
+            told = _told(graph, found, result, names, alternatives, how)
+    if told is None:
+        return _nothing(found, instance)
+    if json is not None:
+        write_out(explanation_bytes(graph.name, told), json, overwrite)
+    if not quiet and str(json) != "-":
+        typer.echo(str(told))
+    return 0
+
+
+def _check(graph: Store, names: list[str]) -> None:
+    """Refuse a sink, or a pair, that is not there, before anything is solved."""
+    from layoutopt.explain.sink import sink_of
+    from layoutopt.explain.subject import ends_of
+
+    if len(names) == 1:
+        sink_of(graph, names[0])
+    else:
+        ends_of(graph, *names)
+
+
+def _result(graph: Store, path: Path | None, how: dict[str, Any]) -> UnwindingResult:
+    """Return the result of a file, or solve the graph."""
+    from layoutopt.io.result import read_result
+    from layoutopt.unwinding import unwind
+
+    return unwind(graph, **how) if path is None else read_result(path).result()
+
+
+def _told(
+    graph: Store,
+    found: UnwindingResult,
+    path: Path | None,
+    names: list[str],
+    alternatives: int | None,
+    how: dict[str, Any],
+) -> PairExplanation | SinkExplanation:
+    """Explain the sink of one name, or the pair of two."""
+    from layoutopt.explain.pair import explain_pair
+    from layoutopt.explain.sink import ALTERNATIVES, explain_sink
+
+    try:
+        if len(names) == 1:
+            count = ALTERNATIVES if alternatives is None else alternatives
+            return explain_sink(graph, found, names[0], alternatives=count, **how)
+        return explain_pair(graph, found, *names, **how)
+    except InputError as error:
+        raise error.located(file="" if path is None else str(path)) from None
+
+
+def _left(begun: float, time_limit: float | None) -> float | None:
+    """Return the seconds that are left of a time limit for all."""
+    return None if time_limit is None else max(begun + time_limit - time.monotonic(), 0.0)
+
+
+def _nothing(result: UnwindingResult, instance: Path) -> int:
+    why = result.infeasible and f"infeasible: {result.infeasible}"
+    why = why or f"no layouts to explain ({result.stopped})"
+    typer.echo(f"layoutopt: {instance}: {why}", err=True)
+    return exit_code(result)

@@ -1,0 +1,85 @@
+"""How far a batch run has come: a live line on a terminal, few plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from layoutopt.bench.run import Standing
+
+Tell = Callable[["Standing"], None]
+
+PATIENCE = 10.0
+"""Seconds between plain lines, at least; and a twentieth of the time that has passed."""
+
+
+def duration(seconds: float) -> str:
+    """Return a time in hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def line(standing: Standing) -> str:
+    """Return in one line what is done, what failed, and when the end is expected."""
+    total = standing.known + standing.done + standing.left
+    parts = [f"{standing.known + standing.done:,} of {total:,} solves"]
+    if standing.known:
+        parts.append(f"{standing.known:,} known before")
+    if standing.failed:
+        parts.append(f"{standing.failed:,} failed")
+    parts.append(duration(standing.seconds))
+    if standing.seconds_left is not None and standing.left:
+        end = time.strftime("%H:%M", time.localtime(time.time() + standing.seconds_left))
+        parts.append(f"about {duration(standing.seconds_left)} left, until {end}")
+    return ", ".join(parts)
+
+
+@contextmanager
+def shown(quiet: bool) -> Iterator[Tell | None]:
+    """Show on stderr how far a run has come."""
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        with _live() as tell:
+            yield tell
+    else:
+        yield _Lines()
+
+
+class _Lines:
+    """Plain lines, fewer as time goes by."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def __call__(self, standing: Standing) -> None:
+        now = time.monotonic()
+        if now - self.last >= max(PATIENCE, standing.seconds / 20):
+            typer.echo(line(standing), err=True)
+            self.last = now
+
+
+@contextmanager
+def _live() -> Iterator[Tell]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}")
+    console = Console(stderr=True, highlight=False)
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def tell(standing: Standing) -> None:
+            done = standing.known + standing.done
+            progress.update(
+                task, completed=done, total=done + standing.left, description=line(standing)
+            )
+
+        yield tell

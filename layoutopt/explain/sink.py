@@ -1,0 +1,153 @@
+"""Where a sink lies, and what else it could do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from decimal import Decimal
+from math import prod
+
+from layoutopt.check.elements import evaluate
+from layoutopt.errors import InputError
+from layoutopt.explain.pair import explained
+from layoutopt.explain.subject import Subject
+from layoutopt.explain.told_sink import Share, SinkExplanation
+from layoutopt.graphs.hooking import unused
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Source
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.limits import Progress, interruptible, limited
+from layoutopt.pieces import Piece
+from layoutopt.result import UnwindingResult
+
+ALTERNATIVES = 3
+"""How many pairs that lose are looked at."""
+
+
+def explain_sink(
+    graph: Store,
+    result: UnwindingResult,
+    sink: Tensor | str,
+    *,
+    alternatives: int = ALTERNATIVES,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> SinkExplanation:
+    """Say where a sink lies, what that earns, and what each pair that loses would change.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    result
+        What is explained: layouts, and whether they are proved to be optimal.
+    sink
+        The sink.
+    alternatives
+        How many of the pairs are explained that it influences and that lose, those of the largest
+        values first.
+    time_limit, seed, workers, progress
+        As for :func:`~layoutopt.unwinding.unwind`; the limit is for the whole call.
+
+    Returns
+    -------
+    SinkExplanation
+        What is not proved when time runs out says so.
+
+    Raises
+    ------
+    InputError
+        If there is no such sink, or the result has no layouts or is of another graph.
+    SizeError
+        If the graph is too irregular to be solved by classes, and too large for memory.
+    """
+    limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
+    tensor = sink_of(graph, sink)
+    if alternatives < 0:
+        raise InputError(f"alternatives must be 0 or more, got {alternatives}")
+    with interruptible(limits):
+        subject = Subject(graph, result, limits)
+        near = _influenced(subject, tensor.index)
+        scores = {p: subject.pair_score(p) for p in near}
+        losing = [p for p in near if scores[p].loss > 0]
+        losing.sort(key=lambda p: (-scores[p].value, -scores[p].loss))
+        return SinkExplanation(
+            sink=tensor.name,
+            elements=tensor.size,
+            score=subject.score,
+            status=result.status,
+            shares=_shares(subject, tensor, near),
+            pairs=tuple(sorted(scores.values(), key=lambda pair: -pair.loss)),
+            alternatives=tuple(explained(subject, p) for p in losing[:alternatives]),
+            left=max(0, len(losing) - alternatives),
+        )
+
+
+def sink_of(graph: Store, sink: Tensor | str) -> Tensor:
+    """Return the handle of a sink.
+
+    Raises
+    ------
+    InputError
+        If there is no such sink.
+    """
+    tensor = graph.tensor(sink)
+    if tensor.kind is not Kind.SINK:
+        raise InputError(f"{tensor.name!r} is no sink; only sinks are laid out")
+    return tensor
+
+
+def _influenced(subject: Subject, sink: int) -> list[int]:
+    """Return the pairs of tensors that carry elements of a sink."""
+    graph, reached = subject.graph, {sink}
+    for i in range(len(graph.ops)):
+        if any(t in reached for t in graph.carriers(i)):
+            reached.update(graph.op_outputs[i])
+    return [p for p, ends in enumerate(subject.ends) if any(t in reached for t in ends)]
+
+
+def _shares(subject: Subject, sink: Tensor, near: Iterable[int]) -> tuple[Share, ...]:
+    """Return whose locations a sink takes, the most first."""
+    layout = subject.layouts[sink.name]
+    by_origin: dict[str, list[Piece]] = {}
+    for piece in layout:
+        by_origin.setdefault(piece[0], []).append(piece)
+    elsewhere = _Elsewhere(subject, sink, near)
+    shares = [
+        Share(origin, sum(map(_elements, pieces)), len(pieces), elsewhere.loss(origin))
+        for origin, pieces in by_origin.items()
+    ]
+    return tuple(sorted(shares, key=lambda share: -share.elements))
+
+
+def _elements(piece: Piece) -> int:
+    return prod(extent for extent, _, _ in piece[3])
+
+
+class _Elsewhere:
+    """A graph with locations that nobody takes, for some elements of a sink."""
+
+    def __init__(self, subject: Subject, sink: Tensor, near: Iterable[int]) -> None:
+        self.subject, self.sink = subject, sink.name
+        self.graph = deepcopy(subject.graph)
+        self.graph.pairs = [(*subject.ends[p], subject.amount(subject.values[p])) for p in near]
+        self.name = unused(self.graph, self.graph, "elsewhere")
+        self.graph.add(Source(id=self.name, inputs=(), shape=sink.shape))
+        self.now = evaluate(self.graph, subject.layouts).score
+
+    def loss(self, origin: str) -> Decimal | None:
+        """Return what is lost if the elements at one origin's locations lie there instead."""
+        limits = self.subject.limits
+        if self.graph.tile_memory is not None or limits.over or self.now is None:
+            return None
+        moved = tuple(
+            (self.name, to, to, tuple((n, there, there) for n, _, there in loops))
+            if where == origin
+            else (where, start, to, loops)
+            for where, start, to, loops in self.subject.layouts[self.sink]
+        )
+        then = evaluate(self.graph, self.subject.layouts | {self.sink: moved}).score
+        return None if then is None else self.now - then

@@ -1,0 +1,201 @@
+"""What is explained: layouts of a graph, each pair counted, and which pairs go together.
+
+Pairs of the same two tensors count as one, of the sum of their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from copy import deepcopy
+from decimal import Decimal
+from functools import cached_property
+from typing import NamedTuple
+
+from layoutopt.check.elements import evaluate
+from layoutopt.dense.barriers import find_cycles
+from layoutopt.dense.groups import Group, find_groups
+from layoutopt.dense.layouts import Layouts
+from layoutopt.errors import InputError, InternalError
+from layoutopt.explain.views import views_of
+from layoutopt.graphs.given import Given
+from layoutopt.graphs.op import Kind, size
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.values import to_decimal, to_integers
+from layoutopt.limits import Limits
+from layoutopt.pictures.text import number
+from layoutopt.result import PairScore, Status, UnwindingResult
+
+
+class Reach(NamedTuple):
+    """The part of a graph that a pair can influence.
+
+    Parameters
+    ----------
+    pairs
+        Numbers of the pairs in it.
+    sinks
+        Names of the sinks that these care for.
+    graph
+        One with these pairs in their order, each worth 1, and all that matters to them.
+    """
+
+    pairs: tuple[int, ...]
+    sinks: frozenset[str]
+    graph: Store
+
+
+class Subject:
+    """A result for a graph, its pairs numbered.
+
+    Parameters
+    ----------
+    graph, result
+        The graph, and the layouts to be explained.
+    limits
+        For everything that is done to explain them.
+
+    Attributes
+    ----------
+    layouts
+        The result's.
+    bound, optimal
+        What it proves of all layouts of the graph, and whether none is better.
+    ends
+        The two tensors of each pair, by number.
+    values, unit
+        Values as multiples of a unit.
+    elements, matched
+        The positions of each pair, and at how many it matches.
+
+    Raises
+    ------
+    InputError
+        If the result has no layouts, or is of another graph.
+    """
+
+    def __init__(self, graph: Store, result: UnwindingResult, limits: Limits) -> None:
+        self.graph, self.result, self.limits = graph, result, limits
+        if result.layouts is None:
+            raise InputError("the result has no layouts to be explained")
+        self.layouts: Layouts = dict(result.layouts)
+        whole = not result.size.get("given")  # else its bound is that of the rest
+        self.bound = result.bound if whole else None
+        self.optimal = whole and result.status is Status.OPTIMAL
+        self.ends: list[tuple[int, int]] = []
+        self.values: list[int] = []
+        self._place: dict[frozenset[int], int] = {}
+        multiples, self.unit = to_integers([value for _, _, value in graph.pairs])
+        for (a, b, _), value in zip(graph.pairs, multiples, strict=True):
+            p = self._place.setdefault(frozenset((a, b)), len(self.ends))
+            if p == len(self.ends):
+                self.ends.append((a, b))
+                self.values.append(0)
+            self.values[p] += value
+        self.elements = [size(graph.shapes[a]) for a, _ in self.ends]
+        self.matched = self._counted()
+
+    def index(self, a: Tensor | str, b: Tensor | str) -> int:
+        """Return the number of the pair of two tensors, in either order.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        return self._place[ends_of(self.graph, a, b)]
+
+    def amount(self, multiple: int) -> Decimal:
+        """Return so many units as a decimal."""
+        return to_decimal(multiple, self.unit)
+
+    @property
+    def score(self) -> Decimal:
+        """What the layouts earn."""
+        pairs = zip(self.values, self.matched, strict=True)
+        return self.amount(sum(value * matched for value, matched in pairs))
+
+    def pair_score(self, p: int, matched: int | None = None) -> PairScore:
+        """Return what a pair earns where it matches at so many positions, as now by default."""
+        a, b = (self.graph.tensor_name(t) for t in self.ends[p])
+        now = self.matched[p] if matched is None else matched
+        return PairScore(a, b, self.amount(self.values[p]), self.elements[p], now)
+
+    def reach(self, p: int) -> Reach:
+        """Return what a pair can influence: its own group of tensors.
+
+        Where barrier order may couple that with others, these belong to it.  On a tile memory
+        everything does, as all sinks share its room.
+        """
+        groups, contested = self._coupled
+        own = next(n for n, group in enumerate(groups) if p in self._pairs_of(group))
+        near = [groups[n] for n in (contested if own in contested else [own])]
+        sinks = frozenset(self.graph.tensor_name(t) for group in near for t in group.sinks)
+        pairs = sorted({q for group in near for q in self._pairs_of(group)})
+        tiles = self.graph.tile_memory is not None
+        everything = tiles or not self._others_keep_to_themselves(sinks)
+        if everything:
+            pairs, sinks = list(range(len(self.ends))), frozenset(self.layouts)
+        ends = [self.ends[q] for q in pairs]
+        if not everything and own not in contested:
+            return Reach(tuple(pairs), sinks, views_of(self.graph, ends))
+        whole = deepcopy(self.graph)
+        whole.pairs = [(a, b, Decimal(1)) for a, b in ends]
+        return Reach(tuple(pairs), sinks, whole)
+
+    @cached_property
+    def _coupled(self) -> tuple[list[Group], frozenset[int]]:
+        """The groups, and the numbers of those that barrier order may couple."""
+        given = Given(self.graph)
+        groups = find_groups(self.graph, given)
+        return groups, frozenset(find_cycles(self.graph, groups, given)[1])
+
+    def _pairs_of(self, group: Group) -> set[int]:
+        return {self._place[frozenset(self.graph.pairs[n][:2])] for n in group.pairs}
+
+    def _others_keep_to_themselves(self, sinks: Collection[str]) -> bool:
+        """Return whether all other sinks take only locations of barriers that can serve them."""
+        graph = self.graph
+        useful = {t: group.fixed for group in self._coupled[0] for t in group.sinks}
+        taken = {
+            (sink.index, graph.number(piece[0]))
+            for sink in graph.sinks()
+            if sink.name not in sinks
+            for piece in self.layouts[sink.name]
+        }
+        odd = [origin for t, origin in taken if origin not in useful.get(t, ())]
+        return not any(graph.kind(graph.handle(origin)) is Kind.BARRIER for origin in odd)
+
+    def confirm(self, layouts: Layouts, score: Decimal) -> None:
+        """Stop where other layouts of the whole graph are not legal, or not worth so much."""
+        checked = evaluate(self.graph, layouts)
+        if checked.violations or checked.score != score:
+            why = next(iter(checked.violations), f"they earn {checked.score}, not {score}")
+            raise InternalError(f"explained by layouts that cannot be: {why}")
+
+    def _counted(self) -> list[int]:
+        checked = evaluate(self.graph, self.layouts)
+        if checked.violations:
+            raise InputError(f"the result is of another graph: {checked.violations[0]}")
+        if checked.score != self.result.score:
+            told = f"it says {number(self.result.score)}, its layouts earn {number(checked.score)}"
+            raise InputError(f"the result is of another graph: {told}")
+        matched = [0] * len(self.ends)
+        for (a, b, _), pair in zip(self.graph.pairs, checked.pairs, strict=True):
+            matched[self._place[frozenset((a, b))]] = pair.matched
+        return matched
+
+
+def ends_of(graph: Store, a: Tensor | str, b: Tensor | str) -> frozenset[int]:
+    """Return the tensors of a pair, by number.
+
+    Raises
+    ------
+    InputError
+        If there is no pair of these two.
+    """
+    ends = frozenset((graph.number(a), graph.number(b)))
+    if not any(frozenset(pair[:2]) == ends for pair in graph.pairs):
+        names = f"{graph.tensor(a).name!r} and {graph.tensor(b).name!r}"
+        raise InputError(f"there is no valued pair of {names}")
+    return ends

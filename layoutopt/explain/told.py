@@ -1,0 +1,203 @@
+"""What is told of a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from layoutopt.explain.words import exact, listed, paired, sure
+from layoutopt.pictures import html
+from layoutopt.pictures.text import number
+from layoutopt.pieces import Piece
+from layoutopt.result import PairScore, Status
+
+ROWS = 30
+"""How many changes a table shows."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one pair earns before and after.
+
+    Parameters
+    ----------
+    a, b
+        Names of the two tensors.
+    value
+        Per position; repeated pairs are added up.
+    before, after
+        At how many positions they match.
+    """
+
+    a: str
+    b: str
+    value: Decimal
+    before: int
+    after: int
+
+    @property
+    def difference(self) -> Decimal:
+        """What is earned more, below 0 for less."""
+        return self.value * (self.after - self.before)
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why some positions of a pair cannot match, whatever the other pairs are worth.
+
+    Parameters
+    ----------
+    positions
+        How many these are.
+    why
+        A clause: ``"both locations are fixed and differ"``.
+    """
+
+    positions: int
+    why: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairExplanation:
+    """Why a pair matches where it does, and what it would take to match everywhere.
+
+    *Winning* the pair means to match it at as many positions as it can at all; the *alternative*
+    is the best that can be done then.
+
+    Parameters
+    ----------
+    a, b
+        Names of the two tensors.
+    value
+        Per position; repeated pairs are added up.
+    elements, matched
+        Its positions, and at how many it matches in the explained result.
+    score, status
+        The explained result's.
+    most
+        At how many positions it can match; ``None`` if time ran out before any answer.
+    obstacles
+        Why it cannot match at the others.
+    reason
+        All this in a sentence.
+    alternative_score
+        What is earned in all if it is won.
+    changes
+        What every other pair gains or loses then, the largest losses first.
+    layouts
+        The alternative's layouts; ``None`` without one, or where the result itself wins.
+    threshold
+        The least value of this pair, all others unchanged, at which winning it is optimal; ``None``
+        if it can match nowhere.  Values below 0 are looked at only if its own is.
+    threshold_more
+        The least value, not below its own, at which some layouts that match it at more positions
+        earn as much as anything.  ``None`` if it is won already.
+    smallest
+        The fewest other pairs that must be worth nothing for the alternative to be optimal; empty
+        if it is optimal as it is.  ``None`` if no choice of pairs makes it so, or none was found.
+    most_proved, alternative_proved, threshold_proved, smallest_proved
+        Whether the numbers are proved.  What is not is the best that was found in time.
+    """
+
+    a: str
+    b: str
+    value: Decimal
+    elements: int
+    matched: int
+    score: Decimal
+    status: Status
+    most: int | None = None
+    obstacles: tuple[Obstacle, ...] = ()
+    reason: str = ""
+    alternative_score: Decimal | None = None
+    changes: tuple[Change, ...] = ()
+    layouts: dict[str, tuple[Piece, ...]] | None = None
+    threshold: Fraction | None = None
+    threshold_more: Fraction | None = None
+    smallest: tuple[PairScore, ...] | None = None
+    most_proved: bool = False
+    alternative_proved: bool = False
+    threshold_proved: bool = False
+    smallest_proved: bool = False
+
+    @property
+    def loses(self) -> Decimal:
+        """What is missing to a match at every position."""
+        return self.value * (self.elements - self.matched)
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What winning it costs in all: score less alternative score."""
+        return None if self.alternative_score is None else self.score - self.alternative_score
+
+    @property
+    def gains(self) -> tuple[Change, ...]:
+        """The other pairs that earn more in the alternative."""
+        return tuple(change for change in self.changes if change.difference > 0)
+
+    @property
+    def losses(self) -> tuple[Change, ...]:
+        """The other pairs that earn less in the alternative."""
+        return tuple(change for change in self.changes if change.difference < 0)
+
+    @property
+    def proved(self) -> bool:
+        """Whether all numbers are proved."""
+        parts = self.most_proved, self.alternative_proved, self.threshold_proved
+        return all(parts) and self.smallest_proved
+
+    def __str__(self) -> str:
+        lines = [self._title(), *(f"  {name:<9} {text}" for name, text in self._lines())]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        told = [html.line(f"{name}: {text}") for name, text in self._lines()]
+        return html.block([html.heading(self._title()), *told, changes_html(self.changes)])
+
+    def _title(self) -> str:
+        earned = f"matches {self.matched:,} of {self.elements:,}"
+        told = f"{paired(self.a, self.b)}  value {number(self.value)}, {earned}"
+        return f"{told}, loses {number(self.loses)}"
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield "why", self.reason
+        if self.layouts is not None and self.cost is not None:
+            so = sure(self.alternative_proved)
+            yield "if won", f"{number(self.alternative_score)} in all, {_compared(self.cost)}{so}"
+        if self.threshold is not None:
+            yield "value", self._values() + sure(self.threshold_proved)
+        if self.smallest:
+            names = listed([paired(p.a, p.b) for p in self.smallest])
+            so = "" if self.smallest_proved else " (perhaps fewer suffice)"
+            yield "without", f"if {names} were worth nothing, winning it would be optimal{so}"
+
+    def _values(self) -> str:
+        least = self.threshold or Fraction(0)
+        if least <= Fraction(self.value):
+            return f"winning it is optimal down to {exact(least)}"
+        told = f"winning it is optimal from {exact(least)} on"
+        if self.threshold_more is None or self.threshold_more == least:
+            return told
+        return f"matching more of it is optimal from {exact(self.threshold_more)} on, {told}"
+
+
+def changes_html(changes: tuple[Change, ...]) -> str:
+    """Return a table of what other pairs gain and lose; nothing without any."""
+    if not changes:
+        return ""
+    head = ["other pair", "", "value", "matches", "then", "difference"]
+    rows = [
+        [c.a, c.b, number(c.value), f"{c.before:,}", f"{c.after:,}", number(c.difference)]
+        for c in changes[:ROWS]
+    ]
+    left = len(changes) - ROWS
+    more = f"... and {left:,} more pairs" if left > 0 else ""
+    return html.table(head, rows, left=2) + html.line(more, html.MUTED)
+
+
+def _compared(cost: Decimal) -> str:
+    if not cost:
+        return "as much as now"
+    return f"{number(abs(cost))} {'less' if cost > 0 else 'more'} than now"

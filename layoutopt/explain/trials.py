@@ -1,0 +1,158 @@
+"""What one pair can influence, solved again and again with other values.
+
+At how many positions layouts match a pair does not depend on its value.  So layouts found with
+some values are candidates for all others, and what they are worth there is a sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from layoutopt.check.elements import evaluate
+from layoutopt.dense.layouts import Layouts
+from layoutopt.errors import InputError, InternalError
+from layoutopt.explain.subject import Subject
+from layoutopt.graphs.store import Store
+from layoutopt.limits import Progress
+from layoutopt.pictures.text import number
+from layoutopt.result import Status
+from layoutopt.unwinding import unwind
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Layouts of the whole graph, and at how many positions each pair in reach matches."""
+
+    matched: tuple[int, ...]
+    layouts: Layouts
+
+    def worth(self, values: Sequence[int]) -> int:
+        """Return what these pairs earn with other values."""
+        return sum(v * m for v, m in zip(values, self.matched, strict=True))
+
+
+class Answer(NamedTuple):
+    """The best layouts for some values, if any were found, and whether that is proved."""
+
+    trial: Trial | None
+    proved: bool
+
+
+class Trials:
+    """Layouts of what a pair can influence, under changed values; all else stays as it is.
+
+    Parameters
+    ----------
+    subject
+        The layouts that are explained.
+    pair
+        The pair's number there.
+
+    Attributes
+    ----------
+    numbers
+        The pairs in reach, by their numbers there; elsewhere here they count from 0.
+    own
+        The pair itself.
+    values, elements
+        Values, as multiples of a unit, and positions of the pairs in reach.
+    first
+        The layouts that are explained.
+    found
+        All layouts that came up, these first.
+    """
+
+    def __init__(self, subject: Subject, pair: int) -> None:
+        self.subject, self.limits = subject, subject.limits
+        self.numbers, self._sinks, self._graph = subject.reach(pair)
+        self.own = self.numbers.index(pair)
+        self.values = [subject.values[n] for n in self.numbers]
+        self.elements = [subject.elements[n] for n in self.numbers]
+        matched = tuple(subject.matched[n] for n in self.numbers)
+        self.first = Trial(matched, subject.layouts)
+        self.found = [self.first]
+        self._answers: dict[tuple[int, ...], Answer] = {}
+        if subject.optimal:
+            self._answers[_key(self.values)] = Answer(self.first, True)
+
+    def score(self, trial: Trial) -> Decimal:
+        """Return what layouts earn in all."""
+        change = trial.worth(self.values) - self.first.worth(self.values)
+        return self.subject.score + self.subject.amount(change)
+
+    def with_value(self, value: Fraction | int, values: Sequence[int] | None = None) -> list[int]:
+        """Return values with another one of the pair itself, scaled so that all are whole."""
+        exact = Fraction(value)
+        before = self.values if values is None else values
+        found = [v * exact.denominator for v in before]
+        found[self.own] = exact.numerator
+        return found
+
+    def best(self, values: Sequence[int], what: str) -> Answer:
+        """Solve the graph with other values; equal ones once.
+
+        Parameters
+        ----------
+        what
+            What that is for, in a few words, for whoever listens.
+        """
+        key = _key(values)
+        if key not in self._answers:
+            self._answers[key] = self._solved(key, what)
+        return self._answers[key]
+
+    def _solved(self, values: Sequence[int], what: str) -> Answer:
+        limits = self.limits
+        if limits.over:
+            return Answer(None, False)
+
+        def tell(message: Progress) -> None:
+            limits.report(f"{what}: {message.phase}")
+
+        result = unwind(
+            self._with_values(values),
+            time_limit=None if limits.left == math.inf else limits.left,
+            seed=limits.seed,
+            workers=limits.workers,
+            progress=None if limits.tell is None else tell,
+        )
+        if result.layouts is None:
+            return Answer(None, False)
+        trial = self._judged(result.layouts)
+        if trial.worth(values) != result.score:
+            raise InternalError(f"layouts earn {trial.worth(values)}, not {result.score}")
+        self.found.append(trial)
+        return Answer(trial, result.status is Status.OPTIMAL)
+
+    def _with_values(self, values: Sequence[int]) -> Store:
+        """Return the pairs in reach with other values; idle ones are left out."""
+        found = deepcopy(self._graph)
+        pairs = zip(self._graph.pairs, values, strict=True)
+        found.pairs = [(a, b, Decimal(value)) for (a, b, _), value in pairs if value]
+        return found
+
+    def _judged(self, layouts: Layouts) -> Trial:
+        """Count matches by the specification, and hold them against the result's bound."""
+        checked = evaluate(self._graph, layouts)
+        if checked.violations:
+            raise InternalError(f"the layouts break a rule: {checked.violations[0]}")
+        chosen = {name: layout for name, layout in layouts.items() if name in self._sinks}
+        matched = tuple(pair.matched for pair in checked.pairs)
+        trial = Trial(matched, self.first.layouts | chosen)
+        bound, score = self.subject.bound, self.score(trial)
+        if bound is not None and bound < score:
+            told = f"its bound is {number(Decimal(bound))}, but layouts that earn {number(score)}"
+            raise InputError(f"the result is of another graph: {told} were found")
+        return trial
+
+
+def _key(values: Sequence[int]) -> tuple[int, ...]:
+    """Return values without their common divisor, on which no choice depends."""
+    common = math.gcd(*values) or 1
+    return tuple(value // common for value in values)

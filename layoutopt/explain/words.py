@@ -1,0 +1,62 @@
+"""Numbers and names in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.values import exact_decimal
+from layoutopt.pictures.text import number
+
+NAMED = 3
+"""How many things a sentence names."""
+
+
+def exact(value: Fraction) -> str:
+    """Return a number as a decimal, or as a fraction where that does not end."""
+    try:
+        return number(exact_decimal(value))
+    except InputError:
+        return f"{value.numerator:,}/{value.denominator:,} (about {number(float(value))})"
+
+
+def paired(a: str, b: str) -> str:
+    """Return the name of a pair."""
+    return f"({a}, {b})"
+
+
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Return names with commas and an "and"; of more than so many, how many are left out."""
+    left = len(names) - most
+    if left > 1:
+        return f"{', '.join(names[:most])} and {left:,} more"
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def costs(losses: Sequence[tuple[Decimal, str]], most: int = NAMED) -> str:
+    """Return what is lost in all, and of which pairs.
+
+    Parameters
+    ----------
+    losses
+        What each pair loses, and its name.
+    """
+    if not losses:
+        return "cost nothing"
+    total = sum((loss for loss, _ in losses), Decimal(0))
+    if len(losses) == 1:
+        return f"cost {number(total)} of {losses[0][1]}"
+    return f"cost {number(total)}: {listed([f'{number(x)} of {name}' for x, name in losses], most)}"
+
+
+def positions(count: int, more: bool = False) -> str:
+    """Return so many positions in words."""
+    return f"{count:,} {'more ' if more else ''}position{'' if count == 1 else 's'}"
+
+
+def sure(proved: bool) -> str:
+    """Return what is added to a statement that is not proved."""
+    return "" if proved else " (not proved)"

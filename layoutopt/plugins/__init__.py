@@ -1,0 +1,1 @@
+"""Solvers by name: those of this package, and those of users."""

@@ -1,0 +1,1 @@
+"""Reports: one self-contained page per result, comparison or batch run, and single pictures."""

@@ -1,0 +1,161 @@
+"""The page of a comparison."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from layoutopt.comparison import COLUMNS, Comparison
+from layoutopt.errors import InputError
+from layoutopt.graphs.display import TENSORS
+from layoutopt.pictures import pages
+from layoutopt.pictures.pages import Cell, Cells, Section
+from layoutopt.pictures.text import counted, escaped, number, ratio
+from layoutopt.report import words
+from layoutopt.report.layouts import changed, drawn
+from layoutopt.result import UnwindingResult
+
+PAIRS = 30
+"""So many pairs are shown for each solver."""
+
+INSTANCES = 100
+"""Of so many instances it is told where solvers lose."""
+
+
+def comparison_html(found: Comparison | Sequence[Comparison], command: str = "") -> str:
+    """Return a page that tells all of one comparison, or of several: one self-contained file.
+
+    Parameters
+    ----------
+    found
+        What :func:`layoutopt.compare` returned.
+    command
+        The command line that made it.
+    """
+    every = [found] if isinstance(found, Comparison) else list(found)
+    title = (every[0].name or "unnamed") if len(every) == 1 else counted(len(every), "instance")
+    sections = [Section("solvers", "Solvers", _solvers(every))]
+    if len(every) == 1:
+        sections.append(Section("losses", "Where solvers lose", _lost(every[0])))
+        sections.append(Section("layouts", "Layouts", _pictures(every[0])))
+    else:
+        sections += [_instance(i, one) for i, one in enumerate(every[:INSTANCES])]
+    sections.append(words.origin(command, _made(every)))
+    return pages.page(title, "layoutopt · comparison", _lead(every), sections)
+
+
+def _lead(every: Sequence[Comparison]) -> str:
+    if len(every) != 1:
+        return ""
+    [found] = every
+    facts = [
+        ("best score", number(found.best)),
+        ("best bound", number(found.bound)),
+        ("by", "-" if found.winner is None else found.winner.solver),
+        ("solvers", f"{len(found.results):,}"),
+    ]
+    return pages.facts(facts)
+
+
+def _solvers(every: Sequence[Comparison]) -> str:
+    """Return a table of all results; that of an instance leads to where it is told more."""
+    rows: list[Cells] = []
+    for i, found in enumerate(every):
+        name = escaped(found.name or "unnamed")
+        linked = f'<a href="#{_key(i)}">{name}</a>' if len(every) > 1 and i < INSTANCES else name
+        instance = [Cell(found.name, linked)] if len(every) > 1 else []
+        each = zip(found.results, found.rows(), found.gaps(), found.losses(), strict=True)
+        for result, cells, gap, loss in each:
+            solver, status, score, bound, own, to_best, seconds, lost = cells
+            tone = words.TONES[result.status]
+            rows.append(
+                [
+                    *instance,
+                    Cell(solver, kind="label"),
+                    Cell(status, f'<span class="{tone}">{status}</span>', kind="short"),
+                    _cell(score, result.score),
+                    _cell(bound, result.bound),
+                    _cell(own, result.gap),
+                    _cell(to_best, gap),
+                    _cell(seconds, result.seconds.get("total", 0.0)),
+                    _cell(lost, loss),
+                ]
+            )
+    told = (
+        "Gap: to the solver's own bound.  To best bound: to the lowest bound that any solver "
+        "proved, the most that can be missing to the optimum.  Loss: against the best score."
+    )
+    head = [*(["instance"] if len(every) > 1 else []), *COLUMNS]
+    return pages.table(head, rows, sortable=True) + pages.paragraph(told, "soft")
+
+
+def _cell(told: str, value: object) -> Cell:
+    return Cell(told, order="" if value is None else str(value))
+
+
+def _key(i: int) -> str:
+    return f"instance-{i + 1}"
+
+
+def _instance(i: int, found: Comparison) -> Section:
+    return Section(_key(i), found.name or "unnamed", _lost(found))
+
+
+def _lost(found: Comparison) -> str:
+    """Return by solver on which pairs it differs from the best result, and by how much."""
+    best = found.winner
+    if best is None:
+        return pages.paragraph("No solver found layouts.")
+    try:
+        every = found.where_lost()
+    except InputError as error:
+        return pages.paragraph(f"Pairs cannot be compared: {error}.", "soft")
+    parts = []
+    for result, loss in zip(found.results, found.losses(), strict=True):
+        pairs = [p for p in every if p.solver == result.solver]
+        if not pairs:
+            continue
+        rows: list[Cells] = [
+            [
+                Cell(p.a, pages.pair(p.a, p.b), kind="name"),
+                _cell(number(p.lost), p.lost),
+                _cell(number(p.value), p.value),
+                f"{p.matched:,}",
+                f"{p.best:,}",
+                f"{p.elements:,}",
+            ]
+            for p in pairs[:PAIRS]
+        ]
+        told = f"{result.solver} loses {ratio(loss)} against {best.solver}: {_sum(result, best)}"
+        head = ["pair", "loses", "value", "matched", "by the best", "of"]
+        parts.append(pages.table(head, rows, caption=told, sortable=True))
+        if len(pairs) > PAIRS:
+            more = f"... and {counted(len(pairs) - PAIRS, 'more pair')}"
+            parts.append(pages.paragraph(more, "soft"))
+    nothing = "All solvers that found layouts match the same pairs at as many positions."
+    return "".join(parts) or pages.paragraph(nothing)
+
+
+def _sum(result: UnwindingResult, best: UnwindingResult) -> str:
+    return f"{number(result.score)} in place of {number(best.score)}"
+
+
+def _pictures(found: Comparison) -> str:
+    """Return the layouts that solvers chose, each once, where the graph is small."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for result in found.results:
+        small = result.graph is not None and len(result.graph.shapes) <= TENSORS
+        if small and not changed(result):
+            names[drawn(result)].append(f"{result.solver}: {number(result.score)}")
+    parts = [
+        f"<figure><figcaption>{escaped(', '.join(some))}</figcaption>{picture}</figure>"
+        for picture, some in names.items()
+        if picture
+    ]
+    return f'<div class="beside">{"".join(parts)}</div>' if parts else ""
+
+
+def _made(every: Sequence[Comparison]) -> list[tuple[str, str]]:
+    results = [result for found in every for result in found.results]
+    versions = dict.fromkeys(f"layoutopt {r.version}, seed {r.seed}" for r in results)
+    return [("results", "; ".join(versions))] if versions else []

@@ -1,0 +1,178 @@
+"""Where sinks lie: a picture of the graph, or of the part that matters, and sinks by class."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from layoutopt.errors import InputError
+from layoutopt.graphs.display import TENSORS
+from layoutopt.graphs.op import Kind
+from layoutopt.graphs.store import Store
+from layoutopt.graphs.tiling import TILE
+from layoutopt.pictures import pages
+from layoutopt.pictures.pages import Cell, Cells
+from layoutopt.pictures.text import counted, escaped
+from layoutopt.pieces import Piece, elements
+from layoutopt.report.classes import by_class
+from layoutopt.result import PairScore, UnwindingResult
+
+PART = 24
+"""Of a graph that is too large a part of so many tensors is drawn."""
+
+CLASSES, ORIGINS = 40, 4
+"""How many classes of sinks are shown, and how many tensors whose locations they take."""
+
+
+def changed(result: UnwindingResult) -> bool:
+    """Return whether a result's graph is no longer the one that was solved, as far as is seen."""
+    graph = result.graph
+    if graph is None or result.layouts is None:
+        return False
+    try:
+        graph.draw(result.layouts, tensors=[])  # which looks at all layouts
+        for name in (name for pair in result.pairs for name in (pair.a, pair.b)):
+            graph.number(name)
+    except InputError:
+        return True
+    return False
+
+
+def drawn(result: UnwindingResult) -> str:
+    """Return the graph with its layouts; of a large one the part around what loses most."""
+    graph = result.graph
+    if graph is None or result.layouts is None:
+        return ""
+    if len(graph.shapes) <= TENSORS:
+        return pages.picture(str(graph.draw(result.layouts)))
+    first = [alike[0] for alike in by_class(result.pairs)]
+    chosen = [graph.tensor_name(t) for t in around(graph, first, result.layouts)]
+    if not chosen:
+        return ""
+    told = (
+        f"Of {len(graph.shapes):,} tensors {len(chosen):,} are drawn: those of one pair of each "
+        "class, the classes that lose most, and what these tensors come from."
+    )
+    picture = graph.draw(result.layouts, tensors=chosen)
+    return pages.paragraph(told, "soft") + pages.picture(str(picture))
+
+
+def around(
+    graph: Store, pairs: Iterable[PairScore], layouts: Mapping[str, Sequence[Piece]]
+) -> list[int]:
+    """Return tensors of the first pairs, with what their locations come from.
+
+    Pairs that depend on a sink come before all others; there are as many as there is room for.
+
+    Returns
+    -------
+    list
+        Up to :data:`PART` numbers of tensors, ascending.
+    """
+    decided: list[tuple[set[int], set[int]]] = []
+    others: list[tuple[set[int], set[int]]] = []
+    for pair in pairs:
+        ends = {graph.number(pair.a), graph.number(pair.b)}
+        whole = _sources(graph, ends, layouts)
+        sink = any(graph.ops[graph.producers[t]].kind is Kind.SINK for t in whole)
+        (decided if sink else others).append((whole, ends))
+        if len(decided) == PART:
+            break
+    chosen: set[int] = set()
+    for whole, ends in [*decided, *others]:
+        if len(chosen | whole) <= PART:
+            chosen |= whole
+        elif not chosen:
+            chosen |= ends
+    return sorted(chosen)
+
+
+def _sources(graph: Store, ends: set[int], layouts: Mapping[str, Sequence[Piece]]) -> set[int]:
+    """Return tensors with what their locations come from, through views and layouts.
+
+    It may be some more than :data:`PART`, but then not all.
+    """
+    found, todo = set(ends), list(ends)
+    while todo and len(found) <= PART:
+        t = todo.pop()
+        origins = {piece[0] for piece in layouts.get(graph.tensor_name(t), ())} - {TILE}
+        near = {*graph.carriers(graph.producers[t]), *map(graph.number, origins)}
+        todo += near - found
+        found |= near
+    return found
+
+
+def sinks_by_class(result: UnwindingResult) -> str:
+    """Return a table of sinks and whose locations they take, those in one line that are alike.
+
+    Sinks are alike if they have one shape, and as many elements of each at locations of tensors
+    of one kind and shape.
+    """
+    if not result.layouts:
+        return ""
+    classes: dict[object, list[str]] = defaultdict(list)
+    takes = {sink: _taken(pieces) for sink, pieces in result.layouts.items()}
+    for sink, counts in takes.items():
+        classes[_class(result.graph, sink, counts)].append(sink)
+    rows = [
+        _row(result.graph, sinks, takes[sinks[0]])
+        for sinks in sorted(classes.values(), key=lambda s: -len(s) * sum(takes[s[0]].values()))
+    ]
+    head = ["sinks", "shape", "elements of each", "lie at locations of"]
+    told = counted(len(takes), "sink")
+    if len(rows) < len(takes):
+        told += f" in {counted(len(rows), 'class', 'classes')} of sinks that lie alike"
+    more = len(rows) - CLASSES
+    rest = f"... and {counted(more, 'more class', 'more classes')}" if more > 0 else ""
+    return pages.table(head, rows[:CLASSES], caption=told) + pages.paragraph(rest, "soft")
+
+
+def _taken(pieces: Sequence[Piece]) -> Counter[str]:
+    """Return how many elements take locations of each origin."""
+    found: Counter[str] = Counter()
+    for piece in pieces:
+        found[piece[0]] += elements(piece)
+    return found
+
+
+def _class(graph: Store | None, sink: str, counts: Counter[str]) -> object:
+    """Return what is equal for sinks that are alike."""
+    if graph is None:
+        return sink
+    shape = graph.shapes[graph.number(sink)]
+    return shape, tuple(sorted((_role(graph, sink, o), n) for o, n in counts.items()))
+
+
+def _role(graph: Store, sink: str, origin: str) -> tuple[str, tuple[int, ...]]:
+    if origin in (sink, TILE):
+        return "itself" if origin == sink else TILE, ()
+    t = graph.number(origin)
+    return graph.ops[graph.producers[t]].kind.value, graph.shapes[t]
+
+
+def _row(graph: Store | None, sinks: Sequence[str], counts: Counter[str]) -> Cells:
+    total = sum(counts.values())
+    name = escaped(sinks[0])
+    if len(sinks) > 1:
+        name += pages.alike(sinks[1:])
+    shape = "" if graph is None else str(list(graph.shapes[graph.number(sinks[0])]))
+    lines = [
+        f"{pages.bar(count / total)} {escaped(_whose(graph, sinks[0], origin))}: {count:,}"
+        for origin, count in counts.most_common(ORIGINS)
+    ]
+    if len(counts) > ORIGINS:
+        left = sum(count for _, count in counts.most_common()[ORIGINS:])
+        lines.append(f"{len(counts) - ORIGINS:,} other tensors: {left:,}")
+    takes = "<br>".join(lines) or "it has no elements"
+    return [Cell(sinks[0], name), shape, f"{total:,}", Cell("", takes, kind="text")]
+
+
+def _whose(graph: Store | None, sink: str, origin: str) -> str:
+    if origin == sink:
+        return "its own"
+    if origin == TILE:
+        return "tiles by number"
+    if graph is None:
+        return origin
+    kind = graph.ops[graph.producers[graph.number(origin)]].kind
+    return f"{origin} ({kind.value})" if kind is not Kind.VIEW else origin

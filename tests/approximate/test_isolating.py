@@ -1,0 +1,90 @@
+"""Isolating cuts: the guarantee, and the instance on which it is nearly used up."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from layoutopt.approximate.isolating import isolate
+from layoutopt.limits import Limits
+from layoutopt.presolve.components import split
+from tests.approximate.proved import exact
+from tests.support import hard_problem, labelling, optimum, random_problem
+
+
+def test_guarantee() -> None:
+    """What is cut is at most 2 - 2/k times the least, in components of k labels.
+
+    All components of 200 small problems, and 40 larger problems.
+    """
+    worse = several = 0
+    small = [part for seed in range(200) for part in split(random_problem(seed, 5, 4)).parts]
+    for part in [*small, *(hard_problem(seed, 30, 5) for seed in range(40))]:
+        labels = isolate(part, Limits(), np.zeros(part.nodes, np.int64))
+        best = optimum(part) if part.nodes < 6 else exact(part)
+        cut, least = part.total() - part.value(labels), part.total() - best
+        assert least <= cut <= (2 - Fraction(2, max(part.labels, 1))) * least
+        worse += cut > least
+        several += part.labels > 2
+    assert several > 100
+    assert worse > 10
+
+
+@pytest.mark.parametrize("k", [3, 4, 5])
+def test_guarantee_is_tight(k: int) -> None:
+    """On a ring with a label for each node all isolating cuts take the wrong side.
+
+    Edges of the ring weigh 10, every node wants its own label for 19.  To cut a node off costs
+    20, its wish only 19, so k - 1 wishes are lost; cutting the ring would cost 10 k.
+    """
+    edges = {(min(u, (u + 1) % k), max(u, (u + 1) % k)): 10 for u in range(k)}
+    wishes = {(u, u): 19 for u in range(k)}
+    problem = labelling(k, k, edges, wishes)
+    labels = isolate(problem, Limits(), np.zeros(k, np.int64))
+    assert problem.total() - problem.value(labels) == 19 * (k - 1)
+    assert problem.total() - optimum(problem) == 10 * k
+
+
+def test_the_dearest_cut_is_left_out() -> None:
+    """Three wishes of 5, 4 and 3 at a star of weak edges: two are cut off, the rest goes to 5."""
+    problem = labelling(4, 3, {(0, 3): 1, (1, 3): 1, (2, 3): 1}, {(0, 0): 5, (1, 1): 4, (2, 2): 3})
+    labels = isolate(problem, Limits(), np.zeros(4, np.int64))
+    assert labels.tolist() == [0, 1, 2, 0]
+
+
+def test_negative_numbers() -> None:
+    """Negative edges are ignored by the cuts, a negative reward only keeps away from its label."""
+    problem = labelling(2, 2, {(0, 1): -9}, {(0, 0): 2, (1, 0): 2, (1, 1): 1})
+    # Drawn to label 0 by 2 each, though that costs 9: less than nothing is not taken.
+    assert isolate(problem, Limits(), np.zeros(2, np.int64)).tolist() == [2, 3]
+    problem = labelling(2, 2, {(0, 1): 1}, {(0, 0): 5, (1, 0): -3, (1, 1): 2})
+    assert isolate(problem, Limits(), np.zeros(2, np.int64)).tolist() == [0, 1]
+
+
+def test_the_rest_takes_the_better_label() -> None:
+    """Label 0's cut is the dearest, for 9, but two nodes of the rest want label 1 for 3 each.
+
+    Nodes 0 and 1, tied by 4, want labels 0 for 9 and 1 for 8.  Both are cut off; the rest, tied to
+    both by 1, would earn 1 with label 0.
+    """
+    edges = {(0, 1): 4, (0, 2): 1, (1, 2): 1}
+    problem = labelling(3, 3, edges, {(0, 0): 9, (1, 1): 8, (2, 1): 1, (2, 2): 1})
+    labels = isolate(problem, Limits(), np.zeros(3, np.int64))
+    assert labels.tolist() == [0, 1, 1]
+
+
+def test_banned_labels() -> None:
+    """A node that must not have the dearest label gets a fresh one, if no label suits both."""
+    problem = labelling(2, 1, {(0, 1): 1}, {(0, 0): 2}, [(1, 0)])
+    assert isolate(problem, Limits(), np.zeros(2, np.int64)).tolist() == [0, 1]
+    problem = labelling(2, 1, {(0, 1): 5}, {(0, 0): 2}, [(1, 0)])
+    assert isolate(problem, Limits(), np.zeros(2, np.int64)).tolist() == [1, 1]
+
+
+def test_labels_whose_turn_does_not_come() -> None:
+    """Without time for any cut all nodes take the label that would earn most in all."""
+    problem = labelling(3, 2, {(0, 1): 1, (1, 2): 1}, {(0, 0): 5, (1, 1): 4, (2, 1): 4})
+    labels = isolate(problem, Limits(deadline=0.0), np.zeros(3, np.int64))
+    assert labels.tolist() == [1, 1, 1]

@@ -1,0 +1,185 @@
+"""Workers that crash, hang and eat memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from layoutopt.bench.crew import Crew, WorkerError
+from layoutopt.bench.job import Job, Outcome, Solve
+from layoutopt.bench.source import FamilySource, FileSource
+from layoutopt.io.instance import write_instance
+from tests.bench.support import install_bad_solvers, pair_graph
+from tests.support import refused
+
+
+@pytest.fixture(scope="module")
+def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+    """Return a crew whose workers have bad solvers."""
+    folder = install_bad_solvers(tmp_path_factory.mktemp("installed"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        crew = Crew()
+        yield crew
+        crew.end()
+
+
+def carried(crew: Crew, job: Job) -> list[Outcome]:
+    found: list[Outcome] = []
+    crew.carry(job, found.append)
+    return found
+
+
+def job(path: Path, *solves: Solve, grace: float = 5.0) -> Job:
+    return Job(FileSource("given", str(path)), "identity", solves, grace, "7", "box")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_instance(pair_graph(), tmp_path / "a.json")
+    return tmp_path / "a.json"
+
+
+def test_crashes_are_rows(crew: Crew, path: Path) -> None:
+    """Solvers that end the process, in whatever way, cost a row; those beside them go on."""
+    names = ("auto", "dies", "greedy0", "aborts", "raises", "auto")
+    solves = [Solve(name, 10.0, repeat=i) for i, name in enumerate(names)]
+    outcomes = carried(crew, job(path, *solves))
+    assert [(o.row.solver, o.row.status, o.row.error) for o in outcomes] == [
+        ("auto", "optimal", ""),
+        ("dies", "failed", "the worker was ended by exit code 3"),
+        ("greedy0", "feasible", ""),
+        ("aborts", "failed", "the worker was ended by SIGABRT"),
+        ("raises", "failed", "solver 'raises' failed: ValueError: no idea"),
+        ("auto", "optimal", ""),
+    ]
+    assert len({o.row.instance_hash for o in outcomes}) == 1
+    logs = [o.log for o in outcomes]
+    assert "last words" in logs[1]
+    assert "in aborts" in logs[3]  # where it was
+    assert "ValueError" in logs[4]
+    assert not any(logs[i] for i in (0, 2, 5))
+
+
+def test_a_time_limit_holds(crew: Crew, path: Path) -> None:
+    """A solver that neither stops nor lets go of the interpreter is killed in the end."""
+    begun = time.monotonic()
+    solves = Solve("hangs", 0.25), Solve("greedy0", 5.0)
+    hung, fine = carried(crew, job(path, *solves, grace=0.75))
+    assert hung.row.status == "failed"
+    assert hung.row.error == "the worker was killed after 1 s without an answer"
+    assert "in hangs" in hung.log
+    assert 1 <= hung.row.seconds < time.monotonic() - begun < 50
+    assert fine.row.status == "feasible"
+
+
+def test_a_memory_limit_holds(crew: Crew, path: Path) -> None:
+    """A solver that takes more than it may is told so; the limit does not outlive its solve."""
+    solves = [Solve(name, 10.0, memory=1 << 30) for name in ("eats", "auto")]
+    eaten, fine = carried(crew, job(path, *solves))
+    assert (eaten.row.status, fine.row.status) == ("failed", "optimal")
+    assert "memory" in eaten.row.error
+    assert eaten.row.parameters["memory"] == 1 << 30
+    assert eaten.row.peak_bytes is not None
+    assert eaten.row.peak_bytes < 1 << 30
+
+
+def test_workers_are_replaced_when_they_are_worn(crew: Crew, path: Path) -> None:
+    """After a failure that the package foresees a worker goes on; after one of memory it goes."""
+    carried(crew, job(path, Solve("auto", 10.0)))
+    [worker] = crew.idle
+    for name, kept in (("raises", True), ("eats", False)):
+        [outcome] = carried(crew, job(path, Solve(name, 10.0, memory=1 << 30)))
+        assert outcome.row.status == "failed"
+        assert (crew.idle == [worker]) is kept
+
+
+def test_too_little_memory_for_any_job_is_refused(crew: Crew, path: Path) -> None:
+    """A limit below what a worker takes from the start ends the run with one line."""
+    with refused("50 MiB of memory are too few"):
+        carried(crew, job(path, Solve("auto", 10.0, memory=50 << 20)))
+
+
+def test_an_instance_that_cannot_be_made_in_time_is_a_row(crew: Crew) -> None:
+    """The limit holds for making the instance, too, which here takes longer than it may."""
+    source = FamilySource("slow", "llama-70b", (("layers", "2000"),))
+    late = Job(source, "identity", (Solve("auto", 0.0),), 0.2, "7", "box")
+    [outcome] = carried(crew, late)
+    assert outcome.row.error == "the worker was killed after 0.2 s without an answer"
+    assert (outcome.row.instance, outcome.row.instance_hash) == ("slow", "identity")
+
+
+def test_a_worker_that_died_at_rest_is_replaced(crew: Crew, path: Path) -> None:
+    """What ends an idle worker is nobody's failure."""
+    assert [o.row.status for o in carried(crew, job(path, Solve("auto", 10.0)))] == ["optimal"]
+    for worker in crew.idle:
+        worker.process.kill()
+        worker.process.wait()
+    assert [o.row.status for o in carried(crew, job(path, Solve("auto", 10.0)))] == ["optimal"]
+
+
+def test_workers_that_do_not_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last line that a worker could say is told."""
+    crew = Crew()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with refused("a worker was ended by exit code 1 at its start"):
+        crew.solvers()
+    crew.end()
+    with pytest.raises(WorkerError):
+        crew.solvers()
+
+
+ORPHAN = """
+import sys
+from layoutopt.bench.crew import Crew
+from layoutopt.bench.job import Job, Solve
+from layoutopt.bench.source import FileSource
+path, solver, limit = sys.argv[1:]
+crew = Crew()
+crew.solvers()
+print(crew.idle[0].process.pid, flush=True)
+solve = Solve(solver, float(limit))
+crew.carry(Job(FileSource("given", path), "identity", (solve,), 1.0, "7", "box"), print)
+"""
+
+
+@pytest.mark.parametrize(("solver", "limit"), [("sleeps", 600.0), ("hangs", 0.5)])
+def test_workers_end_with_who_began_them(
+    path: Path, tmp_path: Path, solver: str, limit: float
+) -> None:
+    """A run that is killed leaves no workers behind.
+
+    They end at once; those whose solver keeps the interpreter to itself, soon after its limit.
+    """
+    mark, installed = tmp_path / "mark", tmp_path / "installed"
+    installed.mkdir()
+    folders = [str(install_bad_solvers(installed)), *filter(None, sys.path)]
+    environment = os.environ | {"MARK": str(mark), "PYTHONPATH": os.pathsep.join(folders)}
+    command = [sys.executable, "-c", ORPHAN, str(path), solver, str(limit)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        while not mark.exists():  # it solves
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+    patience = time.monotonic() + 20
+    while running(pid) and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert not running(pid)
+
+
+def running(pid: int) -> bool:
+    """Return whether a process runs; one that has ended, and that nobody asked about, does not."""
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat")
+        return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False

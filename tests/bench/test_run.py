@@ -1,0 +1,248 @@
+"""Runs in this process: what is planned, kept, skipped, told and stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import CancelledError, Executor, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layoutopt.bench.batch import Report, batch
+from layoutopt.bench.executors import Team, here
+from layoutopt.bench.job import Job, Outcome
+from layoutopt.bench.plan import plan
+from layoutopt.bench.row import Row
+from layoutopt.bench.run import Standing
+from layoutopt.bench.store import reading, writing
+from layoutopt.bench.suite import read_suite
+from layoutopt.errors import InputError
+from layoutopt.io.instance import write_instance
+from tests.bench.support import pair_graph
+from tests.support import refused
+
+SOLVERS = {"solvers": ("greedy0", "auto"), "time_limit": 9.0}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of two instances."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for value, name in enumerate(("a", "b"), start=3):
+        write_instance(pair_graph(name, value), folder / f"{name}.json")
+    return folder
+
+
+def ran(folder: Path, **options: Any) -> Report:
+    wishes = SOLVERS | options.pop("wishes", {})
+    with here() as team:
+        return batch([folder], folder.parent / "b.sqlite", team, wishes=wishes, **options)
+
+
+def stored(folder: Path) -> list[Row]:
+    with reading(folder.parent / "b.sqlite") as store:
+        return store.rows()
+
+
+def test_a_second_run_does_nothing(folder: Path) -> None:
+    """All that was solved is known, and the same rows are reported."""
+    first = ran(folder)
+    assert (first.standing.done, first.standing.known, first.standing.failed) == (4, 0, 0)
+    assert [(r.instance, r.solver, r.score) for r in first.rows] == [
+        *(("a", "auto", 6), ("a", "greedy0", 6), ("b", "auto", 8), ("b", "greedy0", 8))
+    ]
+    second = ran(folder)
+    assert (second.standing.done, second.standing.known) == (0, 4)
+    assert second.rows == first.rows
+
+
+def test_a_run_does_what_is_new_only(folder: Path) -> None:
+    """A new instance, solver, seed, repetition, limit or label adds rows; a copy does not."""
+    ran(folder)
+    (folder / "copy.json").write_bytes((folder / "a.json").read_bytes())
+    assert ran(folder).standing.done == 0
+    write_instance(pair_graph("c"), folder / "c.json")
+    assert ran(folder).standing.done == 2
+    assert ran(folder, wishes={"solvers": ("greedy0", "mip")}).standing.done == 3
+    assert ran(folder, wishes={"seeds": (0, 1)}).standing.done == 6
+    assert ran(folder, wishes={"repeats": 2}).standing.done == 6
+    assert ran(folder, wishes={"time_limit": 8.0}).standing.done == 6
+    assert ran(folder, label="mine").standing.done == 6
+    assert ran(folder, machine="other").standing.done == 6
+    assert len(stored(folder)) == 6 + 3 + 6 * 5
+    assert {r.version.partition("+")[2] for r in stored(folder)} == {"", "mine"}
+
+
+def test_a_report_is_of_what_was_asked_for(folder: Path) -> None:
+    """Rows of other instances and limits stay in the store, and out of the report."""
+    ran(folder)
+    (folder / "b.json").unlink()
+    assert [r.instance for r in ran(folder).rows] == ["a", "a"]
+    assert len(stored(folder)) == 4
+
+
+def test_one_graph_under_two_names_is_one_row(folder: Path) -> None:
+    """Equal graphs in different files are solved, but kept once, by the first name."""
+    text = (folder / "a.json").read_text()
+    (folder / "0.json").write_text(text.replace("\n", " \n"))
+    ran(folder)
+    assert [r.instance for r in stored(folder)] == ["0", "0", "b", "b"]
+
+
+def test_failures_are_kept_and_done_again_when_asked(folder: Path) -> None:
+    """A file that is no instance fails once, with a log, until it is asked for again."""
+    (folder / "a.json").write_text("{}")
+    first = ran(folder)
+    assert first.standing.failed == 2
+    [bad, _] = [r for r in stored(folder) if r.status == "failed"]
+    log = folder.parent / bad.log
+    assert bad.log.startswith("b.sqlite.logs/a-")
+    assert bad.error in log.read_text()
+    assert "Traceback" in log.read_text()
+    assert ran(folder).standing.done == 0
+    assert ran(folder, retry=True).standing.failed == 2
+    write_instance(pair_graph(), folder / "a.json")
+    assert ran(folder).standing.done == 2
+
+
+def test_a_failure_that_is_mended_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a solver works again, ``retry`` puts its row in place of the failure, log and all."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("not today")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("layoutopt.unwinding.unwind", broken)
+        patch.setattr("layoutopt.bench.executors.warm_up", lambda: ("auto", "greedy0"))
+        assert ran(folder).standing.failed == 4
+    logs = folder.parent / "b.sqlite.logs"
+    assert len(list(logs.iterdir())) == 4
+    assert ran(folder, retry=True).standing.failed == 0
+    assert {r.status for r in stored(folder)} == {"optimal", "feasible"}
+    assert list(logs.iterdir()) == []
+
+
+def test_progress_is_told(folder: Path) -> None:
+    """Each solve is told of, with what is left and an estimate of the end."""
+    heard: list[Standing] = []
+    ran(folder, wishes={"solvers": ("greedy0",)})
+    ran(folder, tell=heard.append)
+    assert [(s.done, s.left, s.known) for s in heard] == [(1, 1, 2), (2, 0, 2)]
+    assert heard[0].seconds_left is not None
+    assert heard[0].seconds_left > 0
+    assert heard[1].seconds_left == 0
+
+
+def test_jobs_are_small_enough_for_all(folder: Path) -> None:
+    """Many solves of few instances are cut into jobs, so that no worker is left with all."""
+    suite = read_suite(folder, lambda: ("greedy0", "auto"), repeats=32, **SOLVERS)
+    with writing(folder.parent / "b.sqlite") as store:
+        todo = plan([suite], store, "1", "box", 2, retry=False)
+        assert [len(job.solves) for job in todo.jobs] == [8] * 16
+        assert todo.left == len(todo.wanted) == 128
+        assert [job.source.name for job in todo.jobs] == ["a"] * 8 + ["b"] * 8
+        whole = plan([suite], store, "1", "box", 1000, retry=False)
+        assert {len(job.solves) for job in whole.jobs} == {1}
+        assert plan([suite, suite], store, "1", "box", 2, retry=False).left == 128
+
+
+class Stopping(Executor):
+    """Carries jobs out; with one of them comes a signal."""
+
+    def __init__(self, jobs: int, number: int) -> None:
+        self.jobs, self.number = jobs, number
+        self.handlers: list[Any] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Carry a job out, the signal first if its time has come."""
+        self.jobs -= 1
+        if self.jobs == 0:
+            os.kill(os.getpid(), self.number)
+            self.handlers = handlers()
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def handlers() -> list[Any]:
+    return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_run(folder: Path, number: int) -> None:
+    """What has come in is kept, the signal is told, and a second one acts as usual."""
+    before = handlers()
+    with here() as team:
+        stopping = Stopping(3, number)
+        other = Team(stopping, team.carry, 1, 1, "box", team.solvers, inbox=team.inbox)
+        report = batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS)
+    assert (report.signal, report.standing.done, report.standing.left) == (number, 3, 1)
+    assert len(stored(folder)) == 3
+    assert stopping.handlers == before
+    assert ran(folder, machine="box").standing.done == 1
+    assert handlers() == before
+
+
+def test_ctrl_c_in_a_solve_stops_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver in this process that was interrupted ends the run, without a row."""
+    with here() as team:
+
+        def carry(job: Job) -> list[Outcome]:
+            if job.source.name == "b":
+                raise KeyboardInterrupt
+            return team.carry(job)
+
+        other = Team(team.executor, carry, 1, 1, "box", team.solvers, inbox=team.inbox)
+        report = batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS)
+    assert (report.signal, report.standing.done) == (signal.SIGINT, 2)
+
+
+class Losing(Executor):
+    """Loses every job."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Lose a job."""
+        future: Future[Any] = Future()
+        future.set_exception(self.error)
+        return future
+
+
+def lost(folder: Path, error: BaseException, label: str = "") -> Report:
+    with here() as team:
+        other = Team(Losing(error), team.carry, 1, 1, "box", team.solvers)
+        return batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS, label=label)
+
+
+def test_a_job_that_a_cluster_lost_is_a_row(folder: Path) -> None:
+    """Errors of the cluster become failures; those of this package are not hidden."""
+    dask = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
+    report = lost(folder, dask("died three times"))
+    assert {r.error for r in report.rows} == {"KilledWorker: died three times"}
+    with pytest.raises(ZeroDivisionError):
+        lost(folder, ZeroDivisionError(), "again")
+
+
+def test_a_cluster_that_has_gone_ends_the_run(folder: Path) -> None:
+    """One line says so; the next run goes on."""
+    with refused("the cluster has gone", "run again"):
+        lost(folder, CancelledError())
+    assert ran(folder).standing.done == 4
+
+
+def test_memory_limits_need_workers(folder: Path) -> None:
+    """A run in this process is not limited, and does not pretend to be."""
+    with refused("memory limit"):
+        ran(folder, wishes={"memory": "1G"})
+
+
+def test_wrong_suites_leave_no_store(folder: Path) -> None:
+    """Nothing is made before all suites are read."""
+    with pytest.raises(InputError), here() as team:
+        batch([folder, folder / "none"], folder.parent / "b.sqlite", team)
+    assert not (folder.parent / "b.sqlite").exists()

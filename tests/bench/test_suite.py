@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layoutopt.bench.entries import parse_memory
+from layoutopt.bench.job import Solve
+from layoutopt.bench.source import FamilySource, FileSource, document_hash, identity, load
+from layoutopt.bench.suite import read_suite
+from layoutopt.generate.families import generate
+from layoutopt.io.instance import write_instance
+from tests.bench.support import pair_graph
+from tests.support import refused
+
+
+def known() -> tuple[str, ...]:
+    return "auto", "cpsat", "greedy0"
+
+
+def suite(folder: Path, text: str, **wishes: Any) -> Any:
+    path = folder / "suite.toml"
+    path.write_text(text)
+    return read_suite(path, known, **wishes)
+
+
+def instances(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_instance(pair_graph(), path)
+
+
+def test_a_folder_is_all_its_instances(tmp_path: Path) -> None:
+    """Files of instances at any depth are found, others not, and named by their path."""
+    instances(tmp_path, "b.json", "deep/er/a.json.gz")
+    (tmp_path / "net.onnx").write_bytes(b"")
+    (tmp_path / "README.md").write_text("none")
+    found = read_suite(tmp_path, known)
+    assert [source.name for source in found.sources] == ["b", "deep/er/a", "net"]
+    assert [solve.solver for solve in found.solves] == ["auto", "greedy0"]
+    assert found.solves[0] == Solve("auto", 60.0)
+
+
+def test_a_single_instance_is_a_suite(tmp_path: Path) -> None:
+    """A file whose name would be a pattern is taken by its name."""
+    instances(tmp_path, "a[1].json", "a1.json")
+    [source] = read_suite(tmp_path / "a[1].json", known).sources
+    assert source.name == "a[1]"
+
+
+def test_a_suite_file_says_it_all(tmp_path: Path) -> None:
+    """Patterns, options, families and seeds become sources, and limits become solves."""
+    instances(tmp_path, "in/x.json", "in/y.json", "z.json")
+    (tmp_path / "net.onnx").write_bytes(b"")
+    found = suite(
+        tmp_path,
+        """
+        [suite]
+        name = "mine"
+        instances = ["in/*.json"]
+        solvers = ["auto", "greedy0"]
+        time_limit = 2
+        grace = 1.5
+        gap = 0.01
+        seeds = "3..4"
+        repeats = 2
+        workers = 2
+        memory = "1.5G"
+        [[instances]]
+        files = ["z.json", "net.onnx"]
+        training = "adam"
+        dims = { batch = 2 }
+        tiles = "ipu-mk2"
+        [[family]]
+        name = "random"
+        parameters = { elements = 4, barriers = false }
+        seeds = [7, 9]
+        [[family]]
+        name = "resnet"
+        parameters = { blocks = [1, 2] }
+        """,
+    )
+    assert (found.name, found.grace) == ("mine", 1.5)
+    assert [source.name for source in found.sources] == [
+        *("in/x", "in/y", "z+adam+ipu-mk2", "net+adam+ipu-mk2"),
+        *("random-seed=7-elements=4-barriers=false", "random-seed=9-elements=4-barriers=false"),
+        "resnet-blocks=1,2",
+    ]
+    z, net = found.sources[2:4]
+    assert (z.training, z.dims, z.tiles) == ("", (), "ipu-mk2")  # an instance has no such options
+    assert (net.training, net.dims) == ("adam", (("batch", 2),))
+    order = [(solve.repeat, solve.seed, solve.solver) for solve in found.solves]
+    assert order == [(r, s, name) for r in (0, 1) for s in (3, 4) for name in ("auto", "greedy0")]
+    assert set(found.solves[0].parameters.items()) == {
+        *(("time_limit", 2.0), ("gap", 0.01), ("workers", 2), ("memory", 3 << 29))
+    }
+
+
+def test_wishes_replace_what_a_suite_says(tmp_path: Path) -> None:
+    """What the command line says goes before what the file says."""
+    text = '[suite]\nsolvers = ["auto"]\ntime_limit = 5\n[[family]]\nname = "aliases"'
+    found = suite(tmp_path, text, solvers=("cpsat",), time_limit=1.0, seeds=(4,))
+    assert found.solves == (Solve("cpsat", 1.0, seed=4),)
+
+
+def test_wishes_are_checked_like_entries(tmp_path: Path) -> None:
+    """A wish that no file could hold is refused, too."""
+    for wishes, part in (
+        ({"time_limit": 1e7}, "suite.time_limit"),
+        ({"repeats": 0}, "suite.repeats"),
+        ({"limit": 3}, "unknown field `limit`"),
+    ):
+        with refused(part):
+            suite(tmp_path, FAMILY, **wishes)
+
+
+def test_families_are_called_as_generate_calls_them(tmp_path: Path) -> None:
+    """The name of a generated instance is known without generating it."""
+    text = '[[family]]\nname = "random"\nparameters = { ops = 3, negative = true }\nseeds = "0..1"'
+    for source in suite(tmp_path, text).sources:
+        assert source.name == generate("random", dict(source.settings)).name
+
+
+def test_files_of_installed_packages_can_be_named(tmp_path: Path) -> None:
+    """``{onnx}`` stands for the folder of that package."""
+    text = '[suite]\ninstances = ["{onnx}/backend/test/data/light/light_*.onnx"]'
+    found = suite(tmp_path, text)
+    assert len(found.sources) == 9
+    assert "light_resnet50" in [source.name for source in found.sources]
+
+
+FAMILY = '[[family]]\nname = "random"\n'
+WRONG = {
+    "no TOML": ("[suite\n", ["suite.toml", "is not TOML", "line 1"]),
+    "unknown key": ("[suite]\nlimit = 3", ["suite: ", "unknown field `limit`", "time_limit"]),
+    "unknown table": ("[suites]\n", ["unknown field `suites`", "allowed: suite, instances"]),
+    "unknown key of a family": (FAMILY + "seed = 1", ["family", "`seed`", "seeds"]),
+    "bad type": ('[suite]\ntime_limit = "1"', ["suite.time_limit", "`float`", "`str`"]),
+    "bad number": ("[suite]\nrepeats = 0", ["suite.repeats", ">= 1"]),
+    "not finite": ("[suite]\ntime_limit = inf", ["suite.time_limit"]),
+    "no solvers": ("[suite]\nsolvers = []", ["suite.solvers"]),
+    "unknown solver": (
+        '[suite]\nsolvers = ["auto", "best"]\n' + FAMILY,
+        ["suite.solvers[1]", "'best'", "auto, cpsat, greedy0"],
+    ),
+    "unknown family": ('[[family]]\nname = "rnd"', ["family[0].name", "'rnd'", "random-views"]),
+    "unknown parameter": (
+        FAMILY + "parameters = { size = 3 }",
+        ["family[0].parameters.size", "elements"],
+    ),
+    "bad parameter": (
+        FAMILY + "parameters = { ops = true }",
+        ["family[0].parameters.ops", "an integer", "True"],
+    ),
+    "bad list": (
+        '[[family]]\nname = "resnet"\nparameters = { blocks = 3 }',
+        ["family[0].parameters.blocks", "a list of integers"],
+    ),
+    "no seeds": (FAMILY + 'seeds = "9..3"', ["family[0].seeds", "'9..3'", "0..99"]),
+    "empty seeds": ("[suite]\nseeds = []\n" + FAMILY, ["suite.seeds", "must be numbers"]),
+    "seeds of a family without": (
+        '[[family]]\nname = "rnn"\nseeds = [1]',
+        ["family[0].seeds", "has no seed"],
+    ),
+    "no match": ('[suite]\ninstances = ["*.json"]', ["suite.instances[0]", "'*.json'"]),
+    "no match of a table": ('[[instances]]\nfiles = ["a", "b"]', ["instances[0].files[0]", "'a'"]),
+    "no package": ('[suite]\ninstances = ["{no_pkg}/a"]', ["suite.instances[0]", "'no_pkg'"]),
+    "nothing": ("", ["names no instances"]),
+    "bad memory": (f'[suite]\nmemory = "2X"\n{FAMILY}', ["suite.memory", "'2X'", "2G"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_are_told_with_file_and_place(tmp_path: Path, case: str) -> None:
+    """Each mistake is one line that names the file, the place in it, and what is allowed."""
+    text, parts = WRONG[case]
+    with refused(str(tmp_path / "suite.toml"), *parts):
+        suite(tmp_path, text)
+
+
+def test_what_is_no_suite_is_refused(tmp_path: Path) -> None:
+    """A missing file, one of another kind, and an empty folder are refused by name."""
+    for name in ("missing.toml", "missing", "missing.json"):
+        with refused(name):
+            read_suite(tmp_path / name, known)
+    with refused(str(tmp_path), "no instance fits"):
+        read_suite(tmp_path, known)
+    (tmp_path / "notes.txt").write_text("")
+    with refused("notes.txt", "a folder, a suite (.toml) and an instance"):
+        read_suite(tmp_path / "notes.txt", known)
+
+
+MEMORY = {"1": 1, "512M": 512 << 20, "2G": 2 << 30, "1.5GiB": 3 << 29, "4 kB": 4096, "1T": 1 << 40}
+
+
+@pytest.mark.parametrize("text", MEMORY)
+def test_sizes_of_memory(text: str) -> None:
+    """Sizes are read in powers of 1024, with or without the unit written out."""
+    assert parse_memory(text) == MEMORY[text]
+
+
+@pytest.mark.parametrize("text", ["", "G", "-1G", "0", "2X", "1e9"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    """Anything else is refused."""
+    with refused(repr(text)):
+        parse_memory(text)
+
+
+def test_the_hash_is_of_the_content() -> None:
+    """The description does not matter to the hash of a graph; name, values and ops do."""
+    graph = pair_graph()
+    first = document_hash(graph)
+    assert graph.description == "two sources"
+    graph.description = "another"
+    assert document_hash(graph) == first
+    assert document_hash(pair_graph(name="other")) != first
+    assert document_hash(pair_graph(value=4)) != first
+
+
+def test_the_identity_of_a_file_is_its_content(tmp_path: Path) -> None:
+    """Files of equal bytes have equal identities; other bytes, options and versions others."""
+    instances(tmp_path, "a.json", "b/c.json")
+    a, c = FileSource("a", str(tmp_path / "a.json")), FileSource("c", str(tmp_path / "b/c.json"))
+    assert identity(a, "1") == identity(c, "1")
+    others = {identity(a, "2"), identity(FileSource("a", a.path, tiles="ipu-mk2"), "1")}
+    write_instance(pair_graph(value=7), c.path)
+    others |= {identity(c, "1"), identity(FileSource("a", a.path, training="adam"), "1")}
+    assert len(others | {identity(a, "1")}) == 5
+
+
+def test_the_identity_of_a_family_is_its_settings() -> None:
+    """Names of tables do not matter, settings do."""
+    one = FamilySource("x", "random", (("seed", "1"),))
+    assert identity(one, "1") == identity(FamilySource("y", "random", (("seed", "1"),)), "1")
+    assert identity(one, "1") != identity(FamilySource("x", "random", (("seed", "2"),)), "1")
+
+
+def test_sources_make_their_graphs(tmp_path: Path) -> None:
+    """A source makes the graph of its file or family, on the tile memory that it names."""
+    instances(tmp_path, "a.json")
+    assert load(FileSource("a", str(tmp_path / "a.json"))).name == "pair"
+    graph = load(FamilySource("r", "random", (("seed", "5"),), tiles="ipu-mk2"))
+    assert graph.name == "random-seed=5"
+    assert graph.tile_memory is not None

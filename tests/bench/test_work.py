@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import layoutopt
+from layoutopt.bench.job import Job, Solve
+from layoutopt.bench.source import FileSource, document_hash
+from layoutopt.bench.work import Desk, perform
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.instance import write_instance
+from layoutopt.result import Stopped
+from layoutopt.unwinding import unwind
+from tests.bench.support import pair_graph
+
+
+def job(path: Path, *solvers: str) -> Job:
+    solves = tuple(Solve(name, 10.0, seed=2, repeat=1) for name in solvers)
+    return Job(FileSource("given", str(path)), "identity", solves, 1.0, "7", "box")
+
+
+def test_a_row_says_what_unwind_says(tmp_path: Path) -> None:
+    """Score, bound, status, sizes and pairs are those of the call; the rest is the job's."""
+    graph = pair_graph()
+    write_instance(graph, tmp_path / "a.json")
+    auto, greedy = perform(job(tmp_path / "a.json", "auto", "greedy0"), Desk())
+    row, result = auto.row, unwind(graph)
+    assert (row.score, row.bound, row.max_score) == (6, 6, result.max_score)
+    assert (row.status, row.stopped, row.error, auto.log) == ("optimal", "finished", "", "")
+    assert (row.instance, row.instance_hash) == ("given", document_hash(graph))
+    assert (row.solver, row.seed, row.repeat, row.version, row.machine) == (
+        "auto",
+        2,
+        1,
+        "7",
+        "box",
+    )
+    assert row.parameters == {"gap": 0.0, "time_limit": 10.0, "workers": 1}
+    assert dict(row.size) == {"ops": 3, "pairs": 2} | result.size
+    assert row.pairs == (("x", "t", "2", 2, 0), ("x", "s", "3", 2, 2))  # what loses most is first
+    assert {"read", "trace", "solve", "check"} <= row.phases.keys()
+    assert row.trace[-1] == (row.seconds, 6.0, 6.0)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", row.started)
+    assert row.peak_bytes is not None
+    assert row.peak_bytes > 10 << 20
+    assert row.gap == 0
+    assert (greedy.row.status, greedy.row.bound, greedy.row.gap) == ("feasible", None, None)
+
+
+def test_pairs_are_the_thirty_that_lose_most(tmp_path: Path) -> None:
+    """Of forty pairs that lose 1, 2, ..., 40 the row keeps 40 down to 11."""
+    graph = Graph("many")
+    x, y = graph.sink((1,), name="x"), graph.source((1,), name="y")
+    graph.valued_pair(x, y, 10**6)
+    for value in range(1, 41):
+        graph.valued_pair(x, graph.source((1,)), value)
+    write_instance(graph, tmp_path / "a.json")
+    [outcome] = perform(job(tmp_path / "a.json", "auto"), Desk())
+    assert [Decimal(value) for _, _, value, _, _ in outcome.row.pairs] == list(range(40, 10, -1))
+
+
+def test_what_cannot_be_read_fails_once_for_each_solve(tmp_path: Path) -> None:
+    """The reason is the reader's own line; the identity stands for the hash."""
+    (tmp_path / "a.json").write_text('{"format": "other"}')
+    outcomes = list(perform(job(tmp_path / "a.json", "auto", "greedy0"), Desk()))
+    assert [outcome.row.solver for outcome in outcomes] == ["auto", "greedy0"]
+    for outcome in outcomes:
+        assert (outcome.row.status, outcome.row.instance_hash) == ("failed", "identity")
+        assert "a.json" in outcome.row.error
+        assert "$.format" in outcome.row.error
+        assert "Traceback" in outcome.log
+
+
+ERRORS = {
+    MemoryError(): "out of memory",
+    ValueError("two\nlines"): "ValueError: two lines",
+    RuntimeError(): "RuntimeError:",
+    layoutopt.InputError("wrong", "$.x", "f"): "f: $.x: wrong",
+    layoutopt.SolverError("HiGHS failed"): "HiGHS failed",
+}
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_whatever_a_solver_raises_is_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A failure has its reason in one line, its traceback in the log, and others go on."""
+
+    def broken(graph: Graph, solver: str, **_: object) -> object:
+        if solver == "cpsat":
+            raise error
+        return unwind(graph, solver)
+
+    monkeypatch.setattr("layoutopt.unwinding.unwind", broken)
+    write_instance(pair_graph(), tmp_path / "a.json")
+    first, second = perform(job(tmp_path / "a.json", "cpsat", "greedy0"), Desk())
+    assert (first.row.status, first.row.error) == ("failed", ERRORS[error])
+    assert (first.row.score, first.row.trace) == (None, ())
+    assert "Traceback" in first.log
+    assert first.row.seconds >= 0
+    assert second.row.status == "feasible"
+
+
+def test_an_interrupted_solve_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a solver has when Ctrl-C is pressed is not what it has at its time limit."""
+
+    def interrupted(graph: Graph, solver: str, **_: object) -> object:
+        return replace(unwind(graph, solver), stopped=Stopped.INTERRUPTED)
+
+    monkeypatch.setattr("layoutopt.unwinding.unwind", interrupted)
+    write_instance(pair_graph(), tmp_path / "a.json")
+    with pytest.raises(KeyboardInterrupt):
+        list(perform(job(tmp_path / "a.json", "auto"), Desk()))
+
+
+def test_a_graph_is_made_once_for_all_its_solves(tmp_path: Path) -> None:
+    """A desk makes a graph again only when another source comes between."""
+    desk = Desk()
+    for name in ("a", "b"):
+        write_instance(pair_graph(name), tmp_path / f"{name}.json")
+    a, b = (job(tmp_path / f"{name}.json", "auto") for name in ("a", "b"))
+    first = desk.instance(a)
+    assert desk.instance(a) is first
+    assert desk.instance(b) is not first
+    assert desk.instance(a) is not first

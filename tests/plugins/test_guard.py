@@ -1,0 +1,296 @@
+"""Users' solvers that return garbage end in one line that names them, and never in an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import layoutopt
+from layoutopt import Graph, Result, SolverError, Status, Stopped, unwind
+from layoutopt.limits import Limits
+from layoutopt.plugins import registry
+from layoutopt.problem import Labelling
+from layoutopt.tiles.memory import TileMemory
+from tests.cli.conftest import Run, instance, run
+from tests.support import hard_graph
+
+__all__ = ["instance", "run"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what a test registers."""
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def graph_of_one() -> Graph:
+    """Return a graph of one element: s is worth 2, the barrier's output 5, but it reads x."""
+    graph = Graph("one")
+    x = graph.sink((1,), name="x")
+    graph.valued_pair(graph.barrier([x], (1,), name="b"), x, 5)
+    graph.valued_pair(x, graph.source((1,), name="s"), 2)
+    graph.valued_pair(x, graph.source((1,), name="t"), 1)
+    return graph
+
+
+def label(problem: Labelling, reward: int) -> np.ndarray:
+    """Return the labelling that earns one reward."""
+    return problem.reward_at[problem.rewards == reward][:, 1].copy()
+
+
+def blamed(call: Callable[..., Any], *told: str, exact: bool = False) -> None:
+    """Expect one line of a SolverError that names the solver and tells what is wrong."""
+    layoutopt.solver("mine", exact=exact)(call)
+    with pytest.raises(SolverError) as error:
+        unwind(graph_of_one(), "mine")
+    text = str(error.value)
+    assert text.startswith("solver 'mine' ")
+    assert len(text.splitlines()) == 1
+    for part in told:
+        assert part in text
+
+
+def fail(*_given: object) -> Result:
+    """Fail with a reason of two lines."""
+    raise ValueError("no idea\nwhat to do")
+
+
+WRONG: dict[str, tuple[Callable[[Labelling], Any], str]] = {
+    "nothing": (lambda p: None, "must return a layoutopt.Result, got 'None' of type NoneType"),
+    "labels alone": (lambda p: label(p, 2), "must return a layoutopt.Result"),
+    "shape": (lambda p: Result(labelling=np.zeros(2, int)), "in shape (1,), got int64 in (2,)"),
+    "floats": (lambda p: Result(labelling=np.zeros(1)), "got float64 in (1,)"),
+    "ragged": (lambda p: Result(labelling=[[1], [1, 2]]), "failed: ValueError"),
+    "text": (lambda p: Result(labelling="best"), "must give labels as integers"),
+    "too low": (lambda p: Result(labelling=np.array([-1])), "must give labels of 0..3, got -1..-1"),
+    "too high": (lambda p: Result(labelling=np.array([4])), "must give labels of 0..3, got 4..4"),
+    "order": (lambda p: Result(labelling=label(p, 5)), "banned, or break barrier order"),
+    "score": (
+        lambda p: Result(labelling=label(p, 2), objective=3),
+        "says that its labelling is worth 3, but that is 2",
+    ),
+    "half a score": (
+        lambda p: Result(labelling=label(p, 2), objective=Decimal("2.5")),
+        "must give a whole number as objective",
+    ),
+    "bound": (lambda p: Result(bound="high"), "must give a whole number as bound"),
+    "no labelling": (lambda p: Result(objective=2), "gives an objective without a labelling"),
+    "infeasible": (lambda p: Result(infeasible="too hard"), "says that there is no solution"),
+    "stopped": (lambda p: Result(stopped="tired"), "must say why it stopped"),
+}
+
+
+class TestSolvers:
+    """On labelling problems."""
+
+    @pytest.mark.parametrize("case", WRONG)
+    def test_garbage(self, case: str) -> None:
+        """Whatever is no answer to the problem is told in one line."""
+        answer, told = WRONG[case]
+        blamed(lambda problem, *_: answer(problem), told)
+
+    def test_failures(self) -> None:
+        """What is raised is told, on one line, with the cause kept for those who look."""
+        blamed(fail, "failed: ValueError: no idea what to do")
+        blamed(lambda: None, "failed: TypeError")
+        with pytest.raises(SolverError) as error:
+            unwind(graph_of_one(), "mine")
+        assert isinstance(error.value.__cause__, TypeError)
+
+    def test_problems_cannot_be_changed(self) -> None:
+        """Whoever writes to the problem's arrays fails at that."""
+        for name in ("edges", "weights", "reward_at", "rewards", "banned"):
+
+            def spoil(problem: Labelling, *_: object, name: str = name) -> Result:
+                getattr(problem, name)[...] = 0
+                return Result()
+
+            blamed(spoil, "failed: ValueError", "read-only")
+
+        def spoil_order(problem: Labelling, *_: object) -> Result:
+            assert problem.precedence is not None
+            problem.precedence.node_readers[:] = 0
+            return Result()
+
+        blamed(spoil_order, "failed: ValueError", "read-only")
+
+    @pytest.mark.parametrize(
+        ("reward", "bound", "told"),
+        [
+            (2, 1, "claims the bound 1, but 2 can be reached"),  # by its own labelling
+            (1, 1, "claims the bound 1, but 2 can be reached"),  # by greedy0, or a single move
+            (None, 1, "claims the bound 1, but 2 can be reached"),
+        ],
+    )
+    def test_bounds_below_the_truth(self, reward: int | None, bound: int, told: str) -> None:
+        """A claimed bound is held against all that is known, and what local search makes of it."""
+
+        def claim(problem: Labelling, *_: object) -> Result:
+            return Result(labelling=None if reward is None else label(problem, reward), bound=bound)
+
+        blamed(claim, told, exact=True)
+        layoutopt.solver("mine")(claim)
+        assert unwind(graph_of_one(), "mine").bound is None
+
+    def test_exact_solvers_prove(self) -> None:
+        """A bound that holds is reported, and makes the answer optimal where it is met."""
+        for reward, bound, status in [(2, 2, Status.OPTIMAL), (1, 2, Status.FEASIBLE)]:
+
+            def solve(
+                problem: Labelling, *_: object, reward: int = reward, bound: int = bound
+            ) -> Result:
+                return Result(labelling=label(problem, reward), bound=bound)
+
+            layoutopt.solver("mine", exact=True)(solve)
+            found = unwind(graph_of_one(), "mine")
+            assert (found.score, found.bound, found.status) == (reward, bound, status)
+
+    def test_no_answer(self) -> None:
+        """A solver that returns nothing is answered with its start, as built-in ones are."""
+        layoutopt.solver("mine")(lambda *_: Result(stopped=Stopped.SIZE_LIMIT))
+        found = unwind(graph_of_one(), "mine")
+        assert found.score == unwind(graph_of_one(), "greedy0").score
+        assert found.stopped is Stopped.SIZE_LIMIT
+
+    def test_time(self) -> None:
+        """Running out of time in time is no fault; at any other time it is one."""
+
+        def slow(_problem: Labelling, limits: Limits, _start: object) -> Result:
+            while not limits.over:
+                pass
+            raise TimeoutError
+
+        layoutopt.solver("mine")(slow)
+        found = unwind(graph_of_one(), "mine", time_limit=0.2)
+        assert (found.layouts, found.stopped) == (None, Stopped.TIME_LIMIT)
+
+        def hasty(*_given: object) -> Result:
+            raise TimeoutError("no patience")
+
+        blamed(hasty, "failed: TimeoutError: no patience")
+
+    def test_labels_from_elsewhere_become_fresh(self) -> None:
+        """A label that nothing earns in its component is legal, but means nothing there."""
+        graph = Graph("two")
+        for name in "xy":
+            x = graph.sink((1,), name=name)
+            graph.valued_pair(x, graph.source((1,), name=f"s{name}"), 2)
+            graph.valued_pair(x, graph.source((1,), name=f"t{name}"), 1)
+        layoutopt.solver("mine")(lambda p, *_: Result(labelling=np.full(p.nodes, p.labels - 1)))
+        found = unwind(graph, "mine")
+        assert found.score in (1, 2)
+
+    def test_on_the_command_line(self, run: Run, instance: object) -> None:
+        """One line, and an exit code that tells that nothing was answered."""
+        layoutopt.solver("mine")(fail)
+        ran = run("solve", instance, "--solver", "mine")
+        assert ran.code not in (0, 2)
+        assert ran.err.count("\n") == 1
+        assert "solver 'mine' failed: ValueError: no idea what to do" in ran.err
+
+
+def own_places(graph: Graph, places: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Return origins that leave every element of every sink where it is."""
+    return {
+        sink.index: (np.full(places.count(sink.index), sink.index), np.arange(sink.size))
+        for sink in graph.sinks()
+    }
+
+
+WRONG_ORIGINS: dict[str, tuple[Callable[[Graph, Any], Any], str]] = {
+    "nothing": (lambda g, f: [], "must return a dict by the numbers of all sinks"),
+    "names": (lambda g, f: {"x": f[0]}, "must return a dict by the numbers of all sinks"),
+    "shape": (
+        lambda g, f: {0: (np.zeros(2, int), np.zeros(2, int))},
+        "must give sink 'x' two arrays of integers in shape (1,), got int64 in (2,)",
+    ),
+    "floats": (lambda g, f: {0: (np.zeros(1), np.zeros(1))}, "got float64 in (1,)"),
+    "alone": (lambda g, f: {0: np.zeros(1, int)}, "failed: ValueError"),
+    "tensor": (
+        lambda g, f: {0: (np.array([99]), np.array([0]))},
+        "gives sink 'x' locations of tensor number 99, which does not exist",
+    ),
+    "place": (
+        lambda g, f: {0: (np.array([g.tensor("s").index]), np.array([1]))},
+        "gives sink 'x' locations outside 's'",
+    ),
+    "order": (
+        lambda g, f: {0: (np.array([g.tensor("b").index]), np.array([0]))},
+        "the layouts break a rule: barrier order",
+    ),
+    "graph": (lambda g, f: g.pairs.append(g.pairs[0]), "must not change the graph"),
+}
+
+
+class TestHeuristics:
+    """On graphs."""
+
+    @staticmethod
+    def register(change: Callable[[Graph, Any], Any]) -> None:
+        """Register a heuristic that leaves everything where it is, but for a change."""
+
+        @layoutopt.heuristic("mine")
+        def choose(graph: Graph, _limits: object, _given: object, places: Any) -> Any:
+            found = own_places(graph, places)
+            changed = change(graph, found)
+            return found if changed is None else changed
+
+    @pytest.mark.parametrize("case", WRONG_ORIGINS)
+    def test_garbage(self, case: str) -> None:
+        """Whatever is no answer is told in one line."""
+        change, told = WRONG_ORIGINS[case]
+        self.register(change)
+        with pytest.raises(SolverError) as error:
+            unwind(graph_of_one(), "mine")
+        text = str(error.value)
+        assert text.startswith("solver 'mine'")
+        assert told in text
+        assert len(text.splitlines()) == 1
+
+    def test_views_have_no_locations(self) -> None:
+        """Locations are those of sinks, sources, fixed points and barriers."""
+        graph = graph_of_one()
+        view = graph.identity("x", name="copy")
+        self.register(lambda g, f: {0: (np.array([view.index]), np.array([0]))})
+        with pytest.raises(SolverError, match="gives sink 'x' locations of 'copy', which has none"):
+            unwind(graph, "mine")
+
+    def test_given_elements_stay(self) -> None:
+        """What is fixed must not be moved; what keeps it is scored."""
+        graph = graph_of_one()
+        fixed = {"x": (("s", 0, 0, ()),)}
+        self.register(lambda g, f: None)
+        with pytest.raises(SolverError, match="moves elements of sink 'x' whose locations"):
+            unwind(graph, "mine", fixed=fixed)
+        s = graph.tensor("s").index
+        self.register(lambda g, f: {0: (np.array([s]), np.array([0]))})
+        assert unwind(graph, "mine", fixed=fixed).score == 2
+
+    def test_machines(self) -> None:
+        """On a tile memory that is too small for the answer there is none, and no blame."""
+        graph = Graph("full")
+        x = graph.sink((4,), name="x")
+        graph.valued_pair(x, graph.source((4,), [0, 0, 0, 0], name="s"), 1)
+        s = graph.tensor("s").index
+        for room, status in ((4, Status.FEASIBLE), (2, Status.UNKNOWN)):
+            graph.tile_memory = TileMemory(2, room, {"default": 1})
+            self.register(lambda g, f: {x.index: (np.full(4, s), np.arange(4))})
+            assert unwind(graph, "mine").status is status
+
+
+def test_users_solvers_on_a_hard_graph() -> None:
+    """Copies of a built-in solver, registered, say what it says, but for what it proves."""
+    built_in = registry.find("auto").call
+    layoutopt.solver("like-auto")(built_in)
+    layoutopt.solver("exactly-auto", exact=True)(lambda *given: built_in(*given))
+    graph = hard_graph(3, 5)
+    one, two, three = (unwind(graph, name) for name in ("auto", "like-auto", "exactly-auto"))
+    assert one.score == two.score == three.score
+    assert (two.bound, two.status) == (None, Status.FEASIBLE)
+    assert (three.bound, three.status) == (one.bound, Status.OPTIMAL)
+    assert replace(three, solver="auto").layouts == one.layouts

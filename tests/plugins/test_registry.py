@@ -1,0 +1,266 @@
+"""Solvers by name: built-in ones, functions registered in Python, and entry points of packages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import layoutopt
+from layoutopt import Graph, InputError, Result, Status, unwind
+from layoutopt.plugins import registry
+from layoutopt.plugins.registry import Kind, built_in, find, names
+from layoutopt.unwinding import SOLVERS
+from tests.cli.conftest import Run, instance, run
+from tests.support import refused
+
+__all__ = ["instance", "run"]
+
+SOURCE = '''
+import numpy as np
+from layoutopt import Result
+
+def lazy(problem, limits, start):
+    return Result(labelling=problem.labels + np.arange(problem.nodes))
+
+def proud(problem, limits, start):
+    """Everything takes the first label, and that is claimed to be the best."""
+    labels = np.zeros(problem.nodes, int)
+    return Result(labelling=labels, bound=problem.value(labels))
+
+def sure(problem, limits, start):
+    return proud(problem, limits, start)
+
+sure.exact = True
+
+def own(graph, limits, given, places):
+    count = places.count
+    return {s.index: (np.full(count(s.index), s.index), np.arange(count(s.index)))
+            for s in graph.sinks()}
+
+number = 7
+'''
+
+
+class Packages:
+    """Packages in a folder that is on the path: a module, and metadata that name entry points."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, name: str, points: str, source: str = SOURCE) -> None:
+        """Install a package with one module of its name."""
+        (self.folder / f"{name}.py").write_text(source)
+        info = self.folder / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(points)
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Packages]:
+    """Return a place for packages that is gone after the test."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    before = set(sys.modules)
+    yield Packages(folder)
+    for name in set(sys.modules) - before:
+        if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what a test registers."""
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def drawn() -> Graph:
+    """Return a graph whose sink of three is drawn to a for 2, to b for 1 each, by 9 in all."""
+    graph = Graph("drawn")
+    x = graph.sink((3,), name="x")
+    graph.valued_pair(x, graph.source((3,), name="a"), 2)
+    graph.valued_pair(x, graph.source((3,), name="b"), 1)
+    return graph
+
+
+class TestBuiltIn:
+    """What needs no package."""
+
+    def test_names_and_kinds(self) -> None:
+        """Exact methods first, then heuristics on problems, then those on graphs."""
+        assert names() == built_in() == SOLVERS
+        kinds = [find(name).kind for name in SOLVERS]
+        assert kinds == sorted(kinds, key=list(Kind).index)
+        assert find("auto").kind is Kind.EXACT
+        assert find("refined").kind is Kind.APPROXIMATE
+        assert find("greedy0").kind is Kind.GRAPH
+        assert not any(find(name).own for name in SOLVERS)
+
+    def test_unknown(self) -> None:
+        """The error names everything that is known, registered solvers, too."""
+        layoutopt.solver("mine")(lambda *_: Result())
+        with refused("unknown solver 'best'; known: auto, cpsat, mip", "greedy0, mine"):
+            find("best")
+
+
+class TestRegistered:
+    """Functions, as long as Python runs."""
+
+    def test_solver(self) -> None:
+        """A decorated function is a function still, and a solver that unwind finds by its name."""
+
+        @layoutopt.solver("first-label")
+        def first(problem: object, _limits: object, _start: object) -> Result:
+            """Take the first label everywhere, and claim that nothing is better."""
+            labels = np.zeros(problem.nodes, np.int64)
+            return Result(labelling=labels, bound=problem.value(labels))
+
+        found = unwind(drawn(), "first-label")
+        assert (found.score, found.bound, found.solver) == (6, None, "first-label")
+        assert found.status is Status.FEASIBLE
+        assert first.__name__ == "first"
+        assert "first-label" in names()
+
+    def test_only_exact_solvers_prove(self) -> None:
+        """The same claim is a proof if the solver is registered as exact, and holds."""
+
+        def first(problem: object, _limits: object, _start: object) -> Result:
+            labels = np.zeros(problem.nodes, np.int64)
+            return Result(labelling=labels, bound=problem.value(labels))
+
+        layoutopt.solver("first-label", exact=True)(first)
+        assert unwind(drawn(), "first-label").status is Status.OPTIMAL
+        layoutopt.solver("first-label")(first)  # the later one counts
+        assert unwind(drawn(), "first-label").status is Status.FEASIBLE
+
+    def test_heuristic(self) -> None:
+        """A function on graphs gives origins of sinks' elements."""
+
+        @layoutopt.heuristic("second")
+        def second(graph: Graph, _limits: object, _given: object, places: object) -> object:
+            x, b = graph.tensor("x").index, graph.tensor("b").index
+            return {x: (np.full(places.count(x), b), np.arange(3))}
+
+        assert unwind(drawn(), "second").score == 3
+        with refused("second begins from nothing; start is for auto", "random-greedy"):
+            unwind(drawn(), "second", start={})
+
+    @pytest.mark.parametrize("name", ["auto", "refined", "greedy0", "all"])
+    def test_taken_names(self, name: str) -> None:
+        """Built-in names, and what stands for all of them, are taken."""
+        with refused(f"the name '{name}' is taken"):
+            layoutopt.solver(name)
+        with refused(f"the name '{name}' is taken"):
+            layoutopt.heuristic(name)
+
+    @pytest.mark.parametrize("name", ["", "two words", " x", 3, None])
+    def test_bad_names(self, name: str) -> None:
+        """A name is one word."""
+        with refused("a solver's name must be a text without spaces"):
+            layoutopt.solver(name)
+
+
+class TestEntryPoints:
+    """Solvers of installed packages."""
+
+    POINTS = (
+        "[layoutopt.solvers]\nlazy = tiny:lazy\nproud = tiny:proud\nsure = tiny:sure\n"
+        "[layoutopt.heuristics]\nown = tiny:own\n"
+    )
+
+    def test_by_name(self, packages: Packages) -> None:
+        """Both groups, through unwind; what a function calls exact is exact."""
+        packages.add("tiny", self.POINTS)
+        assert names() == (*SOLVERS, "lazy", "own", "proud", "sure")
+        scores = {name: unwind(drawn(), name) for name in ("lazy", "own", "proud", "sure")}
+        assert [str(found.status) for found in scores.values()] == [
+            *("feasible", "feasible", "feasible", "optimal")
+        ]
+        assert [found.score for found in scores.values()] == [0, 0, 6, 6]
+        assert find("own").kind is Kind.GRAPH
+        assert find("sure").kind is Kind.EXACT
+
+    def test_on_the_command_line(self, packages: Packages, run: Run, instance: Path) -> None:
+        """``solve`` and ``compare`` take them; ``all`` stands for those of this package."""
+        packages.add("tiny", self.POINTS)
+        ran = run("solve", instance, "--solver", "proud", "--json", "-")
+        assert ran.code == 0
+        assert '"solver":"proud"' in ran.out.replace(" ", "")
+        ran = run("compare", instance, "--solver", "all", "--solver", "lazy")
+        assert [line.split()[1] for line in ran.out.splitlines()[1:]] == [*SOLVERS, "lazy"]
+
+    def test_nothing_is_loaded_before_it_is_asked_for(self, packages: Packages) -> None:
+        """Names and built-in solvers need no module of any package."""
+        packages.add("tiny", self.POINTS, "raise RuntimeError('loaded')")
+        assert "lazy" in names()
+        assert unwind(drawn(), "refined").score == 6
+        assert "tiny" not in sys.modules
+        reason = "solver 'lazy' of package tiny cannot be loaded: RuntimeError: loaded"
+        with refused(reason):
+            unwind(drawn(), "lazy")
+
+    @pytest.mark.parametrize(
+        ("point", "told"),
+        [
+            ("gone = missing_module:f", "ModuleNotFoundError"),
+            ("gone = tiny:missing", "AttributeError"),
+            ("gone = tiny:number", "is no function: tiny:number is of type int"),
+            ("gone = tiny:", "cannot be loaded"),
+        ],
+    )
+    def test_broken_ones(
+        self, packages: Packages, run: Run, instance: Path, point: str, told: str
+    ) -> None:
+        """One line when it is asked for, exit code 2, and nobody else is upset."""
+        packages.add("tiny", f"[layoutopt.solvers]\n{point}\nlazy = tiny:lazy\n")
+        with refused("solver 'gone' of package tiny", told):
+            unwind(drawn(), "gone")
+        ran = run("solve", instance, "--solver", "gone")
+        assert ran.code == 2
+        assert len(ran.err.splitlines()) == 1
+        assert unwind(drawn(), "lazy").score == 0
+
+    def test_a_module_that_ends_python(self, packages: Packages) -> None:
+        """``sys.exit`` in a package is its own affair."""
+        packages.add("tiny", "[layoutopt.solvers]\ngone = tiny:f\n", "import sys\nsys.exit(3)\n")
+        with refused("solver 'gone' of package tiny cannot be loaded: SystemExit: 3"):
+            find("gone")
+
+    def test_malformed_metadata(self, packages: Packages) -> None:
+        """A package whose entry points cannot be read is named where a name is not found."""
+        packages.add("broken", "[layoutopt.solvers]\nno equals sign\n")
+        packages.add("tiny", self.POINTS)
+        assert unwind(drawn(), "lazy").score == 0
+        assert names() == (*SOLVERS, "lazy", "own", "proud", "sure")
+        with refused("unknown solver 'best'; known: ", "not readable: what broken offers"):
+            find("best")
+
+    def test_offered_twice(self, packages: Packages) -> None:
+        """Two packages, or two groups, with one name: neither is taken."""
+        packages.add("tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\n")
+        packages.add("other", "[layoutopt.heuristics]\nlazy = other:own\n")
+        with refused("solver 'lazy' is offered more than once", "other", "tiny"):
+            find("lazy")
+
+    def test_built_in_names_win(self, packages: Packages) -> None:
+        """A package cannot replace a solver of this package, but what is registered comes first."""
+        packages.add("tiny", "[layoutopt.solvers]\nauto = tiny:lazy\nlazy = tiny:lazy\n")
+        assert unwind(drawn(), "auto").status is Status.OPTIMAL
+        assert names() == (*SOLVERS, "lazy")
+
+        @layoutopt.solver("lazy")
+        def other(problem: object, _limits: object, _start: object) -> Result:
+            return Result(labelling=np.zeros(problem.nodes, np.int64))
+
+        assert unwind(drawn(), "lazy").score == 6
+
+
+def test_errors_are_bad_input() -> None:
+    """What cannot be found or loaded is the caller's affair."""
+    with pytest.raises(InputError):
+        find("nobody")
