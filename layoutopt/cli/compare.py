@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 PAIRS_SHOWN = 40
 """Length of the table of pairs."""
 
+Solvers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--solver",
+        metavar="NAME",
+        help=f"Again for each; all: every built-in one.  {options.SOLVER_NAMES}",
+    ),
+]
 Csv = Annotated[
     Path | None,
     typer.Option("--csv", metavar="FILE", help="Write a table for programs; - is stdout."),
@@ -41,13 +49,7 @@ def command(
         list[Path],
         typer.Argument(metavar="INSTANCE...", help="Instances (.json, .json.gz) and networks."),
     ],
-    solver: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"Again for each; all: every built-in one.  {options.SOLVER_NAMES}",
-        ),
-    ] = None,
+    solver: Solvers = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="For each solver and instance.")
     ] = None,
