@@ -21,7 +21,7 @@ from layoutopt.generate.random_graphs import random_graph
 from layoutopt.generate.random_views import random_views
 from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status
+from layoutopt.result import Status, Stopped
 from layoutopt.unwinding import unwind
 
 SECONDS = 120.0
@@ -82,19 +82,23 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Line:
-    """What one solver did on one group: what it lost, and how long it took, by instance."""
+    """What one solver did on one group: what it lost, and how long it took, by instance.
+
+    ``stopped`` says of each instance why it ended.
+    """
 
     solver: str
     gaps: list[float]
     seconds: list[float]
+    stopped: list[Stopped]
 
     def row(self, group: str) -> list[str]:
         """Return the line of the table."""
         best = sum(gap == 0 for gap in self.gaps)
-        return [
-            *(group, self.solver, percent(median(self.gaps)), percent(max(self.gaps))),
-            *(f"{best} of {len(self.gaps)}", f"{median(self.seconds):.2g}"),
-        ]
+        large = self.stopped.count(Stopped.SIZE_LIMIT)
+        told = f"{best} of {len(self.gaps)}" + (f", {large} too large" if large else "")
+        gaps = percent(median(self.gaps)), percent(max(self.gaps))
+        return [group, self.solver, *gaps, told, f"{median(self.seconds):.2g}"]
 
 
 def percent(gap: float) -> str:
@@ -107,7 +111,7 @@ def percent(gap: float) -> str:
 def run(number: int) -> list[Line]:
     """Solve a group by ``auto`` and all heuristics; instances that are not proved are left out."""
     group = GROUPS[number]
-    lines = [Line(solver, [], []) for solver in ("auto", *SOLVERS)]
+    lines = [Line(solver, [], [], []) for solver in ("auto", *SOLVERS)]
     unwind(_trap(0), "rounded")  # imports what solvers need
     for instance in range(group.count):
         graph = group.build(instance)
@@ -120,6 +124,7 @@ def run(number: int) -> list[Line]:
                 raise SystemExit(f"{line.solver} found nothing on {graph.name}")
             line.gaps.append(float((best - result.score) / (abs(best) or 1)))
             line.seconds.append(result.seconds["total"])
+            line.stopped.append(result.stopped)
     return lines if lines[0].gaps else []
 
 

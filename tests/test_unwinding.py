@@ -447,6 +447,23 @@ def test_starts_that_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert unwind(random_graph(4, elements=20)).status is Status.OPTIMAL
 
 
+def test_a_start_out_of_order_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that says nothing is not answered with a start that breaks barrier order."""
+    graph = Graph("waits for itself")
+    x = graph.sink((1,), name="x")
+    graph.valued_pair(graph.barrier([x], (1,), name="b"), x, 2)
+    graph.valued_pair(x, graph.source((1,)), 1)
+
+    def forbidden(_run: Any, lowered: Any, _limits: Any) -> Any:
+        problem = lowered.problem
+        return problem.reward_at[problem.rewards.argmax()][1:]
+
+    monkeypatch.setattr(unwinding._Run, "_start", forbidden)  # noqa: SLF001
+    monkeypatch.setitem(METHODS, "cpsat", lambda *_: Result(stopped=Stopped.SIZE_LIMIT))
+    result = unwind(graph, "cpsat")
+    assert (result.score, result.layouts) == (0, {"x": (("x", 0, 0, ((1, 1, 1),)),)})
+
+
 def test_no_answer_and_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that says nothing is answered with fresh locations for everything."""
     monkeypatch.setattr(unwinding, "START_LIMIT", 0)

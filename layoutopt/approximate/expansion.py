@@ -33,8 +33,6 @@ def expand(problem: Labelling, limits: Limits, start: IntArray) -> IntArray:
 
 
 def _expanded(part: Labelling, labels: IntArray, limits: Limits) -> IntArray:
-    if not (part.weights < 0).any():
-        labels = np.minimum(labels, part.labels)  # all that is fresh may as well agree
     value, targets, turn, idle = part.value(labels), _targets(part, labels), 0, 0
     while idle < len(targets) and not limits.over:
         moved = expansion(part, labels, targets[turn % len(targets)])

@@ -80,14 +80,12 @@ class Choices:
         array
             Shape ``(barriers + 1, sets)``; the last row is for labels of no barrier.
         """
-        admission, left = _Admission(self.order), self.present.copy()
-        closed = np.zeros_like(left)
+        admission, closed = _Admission(self.order), np.zeros_like(self.present)
         for wanted, worth in (*map(self._stakes, wishes), (self.present, self.potential)):
-            pairs = np.argwhere(left & wanted)
+            pairs = np.argwhere(self.present & wanted)
             order = np.argsort(-worth[tuple(pairs.T)], kind="stable")
             for b, s in pairs[order].tolist():
                 closed[b, s] = not admission.admit(b, s)
-            left &= ~wanted
         return closed
 
     def without(self, forbidden: IntArray) -> Labelling:

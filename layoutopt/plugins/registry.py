@@ -8,6 +8,7 @@ among the entry points of installed packages, in the groups ``layoutopt.solvers`
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import EntryPoint, distributions
@@ -91,8 +92,9 @@ def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
     _check_name(name)
 
     def register(function: Function) -> Function:
-        function.exact = exact  # type: ignore[attr-defined]
-        _registered[name] = _solver_of(name, function)
+        with suppress(AttributeError):  # methods have none, and are no entry points either
+            function.exact = exact  # type: ignore[attr-defined]
+        _registered[name] = _solver_of(name, function, exact=exact)
         return function
 
     return register
@@ -164,12 +166,12 @@ def _loaded(entry: EntryPoint) -> Solver:
         raise InputError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(call):
         raise InputError(f"{what} is no function: {entry.value} is of type {type(call).__name__}")
-    make = _solver_of if GROUPS[entry.group] == "solver" else _heuristic_of
-    return make(entry.name, call)
+    if GROUPS[entry.group] == "heuristic":
+        return _heuristic_of(entry.name, call)
+    return _solver_of(entry.name, call, exact=getattr(call, "exact", False) is True)
 
 
-def _solver_of(name: str, call: Callable[..., Any]) -> Solver:
-    exact = getattr(call, "exact", False) is True
+def _solver_of(name: str, call: Callable[..., Any], *, exact: bool) -> Solver:
     kind = Kind.EXACT if exact else Kind.APPROXIMATE
     return Solver(name, kind, guarded_method(name, call, exact=exact), own=True)
 

@@ -76,6 +76,20 @@ def test_guarantee() -> None:
     assert worse > 0
 
 
+def test_no_expansion_is_left() -> None:
+    """No label's expansion improves the answer, which takes more than one round of all labels."""
+    rounds = 0
+    for seed in range(30):
+        problem = hard_problem(seed, 150, 12)
+        labels = random_labels(problem, seed)
+        found = expand(problem, Limits(), labels)
+        for to in range(problem.labels):
+            assert problem.value(expansion(problem, found, to)) == problem.value(found)
+            labels = expansion(problem, labels, to)
+        rounds += problem.value(labels) < problem.value(found)
+    assert rounds > 1
+
+
 def test_two_labels_are_solved() -> None:
     """From everything fresh the first expansion takes all, the second the best part of it."""
     for seed in range(100):

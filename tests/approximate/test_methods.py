@@ -253,6 +253,16 @@ class TestOrder:
         assert sound(problem, solve(problem, Limits(), None)) == 13
 
     @pytest.mark.parametrize("name", IMPROVING)
+    def test_a_label_that_only_the_start_has(self, name: str) -> None:
+        """Node 1 may have barrier 0's label, but node 0, which is tied to it, must not follow.
+
+        Only node 0 would earn by that label, which it can never have.
+        """
+        order = rule(1, [], [0], [(0,), ()])
+        problem = labelling(2, 1, {(0, 1): 3}, {(0, 0): 5}, precedence=order)
+        assert sound(problem, APPROXIMATE[name](problem, Limits(), np.array([1, 0]))) == 3
+
+    @pytest.mark.parametrize("name", IMPROVING)
     def test_a_start_in_order_decides_the_order(self, name: str) -> None:
         """Two wishes of 5 exclude each other; whichever the start has is kept.
 

@@ -123,6 +123,21 @@ def test_thresholds_decide_fractions() -> None:
     assert problem.value(round_off(problem, Limits(), np.zeros(3, np.int64))) == 10
 
 
+def test_threshold_and_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes 0 and 1, near either label, agree at some threshold; 2 and 3 keep their own labels.
+
+    Taking the largest fractions parts 0 and 1, which costs 5; taking the first label whatever
+    the threshold costs a wish of 10.
+    """
+    edges = {(0, 1): 5, (1, 2): 1, (2, 3): 1}
+    wishes = {(0, 0): 1, (1, 1): 1, (2, 1): 10, (3, 0): 10}
+    problem = labelling(4, 2, edges, wishes)
+    fractions = np.array([0.6, 0.4, 0.4, 0.6, 0.01, 0.99, 0.99, 0.01])
+    monkeypatch.setattr(rounding, "relax", lambda *_: fractions)
+    labels = round_off(problem, Limits(), np.zeros(4, np.int64))
+    assert labels.tolist() == [1, 1, 1, 0]
+
+
 def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relaxation that is too large is not begun, and the result says so."""
     problem = hard_problem(1, 30, 4)

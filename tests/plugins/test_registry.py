@@ -138,6 +138,21 @@ class TestRegistered:
         layoutopt.solver("first-label")(first)  # the later one counts
         assert unwind(drawn(), "first-label").status is Status.FEASIBLE
 
+    def test_methods_of_objects(self) -> None:
+        """Whatever can be called is a solver, also what takes no attributes."""
+
+        class Fixed:
+            def solve(self, problem: object, _limits: object, _start: object) -> Result:
+                return Result(labelling=np.zeros(problem.nodes, np.int64), bound=6)
+
+        layoutopt.solver("bound", exact=True)(Fixed().solve)
+        assert unwind(drawn(), "bound").status is Status.OPTIMAL
+
+    def test_decorated_functions_tell_that_they_are_exact(self) -> None:
+        """So that an entry point that names a decorated function is exact, too."""
+        assert layoutopt.solver("one", exact=True)(lambda *_: Result()).exact is True
+        assert layoutopt.solver("two")(lambda *_: Result()).exact is False
+
     def test_heuristic(self) -> None:
         """A function on graphs gives origins of sinks' elements."""
 
