@@ -10,7 +10,9 @@ from layoutopt.check.elements import evaluate
 from layoutopt.choosing import HEURISTICS, choose
 from layoutopt.errors import SizeError
 from layoutopt.graphs.given import Given
+from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.heuristics.places import Elements, Places
 from layoutopt.lifting import reduced
 from layoutopt.limits import Limits
 from layoutopt.tiles.memory import TileMemory
@@ -62,6 +64,20 @@ def test_given_elements(name: str) -> None:
     given = Given(graph, {x: (tensors, np.arange(6))})
     layouts = choose(graph, name, Limits(), given, lift_from=0)
     assert evaluate(graph, layouts).score == 2 * 1 + 4 * 2
+
+
+def test_users_heuristics_look_at_elements() -> None:
+    """A user's heuristic, which may tell elements of a tensor apart, never gets cells."""
+    graph, _, _ = example()
+    seen = []
+
+    def own(graph: Graph, limits: Limits, given: Given, places: Places) -> Origins:
+        seen.append(type(places))
+        return HEURISTICS["greedy0"](graph, limits, given, places)
+
+    layouts = choose(graph, "mine", Limits(), Given(graph), lift_from=0, own=own)
+    assert evaluate(graph, layouts).score == 12
+    assert seen == [Elements]
 
 
 def test_what_a_machine_has_no_room_for() -> None:

@@ -254,13 +254,26 @@ class TestOrder:
 
     @pytest.mark.parametrize("name", IMPROVING)
     def test_a_label_that_only_the_start_has(self, name: str) -> None:
-        """Node 1 may have barrier 0's label, but node 0, which is tied to it, must not follow.
+        """Nodes 1 and 2 may have barrier 0's label, but node 0, tied to them, must not follow.
 
         Only node 0 would earn by that label, which it can never have.
         """
-        order = rule(1, [], [0], [(0,), ()])
-        problem = labelling(2, 1, {(0, 1): 3}, {(0, 0): 5}, precedence=order)
-        assert sound(problem, APPROXIMATE[name](problem, Limits(), np.array([1, 0]))) == 3
+        order = rule(1, [], [0], [(0,), (), ()])
+        problem = labelling(3, 1, {(0, 1): 3, (1, 2): 5}, {(0, 0): 5}, precedence=order)
+        assert sound(problem, APPROXIMATE[name](problem, Limits(), np.array([1, 0, 0]))) == 8
+
+    @pytest.mark.parametrize("name", IMPROVING)
+    def test_a_start_is_improved_in_its_own_order(self, name: str) -> None:
+        """A wish of 6 excludes two of 5, which the start has; beside them 1 can be had.
+
+        What would be chosen without order admits the 6 first, as it is the largest.
+        """
+        wishes: Edges = {(0, 0): 6, (1, 1): 5, (2, 2): 5, (3, 3): 1}
+        order = rule(3, [], [0, 1, 2, -1], [(1, 2), (0,), (0,), ()])
+        problem = labelling(4, 4, {}, wishes, precedence=order)
+        solve = APPROXIMATE[name]
+        assert sound(problem, solve(problem, Limits(), None)) == 7
+        assert sound(problem, solve(problem, Limits(), np.array([4, 1, 2, 7]))) == 11
 
     @pytest.mark.parametrize("name", IMPROVING)
     def test_a_start_in_order_decides_the_order(self, name: str) -> None:
@@ -288,6 +301,15 @@ class TestMessages:
             value = sound(problem, solve(problem, Limits(tell=heard.append), None))
             assert all(m.objective is None or m.objective <= value for m in heard)
             assert all(m.bound is None for m in heard)
+
+    @methods
+    def test_what_breaks_order_is_not_told(self, solve: Method) -> None:
+        """Two wishes of 5 and 3 exclude each other: nobody hears of 8."""
+        order = rule(2, [], [0, 1], [(1,), (0,)])
+        problem = labelling(2, 2, {}, {(0, 0): 5, (1, 1): 3}, precedence=order)
+        heard: list[Progress] = []
+        assert sound(problem, solve(problem, Limits(tell=heard.append), None)) == 5
+        assert all(m.objective is None or m.objective <= 5 for m in heard)
 
 
 @methods

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import layoutopt
-from layoutopt import Graph, Result, SolverError, Status, Stopped, unwind
+from layoutopt import Graph, Result, SolverError, Status, Stopped, unwind, unwinding
 from layoutopt.limits import Limits
 from layoutopt.plugins import registry
 from layoutopt.problem import Labelling
@@ -137,6 +137,12 @@ class TestSolvers:
         layoutopt.solver("mine")(claim)
         assert unwind(graph_of_one(), "mine").bound is None
 
+    def test_local_search_refutes_bounds(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where no start tells better, a single move from the claimed optimum does."""
+        monkeypatch.setattr(unwinding, "START_LIMIT", 0)
+        told = "claims the bound 1, but 2 can be reached"
+        blamed(lambda p, *_: Result(labelling=label(p, 1), bound=1), told, exact=True)
+
     def test_exact_solvers_prove(self) -> None:
         """A bound that holds is reported, and makes the answer optimal where it is met."""
         for reward, bound, status in [(2, 2, Status.OPTIMAL), (1, 2, Status.FEASIBLE)]:
@@ -177,13 +183,19 @@ class TestSolvers:
     def test_labels_from_elsewhere_become_fresh(self) -> None:
         """A label that nothing earns in its component is legal, but means nothing there."""
         graph = Graph("two")
-        for name in "xy":
-            x = graph.sink((1,), name=name)
-            graph.valued_pair(x, graph.source((1,), name=f"s{name}"), 2)
-            graph.valued_pair(x, graph.source((1,), name=f"t{name}"), 1)
-        layoutopt.solver("mine")(lambda p, *_: Result(labelling=np.full(p.nodes, p.labels - 1)))
-        found = unwind(graph, "mine")
-        assert found.score in (1, 2)
+        for name, value in (("x", 2), ("y", 3)):
+            sink = graph.sink((1,), name=name)
+            graph.valued_pair(sink, graph.source((1,), name=f"s{name}"), value)
+        for last, mine, score in ((True, "y", 3), (False, "x", 2)):
+
+            def same(problem: Labelling, *_: object, last: bool = last) -> Result:
+                return Result(labelling=np.full(problem.nodes, (problem.labels - 1) * last))
+
+            layoutopt.solver("mine")(same)
+            found = unwind(graph, "mine")
+            assert found.score == score
+            own = {name: name for name in "xy"} | {mine: f"s{mine}"}
+            assert {name: p[0] for name, (p,) in (found.layouts or {}).items()} == own
 
     def test_on_the_command_line(self, run: Run, instance: object) -> None:
         """One line, and an exit code that tells that nothing was answered."""

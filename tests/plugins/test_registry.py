@@ -262,6 +262,18 @@ class TestEntryPoints:
         with refused("solver 'lazy' is offered more than once", "other", "tiny"):
             find("lazy")
 
+    def test_two_versions_of_a_package(
+        self, packages: Packages, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is imported is what counts: the first of the path."""
+        packages.add("tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\n")
+        later = Packages(packages.folder / "later")
+        later.folder.mkdir()
+        later.add("tiny", "[layoutopt.solvers]\nlazy = tiny:lazy\ngone = tiny:gone\n")
+        monkeypatch.setattr(sys, "path", [*sys.path, str(later.folder)])
+        assert names() == (*SOLVERS, "lazy")
+        assert unwind(drawn(), "lazy").score == 0
+
     def test_built_in_names_win(self, packages: Packages) -> None:
         """A package cannot replace a solver of this package, but what is registered comes first."""
         packages.add("tiny", "[layoutopt.solvers]\nauto = tiny:lazy\nlazy = tiny:lazy\n")
