@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LONGEST = 1000
+"""Characters of the longest line that is told; longer ones lose what is in the middle."""
+
 
 class LayoutoptError(Exception):
     """Base of all errors that this package raises on purpose."""
@@ -26,11 +29,24 @@ class InputError(LayoutoptError, ValueError):
         self.place = place
         self.file = file
         text = ": ".join(part for part in (file, place, reason) if part)
-        super().__init__(" ".join(text.splitlines()))  # what is quoted may hold line breaks
+        super().__init__(_line(text))
 
     def located(self, place: str = "", file: str = "") -> InputError:
         """Return the same error with a place or file added where it had none."""
         return InputError(self.reason, self.place or place, self.file or file)
+
+
+def _line(text: str) -> str:
+    """Return a text as one line that any terminal can show; what it quotes may be anything."""
+    line = " ".join(text.splitlines())
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in line)
+    if len(shown) <= LONGEST:
+        return shown
+    return f"{shown[: LONGEST * 3 // 4]} ... {shown[-LONGEST // 4 :]}"
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 class SizeError(InputError):

@@ -47,7 +47,8 @@ def written(piece: Piece) -> Index:
 
 
 def _walk(start: int, loops: Sequence[tuple[int, int]]) -> Index:
-    return outer_sum([np.arange(extent) * step for extent, step in loops], start)
+    steps = ((extent, step if extent > 1 else 0) for extent, step in loops)  # of one, any will do
+    return outer_sum([np.arange(extent) * step for extent, step in steps], start)
 
 
 def elements(piece: Piece) -> int:

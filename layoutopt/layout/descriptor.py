@@ -22,6 +22,7 @@ from layoutopt.layout.permutations import checked, inverse
 from layoutopt.layout.placement import MOST, placement
 from layoutopt.layout.reshape import regroup
 from layoutopt.layout.sizes import pairs, sizes
+from layoutopt.memory import require
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 
@@ -184,8 +185,15 @@ class Descriptor:
         return Descriptor.from_layout(dims, self._order())
 
     def offsets(self) -> NDArray[np.int64]:
-        """Return the place of each element, of shape ``dims``, in elements."""
-        blocked = self.blocked
+        """Return the place of each element, of shape ``dims``, in elements.
+
+        Raises
+        ------
+        SizeError
+            If they do not fit the memory.
+        """
+        blocked, most = self.blocked, max(prod(self.dims), *self.dims, 1)  # axes are listed anyway
+        require(16 * most, f"the offsets of all elements of shape {self.dims}")
         along = [
             np.arange(n) // b * s for n, b, s in zip(self.dims, blocked, self.strides, strict=True)
         ]

@@ -59,6 +59,8 @@ def tile_mapping(
         If the layout cannot be read, leaves something open, or the shape does not fit.
     InputError
         If a number is below 1, or ``boxes`` neither true nor false.
+    SizeError
+        If the elements do not fit this machine's memory.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def tile_mapping(
            [2, 3],
            [2, 3]])
     """
-    return layout_rule(
+    found = layout_rule(
         shape,
         memory,
         layout=layout,
@@ -76,7 +78,9 @@ def tile_mapping(
         min_elements_per_tile=min_elements_per_tile,
         grain=grain,
         boxes=boxes,
-    ).tiles()
+    )
+    require(16 * found.size, f"the tiles of all elements of shape {found.shape}")
+    return found.tiles()
 
 
 def layout_rule(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from layoutopt.errors import InputError
 from layoutopt.graphs.op import Shape, broadcast
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
@@ -81,6 +82,8 @@ def matmul(sketch: Sketch, use: Use) -> Gradients:
     An operand of rank 1 counts as a row on the left, and as a column on the right.
     """
     a, b, dy = use.operand(0), use.operand(1), use.gradient
+    if not (a.shape and b.shape):
+        raise InputError("a product needs operands that are vectors or matrices")
     left = _as(sketch, a, (1, *a.shape) if len(a.shape) == 1 else a.shape)
     right = _as(sketch, b, (*b.shape, 1) if len(b.shape) == 1 else b.shape)
     batch = broadcast([left.shape[:-2], right.shape[:-2]])
@@ -124,6 +127,8 @@ def _product(
 ) -> Tensor:
     """Add a product, of the shape of a matrix product if not given, named as a gradient."""
     if shape is None:
+        if min(len(lhs.shape), len(rhs.shape)) < 2:
+            raise InputError("a product needs operands that are matrices")
         batch = broadcast([lhs.shape[:-2], rhs.shape[:-2]])
         shape = (*batch, lhs.shape[-2], rhs.shape[-1])
     out = sketch.graph.fixed_point([lhs, rhs], shape, name=sketch.gradient_name(x))

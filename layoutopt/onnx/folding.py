@@ -25,6 +25,16 @@ RANDOM = {
 }
 """Op types whose outputs are no function of their inputs."""
 
+WINDOWS = {
+    *("AffineGrid", "AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose", "DFT"),
+    *("DeformConv", "GridSample", "LpPool", "MaxPool", "MaxRoiPool", "MaxUnpool"),
+    *("MelWeightMatrix", "QLinearConv", "Resize", "RoiAlign", "STFT", "Upsample"),
+}
+"""Op types that take any amount of room on the way to a small output."""
+
+UNTOLD = {"Compress", "NonZero", "Unique"}
+"""Op types whose outputs are no larger than their inputs, by how much depends on values."""
+
 
 def known_values(graph: GraphProto) -> dict[str, Array]:
     """Return the small constants of a graph by name: initialisers and constant nodes."""
@@ -110,9 +120,11 @@ def _evaluated(
     if node.op_type in ("Shape", "Size") and is_standard(node.domain):
         return _shape_value(node, shapes)
     inputs = {name: values.get(name) for name in node.input if name}
-    barred = node.op_type in RANDOM or any(bodies(node)) or not is_standard(node.domain)
-    large = any(size(shapes.get(name, ())) > SMALL for name in node.output)
-    if barred or large or any(x is None for x in inputs.values()):
+    barred = node.op_type in RANDOM | WINDOWS or any(bodies(node)) or not is_standard(node.domain)
+    small = node.op_type in UNTOLD or all(
+        name in shapes and size(shapes[name]) <= SMALL for name in node.output if name
+    )
+    if barred or not small or any(x is None for x in inputs.values()):
         return None
     results = _run(model, node, {k: v for k, v in inputs.items() if v is not None})
     if results is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ DATA_FIELDS = (
 
 
 def load_model(path: str | Path) -> ModelProto:
-    """Read a model with its functions inlined and its large tensors' data dropped.
+    """Read a model with its large tensors' data dropped.
 
     Data in other files is not looked at.
 
@@ -43,10 +43,6 @@ def load_model(path: str | Path) -> ModelProto:
     for graph in graphs(model.graph):
         _drop_data(graph)
     _fill_sparse(model.graph)
-    if model.functions:
-        import onnx.inliner
-
-        model = onnx.inliner.inline_local_functions(model)
     return model
 
 
@@ -69,11 +65,30 @@ def parse_model(path: str | Path) -> ModelProto:
         model.ParseFromString(raw)
     except Exception:  # protobuf's own error class has no types
         raise InputError("is no ONNX model, or only part of one", file=str(path)) from None
+    if not _has_texts(model):
+        raise InputError("is no ONNX model: a text in it is not UTF-8", file=str(path))
     if not model.graph.node:
         raise InputError("is no ONNX model: it has no graph with nodes", file=str(path))
     if not model.graph.output:
         raise InputError("the network has no outputs", file=str(path))
     return model
+
+
+def _has_texts(message: Any) -> bool:
+    """Return whether all texts are UTF-8; protobuf hands out the bytes of others as they are."""
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else (value,)
+        if field.message_type is not None:
+            if not all(map(_has_texts, values)):
+                return False
+        elif field.type == field.TYPE_STRING and not all(isinstance(v, str) for v in values):
+            return False
+    return True
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says, else its type."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -117,6 +132,9 @@ def array(tensor: TensorProto) -> Array | None:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
         raise InputError(f"tensor {tensor.name!r} has broken data ({error})") from None
+    except KeyError:
+        kind = tensor.data_type
+        raise InputError(f"tensor {tensor.name!r}: element type {kind} is none of ONNX") from None
 
 
 def _drop_data(graph: GraphProto) -> None:

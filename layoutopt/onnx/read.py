@@ -12,11 +12,13 @@ from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.attractions import read_attractions
 from layoutopt.onnx.barriers import BODIES
+from layoutopt.onnx.functions import inlined
 from layoutopt.onnx.network import Builder
 from layoutopt.onnx.protobuf import load_model
 from layoutopt.onnx.rules import is_known, type_of
 from layoutopt.onnx.shapes import infer
 from layoutopt.onnx.training import Trainer, check_training
+from layoutopt.onnx.wellformed import check_nodes
 
 LOG = logging.getLogger(__name__)
 
@@ -124,6 +126,8 @@ def read_network(
     )
     opaque: Mapping[str, int] = {}
     try:
+        model = inlined(model)
+        check_nodes(model)
         shaped = infer(model, dims or {})
         builder = Builder(shaped, graph, values)
         builder.build()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Array, Shape
 from layoutopt.onnx.folding import fold, known_values
+from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import graphs
 
 if TYPE_CHECKING:
@@ -38,12 +39,10 @@ class Shaped:
 
     def why(self) -> str:
         """Return what strict shape inference has to say, or nothing."""
-        from onnx import shape_inference
-
         try:
-            shape_inference.infer_shapes(self.model, strict_mode=True, data_prop=True)
-        except shape_inference.InferenceError as error:
-            return str(error).strip().splitlines()[0].rpartition("] ")[2]
+            with_shapes(self.model, strict=True)
+        except InputError as error:
+            return error.reason.removesuffix(")").rpartition("] ")[2]
         return ""
 
 
@@ -62,16 +61,10 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> Shaped:
         If a dimension that is read remains open, a size fits no dimension, or the model is
         not well-formed.
     """
-    from onnx import shape_inference
-
     _set_dims(model, dims)
     _check_inputs(model)
     while True:
-        try:
-            model = shape_inference.infer_shapes(model, data_prop=True)
-        except (shape_inference.InferenceError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise InputError(f"shapes cannot be inferred ({reason})") from None
+        model = with_shapes(model)
         shapes = _known_shapes(model)
         if not fold(model, shapes):
             return Shaped(model, shapes, known_values(model.graph), _no_tensors(model))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from layoutopt.onnx.rules import is_standard, type_of
+from layoutopt.onnx.wellformed import kinds_of, schema
 from layoutopt.operators.op import Op
 from layoutopt.operators.operands import OperandLayouts
 from layoutopt.operators.registry import operator_of
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto
-    from onnx.defs import OpSchema
 
 FURTHER = {
     "Slice": {"starts": 1, "ends": 2, "steps": 4},
@@ -85,24 +84,6 @@ def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
     node.attribute.append(helper.make_attribute(name, listed, attr_type=kind))
 
 
-@cache
-def schema(type: str, opset: int) -> OpSchema | None:
-    """Return what ONNX says of an op of a version, None if that is nothing."""
-    from onnx import defs
-
-    domain, _, name = type.rpartition("::")
-    try:
-        return defs.get_schema(name, opset, domain)
-    except defs.SchemaError:
-        return None
-
-
-def kinds_of(known: OpSchema) -> dict[str, Any]:
-    """Return the type of each attribute of an op, as a number of ``AttributeProto``."""
-    attributes: Mapping[str, Any] = known.attributes  # typed without its value
-    return {name: int(attribute.type.value) for name, attribute in attributes.items()}
-
-
 def op_of(
     node: NodeProto,
     name: str,
@@ -139,6 +120,8 @@ def _value(attribute: AttributeProto) -> Any:
     from onnx import helper
 
     if attribute.HasField("t") or attribute.HasField("g") or attribute.graphs or attribute.tensors:
+        return None
+    if attribute.sparse_tensors or attribute.type_protos:
         return None
     value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import warnings
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from layoutopt.errors import InputError
-from layoutopt.io.files import mode_of, write_bytes
+from layoutopt.io.files import write_bytes, written
 from layoutopt.onnx.protobuf import DATA_FIELDS, parse_model
 from layoutopt.rewriting.skeleton import copied_except
 
@@ -75,11 +74,13 @@ def load(path: str | Path) -> Loaded:
     path = Path(path)
     model = parse_model(path)
     outside = _outside(model)
-    places = (entry.value for x in outside for entry in x.external_data if entry.key == "location")
-    files = frozenset({path.resolve(), *((path.parent / place).resolve() for place in places)})
+    places = [entry.value for x in outside for entry in x.external_data if entry.key == "location"]
     names = frozenset(x.name for x in outside)
     try:
-        external_data_helper.load_external_data_for_model(model, str(path.parent))
+        files = frozenset({path.resolve(), *((path.parent / place).resolve() for place in places)})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of keys that say nothing to us
+            external_data_helper.load_external_data_for_model(model, str(path.parent))
     except Exception as error:  # validation errors of its own, and those of the system
         reason = " ".join(str(error).split())
         raise InputError(f"its weights cannot be read ({reason})", file=str(path)) from None
@@ -113,17 +114,16 @@ def write_proto(
     InputError
         If a file cannot be written, exists although it may not be replaced, or is too large.
     """
-    if path.exists() and not overwrite:
-        raise InputError("exists already; it is not overwritten", file=str(path))
     chosen = [x for x in model.graph.initializer if x.name in outside and x.raw_data]
     if not chosen:
         write_bytes(path, _bytes(model, path), overwrite=overwrite)
         return
     beside = path.with_name(f"{path.name}.data")
-    if beside.exists() and not overwrite:
-        raise InputError("exists already; it is not overwritten", file=str(beside))
-    _write_data(beside, chosen)
-    write_bytes(path, _bytes(_pointing(model, chosen, beside.name), path), overwrite=overwrite)
+    light = _bytes(_pointing(model, chosen, beside.name), path)
+    with written(path, overwrite=overwrite) as file, written(beside, overwrite=overwrite) as data:
+        file.write(light)
+        file.flush()  # no full disk comes between the two files when they get their names
+        _write_data(data, chosen)
 
 
 def _pointing(model: ModelProto, chosen: list[TensorProto], file: str) -> ModelProto:
@@ -148,23 +148,11 @@ def _pointing(model: ModelProto, chosen: list[TensorProto], file: str) -> ModelP
     return light
 
 
-def _write_data(path: Path, tensors: list[TensorProto]) -> None:
-    """Write weights to a temporary file beside the target, which is then renamed."""
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            for tensor in tensors:
-                file.write(bytes(_aligned(file.tell()) - file.tell()))
-                file.write(tensor.raw_data)
-        os.chmod(temporary, mode_of(path))
-        os.replace(temporary, path)
-        temporary = None
-    except OSError as error:
-        raise InputError(f"cannot be written ({error.strerror})", file=str(path)) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+def _write_data(file: BinaryIO, tensors: list[TensorProto]) -> None:
+    """Write weights one after the other, each from a multiple of :data:`ALIGNMENT` on."""
+    for tensor in tensors:
+        file.write(bytes(_aligned(file.tell()) - file.tell()))
+        file.write(tensor.raw_data)
 
 
 def _aligned(offset: int) -> int:

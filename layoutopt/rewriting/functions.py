@@ -14,10 +14,10 @@ from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout
 from layoutopt.onnx.protobuf import graphs
 from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.wellformed import kinds_of, schema
 from layoutopt.operators.op import Op
 from layoutopt.operators.operands import OperandLayouts, parse_operands
 from layoutopt.operators.registry import operand_axes
-from layoutopt.rewriting.attributes import kinds_of, schema
 from layoutopt.rewriting.blocks import fits, from_axes, to_axes
 from layoutopt.rewriting.metadata import tell
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutopt.onnx.protobuf import bodies
+from layoutopt.onnx.wellformed import schema
 from layoutopt.operators.op import Op
 from layoutopt.operators.registry import operator_of
-from layoutopt.rewriting.attributes import changed, is_attribute, schema, set_attribute
+from layoutopt.rewriting.attributes import changed, is_attribute, set_attribute
 from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.names import Names

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.errors import InputError
 from layoutopt.onnx.folding import known_values
+from layoutopt.onnx.functions import check_functions
 from layoutopt.onnx.network import title
 from layoutopt.onnx.protobuf import bodies, captured
 from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.wellformed import check_nodes
 from layoutopt.operators.op import Op
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
@@ -56,6 +58,8 @@ def read_model(model: ModelProto) -> Source:
     if not model.graph.output:
         raise InputError("the network has no outputs")
     _check_inputs(model)
+    check_functions(model)
+    check_nodes(model)
     known = skeleton(model)
     return _Reader(model, versions, overridable(model)).graph(model.graph, known.graph, {}, {})
 
@@ -121,6 +125,7 @@ class _Reader:
         values
             Small constants among these.
         """
+        _check_made_once(proto)
         graph = ConversionGraph(proto.name, self.versions[""])
         shapes = types(known)
         values = {**values, **known_values(known)}
@@ -216,6 +221,15 @@ def _constants(
 
 def _is_constant(node: NodeProto, constants: Mapping[str, Constant]) -> bool:
     return bool(node.output) and node.output[0] in constants
+
+
+def _check_made_once(proto: GraphProto) -> None:
+    made: set[str] = set()
+    for node in proto.node:
+        for name in filter(None, node.output):
+            if name in made:
+                raise InputError(f"{name!r} is made already", title(node))
+            made.add(name)
 
 
 def _check_operands(node: NodeProto, graph: ConversionGraph, known: GraphProto) -> None:

@@ -42,6 +42,8 @@ class ConversionResult:
         Wall-clock seconds by phase.
     seed
         Seed of everything random.
+    instance_hash
+        The network's :func:`~layoutopt.conversion.hashes.network_hash`.
     version
         Of this package.
     source
@@ -56,6 +58,7 @@ class ConversionResult:
     peers: Mapping[str, int | None]
     seconds: Mapping[str, float]
     seed: int
+    instance_hash: str
     version: str = __version__
     source: Loaded = field(repr=False)
 

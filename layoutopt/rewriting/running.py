@@ -224,8 +224,8 @@ def _difference(before: Any, after: Any) -> float:
         return 0.0
     apart = np.abs(a - b)[~same]
     scale = np.abs(a[np.isfinite(a)]).max(initial=0.0)
-    largest = float(apart.max())
-    return largest / scale if np.isfinite(largest) and scale > 0 else float("inf")
+    largest = apart.max()
+    return float(largest / scale) if np.isfinite(largest) and scale > 0 else float("inf")
 
 
 def _first_line(error: Exception) -> str:

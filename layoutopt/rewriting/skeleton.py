@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutopt.errors import InputError
 from layoutopt.onnx.folding import fold
+from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, graphs
 from layoutopt.operators.op import Shape
 
@@ -65,7 +66,7 @@ def skeleton(model: ModelProto) -> ModelProto:
     InputError
         If the network is not well-formed.
     """
-    from onnx import ModelProto, shape_inference
+    from onnx import ModelProto
 
     bare = ModelProto()
     copied_except(model, bare, "graph", "metadata_props", "training_info")
@@ -76,11 +77,7 @@ def skeleton(model: ModelProto) -> ModelProto:
         for tensor in (*graph.initializer, *(a.t for a in values)):
             _drop_data(tensor)
     while True:
-        try:
-            bare = shape_inference.infer_shapes(bare, data_prop=True)
-        except (shape_inference.InferenceError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise InputError(f"shapes cannot be inferred ({reason})") from None
+        bare = with_shapes(bare)
         shapes = {
             name: shape
             for name, (shape, _) in types(bare.graph).items()

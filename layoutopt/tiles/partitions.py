@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.errors import InputError
 from layoutopt.pieces import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap
 
@@ -61,6 +62,10 @@ class Contraction:
     inner: int = 1
 
 
+LARGEST = 2**62
+"""The longest loop; arithmetic on it stays in 64 bits."""
+
+
 @dataclass(frozen=True)
 class Speed:
     """What a tile can do.
@@ -95,7 +100,14 @@ def partition(work: Contraction, speed: Speed) -> tuple[int, ...]:
     its shares are, that is the same, and each of them counts as a multiply-accumulate, too.  The
     cheapest partition is taken, of equally cheap ones one of fewest tiles, of these the first in
     lexicographic order.
+
+    Raises
+    ------
+    InputError
+        If an extent is more than 2^62.
     """
+    if max(work.loops, default=0) > LARGEST:
+        raise InputError(f"a loop has {max(work.loops)} steps, 2^62 are the most")
     extents = [max(extent, 1) for extent in work.loops]
     parts = splits(extents, speed.tiles)
     blocks = -(-np.array(extents) // parts)

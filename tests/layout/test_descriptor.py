@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layoutopt.errors import SizeError
 from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 
@@ -498,3 +499,10 @@ def test_many_elements() -> None:
     assert np.unique(places).size == prod(d.dims)
     assert places.max() < d.size
     assert places[3, 37, 5, 60] == ((3 * 3 + 2) * 64 * 64 + 5 * 64 + 60) * 16 + 5
+
+
+@pytest.mark.parametrize("dims", [(2**25, 2**25), (0, 2**50)])
+def test_offsets_beyond_any_memory(dims: Shape) -> None:
+    """Of two axes of 2^25 each, and of an empty one beside one of 2^50, which would be listed."""
+    with pytest.raises(SizeError, match="offsets of all elements"):
+        Descriptor.from_tag(dims, "ab").offsets()

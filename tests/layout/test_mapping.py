@@ -189,3 +189,10 @@ def test_refusals_of_a_rule_name_it() -> None:
     with pytest.raises(InputError) as error:
         layout_rule((2,), MEMORY, layout="NCHWc")
     assert isinstance(error.value, LayoutError)
+
+
+def test_tiles_of_more_elements_than_fit() -> None:
+    """The map itself is of any size; its elements are not listed if they do not fit."""
+    assert layout_rule((2**50,), TileMemory(16, 1024), layout="N").size == 2**50
+    with refused("the tiles of all elements"):
+        tile_mapping("N", (2**50,), TileMemory(16, 1024))

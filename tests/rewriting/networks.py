@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, numpy_helper, parser
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.result import Conversion, Relaid, Tally
+from layoutopt.conversion.result import Conversion, Relaid, Stated, Tally
 from layoutopt.operators.op import Op
 from layoutopt.result import Stopped
 from layoutopt.rewriting.read import read_model
@@ -67,6 +67,7 @@ def conversion(
         before=NOTHING,
         after=NOTHING,
         explain=tuple,
+        state=lambda: Stated({}, [], []),
     )
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from layoutopt.tiles import partitions
 from layoutopt.tiles.partitions import Axis, Contraction, Speed, partition, splits, spread
+from tests.support import refused
 
 
 def product(*loops: int) -> Contraction:
@@ -167,3 +168,11 @@ def test_tiles_are_used_evenly(
     """
     found = spread(tuple(Axis(*pair) for pair in axes), parts)
     assert set(np.bincount(found.tiles(), minlength=math.prod(parts)).tolist()) == loads
+
+
+def test_loops_beyond_64_bits() -> None:
+    """Up to 2^62 steps are cut; of more, arithmetic would not be exact."""
+    speed = Speed(4, 1, 4, 4)
+    assert partition(Contraction((2**62,), ((Axis(2**62, 0),),)), speed) == (4,)
+    with refused("2^62 are the most"):
+        partition(Contraction((2**62 + 1,), ((Axis(2**62 + 1, 0),),)), speed)

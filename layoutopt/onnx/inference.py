@@ -1,0 +1,103 @@
+"""Shapes as ONNX's own inference tells them, asked with care."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from layoutopt.errors import InputError
+from layoutopt.onnx.cropping import check_cropping
+from layoutopt.onnx.protobuf import SMALL, first_line, graphs
+from layoutopt.onnx.rules import rule_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TypeProto
+
+COUNTING = {"AffineGrid", "BlackmanWindow", "HammingWindow", "HannWindow", "Range"}
+"""Op types that count up to a value, which inside of a function nobody knows."""
+
+
+def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
+    """Return a model with all shapes that ONNX can infer.
+
+    Parameters
+    ----------
+    model
+        The model; sizes below 0, which mean that they are not known, are taken away.
+    strict
+        Whether to refuse a model of which some shapes cannot be inferred.
+
+    Raises
+    ------
+    InputError
+        If shapes contradict each other, or the model is not well-formed.
+    """
+    from onnx import checker, shape_inference
+
+    _without_negative_sizes(model)
+    known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
+    try:
+        check_cropping(model)
+        plain = shape_inference.infer_shapes(model)
+        if not _is_short(plain):
+            return shape_inference.infer_shapes(model, strict_mode=True) if strict else plain
+        return shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
+    except InputError:
+        raise
+    except known as error:
+        raise InputError(f"shapes cannot be inferred ({first_line(error)})") from None
+
+
+def _without_negative_sizes(model: ModelProto) -> None:
+    """Forget what ONNX would take for sizes, and fall over; tensors cannot do without."""
+    for graph in graphs(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_value < 0:
+                    dim.Clear()
+        held = (a.t for node in graph.node for a in node.attribute if a.HasField("t"))
+        for tensor in (*graph.initializer, *held):
+            if min(tensor.dims, default=0) < 0:
+                raise InputError(f"tensor {tensor.name!r} has a size below 0: {list(tensor.dims)}")
+
+
+def _is_short(model: ModelProto) -> bool:
+    """Return whether all that gives shapes is known to be short.
+
+    ONNX follows values element by element, through any number of them.
+    """
+    inside = [node for function in model.functions for node in function.node]
+    nodes = [node for graph in graphs(model.graph) for node in graph.node]
+    if any(node.op_type in COUNTING for node in inside):
+        return False
+    sizes: dict[str, float] = {}
+    for graph in graphs(model.graph):
+        values = (*graph.value_info, *graph.output, *graph.input)
+        sizes.update((x.name, _size(x.type.tensor_type)) for x in values)
+        sizes.update((x.name, math.prod(x.dims)) for x in graph.initializer)
+    if any(SMALL < size < math.inf for size in _rows(model, sizes)):
+        return False
+    return all(
+        sizes.get(node.input[i], math.inf) <= SMALL
+        for node in nodes
+        for i in rule_of(node.domain, node.op_type).structure
+        if i < len(node.input) and node.input[i]
+    ) and not any(node.op_type in COUNTING - {"Range"} for node in nodes)
+
+
+def _rows(model: ModelProto, sizes: Mapping[str, float]) -> Iterator[float]:
+    """Yield the sizes of results of one axis, which may be followed though no shape needs them."""
+    for graph in graphs(model.graph):
+        kinds = {x.name: x.type.tensor_type for x in (*graph.value_info, *graph.output)}
+        for name, kind in kinds.items():
+            if len(kind.shape.dim) == 1:
+                yield sizes[name]
+
+
+def _size(kind: TypeProto.Tensor) -> float:
+    """Return the number of elements of a tensor; infinity if it is not known."""
+    dims = kind.shape.dim
+    if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
+        return math.inf
+    return float(math.prod(dim.dim_value for dim in dims))

@@ -1,0 +1,97 @@
+"""What nodes of a network must keep to before anybody looks at what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from layoutopt.errors import InputError
+from layoutopt.onnx.network import title
+from layoutopt.onnx.protobuf import graphs
+from layoutopt.onnx.rules import is_known, is_standard
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, ModelProto, NodeProto
+    from onnx.defs import OpSchema
+
+
+def check_nodes(model: ModelProto) -> None:
+    """Check operands and attributes of all nodes of a network, in graphs inside nodes too.
+
+    Of ops that are not ONNX's own, only that no attribute stands there twice.
+
+    Raises
+    ------
+    InputError
+        If a node has more or fewer inputs or outputs than its op, or an attribute of another kind.
+    """
+    versions = {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            try:
+                _check(node, versions.get("", 1))
+            except InputError as error:
+                raise error.located(title(node)) from None
+
+
+def _check(node: NodeProto, version: int) -> None:
+    known = schema(node.op_type, version) if is_standard(node.domain) else None
+    if known is None and is_known(node.domain, node.op_type):
+        raise InputError(f"ONNX's operator set of version {version} has no such op")
+    if known is not None:
+        _check_count("inputs", len(node.input), known.min_input, known.max_input)
+        _check_count("outputs", len(node.output), known.min_output, known.max_output)
+    kinds = None if known is None else kinds_of(known)
+    seen: set[str] = set()
+    for attribute in node.attribute:
+        if attribute.name in seen:
+            raise InputError(f"attribute {attribute.name!r} stands there twice")
+        seen.add(attribute.name)
+        if attribute.ref_attr_name:
+            raise InputError(f"attribute {attribute.name!r} is that of a function's call")
+        if kinds is not None:
+            _check_known(attribute, kinds)
+
+
+def _check_count(what: str, count: int, least: int, most: int) -> None:
+    if not least <= count <= most:
+        allowed = f"{least}" if least == most else f"{least} to {most}"
+        raise InputError(f"has {count} {what}, its op has {allowed}")
+
+
+def _check_known(attribute: AttributeProto, kinds: Mapping[str, int]) -> None:
+    """Check an attribute against those that its op has."""
+    from onnx import AttributeProto
+
+    if attribute.name not in kinds:
+        known = ", ".join(kinds) or "none"
+        raise InputError(f"its op has no attribute {attribute.name!r}; known: {known}")
+    if attribute.type != kinds[attribute.name]:
+        names = AttributeProto.AttributeType
+        own, right = names.Name(attribute.type), names.Name(kinds[attribute.name])
+        raise InputError(f"attribute {attribute.name!r} is of kind {own}, {right} is needed")
+
+
+@cache
+def schema(type: str, version: int) -> OpSchema | None:
+    """Return what ONNX says of an op in a version of its operator set, None if that is nothing.
+
+    Parameters
+    ----------
+    type
+        The op, as :func:`~layoutopt.onnx.rules.type_of` writes it.
+    """
+    from onnx import defs
+
+    domain, _, name = type.rpartition("::")
+    try:
+        return defs.get_schema(name, version, domain)
+    except (defs.SchemaError, TypeError):  # there is none, or no such number
+        return None
+
+
+def kinds_of(known: OpSchema) -> dict[str, Any]:
+    """Return the kind of each attribute of an op, as a number of ``AttributeProto``."""
+    attributes: Mapping[str, Any] = known.attributes  # typed without its value
+    return {name: int(attribute.type.value) for name, attribute in attributes.items()}
