@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from layoutopt import decimals
 from layoutopt.problem import IntArray
 from layoutopt.result import Status, Stopped
 
@@ -116,8 +116,7 @@ class CapacityAnswer:
         """``(bound - objective) / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
         if self.objective is None or self.bound is None:
             return None
-        gap = (self.bound - self.objective) / max(Fraction(abs(self.objective)), Fraction(1, 10**9))
-        return float(gap) if gap < sys.float_info.max else float("inf")
+        return decimals.relative(self.bound - self.objective, self.objective)
 
     def bound_at(self, capacity: IntArray) -> Fraction | None:
         """Return what the prices prove for other capacities; ``None`` without prices."""

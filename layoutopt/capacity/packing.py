@@ -15,8 +15,8 @@ from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
 from layoutopt.solvers import integer
 
-SECONDS = 20.0
-"""Of the search, if there is no other limit."""
+EFFORT = 20.0
+"""Of the search, see ``Limits.turn``."""
 
 VARIABLES = 50_000
 """Sizes times tiles that are searched."""
@@ -46,7 +46,7 @@ def packed(
     asked = _programme(sizes, numbers, room)
     if not integer.fits(asked):
         return None, False
-    found = integer.cpsat(asked, limits.within(min(SECONDS, limits.left / 3)))
+    found = integer.cpsat(asked, limits.within(limits.left / 3).turn(EFFORT))
     if found.values is None:
         return None, found.infeasible
     return found.values.reshape(len(sizes), len(room)), False

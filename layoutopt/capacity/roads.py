@@ -30,7 +30,10 @@ OPEN_KINDS = 3
 """Kinds that the linear programme of large problems decides for each tile, at first."""
 
 POLISH = 20.0
-"""Seconds of the search for whole counts near to shares."""
+"""Effort of the search for whole counts near to shares; see ``Limits.turn``."""
+
+DOUBLES = 2**1000
+"""What copies can be worth must stay below this for roads that compute in doubles."""
 
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 20, 24, 30, 60, 120, 840)
 """Prices of small problems often are such fractions."""
@@ -57,6 +60,8 @@ def keep_whole(state: State) -> None:
         return
     shares, prices, scale = found
     state.price(np.array(prices, object), scale)
+    if not _in_doubles(state):
+        return
     paid = use(whole, pool.tiles) @ (np.array(prices, float) / scale)
     counts = rounded(whole, shares, whole.value.astype(float) - paid, pool.copies, state.room)
     if counts is not None:
@@ -66,6 +71,8 @@ def keep_whole(state: State) -> None:
 def find_prices(state: State) -> None:
     """Find prices and configurations in turns; where that stalls, leave more kinds open."""
     pool, open_kinds = state.pool, OPEN_KINDS
+    if not _in_doubles(state):
+        return
     for turn in range(ROUNDS):
         start = np.zeros(pool.tiles)
         if state.priced is not None:
@@ -88,6 +95,11 @@ def find_prices(state: State) -> None:
             if master.complete or state.near(FINE):
                 break
             open_kinds *= 4
+
+
+def _in_doubles(state: State) -> bool:
+    """Return whether no worth, and no sum of worths, is too large for doubles."""
+    return state.pool.most * max(1, int(state.pool.copies.sum())) < DOUBLES
 
 
 def _fill(state: State, columns: Columns, shares: IntArray, reduced: IntArray) -> None:
@@ -152,7 +164,7 @@ def polish(state: State) -> None:
     if state.last is None:
         return
     columns, shares = state.last
-    limits = state.limits.within(min(POLISH, state.limits.left / 3))
+    limits = state.limits.within(state.limits.left / 3).turn(POLISH)
     counts = polished(
         columns, use(columns, state.pool.tiles), shares, state.pool.copies, state.room, limits
     )

@@ -29,7 +29,7 @@ are left with gaps of 0.5 to 3%, 20,000 with half of the objective.
 
 
 GLANCE = 2.0
-"""Seconds of a first search, before the table of all rooms."""
+"""Effort of a first search, before the table of all rooms; see ``Limits.turn``."""
 
 
 def tabulated(state: State) -> None:
@@ -37,7 +37,7 @@ def tabulated(state: State) -> None:
     if state.priced is None or not tabulable(state.pool, state.room, state.priced):
         return
     limits = state.limits
-    _search(state, limits.within(min(GLANCE, limits.left / 3)))
+    _search(state, limits.within(limits.left / 3).turn(GLANCE))
     if state.done:
         return
     limits = limits.within(limits.left / 2)

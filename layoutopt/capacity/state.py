@@ -87,7 +87,7 @@ class State:
         """Whether the relative gap is no larger than this."""
         if self.value is None or self.bound is None:
             return False
-        return self.bound - self.value <= gap * abs(self.value)
+        return self.bound - self.value <= Fraction(gap) * abs(self.value)
 
     def price(self, prices: IntArray, scale: int) -> Priced:
         """Price all kinds; keep their best configurations, and the bound if it is the best."""

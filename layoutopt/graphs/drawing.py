@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec.structs import asdict
 
-from layoutopt import pieces
+from layoutopt import decimals, pieces
 from layoutopt.errors import InputError
 from layoutopt.graphs.cells import cells
 from layoutopt.graphs.locations import Locations, flow
@@ -283,7 +283,7 @@ def _ties(graph: Store, place: Mapping[int, int], where: Mapping[int, Array] | N
     for a, b, value in graph.pairs:
         if a in place and b in place:
             ends = (b, a) if (b, a) in values else (a, b)
-            values[ends] = values.get(ends, Decimal(0)) + value
+            values[ends] = decimals.total([values.get(ends, Decimal(0)), value])
     ties = []
     for (a, b), value in values.items():
         count = size(graph.shapes[a])
@@ -292,7 +292,7 @@ def _ties(graph: Store, place: Mapping[int, int], where: Mapping[int, Array] | N
         if where is not None and a in where and b in where:
             matched = int(np.count_nonzero(where[a] == where[b]))
             label += f" · {matched:,} of {count:,}"
-            tip += f", {matched:,} match: {number(value * matched)}"
+            tip += f", {matched:,} match: {number(decimals.times(value, matched))}"
             earns = matched > 0
         ties.append(Tie(place[a], place[b], label, tip, earns))
     return ties

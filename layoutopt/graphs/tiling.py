@@ -33,6 +33,8 @@ def root_tiles(graph: Store, t: int) -> TileMap:
     """
     memory = memory_of(graph)
     op = graph.ops[graph.producers[t]]
+    if isinstance(op, Tiled):
+        return op.tiles[t - graph.op_outputs[graph.producers[t]][0]]
     if hook_of(graph, graph.producers[t]) is not None:
         raise InputError(f"barrier {op.id!r}: a hook gives its tiles, no rule")
     try:
@@ -61,18 +63,27 @@ def tiled(graph: Store) -> Store:
     """
     if graph.tile_memory is None:
         return graph
-    found = deepcopy(graph)
     for i, op in enumerate(graph.ops):
         if op.id == TILE:
             raise InputError(f"op {TILE!r}: in graphs with a tile memory the name means the tiles")
         if hook_of(graph, i) is not None:
             raise InputError(f"barrier {op.id!r}: a hook gives its tiles, no rule")
-        if op.kind in (Kind.SINK, Kind.VIEW):
+    return settled(graph)
+
+
+def settled(graph: Store) -> Store:
+    """Return a graph with a tile memory, everything at its tiles but sinks and what hooks give.
+
+    Its sources stay there on other machines too, whatever rules make of these.
+    """
+    count = memory_of(graph).tiles
+    found = deepcopy(graph)
+    for i, op in enumerate(graph.ops):
+        if op.kind in (Kind.SINK, Kind.VIEW) or hook_of(graph, i) is not None:
             continue
         outputs = graph.op_outputs[i]
         shapes = tuple(graph.shapes[t] for t in outputs)
         tiles = tuple(root_tiles(graph, t) for t in outputs)
-        count = graph.tile_memory.tiles
         found.ops[i] = Tiled(id=op.id, inputs=(), shapes=shapes, tiles=tiles, count=count)
         found.op_inputs[i] = ()
     return found

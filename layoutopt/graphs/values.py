@@ -13,8 +13,11 @@ from layoutopt.errors import InputError
 MAX_EXPONENT = 400
 """Values keep at most so many digits on either side of the point.  Every double fits."""
 
+SUM_DIGITS = MAX_EXPONENT + 50
+"""Sums of values over all positions of all pairs have fewer digits before the point."""
 
-def exact_decimal(value: object) -> Decimal:
+
+def exact_decimal(value: object, digits: int = MAX_EXPONENT) -> Decimal:
     """Return a number as the decimal that the user wrote.
 
     Parameters
@@ -22,11 +25,13 @@ def exact_decimal(value: object) -> Decimal:
     value
         An integer, a float (taken as its shortest decimal), a ``Decimal``, a ``Fraction``
         with a finite decimal expansion, or a string that holds a decimal number.
+    digits
+        How many it may have before the point.
 
     Raises
     ------
     InputError
-        If it is no finite number, or has more than 400 digits before or after the point.
+        If it is no finite number, or has more digits before the point, or more than 400 after it.
     """
     try:
         number = _parse(value)
@@ -37,7 +42,7 @@ def exact_decimal(value: object) -> Decimal:
     if not number:
         return Decimal("0.0") if "." in str(value) else Decimal(0)  # -0 and 0e999 are 0
     last, first = int(number.as_tuple().exponent), number.adjusted()
-    if first > MAX_EXPONENT or last < -MAX_EXPONENT:
+    if first >= digits or last < -MAX_EXPONENT:
         raise InputError(f"value has more than {MAX_EXPONENT} digits before or after the point")
     return number
 
@@ -62,7 +67,7 @@ def _from_fraction(value: Fraction) -> Decimal:
         places += 1
         if places > MAX_EXPONENT:
             raise ValueError
-    return Decimal((value * 10**places).numerator).scaleb(-places)
+    return _written((value * 10**places).numerator, places)
 
 
 def to_integers(values: Sequence[Decimal]) -> tuple[list[int], Fraction]:
@@ -89,8 +94,13 @@ def to_decimal(multiple: int, unit: Fraction) -> Decimal:
     places = 1
     while (exact * 10**places).denominator != 1:
         places += 1
-    digits = abs((exact * 10**places).numerator)
-    return Decimal((int(exact < 0), tuple(map(int, str(digits))), -places))
+    return _written((exact * 10**places).numerator, places)
+
+
+def _written(number: int, places: int) -> Decimal:
+    """Return ``number / 10**places``, which ``Decimal.scaleb`` would round to 28 digits."""
+    digits = tuple(map(int, str(abs(number))))
+    return Decimal((int(number < 0), digits, -places))
 
 
 def nearest(score: Fraction) -> float:

@@ -20,7 +20,7 @@ from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import hooked, opaque, relaxed, viewed
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
-from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
+from layoutopt.graphs.tiling import TILE, memory_of, root_tiles, settled
 from layoutopt.limits import Limits
 from layoutopt.machine.capacitated import NO_WAY
 from layoutopt.machine.hooktracing import Block, Traced, as_pieces, traced
@@ -203,7 +203,8 @@ def _layouts_of(block: Block, tiles: int) -> float:
 def _beyond(graph: Store, solve: Callable[[Store], Result]) -> Result:
     """Return a bound, and the best layouts that are found without hooks."""
     memory = memory_of(graph)
-    free, shut = relaxed(graph), opaque(graph)
+    # Rules may look at the machine, so what is fixed stays where this machine has it.
+    free, shut = settled(relaxed(graph)), opaque(graph)
     free.tile_memory = TileMemory(memory.tiles, MOST)
     top = solve(free)
     found = Result(bound=top.bound, stopped=Stopped.SIZE_LIMIT)

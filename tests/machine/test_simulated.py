@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -173,6 +174,28 @@ def test_too_large_and_full(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.bound >= 30 + 6
     graph.tile_memory = TileMemory(4, 3)
     assert unwind(graph).status is Status.INFEASIBLE
+
+
+def test_bounds_of_too_large_graphs_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit no layout earns more than the bound, whatever grains rules look at."""
+    monkeypatch.setattr(simulated, "VARIABLES", 0)
+    seen: Counter[bool] = Counter()
+    for graph, layouts in tried(iter(SEEDS)):
+        best, result = best_of_all(graph, layouts), unwind(graph)
+        assert (result.status is Status.INFEASIBLE) == (best is None), graph.name
+        if best is not None:
+            assert result.bound is not None
+            assert (result.score or 0) <= best <= result.bound, graph.name
+            seen[result.status is Status.OPTIMAL] += 1
+    assert min(seen.values()) >= 20, seen
+
+
+def test_values_beyond_doubles() -> None:
+    """Values that no double holds leave the bound of free outputs, too, and no traceback."""
+    graph = sorted_twice()
+    graph.valued_pair(graph.tensor("x"), graph.tensor("s"), Decimal("1e399"))
+    result = unwind(graph)
+    assert (result.score, result.bound) == (3 * 10**399 + 11, 3 * 10**399 + 15)
 
 
 def test_values_too_large_for_the_programme() -> None:
