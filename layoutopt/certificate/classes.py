@@ -1,0 +1,143 @@
+"""A class: a small graph that many disjoint parts of an instance are copies of.
+
+Its nodes choose locations: one of its *terminals*, which are locations that differ in every copy,
+or others.  An edge ``[i, j, w]`` earns ``w`` where two nodes choose the same, a reward
+``[i, m, w]`` where a node chooses a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise, bound
+from layoutopt.certificate.refused import Refused, listed, number, numbered
+
+
+class Class:
+    """A class of a certificate.
+
+    Parameters
+    ----------
+    given
+        A dictionary of ``labels`` (of each node: a terminal, or ``-1 - i`` for a location that
+        node ``i`` owns), ``terminals`` (their boxes), ``edges`` and ``rewards``.
+    """
+
+    def __init__(self, given: Any, name: str) -> None:
+        if not isinstance(given, dict):
+            raise Refused(f"{name} must be an object")
+        self.name, self.evidence = name, given.get("evidence")
+        self.terminals = listed(given.get("terminals"), None, f"terminals of {name}")
+        self.labels = listed(given.get("labels"), None, f"labels of {name}")
+        self.nodes, count = len(self.labels), len(self.terminals)
+        for label in self.labels:
+            if type(label) is not int or not -self.nodes <= label < count:
+                raise Refused(f"{name}: {str(label)[:20]} is no label")
+        self.edges = _weighted(given, "edges", (self.nodes, self.nodes), name)
+        self.rewards = _weighted(given, "rewards", (self.nodes, count), name)
+
+    def score(self) -> int:
+        """Return what the labels earn in one copy."""
+        x = self.labels
+        earned = sum(w for i, j, w in self.edges if x[i] == x[j])
+        return earned + sum(w for i, m, w in self.rewards if x[i] == m)
+
+    def bound(self, evidence: Any, banned: Collection[tuple[int, int]] = ()) -> tuple[int, bool]:
+        """Return what no labels earn in one copy, and whether that is a solver's word.
+
+        Parameters
+        ----------
+        evidence
+            How that can be seen.
+        banned
+            Nodes and terminals that they must not choose.
+        """
+        kind = evidence.get("kind") if isinstance(evidence, dict) else None
+        rewards = [(i, m, w) for i, m, w in self.rewards if (i, m) not in banned]
+        positive = sum(w for _, _, w in (*self.edges, *rewards) if w > 0)
+        if kind == "earned":
+            return positive, False
+        if kind == "flow":
+            return positive - self._flow(evidence, rewards), False
+        if kind == "word":
+            return floor(Fraction(number(evidence.get("bound")))), True
+        worth, on_word = bound(self.pairwise(banned), evidence)
+        return floor(Fraction(worth)), on_word  # all weights are whole
+
+    def _flow(self, evidence: dict[str, Any], rewards: list[tuple[int, int, int]]) -> int:
+        """Return how much flows from terminal 0 to terminal 1; no labels lose less.
+
+        The nodes that choose terminal 0 are one side of a cut, and lose all that crosses it.
+        """
+        through = listed(evidence.get("edges"), len(self.edges), f"the flow of {self.name}")
+        ends = listed(evidence.get("rewards"), len(rewards), f"the flow of {self.name}")
+        left, value = [0] * self.nodes, 0
+        for (i, j, w), f in zip(self.edges, through, strict=True):
+            if type(f) is not int or abs(f) > max(w, 0):
+                raise Refused(f"{self.name}: {str(f)[:20]} flows through an edge of {w}")
+            left[i], left[j] = left[i] - f, left[j] + f
+        for (i, m, w), f in zip(rewards, ends, strict=True):
+            if type(f) is not int or not 0 <= f <= (max(w, 0) if m < 2 else 0):
+                raise Refused(f"{self.name}: {str(f)[:20]} flows through a reward of {w}")
+            left[i] += -f if m else f
+            value += 0 if m else f
+        if any(left):
+            raise Refused(f"{self.name}: at a node not as much flows out as in")
+        return value
+
+    def pairwise(self, banned: Collection[tuple[int, int]] = ()) -> Pairwise:
+        """Return the choices as sums of tables.
+
+        Where no edge is negative, one label stands for all locations that are no terminal, and
+        whatever another terminal is worth as much as at every node is left out: choosing that one
+        instead never loses.
+        """
+        lost = 1 + 2 * sum(abs(w) for _, _, w in (*self.edges, *self.rewards))
+        signed = any(w < 0 for _, _, w in self.edges)
+        most = len(self.terminals) + (self.nodes if signed else 1)
+        self._check_size(most * self.nodes)
+        worth = np.zeros((most, self.nodes), object)
+        for i, m, w in self.rewards:
+            worth[m, i] += w
+        for i, m in banned:
+            worth[m, i] = -lost
+        if not signed:
+            worth = _undominated(worth)
+        most = len(worth)
+        self._check_size(most**2 * len({w for _, _, w in self.edges}))
+        tables = {w: w * np.eye(most, dtype=object) for _, _, w in self.edges}
+        edges = [(i, j, tables[w]) for i, j, w in self.edges]
+        return Pairwise(list(worth.T), edges)
+
+    def _check_size(self, entries: int) -> None:
+        if entries > MOST_ENTRIES:
+            raise Refused(f"{self.name} is too large for this kind of evidence")
+
+
+def _undominated(worth: Any) -> Any:
+    """Return the rows of a table that are not below another one everywhere."""
+    kept: list[Any] = []
+    for row in sorted(worth.tolist(), key=sum, reverse=True):
+        if not any((other >= np.array(row, object)).all() for other in kept):
+            kept.append(np.array(row, object))
+    return np.array(kept, object).reshape(len(kept), worth.shape[1])
+
+
+def _weighted(
+    given: dict[str, Any], what: str, ends: tuple[int, int], name: str
+) -> list[tuple[int, int, int]]:
+    found: dict[tuple[int, int], int] = {}
+    for entry in listed(given.get(what), None, f"{what} of {name}"):
+        i, j, w = listed(entry, 3, f"one of the {what} of {name}")
+        numbered([i, j], ends, f"{what} of {name}")
+        if what == "edges" and i == j:
+            raise Refused(f"{name}: an edge of node {i} with itself")
+        if type(w) is not int or (i, j) in found:
+            raise Refused(f"{name}: {what} {[i, j]} are there twice, or have no whole weight")
+        found[i, j] = w
+    return [(i, j, w) for (i, j), w in found.items()]

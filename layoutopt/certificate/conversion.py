@@ -1,0 +1,192 @@
+"""A choice of layouts costs what is claimed, and no choice costs less: checked with no solver.
+
+What is stated is plain data ::
+
+    {"objectives": ["count", "bytes"], "tensors": {"x": [1, 4096], ...},
+     "ops": [{"op": "relu", "takes": ["x"], "gives": ["y"], "modes": [["0123", "0123"], ...]}]}
+
+A tensor tells what a transform of it costs, a mode the layouts of what the op takes, then of what
+it gives, and ``"costs"``, if there, what each mode costs.  Inputs and outputs are ops of one mode,
+constants ops that give one tensor, in any of their layouts.  One transform serves all that take a
+tensor in the same layout, if it is not the one in which it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutopt.certificate.pairwise import Array, Pairwise, bound
+from layoutopt.certificate.refused import Refused, entry, listed, numbered
+
+Costs: TypeAlias = list[int]
+Need: TypeAlias = tuple[str, str]
+"""A tensor and a layout."""
+
+MOST = 10**40
+"""Costs are less."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """An op: for each mode what it takes, then from ``first`` on what it gives, and its cost."""
+
+    modes: list[list[Need]]
+    first: int
+    costs: list[Costs]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What transforms of each tensor cost, and the ops."""
+
+    moves: dict[str, Costs]
+    ops: list[Op]
+    objectives: int
+
+    def taken(self) -> list[Need]:
+        """Return the layouts of tensors that some mode takes."""
+        every = (need for op in self.ops for mode in op.modes for need in mode[: op.first])
+        return list(dict.fromkeys(every))
+
+    def weights(self) -> list[int]:
+        """Return weights that make one number of all objectives, compared as these are in order."""
+        every = [self.moves[name] for name, _ in self.taken()] + [
+            c for op in self.ops for c in op.costs
+        ]
+        most = [1 + sum(cost[k] for cost in every) for k in range(self.objectives)]
+        return [prod(most[k + 1 :]) for k in range(self.objectives)]
+
+
+def stated(given: object) -> Statement:
+    """Return what plain data states."""
+    objectives = len(listed(entry(given, "objectives"), None, "objectives"))
+    tensors, ends = entry(given, "tensors"), [MOST] * objectives
+    if not isinstance(tensors, dict):
+        raise Refused("tensors must be an object")
+    moves = {name: numbered(cost, ends, "costs") for name, cost in tensors.items()}
+    ops = [_op(op, moves, ends) for op in listed(entry(given, "ops"), None, "ops")]
+    if sorted(name for op in ops for name, _ in op.modes[0][op.first :]) != sorted(moves):
+        raise Refused("each tensor must be given by one op")
+    return Statement(moves, ops, objectives)
+
+
+def _op(given: object, moves: dict[str, Costs], ends: list[int]) -> Op:
+    takes, gives, layouts = (
+        listed(entry(given, key), None, key) for key in ("takes", "gives", "modes")
+    )
+    names, modes = [*takes, *gives], [listed(own, None, "a mode") for own in layouts]
+    if not modes or not all(isinstance(x, str) for own in [names, *modes] for x in own):
+        raise Refused("an op needs modes, of texts")
+    if not set(names) <= moves.keys():
+        raise Refused(f"tensor {min(set(names) - moves.keys())[:40]!r} is not stated")
+    needs = [list(zip(names, listed(own, len(names), "a mode"), strict=True)) for own in modes]
+    costs: object = [[0 for _ in ends]] * len(modes)
+    if isinstance(given, dict) and "costs" in given:
+        costs = given["costs"]
+    own = [numbered(cost, ends, "costs") for cost in listed(costs, len(modes), "costs")]
+    return Op(needs, len(takes), own)
+
+
+def score(statement: Statement, modes: object) -> Costs:
+    """Return what the choice of a mode for each op costs."""
+    chosen = numbered(modes, [len(op.modes) for op in statement.ops], "modes")
+    wanted, homes, parts = set[Need](), set[Need](), list[Costs]()
+    for op, mode in zip(statement.ops, chosen, strict=True):
+        wanted |= set(op.modes[mode][: op.first])
+        homes |= set(op.modes[mode][op.first :])
+        parts.append(op.costs[mode])
+    parts += [statement.moves[name] for name, _ in wanted - homes]
+    return [sum(cost[k] for cost in parts) for k in range(statement.objectives)]
+
+
+def folded(statement: Statement, instead: object, weights: list[int]) -> Statement:
+    """Return the modes that others, told for each op and mode, can stand in for.
+
+    Put in the place of all modes at once, they must cost no more, and what asked for equal layouts
+    of a tensor must do so still: then no transform is paid for that was not.
+    """
+    turned, ops = dict[Need, str](), list[Op]()
+    for op, given in zip(
+        statement.ops, listed(instead, len(statement.ops), "instead"), strict=True
+    ):
+        own = numbered(given, [len(op.modes)] * len(op.modes), "instead")
+        for mode, other in enumerate(own):
+            if weigh(op.costs[other], weights) > weigh(op.costs[mode], weights):
+                raise Refused("a mode stands in for one that costs less")
+            for need, (_, layout) in zip(op.modes[mode], op.modes[other], strict=True):
+                if turned.setdefault(need, layout) != layout:
+                    raise Refused(f"two layouts stand in for {need[1]} of {need[0][:40]!r}")
+        kept = sorted(set(own))
+        ops.append(
+            replace(op, modes=[op.modes[m] for m in kept], costs=[op.costs[m] for m in kept])
+        )
+    return replace(statement, ops=ops)
+
+
+def problem(statement: Statement, weights: list[int]) -> Pairwise:
+    """Return the choice as worths of labels: a node per op, then one per layout that is taken.
+
+    Label 1 of the latter says that the tensor is there in that layout, at the cost of a transform
+    unless it is given so; to take what is not there costs as much.
+    """
+    nodes = {need: len(statement.ops) + place for place, need in enumerate(statement.taken())}
+    edges: list[tuple[int, int, Array]] = []
+    layouts: dict[str, list[Need]] = {}
+    for need in nodes:
+        layouts.setdefault(need[0], []).append(need)
+    for i, op in enumerate(statement.ops):
+        for need in dict.fromkeys(need for own in op.modes for need in own[: op.first]):
+            paid = -weigh(statement.moves[need[0]], weights)
+            rows = [[paid if need in own[: op.first] else 0, 0] for own in op.modes]
+            edges.append((i, nodes[need], np.array(rows, object)))
+        for need in (n for name, _ in op.modes[0][op.first :] for n in layouts.get(name, ())):
+            paid = -weigh(statement.moves[need[0]], weights)
+            rows = [[0, 0 if need in own[op.first :] else paid] for own in op.modes]
+            edges.append((i, nodes[need], np.array(rows, object)))
+    costs = [[-weigh(cost, weights) for cost in op.costs] for op in statement.ops]
+    return Pairwise([np.array(own, object) for own in [*costs, *([0, 0] for _ in nodes)]], edges)
+
+
+def weigh(costs: Costs, weights: list[int]) -> int:
+    """Return one number for those of all objectives."""
+    return sum(cost * weight for cost, weight in zip(costs, weights, strict=True))
+
+
+def split(total: int, weights: list[int]) -> Costs:
+    """Return the numbers of all objectives that one number is made of."""
+    found = []
+    for weight in weights:
+        found.append(total // weight)
+        total %= weight
+    return found
+
+
+def verify(given: object, claim: object) -> bool:
+    """Return whether a claim rests on a solver's word; raise if it is wrong, or not proved.
+
+    Parameters
+    ----------
+    given
+        What is stated.
+    claim
+        ``"score"`` and ``"bound"``, a number for each objective; the ``"modes"`` chosen; the
+        ``"evidence"`` for the bound; and ``"instead"``, if modes were left out, for each op and
+        mode the one that stands in for it.
+    """
+    statement = stated(given)
+    ends, weights = [MOST] * statement.objectives, statement.weights()
+    claimed, least = (numbered(entry(claim, key), ends, key) for key in ("score", "bound"))
+    found = score(statement, entry(claim, "modes"))
+    if found != claimed:
+        raise Refused(f"the choice costs {found}, the claim is {claimed}")
+    if isinstance(claim, dict) and "instead" in claim:
+        statement = folded(statement, claim["instead"], weights)
+    most, on_word = bound(problem(statement, weights), entry(claim, "evidence"))
+    proved = split(-most, weights)
+    if proved < least:
+        raise Refused(f"{least} is claimed as a bound, {proved} is proved")
+    return on_word

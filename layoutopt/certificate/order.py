@@ -1,0 +1,225 @@
+"""Barrier order: that layouts have one, and what no order allows.
+
+A barrier is known when all that it reads is.  An element that takes a location of barrier ``b``
+and is read by ``c`` puts ``b`` before ``c``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeAlias
+
+from layoutopt.certificate.classes import Class
+from layoutopt.certificate.refused import Refused, listed
+from layoutopt.certificate.sums import Box, apart
+from layoutopt.certificate.tensors import Tensors
+from layoutopt.certificate.views import BARRIERS, FIXED
+
+DEEPEST, MOST_LEAVES, MOST_COMPARED = 200, 10**6, 10**6
+"""How often orders are told apart on one way, how many classes are bounded all in all, and how many
+boxes of a class's terminals are compared."""
+
+Tag: TypeAlias = tuple[int, ...]
+Arcs: TypeAlias = dict[str, set[str]]
+"""For each barrier those that come before it."""
+
+
+class Order:
+    """What classes have to do with barriers.
+
+    Parameters
+    ----------
+    tensors
+        The boxes of all tensors.
+    classes
+        The classes.
+    nodes
+        The boxes ``(copy, location, element)`` of each class's nodes.
+    terminals
+        The boxes of each class's terminals.
+    """
+
+    def __init__(
+        self,
+        tensors: Tensors,
+        classes: Sequence[Class],
+        nodes: Mapping[Tag, Sequence[Box]],
+        terminals: Sequence[Sequence[Sequence[Box]]],
+    ) -> None:
+        self.tensors, self.classes, self.nodes, self.terminals = tensors, classes, nodes, terminals
+        self.apart: set[int] = set()
+        read = listed(tensors.certificate.get("read", []), None, "read")
+        self.read = {tensors.tensor(str(name)) for name in read}
+        if not tensors.shapes.keys() >= self.read:
+            raise Refused("read names what is no tensor", sorted(self.read - tensors.shapes.keys()))
+        self.offered: dict[tuple[int, int], set[str]] = {}
+        for k, own in enumerate(terminals):
+            for m, boxes in enumerate(own):
+                of = {self._barrier(box, 1) for box in boxes}
+                if any(of):
+                    self.offered[k, m] = of
+
+    def _barrier(self, box: Box, q: int = 0) -> str:
+        """Return the barrier of a box's locations, nothing if they are of none."""
+        place, other = (self.tensors.place(end) for end in box.ends(q))
+        if place != other:
+            raise Refused("a box that is read has locations of several tensors")
+        found = self.tensors.kind(place) in BARRIERS
+        return str(self.tensors.ops[self.tensors.names[place]]["id"]) if found else ""
+
+    @cached_property
+    def barriers(self) -> dict[str, list[str]]:
+        """The tensors that each barrier reads."""
+        ops = self.tensors.ops.values()
+        return {
+            op["id"]: [self.tensors.tensor(t) for t in op["inputs"]]
+            for op in ops
+            if op["type"] in BARRIERS
+        }
+
+    def check_legal(self, labels: Sequence[Sequence[int]]) -> None:
+        """Refuse labels of all classes' nodes that no order of barriers allows.
+
+        Raises
+        ------
+        Refused
+            With barriers that would have to precede each other, in a circle.
+        """
+        takes: dict[Tag, set[str]] = {}
+        for k, own in enumerate(labels):
+            for j, label in enumerate(own):
+                if (k, label) in self.offered:
+                    takes[k, j] = self.offered[k, label]
+        if not takes:
+            return
+        arcs: Arcs = {}
+        for barrier, inputs in self.barriers.items():
+            read = {entry for t in inputs for entry in self._may_read(t)}
+            arcs[barrier] = {op for _, op in read}.union(*(takes.get(tag, ()) for tag, _ in read))
+        try:
+            TopologicalSorter(arcs).prepare()
+        except CycleError as error:
+            raise Refused("the layouts need barriers in a circle", error.args[1]) from None
+
+    def _may_read(self, t: str) -> Iterable[tuple[Tag, str]]:
+        """Yield the tags, and the barriers, of which a tensor may have elements."""
+        if t in self.read:
+            for box in self.tensors.traced(t):
+                yield box.tag, self._barrier(box) if box.tag == FIXED else ""
+            return
+        todo, seen = [t], {t}
+        while todo:
+            name = todo.pop()
+            op, sources = self.tensors.ops[name], self.tensors.sources(name)
+            if op["type"] in BARRIERS:
+                yield (), op["id"]
+            elif op["type"] == "sink":
+                yield from ((tag, "") for tag in {box.tag for box in self.tensors.boxes[name]})
+            todo += [s for s in sources if s not in seen]
+            seen.update(sources)
+
+    @cached_property
+    def sure(self) -> tuple[Arcs, dict[Tag, set[str]]]:
+        """Which barriers come before which by all means, and who reads all copies of a node."""
+        before: Arcs = defaultdict(set)
+        readers: dict[Tag, set[str]] = defaultdict(set)
+        sums = self.tensors.sums
+        for barrier, inputs in self.barriers.items():
+            for t in set(inputs) & self.read:
+                own: dict[Tag, list[Box]] = defaultdict(list)
+                for box in self.tensors.traced(t):
+                    own[box.tag].append(box.of(0, tag=()))
+                before[barrier].update(self._barrier(box) for box in own.pop(FIXED, ()))
+                for tag, boxes in own.items():
+                    if tag not in self.nodes:
+                        continue
+                    copies = [b.of(0, tag=()) for b in self.nodes[tag]]
+                    times, rest = divmod(
+                        sum(b.members for b in boxes), sum(b.members for b in copies)
+                    )
+                    if not rest and sums.total(("one",), boxes) == sums.total(
+                        ("one",), copies, times
+                    ):
+                        readers[tag].add(barrier)
+        return before, readers
+
+    def check_apart(self, k: int) -> None:
+        """Refuse terminals of a class that may be the same location in some copy."""
+        if k in self.apart:
+            return
+        c, terminals = self.classes[k], self.terminals[k]
+        every = [(*box.ends(1), m, box) for m, own in enumerate(terminals) for box in own]
+        every.sort(key=lambda entry: entry[0])
+        near: list[tuple[int, int, int, Box]] = []
+        compared = 0
+        for low, high, m, box in every:
+            near = [entry for entry in near if entry[1] >= low]
+            compared += len(near)
+            if compared > MOST_COMPARED:
+                raise Refused(f"{c.name}: its terminals are in too many boxes")
+            for _, _, other, twin in near:
+                if other != m and not apart(box, twin):
+                    raise Refused(f"{c.name}: terminals {other} and {m} may be the same in a copy")
+            near.append((low, high, m, box))
+        self.apart.add(k)
+
+    def bound(self, copies: Sequence[int]) -> tuple[int, set[int]]:
+        """Return what no legal choice exceeds, and the classes of which that is a solver's word."""
+        self.known: dict[Any, tuple[int, bool]] = {}
+        self.looked = 0
+        return self._best(self.tensors.certificate.get("order", {}), [], copies)
+
+    def _best(
+        self, tree: Any, before: list[tuple[str, str]], copies: Sequence[int]
+    ) -> tuple[int, set[int]]:
+        """Return the bound of a tree, of which each fork says that one barrier precedes another."""
+        if not isinstance(tree, dict) or len(before) > DEEPEST:
+            raise Refused(f"the tree of orders must be of objects, at most {DEEPEST} deep")
+        if "before" in tree:
+            b, c = (str(x) for x in listed(tree["before"], 2, "before"))
+            one, words = self._best(tree.get("yes"), [*before, (b, c)], copies)
+            two, others = self._best(tree.get("no"), [*before, (c, b)], copies)
+            return max(one, two), words | others
+        own, total, words = tree.get("evidence", {}), 0, set()
+        if not isinstance(own, dict):
+            raise Refused("evidence of an order must be an object")
+        self.looked += len(copies)
+        if self.looked > MOST_LEAVES:
+            raise Refused("the tree of orders has too many leaves")
+        for k, n in enumerate(copies):
+            evidence = own.get(str(k), self.classes[k].evidence)
+            banned = self.banned(k, before)
+            key = k, id(evidence), banned
+            if key not in self.known:
+                kind = evidence.get("kind") if isinstance(evidence, dict) else None
+                if kind not in ("earned", "word"):  # all others take terminals for different
+                    self.check_apart(k)
+                self.known[key] = self.classes[k].bound(evidence, banned)
+            total += n * self.known[key][0]
+            words |= {k} if self.known[key][1] else set()
+        return total, words
+
+    def banned(self, k: int, order: Sequence[tuple[str, str]]) -> frozenset[tuple[int, int]]:
+        """Return the nodes and terminals that no choice in some order has, in any copy."""
+        found = set()
+        for m in range(len(self.classes[k].terminals)):
+            if self.read and (k, m) in self.offered:
+                early = [self._up_to(b, order) for b in self.offered[k, m]]
+                _, readers = self.sure
+                for j in range(self.classes[k].nodes):
+                    if all(readers.get((k, j), set()) & own for own in early):
+                        found.add((j, m))
+        return frozenset(found)
+
+    def _up_to(self, b: str, order: Sequence[tuple[str, str]]) -> set[str]:
+        """Return a barrier and all that come before it by all means, in some order."""
+        (arcs, _), found, todo = self.sure, {b}, [b]
+        while todo:
+            c = todo.pop()
+            new = (arcs.get(c, set()) | {x for x, y in order if y == c}) - found
+            found |= new
+            todo += new
+        return found

@@ -1,0 +1,165 @@
+"""Boxes, and sums over all that they hold, compared at random points.
+
+A box is ``(tag, start, loops)``: its members are ``start + sum_l i_l * steps_l`` for
+``0 <= i_l < extent_l``, vectors of as many whole numbers as its list speaks of (an element, say,
+and the location that it takes).  With a variable for each of these, and a factor for each tag, a
+list of boxes is the polynomial ``sum tag * prod_q X_q^{member_q}``, and two lists hold the same
+members equally often exactly if their polynomials are equal.  A loop is a geometric series, so a
+polynomial's value at a point takes no time per member.  Points are drawn from a large prime field
+after the certificate is known; different polynomials of degree ``d`` are equal there with
+probability ``d / p`` at most (Schwartz, J. ACM 27, 1980).  Members are below ``2^56``, so that this
+is less than ``2^-60``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
+from math import gcd, prod
+from typing import NamedTuple
+
+from layoutopt.certificate.refused import Refused, listed
+
+MOST = 2**56
+"""Numbers of elements, and all that counts them, are smaller."""
+
+EXPONENTS = (127, 521, 2203, 9689)
+"""Of Mersenne primes."""
+
+
+class Box(NamedTuple):
+    """Members ``start + sum_l i_l * steps_l``; a loop is ``(extent, steps)``."""
+
+    tag: tuple[int, ...]
+    start: tuple[int, ...]
+    loops: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @property
+    def members(self) -> int:
+        """How many there are."""
+        return prod([n for n, _ in self.loops])
+
+    def ends(self, q: int) -> tuple[int, int]:
+        """Return the smallest and the largest value of one quantity."""
+        spans = [steps[q] * (n - 1) for n, steps in self.loops]
+        return self.start[q] + sum(min(0, s) for s in spans), self.start[q] + sum(
+            max(0, s) for s in spans
+        )
+
+    def of(self, *which: int, tag: tuple[int, ...] | None = None) -> Box:
+        """Return some of the quantities only, perhaps with another tag."""
+        loops = tuple([(n, tuple([steps[q] for q in which])) for n, steps in self.loops])
+        return Box(self.tag if tag is None else tag, tuple([self.start[q] for q in which]), loops)
+
+
+def read_boxes(given: object, tags: int, width: int | None, what: str) -> list[Box]:
+    """Return boxes of a certificate, ``[[tag...], [start...], [[extent, [step...]]...]]`` each."""
+    found = []
+    for box in listed(given, None, what):
+        tag, start, loops = listed(box, 3, f"a box of {what}")
+        first = whole(start, width, f"the start of a box of {what}")
+        steps: list[tuple[int, tuple[int, ...]]] = []
+        for loop in listed(loops, None, f"the loops of a box of {what}"):
+            n, step = listed(loop, 2, f"a loop of {what}")
+            [extent] = whole([n], 1, what)
+            steps.append((extent, whole(step, len(first), f"a step of {what}")))
+        if any(n < 1 for n, _ in steps) or prod([n for n, _ in steps]) > MOST:
+            raise Refused(f"a loop of {what} goes {[n for n, _ in steps]} times")
+        found.append(Box(whole(tag, tags, f"the tag of a box of {what}"), first, tuple(steps)))
+        if any(max(map(abs, found[-1].ends(q))) >= MOST for q in range(len(first))):
+            raise Refused(f"a box of {what} goes beyond 2^56")
+    return found
+
+
+def whole(given: object, length: int | None, what: str) -> tuple[int, ...]:
+    """Return a list of whole numbers."""
+    for x in listed(given, length, what):
+        if type(x) is not int or not -MOST < x < MOST:
+            raise Refused(f"{what}: {str(x)[:20]} is no whole number below 2^56")
+    return tuple(listed(given, None, what))
+
+
+class Sums:
+    """Values of polynomials at random points of a field that is large enough.
+
+    Parameters
+    ----------
+    largest
+        What no coefficient of a polynomial that is compared exceeds.
+    """
+
+    def __init__(self, largest: int) -> None:
+        fit = [e for e in EXPONENTS if largest < 2 ** (e - 2)]
+        if not fit:
+            raise Refused("the values are too large to be compared")
+        self.prime = 2 ** fit[0] - 1
+        self._points: dict[Hashable, int] = {}
+        self._series: dict[Hashable, int] = {}
+
+    def point(self, name: Hashable) -> int:
+        """Return the point of a variable."""
+        if name not in self._points:
+            self._points[name] = 2 + secrets.randbelow(self.prime - 3)
+        return self._points[name]
+
+    def total(self, names: Sequence[Hashable], boxes: Iterable[Box], times: int = 1) -> int:
+        """Return the value of a list of boxes, given the variables of its quantities."""
+        points, p, found = [self.point(name) for name in names], self.prime, 0
+        for tag, start, loops in boxes:
+            value = self.point(("tag", tag)) if tag else 1
+            for point, s in zip(points, start, strict=True):
+                value = value * pow(point, s, p) % p
+            for n, steps in loops:
+                if n > 1:
+                    key = (*names, n, steps)
+                    if key not in self._series:
+                        self._series[key] = self._geometric(points, n, steps)
+                    value = value * self._series[key] % p
+            found += value
+        return int(times * found % p)
+
+    def _geometric(self, points: Sequence[int], n: int, steps: Sequence[int]) -> int:
+        ratio = 1
+        for point, step in zip(points, steps, strict=True):
+            ratio = ratio * pow(point, step, self.prime) % self.prime
+        if ratio == 1:
+            return n
+        return int((pow(ratio, n, self.prime) - 1) * pow(ratio - 1, -1, self.prime) % self.prime)
+
+
+def flat(box: Box, shape: Sequence[int]) -> Box:
+    """Return a box whose last quantities are indices of a tensor with one flat index instead."""
+    rest, steps = len(box.start) - len(shape), [prod(shape[d + 1 :]) for d in range(len(shape))]
+
+    def joined(vector: tuple[int, ...]) -> tuple[int, ...]:
+        return (*vector[:rest], sum([s * x for s, x in zip(steps, vector[rest:], strict=True)]))
+
+    loops = tuple([(n, joined(step)) for n, step in box.loops])
+    return Box(box.tag, joined(box.start), loops)
+
+
+def inside(box: Box, shape: Sequence[int]) -> bool:
+    """Return whether the last quantities of a box are indices of a tensor."""
+    first = len(box.start) - len(shape)
+    ends = [box.ends(first + d) for d in range(len(shape))]
+    return all(low >= 0 and high < n for (low, high), n in zip(ends, shape, strict=True))
+
+
+def apart(a: Box, b: Box) -> bool:
+    """Return whether two boxes of two quantities surely have no member in common."""
+    for q in range(2):
+        (low, high), (start, end) = a.ends(q), b.ends(q)
+        common = gcd(*[steps[q] for box in (a, b) for _, steps in box.loops])
+        if high < start or end < low or (common > 1 and (a.start[q] - b.start[q]) % common):
+            return True
+    same = [(n, steps[0]) for n, steps in a.loops] == [(n, steps[0]) for n, steps in b.loops]
+    strides = sorted((abs(steps[0]), n) for n, steps in a.loops if n > 1)
+    simple = all(0 < s * n <= t for (s, n), (t, _) in pairwise([*strides, (MOST, 1)]))
+    if not same or not simple or a.start[0] != b.start[0]:
+        return False
+    gaps = zip(a.loops, b.loops, strict=True)
+    gap = Box((), (a.start[1] - b.start[1],), tuple((n, (s[1] - t[1],)) for (n, s), (_, t) in gaps))
+    common = gcd(*[steps[0] for _, steps in gap.loops])
+    low, high = gap.ends(0)
+    return low > 0 or high < 0 or (common > 0 and gap.start[0] % common != 0)

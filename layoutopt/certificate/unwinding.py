@@ -1,0 +1,236 @@
+"""Certificates of unwinding: that classes make up an instance, and what these can earn.
+
+A certificate says of every sink element which node of which copy of which class it is, and where
+it lies.  A copy is named by the element that is its node 0.  Carried through the ops, this tells
+for every position of a ValuedPair which edge of a class it is; if all positions together are all
+edges of all copies, each as often, the score is the sum of what copies earn, and no more can be
+earned than the sum of their bounds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from math import gcd, prod
+from typing import Any, NamedTuple
+
+from layoutopt.certificate.classes import Class
+from layoutopt.certificate.order import Order
+from layoutopt.certificate.refused import Refused, listed, number
+from layoutopt.certificate.sums import Box, Sums, flat, read_boxes
+from layoutopt.certificate.tensors import Tensors
+from layoutopt.certificate.views import FIXED, OWN, UNTIED
+
+
+class Verdict(NamedTuple):
+    """What a certificate proves: a score, a bound, and what of this bound is a solver's word."""
+
+    score: Fraction
+    bound: Fraction
+    classes: int
+    copies: int
+    on_word: int
+    copies_on_word: int
+
+
+def check(instance: dict[str, Any], certificate: dict[str, Any]) -> Verdict:
+    """Return what a certificate proves of an instance.
+
+    Raises
+    ------
+    Refused
+        If it is wrong, or proves less than it says.
+    """
+    if not isinstance(certificate, dict):
+        raise Refused("a certificate must be an object")
+    try:
+        verdict = Checker(instance, certificate).verdict()
+    except (KeyError, RecursionError) as error:
+        raise Refused(f"something is missing or nested too deep ({error!r:.60})") from None
+    if verdict.score != number(certificate.get("score")):
+        raise Refused(f"the layouts earn {verdict.score}, the score is said to be another")
+    if verdict.bound > number(certificate.get("bound")):
+        raise Refused(f"the evidence proves a bound of {verdict.bound}, not the one that is said")
+    return verdict
+
+
+class Checker(Tensors):
+    """One certificate against its instance."""
+
+    def __init__(self, instance: dict[str, Any], certificate: dict[str, Any]) -> None:
+        if instance.get("tile_memory") is not None:
+            raise Refused("instances with a tile memory have no certificates")
+        super().__init__(instance, certificate)
+        unit = Fraction(number(certificate.get("unit")))
+        if unit <= 0:
+            raise Refused("the unit must be positive")
+        self.unit, self.pairs = unit, []
+        for pair in instance.get("valued_pairs", ()):
+            worth = Fraction(pair["value"]) / unit
+            if worth.denominator != 1:
+                raise Refused(f"value {pair['value']} is no multiple of the unit {unit}")
+            self.pairs.append((self.tensor(pair["a"]), self.tensor(pair["b"]), int(worth)))
+        given = listed(certificate.get("classes"), None, "classes")
+        self.classes = [Class(entry, f"class {k}") for k, entry in enumerate(given)]
+        weights = [abs(w) for c in self.classes for _, _, w in (*c.edges, *c.rewards)]
+        self.sums = Sums((sum(abs(v) for _, _, v in self.pairs) + sum(weights) + 1) * 2**60)
+        self.members: dict[tuple[int, ...], list[Box]] = defaultdict(list)
+        self.nodes: dict[tuple[int, ...], list[Box]] = {}
+
+    def verdict(self) -> Verdict:
+        """Check everything, and add up."""
+        constant, copies, order = self.prepared()
+        for k, c in enumerate(self.classes):
+            if any(w < 0 for _, _, w in (*c.edges, *c.rewards)):  # labels may earn less than said
+                order.check_apart(k)
+        order.check_legal([c.labels for c in self.classes])
+        best, words = order.bound(copies)
+        score = sum(n * c.score() for n, c in zip(copies, self.classes, strict=True))
+        return Verdict(
+            (constant + score) * self.unit,
+            (constant + best) * self.unit,
+            len(self.classes),
+            sum(copies),
+            len(words),
+            sum(copies[k] for k in words),
+        )
+
+    def prepared(self) -> tuple[int, list[int], Order]:
+        """Check that classes make up the instance.
+
+        Returns
+        -------
+        tuple
+            What is earned by all means, the number of copies of each class, and what barriers
+            have to do with classes.
+        """
+        for name, op in self.ops.items():
+            if op["type"] == "sink":
+                self.boxes[name] = self._sink(name)
+        copies = [self._copies(k) for k in range(len(self.classes))]
+        if stray := set(self.members) - {UNTIED}:
+            raise Refused(f"a sink has elements of node {min(stray)}, which no class has")
+        terminals = [self._terminals(k, c) for k, c in enumerate(self.classes)]
+        order = Order(self, self.classes, self.nodes, terminals)
+        return self._edges(terminals), copies, order
+
+    def _sink(self, name: str) -> list[Box]:
+        """Return the boxes of a sink, which say of each element once what it is."""
+        shape, base = self.shapes[name], self.base[name]
+        boxes = self._claimed("sinks", name, 2 + len(shape), shape)
+        at = [flat(box, shape) for box in boxes]
+        self._same(
+            ("at",),
+            [b.of(2, tag=()) for b in at],
+            _line(prod(shape)),
+            f"sink {name!r}: its boxes are not all elements, each once",
+        )
+        for tag, start, loops in at:
+            own = Box(tag, (*start[:2], base + start[2]), loops)
+            if tag[1:] == (0,) and own.of(0) != own.of(2):
+                raise Refused(f"sink {name!r}: a copy is not named by its node 0")
+            self.members[tag].append(own)
+        return [box.of(0, *range(2, 2 + len(shape))) for box in boxes]
+
+    def _copies(self, k: int) -> int:
+        """Return how many copies a class has; each node is in each of them once."""
+        c = self.classes[k]
+        for j in range(c.nodes):
+            self.nodes[k, j] = self.members.pop((k, j), [])
+        leaders = self.nodes.get((k, 0), [])
+        for j in range(1, c.nodes):
+            self._same(
+                ("one",),
+                [b.of(0, tag=()) for b in self.nodes[k, j]],
+                [b.of(0, tag=()) for b in leaders],
+                f"{c.name}: node {j} is not in each copy once",
+            )
+        if not leaders:
+            raise Refused(f"{c.name} has no copy")
+        return sum(box.members for box in leaders)
+
+    def _terminals(self, k: int, c: Class) -> list[list[Box]]:
+        """Return the boxes ``(copy, location)`` of terminals; nodes lie where their labels say."""
+        found = [
+            read_boxes(given, 0, 2, f"terminal {m} of {c.name}")
+            for m, given in enumerate(c.terminals)
+        ]
+        leaders = [box.of(0, tag=()) for box in self.nodes[k, 0]]
+        for m, boxes in enumerate(found):
+            self._same(
+                ("one",),
+                [b.of(0) for b in boxes],
+                leaders,
+                f"{c.name}: terminal {m} is not of each copy once",
+            )
+            for box in boxes:
+                low, high = (self.place(end) for end in box.ends(1))
+                if low != high or self.kind(low) not in {*OWN, "mapping"}:
+                    raise Refused(f"{c.name}: terminal {m} has no location of its own")
+        for j, label in enumerate(c.labels):
+            place = (
+                found[label]
+                if label >= 0
+                else [b.of(0, 2, tag=()) for b in self.nodes[k, -1 - label]]
+            )
+            self._same(
+                ("one", "two"),
+                [b.of(0, 1, tag=()) for b in self.nodes[k, j]],
+                place,
+                f"{c.name}: node {j} does not lie where its label says",
+            )
+        return found
+
+    def _edges(self, terminals: list[list[list[Box]]]) -> int:
+        """Hold positions of pairs against edges of classes; return what is earned by all means."""
+        sums, constant = self.sums, 0
+        found: dict[Any, int] = defaultdict(int)
+        claims = listed(self.certificate.get("pairs"), len(self.pairs), "pairs")
+        for n, ((a, b, worth), claim) in enumerate(zip(self.pairs, claims, strict=True)):
+            if not worth:
+                continue
+            boxes = read_boxes(claim, 4, 3, f"pair {n}")
+            for t, q in ((a, 1), (b, 2)):
+                own = [flat(box, self.shapes[t]) for box in self.traced(t)]
+                side = [box.of(q, 0, tag=box.tag[2 * q - 2 : 2 * q]) for box in boxes]
+                self._same(("one", "at"), side, own, f"pair {n}: its boxes are not those of {t!r}")
+            for box in boxes:
+                one, two = box.tag[:2], box.tag[2:]
+                if one == two and box.of(1) == box.of(2):  # the same element, always earned
+                    constant += worth * box.members
+                    continue
+                if one == two == FIXED:
+                    _check_apart(box, n)
+                    continue
+                if UNTIED in (one, two):
+                    raise Refused(f"pair {n} reaches elements that are said to be in no class")
+                if one == FIXED or (two != FIXED and two < one):
+                    one, two, box = two, one, box.of(0, 2, 1)
+                found[one, two] += sums.total(("one", "two"), [box.of(1, 2, tag=())], worth)
+        for k, c in enumerate(self.classes):
+            leaders = [box.of(0, 0, tag=()) for box in self.nodes[k, 0]]
+            each = sums.total(("one", "two"), leaders)
+            for i, j, w in c.edges:
+                found[(k, min(i, j)), (k, max(i, j))] -= w * each
+            ties = [sums.total(("one", "two"), boxes) for boxes in terminals[k]]
+            for i, m, w in c.rewards:
+                found[(k, i), FIXED] -= w * ties[m]
+        for about, rest in found.items():
+            if rest % sums.prime:
+                raise Refused(f"edges of nodes {about} are not those of the pairs")
+        return constant
+
+
+def _line(size: int) -> list[Box]:
+    return [Box((), (0,), ((size, (1,)),))] if size else []
+
+
+def _check_apart(box: Box, n: int) -> None:
+    """Refuse a box of fixed locations of which two may be the same."""
+    gap = Box(
+        (), (box.start[1] - box.start[2],), tuple([(m, (s[1] - s[2],)) for m, s in box.loops])
+    )
+    low, high = gap.ends(0)
+    common = gcd(*[s[0] for _, s in gap.loops])
+    if low <= 0 <= high and (not common or gap.start[0] % common == 0):
+        raise Refused(f"pair {n}: a box of fixed locations is neither equal nor different")

@@ -1,0 +1,73 @@
+"""Certificates as JSON files, format ``layoutopt/certificate/1``, and graphs held against them."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from layoutopt.certificate.unwinding import Verdict, check
+from layoutopt.errors import InputError
+from layoutopt.graphs.store import Store
+from layoutopt.io import files
+from layoutopt.io.hashes import check_hash
+from layoutopt.io.instance import instance_bytes
+
+FORMAT = "layoutopt/certificate/1"
+
+
+def document_of(graph: Store) -> dict[str, Any]:
+    """Return a graph as its instance file says it, with exact numbers."""
+    found: dict[str, Any] = json.loads(instance_bytes(graph), parse_float=Decimal)
+    return found
+
+
+def certificate_bytes(certificate: dict[str, Any]) -> bytes:
+    """Return the bytes of a certificate's file."""
+    return json.dumps(certificate, separators=(",", ":")).encode() + b"\n"
+
+
+def read_certificate(path: str | Path) -> dict[str, Any]:
+    """Read a certificate, packed with gzip if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no certificate.
+    """
+    raw = files.read_bytes(Path(path))
+    try:
+        found = json.loads(raw, parse_float=str, parse_constant=str)
+    except (ValueError, RecursionError) as error:
+        why = (
+            "is nested too deep" if isinstance(error, RecursionError) else f"is not JSON ({error})"
+        )
+        raise InputError(why, file=str(path)) from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"must be {FORMAT}", "$.format", str(path))
+    return found
+
+
+def check_certificate(graph: Store, certificate: dict[str, Any], file: str = "") -> Verdict:
+    """Return what a certificate proves of a graph.
+
+    Parameters
+    ----------
+    certificate
+        Plain data, as :func:`read_certificate` returns it.
+    file
+        Name that errors give to it.
+
+    Raises
+    ------
+    InputError
+        If it is of another instance, or of another problem.
+    layoutopt.certificate.refused.Refused
+        If it is wrong, or proves less than it says.
+    """
+    if certificate.get("problem") != "unwinding":
+        raise InputError("is of a conversion, the instance is of unwinding", "$.problem", file)
+    claimed = certificate.get("instance_hash")
+    check_hash(claimed if isinstance(claimed, str) else "", graph, file)
+    return check(document_of(graph), certificate)

@@ -1,0 +1,1 @@
+"""Certificates, written: evidence that :mod:`layoutopt.certificate` accepts."""

@@ -1,0 +1,226 @@
+"""Certificates of conversion: that no choice of layouts costs a network less.
+
+Written here from what a conversion found, and held against a network.  What they prove is checked
+by :mod:`layoutopt.certificate.conversion`, which knows neither solver nor network.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutopt.certificate import conversion as checker
+from layoutopt.certificate.pairwise import bound
+from layoutopt.certificate.refused import Refused, entry, listed
+from layoutopt.conversion.convert import state_graph
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.tally import tally
+from layoutopt.errors import InputError
+from layoutopt.limits import Limits
+from layoutopt.proving.asked import Asked
+from layoutopt.proving.folding import folding
+from layoutopt.proving.pairwise import evidence
+from layoutopt.rewriting.files import load, loaded
+from layoutopt.rewriting.read import read_model
+from layoutopt.rewriting.result import ConversionResult, whole
+
+if TYPE_CHECKING:
+    from layoutopt.rewriting.source import Model, Source
+
+FORMAT, PROBLEM = "layoutopt/certificate/1", "conversion"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a certificate proves of a network.
+
+    Parameters
+    ----------
+    asked
+        What was asked.
+    score, bound
+        For each objective what the layouts cost, and what no others cost less than.
+    graphs, on_word
+        How many graphs the network has, and of how many the bound is a solver's word.
+    """
+
+    asked: Asked
+    score: tuple[int, ...]
+    bound: tuple[int, ...]
+    graphs: int
+    on_word: int
+
+    def __str__(self) -> str:
+        score, bound = (
+            ", ".join(f"{name} {x:,}" for name, x in zip(self.asked.objectives(), own, strict=True))
+            for own in (self.score, self.bound)
+        )
+        found = (
+            f"{score} is the least" if score == bound else f"{score}; none cost less than {bound}"
+        )
+        if not self.on_word:
+            return f"{found}, proved without a solver"
+        return f"{found}, of {self.on_word} of {self.graphs} graphs by a solver's word"
+
+
+def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None) -> dict[str, Any]:
+    """Return the certificate of a conversion as plain data.
+
+    Parameters
+    ----------
+    result
+        The conversion.
+    asked
+        What was asked of it.
+    limits
+        When to stop looking for evidence; what is missing then rests on the solver's word.
+    """
+    return {
+        "format": FORMAT,
+        "problem": PROBLEM,
+        "version": result.version,
+        "asked": asked.document(),
+        "graphs": [certify_graph(one, limits) for one in result.conversions],
+    }
+
+
+def encoded(certificate: dict[str, Any]) -> bytes:
+    """Return a certificate as JSON, whose numbers may have any length."""
+    return json.dumps(certificate, separators=(",", ":")).encode() + b"\n"
+
+
+def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[str, Any]:
+    """Return what is stated of one graph, and what is claimed with its evidence.
+
+    Parameters
+    ----------
+    conversion
+        What became of the graph.
+    limits
+        As for :func:`certify`.
+    """
+    found = conversion.state()
+    statement = checker.stated(found.document)
+    weights = statement.weights()
+    instead = folding(statement, found.useful)
+    folded = checker.folded(statement, instead, weights)
+    problem = checker.problem(folded, weights)
+    kept = [sorted(set(own)) for own in instead]
+    modes = [own.index(mode) for own, mode in zip(kept, found.chosen, strict=True)]
+    taken = {
+        need
+        for op, mode in zip(folded.ops, modes, strict=True)
+        for need in op.modes[mode][: op.first]
+    }
+    labels = [*modes, *(int(need in taken) for need in folded.taken())]
+    proof = evidence(problem, labels, limits)
+    least = list(conversion.bound)
+    if checker.split(-bound(problem, proof)[0], weights) < least:
+        proof = {"kind": "word", "bound": -checker.weigh(least, weights)}
+    claim = {
+        "score": list(conversion.objective),
+        "bound": list(conversion.bound),
+        "modes": found.chosen,
+        "instead": instead,
+        "evidence": proof,
+    }
+    return {"name": conversion.graph.name, "statement": found.document, "claim": claim}
+
+
+def check_certificate(
+    model: Model | str | Path, certificate: object, output: Model | str | Path | None = None
+) -> Verdict:
+    """Return what a certificate proves of a network.
+
+    Parameters
+    ----------
+    model
+        The network as it was given, or its file.
+    certificate
+        Plain data, as from JSON.
+    output
+        The network that came out: its transforms are counted then.
+
+    Raises
+    ------
+    Refused
+        If the certificate is wrong, of another network, or proves less than it says.
+    InputError
+        If a network cannot be read.
+    """
+    if entry(certificate, "format") != FORMAT or entry(certificate, "problem") != PROBLEM:
+        raise Refused(f"it is no certificate of a {PROBLEM} in format {FORMAT}")
+    asked = Asked.of(entry(certificate, "asked"))
+    arguments = asked.arguments()
+    every = list(_source(model).every())
+    graphs = listed(entry(certificate, "graphs"), len(every), "graphs")
+    on_word = 0
+    for one, graph in zip(every, graphs, strict=True):
+        try:
+            _compare(_stated(one.graph, arguments), entry(graph, "statement"))
+            on_word += checker.verify(entry(graph, "statement"), entry(graph, "claim"))
+        except Refused as error:
+            raise Refused(f"graph {one.graph.name!r}: {error}") from None
+    claims = [graph["claim"] for graph in graphs]
+    verdict = Verdict(
+        asked,
+        _sums(claim["score"] for claim in claims),
+        _sums(claim["bound"] for claim in claims),
+        len(graphs),
+        on_word,
+    )
+    if output is not None:
+        _check_output(output, verdict)
+    return verdict
+
+
+def _source(model: Model | str | Path) -> Source:
+    given = load(model) if isinstance(model, str | Path) else loaded(model)
+    try:
+        return read_model(given.model)
+    except InputError as error:
+        raise error.located(file=given.name) from None
+
+
+def _stated(graph: ConversionGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is to be chosen in a graph if it can be asked so."""
+    try:
+        return state_graph(graph, **arguments).document
+    except InputError as error:
+        raise Refused(f"this cannot be asked of it: {error}") from None
+
+
+def _sums(rows: Iterable[list[int]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*rows, strict=True)))
+
+
+def _compare(own: Mapping[str, Any], given: object) -> None:
+    """Refuse a statement that is not that of the network, and say where they differ."""
+    if given == own:
+        return
+    for key in ("objectives", "tensors"):
+        if entry(given, key) != own[key]:
+            raise Refused(f"{key} are not those of the network")
+    ops = listed(entry(given, "ops"), len(own["ops"]), "ops")
+    for one, other in zip(own["ops"], ops, strict=True):
+        if one != other:
+            raise Refused(f"op {one['op']!r} is not as in the network")
+    raise Refused("more is stated than there is in the network")
+
+
+def _check_output(model: Model | str | Path, verdict: Verdict) -> None:
+    """Count the transforms of the network that came out; copies of constants are not seen.
+
+    Bytes are not compared where channels are padded, as these count without padding.
+    """
+    found = whole(tally(one.graph) for one in _source(model).every())
+    counted = {"count": found.transforms}
+    if not verdict.asked.padding:
+        counted["bytes"] = found.bytes
+    for name, score in zip(verdict.asked.objectives(), verdict.score, strict=True):
+        if counted.get(name, 0) > score:
+            raise Refused(f"transforms of the new network: {name} {counted[name]}, not {score}")

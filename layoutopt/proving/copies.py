@@ -1,0 +1,162 @@
+"""Which element of a sink is which node of which copy of a class, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from layoutopt.certificate.sums import Box
+from layoutopt.check.equations import Equations
+from layoutopt.dense import boxes as dense_boxes
+from layoutopt.dense.groups import Group
+from layoutopt.graphs.mapping import mapping_of
+from layoutopt.graphs.op import size
+from layoutopt.graphs.store import Store
+from layoutopt.lifting.expand import Expansion
+from layoutopt.lifting.kinds import LiftedKind
+from layoutopt.lowered import Kind, Lowered
+from layoutopt.problem import IntArray
+from layoutopt.proving.boxes import met
+from layoutopt.proving.components import Components
+
+UNTIED = (-2, 0)
+"""Tag of elements that no pair reaches."""
+
+
+class Places:
+    """A number for every element of a graph, and for every location that a mapping names."""
+
+    def __init__(self, graph: Store) -> None:
+        self.graph = graph
+        self.starts = [0, *accumulate(size(shape) for shape in graph.shapes)]
+        self.pool: dict[tuple[type, int | str], int] = {}
+        self._mapped: dict[int, list[Box]] = {}
+        for t in range(len(graph.shapes)):
+            self.mapped(t)
+
+    def mapped(self, t: int) -> list[Box] | None:
+        """Return ``(element, location)`` boxes of a tensor with a mapping."""
+        mapping = mapping_of(self.graph, t)
+        if mapping is None:
+            return None
+        if t not in self._mapped:
+            end, names = (
+                self.starts[-1],
+                [mapping.names[code] for code in mapping.codes.tiles().tolist()],
+            )
+            where = [end + self.pool.setdefault((type(v), v), len(self.pool)) for v in names]
+            self._mapped[t] = [Box((), (at, x), ()) for at, x in enumerate(where)]
+        return self._mapped[t]
+
+
+class Copies:
+    """The boxes of all sinks of a graph.
+
+    Parameters
+    ----------
+    lowered
+        The graph's problem.
+    components
+        Its components.
+    places
+        Numbers of locations.
+    equations
+        What solves equations, and says how many may be solved.
+    """
+
+    def __init__(
+        self, lowered: Lowered, components: Components, places: Places, equations: Equations
+    ) -> None:
+        self.lowered, self.components = lowered, components
+        self.places, self.equations = places, equations
+
+    def sinks(self, labels: IntArray) -> dict[int, list[Box]]:
+        """Return for each sink boxes ``(element, copy, location)``, tagged by class and node."""
+        graph = self.lowered.graph
+        leaders = self.lowered.problem.labels + self.components.leader
+        marks, copies, taken = self._marks(), self.located(leaders), self.located(labels)
+        found = {}
+        for sink in graph.sinks():
+            t, shape = sink.index, graph.shapes[sink.index]
+            own = [Box((), (0, self.places.starts[t]), ((sink.size, (1, 1)),))] if sink.size else []
+            boxes = met(marks.get(t, _untied(own)), copies.get(t, own), shape, self.equations)
+            found[t] = met(boxes, taken.get(t, own), shape, self.equations)
+        return found
+
+    def located(
+        self, labels: IntArray, nodes: Collection[int] | None = None
+    ) -> dict[int, list[Box]]:
+        """Return for each sink of a group boxes ``(element, location)`` of some labelling.
+
+        Parameters
+        ----------
+        nodes
+            Nodes of groups that are asked for; all by default.
+        """
+        found: dict[int, list[Box]] = {}
+        asked = None if nodes is None else self.components.kinds(nodes)
+        split = self.components.split(labels)
+        for which, (kind, own) in enumerate(zip(self.lowered.kinds, split, strict=True)):
+            if asked is not None and which not in asked:
+                continue
+            pieces = kind.boxes(kind.spread(own))
+            for group in kind.groups:
+                for t, boxes in zip(group.sinks, pieces, strict=True):
+                    found[t] = [box for piece in boxes for box in self._piece(group, piece)]
+        return found
+
+    def _piece(self, group: Group, piece: dense_boxes.Box) -> Iterator[Box]:
+        """Yield the boxes ``(element, location)`` of a piece of a layout."""
+        origin = (*group.sinks, *group.fixed)[piece.origin]
+        mapped = self.places.mapped(origin)
+        if mapped is None:
+            start = self.places.starts[origin] + piece.start
+            yield Box((), (piece.to, start), tuple([(n, (to, at)) for n, at, to in piece.loops]))
+            return
+        walk = Box((), (piece.start, piece.to), tuple([(n, (at, to)) for n, at, to in piece.loops]))
+        for box in met([walk], mapped, self.lowered.graph.shapes[origin], self.equations):
+            yield box.of(1, 2)
+
+    def _marks(self) -> dict[int, list[Box]]:
+        """Return for each sink of a group boxes ``(element,)``, tagged by class and node."""
+        found: dict[int, list[Box]] = {}
+        first = 0
+        for kind in self.lowered.kinds:
+            models = kind.inner.models()
+            for place, boxes in enumerate(_marked(kind, models)):
+                own = [
+                    box._replace(tag=UNTIED if node < 0 else self.components.tag[first + node])
+                    for node, box in boxes
+                ]
+                found |= {group.sinks[place]: own for group in kind.groups}
+            first += kind.problem.nodes
+        return found
+
+
+def _marked(kind: Kind, marks: IntArray) -> list[list[tuple[int, Box]]]:
+    """Return for each sink of a kind boxes ``(element,)`` of one mark, and that mark."""
+    group = kind.groups[0]
+    if isinstance(kind, LiftedKind):
+        numbers, count = kind.reduced.edges.numbers, int(marks.max(initial=-1)) + 2
+        firsts = np.stack([np.full(count, -1), np.arange(count) - 1], axis=1)
+        found = Expansion(kind.reduced, firsts).boxes(numbers.starts[-1] + 1 + marks)
+        return [[one for box in found.get(t, []) for one in _unrolled(box)] for t in group.sinks]
+    starts = kind.edges.numbers.starts[: len(group.sinks) + 1].tolist()
+    every = [dense_boxes.boxes(marks[a:b], np.zeros(b - a, np.int64)) for a, b in pairwise(starts)]
+    return [[(box.origin, one) for box in own for _, one in _unrolled(box)] for own in every]
+
+
+def _unrolled(box: dense_boxes.Box) -> Iterator[tuple[int, Box]]:
+    """Yield the boxes of a box whose marks may count up along some of its loops."""
+    counting = [loop for loop in box.loops if loop[1]]
+    loops = tuple([(n, (to,)) for n, at, to in box.loops if not at])
+    for index in np.ndindex(*(n for n, _, _ in counting)):
+        moves = list(zip(index, counting, strict=True))
+        mark = box.start + sum(i * at for i, (_, at, _) in moves)
+        yield mark, Box((), (box.to + sum(i * to for i, (_, _, to) in moves),), loops)
+
+
+def _untied(own: Sequence[Box]) -> list[Box]:
+    return [box.of(0, tag=UNTIED) for box in own]

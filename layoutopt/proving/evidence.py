@@ -1,0 +1,126 @@
+"""Evidence for what a class can earn, from the cheapest kind that proves enough."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import networkx
+import numpy as np
+
+from layoutopt.certificate.classes import Class
+from layoutopt.certificate.pairwise import Pairwise
+from layoutopt.certificate.refused import Refused
+from layoutopt.limits import Limits
+from layoutopt.proving.pairwise import LEAVES, proof, table
+from layoutopt.solvers.messages import Field, colouring
+from layoutopt.solvers.relaxation import LARGEST, begin
+
+Evidence = dict[str, Any]
+Banned = frozenset[tuple[int, int]]
+
+
+CELLS = 10**6
+"""Edges times labels that messages are passed for."""
+
+EARNED: Evidence = {"kind": "earned"}
+"""All rewards together."""
+
+
+def evidence_of(
+    own: Class, wanted: int, limits: Limits, banned: Banned = frozenset()
+) -> Evidence | None:
+    """Return evidence that a class earns no more than is wanted, ``None`` if none is found.
+
+    Parameters
+    ----------
+    own
+        The class.
+    wanted
+        The bound that is to be proved.
+    limits
+        When to stop looking.
+    banned
+        Nodes and terminals that nobody chooses together.
+    """
+    for found in (EARNED, _flow(own, banned)):
+        if found is not None and proves(own, found, wanted, banned):
+            return found
+    try:
+        problem = own.pairwise(banned)
+    except Refused:  # too large
+        return None
+    found = table(problem)
+    if found is not None:
+        return found if proves(own, found, wanted, banned) else None
+    return _messages(own, problem, wanted, limits) or proof(problem, wanted, LEAVES, limits)
+
+
+def proves(own: Class, evidence: Evidence, wanted: int, banned: Banned) -> bool:
+    """Return whether evidence proves a bound."""
+    try:
+        return own.bound(evidence, banned)[0] <= wanted
+    except Refused:
+        return False
+
+
+def _flow(own: Class, banned: Banned) -> Evidence | None:
+    """Return a maximum flow from terminal 0 to terminal 1."""
+    if len(own.terminals) != 2:
+        return None
+    network = networkx.Graph()
+    network.add_nodes_from((-1, -2))
+    for i, j, w in own.edges:
+        if w > 0:
+            _widen(network, i, j, w)
+    rewards = [(i, m, w) for i, m, w in own.rewards if (i, m) not in banned]
+    for i, m, w in rewards:
+        if w > 0:
+            _widen(network, i, -1 - m, w)
+    _, flow = networkx.maximum_flow(network, -1, -2)
+
+    def through(i: int, j: int) -> int:
+        return int(flow.get(i, {}).get(j, 0) - flow.get(j, {}).get(i, 0))
+
+    return {
+        "kind": "flow",
+        "edges": [through(i, j) if w > 0 else 0 for i, j, w in own.edges],
+        "rewards": [
+            (through(i, -2) if m else through(-1, i)) if w > 0 else 0 for i, m, w in rewards
+        ],
+    }
+
+
+def _widen(network: networkx.Graph, i: int, j: int, w: int) -> None:
+    """Add to the capacity of an edge, in both directions."""
+    before = network[i][j]["capacity"] if network.has_edge(i, j) else 0
+    network.add_edge(i, j, capacity=before + w)
+
+
+def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Evidence | None:
+    """Return messages of the relaxation, if passing them proves the bound."""
+    worth = np.array(problem.unary)
+    weights = np.array([w for _, _, w in own.edges])
+    edges = np.array([(i, j) for i, j, _ in own.edges]).reshape(-1, 2)
+    cells = max(worth.shape[0], len(edges)) * worth.shape[1]
+    if not len(edges) or cells > CELLS or problem.total * 8 * worth.shape[1] >= LARGEST:
+        return None
+    colour = colouring(len(worth), edges)
+    field = Field(worth.astype(np.int64), np.ones(worth.shape, bool), edges, weights, colour)
+    ascent = begin(field, limits)
+    ascent.cutoff = wanted
+    if not ascent.climb(np.arange(len(worth))):
+        return None
+    scale, sides = ascent.ledger.scale, (ascent.to_first, ascent.to_second)
+    one, two = (np.rint(side * scale).astype(np.int64).tolist() for side in sides)
+    return {
+        "kind": "dual",
+        "messages": [
+            [[_ratio(x, scale) for x in side] for side in pair]
+            for pair in zip(one, two, strict=True)
+        ],
+    }
+
+
+def _ratio(x: int, scale: int) -> int | str:
+    return x // scale if x % scale == 0 else str(Fraction(x, scale))

@@ -1,0 +1,109 @@
+"""Random pairwise problems, optima by trying everything, and evidence of every kind."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from layoutopt.certificate.pairwise import Pairwise
+
+Evidence = dict[str, Any]
+
+WIDE = (1, 2**40, 2**61, 10**30)
+"""Factors of worths; the last two do not fit 64 bits."""
+
+
+def random_pairwise(draw: random.Random, nodes: int = 6, labels: int = 3) -> Pairwise:
+    """Return a problem with parallel edges and nodes of one label, some, or of none at all."""
+    factor = draw.choice(WIDE)
+
+    def array(*shape: int) -> np.ndarray:
+        flat = [draw.randint(-9, 9) * factor for _ in range(int(np.prod(shape)))]
+        return np.array(flat, object if factor > 2**50 else np.int64).reshape(shape)
+
+    widths = [draw.randint(1, labels) for _ in range(draw.randint(0, nodes))]
+    edges = []
+    if len(widths) > 1:
+        for _ in range(draw.randint(0, 2 * len(widths))):
+            i, j = draw.sample(range(len(widths)), 2)
+            edges.append((i, j, array(widths[i], widths[j])))
+    return Pairwise([array(width) for width in widths], edges)
+
+
+def worth(problem: Pairwise, labels: tuple[int, ...]) -> int:
+    """Return what a labelling is worth, by the sum in the module's text."""
+    own = sum(int(problem.unary[i][x]) for i, x in enumerate(labels))
+    return own + sum(int(t[labels[i], labels[j]]) for i, j, t in problem.edges)
+
+
+def best(problem: Pairwise) -> int:
+    """Return the largest worth of all labellings."""
+    every = itertools.product(*map(range, problem.widths))
+    return max(worth(problem, labels) for labels in every)
+
+
+def table(problem: Pairwise, draw: random.Random) -> Evidence:
+    """Return a random order of elimination."""
+    order = list(range(len(problem.widths)))
+    draw.shuffle(order)
+    return {"kind": "table", "order": order}
+
+
+def dual(problem: Pairwise, draw: random.Random) -> Evidence:
+    """Return random messages, whole numbers and ratios."""
+
+    def entry() -> int | str:
+        return draw.choice([draw.randint(-9, 9), f"{draw.randint(-30, 30)}/{draw.randint(1, 7)}"])
+
+    return {
+        "kind": "dual",
+        "messages": [
+            [[entry() for _ in range(problem.widths[u])] for u in (i, j)]
+            for i, j, _ in problem.edges
+        ],
+    }
+
+
+def branch(problem: Pairwise, draw: random.Random, leaf: Callable[..., Evidence]) -> Evidence:
+    """Return a branch over a random node; evidence for leaves is made as ``leaf`` does."""
+    node = draw.randrange(len(problem.widths))
+    leaves = []
+    for label in range(problem.widths[node]):
+        unary = [
+            own[label : label + 1] if u == node else own for u, own in enumerate(problem.unary)
+        ]
+        edges = [
+            (
+                i,
+                j,
+                t[label : label + 1] if i == node else t[:, label : label + 1] if j == node else t,
+            )
+            for i, j, t in problem.edges
+        ]
+        leaves.append(leaf(Pairwise(unary, edges), draw))
+    return {"kind": "branch", "node": node, "leaves": leaves}
+
+
+def components(problem: Pairwise, draw: random.Random, leaf: Callable[..., Evidence]) -> Evidence:
+    """Return the components, nodes of one label on their own, each with evidence."""
+    parts: list[set[int]] = [{u} for u in range(len(problem.widths))]
+    for i, j, _ in problem.edges:
+        one, two = (next(p for p in parts if u in p) for u in (i, j))
+        if one is not two and min(problem.widths[i], problem.widths[j]) > 1:
+            parts = [p for p in parts if p not in (one, two)] + [one | two]
+    found = []
+    for part in parts:
+        nodes = list(part)
+        draw.shuffle(nodes)
+        inside = [
+            (nodes.index(i), nodes.index(j), t)
+            for i, j, t in problem.edges
+            if i in part and j in part
+        ]
+        own = Pairwise([problem.unary[u] for u in nodes], inside)
+        found.append({"nodes": nodes, "evidence": leaf(own, draw)})
+    return {"kind": "components", "parts": found}

@@ -1,0 +1,321 @@
+"""What is claimed of layouts is so, or refused; stated by hand and at random."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from layoutopt.certificate.conversion import (
+    folded,
+    problem,
+    score,
+    stated,
+    verify,
+    weigh,
+)
+from layoutopt.certificate.pairwise import bound
+from layoutopt.certificate.refused import Refused
+
+Document = dict[str, Any]
+
+
+def network() -> Document:
+    """Return two convolutions in NCHW between an input and an output in NHWC, and a sum.
+
+    The input goes to the sum as well, so that two transforms are needed: of x and of y, of 10 and
+    30 bytes; or of x alone, and of z of 20 bytes.
+    """
+    return {
+        "objectives": ["count", "bytes"],
+        "tensors": {"x": [1, 10], "y": [1, 30], "z": [1, 20], "w": [1, 5]},
+        "ops": [
+            {"op": "w", "takes": [], "gives": ["w"], "modes": [["01"], ["10"]]},
+            {"op": "x", "takes": [], "gives": ["x"], "modes": [["nhwc"]]},
+            {"op": "conv", "takes": ["x", "w"], "gives": ["y"], "modes": [["nchw", "10", "nchw"]]},
+            {
+                "op": "sum",
+                "takes": ["x", "y"],
+                "gives": ["z"],
+                "modes": [[layout] * 3 for layout in ("nhwc", "nchw", "hwcn")],
+            },
+            {"op": "out", "takes": ["z"], "gives": [], "modes": [["nhwc"]]},
+        ],
+    }
+
+
+def claim() -> Document:
+    """Return that two transforms are needed, of 30 bytes: of x before, and of z after the sum."""
+    return {
+        "score": [2, 30],
+        "bound": [2, 30],
+        "modes": [1, 0, 0, 1, 0],
+        "evidence": {"kind": "exhaustive"},
+    }
+
+
+def folding() -> Document:
+    """Return the same, with the mode that nothing asks for left out."""
+    return claim() | {"instead": [[1, 1], [0], [0], [0, 1, 0], [0]]}
+
+
+def test_a_right_claim_is_accepted() -> None:
+    """The least is 2 transforms of 30 bytes, and no solver's word is in it."""
+    assert not verify(network(), claim())
+    assert not verify(network(), claim() | {"bound": [2, 29]})
+    assert not verify(network(), claim() | {"bound": [1, 500]})
+    word = {"kind": "word", "bound": -(2 * 10**6)}
+    assert verify(network(), claim() | {"evidence": word})
+
+
+def test_scores_count_shared_transforms_once() -> None:
+    """Each tensor costs for each layout in which it is taken, that in which it is given is free."""
+    statement = stated(network())
+    assert score(statement, [1, 0, 0, 1, 0]) == [2, 30]  # x to nchw once for both, z to nhwc
+    assert score(statement, [1, 0, 0, 0, 0]) == [2, 40]  # x to nchw, y to nhwc
+    assert score(statement, [0, 0, 0, 0, 0]) == [3, 45]  # w besides
+    assert score(statement, [1, 0, 0, 2, 0]) == [4, 70]  # x to nchw and hwcn, y to hwcn, z back
+
+
+def least(statement: Any) -> list[int]:
+    """Return the least score of all choices."""
+    every = itertools.product(*(range(len(op.modes)) for op in statement.ops))
+    return min(score(statement, list(modes)) for modes in every)
+
+
+def random_network(draw: random.Random) -> Document:
+    """Return ops that take earlier tensors, and give one or two, in up to three layouts."""
+    objectives = draw.choice([1, 2, 3])
+    tensors: dict[str, list[int]] = {}
+    ops: list[Document] = []
+    for n in range(draw.randint(1, 7)):
+        takes = draw.sample(sorted(tensors), min(len(tensors), draw.randint(0, 3)))
+        takes += takes[: draw.randint(0, 1)]
+        gives = [f"t{n}_{k}" for k in range(draw.randint(0, 2))]
+        tensors |= {name: [draw.randint(0, 5) for _ in range(objectives)] for name in gives}
+        modes = [[draw.choice("abc") for _ in takes + gives] for _ in range(draw.randint(1, 4))]
+        ops.append({"op": f"op{n}", "takes": takes, "gives": gives, "modes": modes})
+        if draw.random() < 0.3:
+            ops[-1]["costs"] = [[draw.randint(0, 4) for _ in range(objectives)] for _ in modes]
+    names = ["count", "bytes", "time"][:objectives]
+    return {"objectives": names, "tensors": tensors, "ops": ops}
+
+
+def test_the_pairwise_problem_is_the_choice_of_layouts() -> None:
+    """Its optimum is the least score of all choices, objectives in order, on random networks."""
+    several = 0
+    for seed in range(400):
+        statement = stated(random_network(random.Random(seed)))
+        weights = statement.weights()
+        own = problem(statement, weights)
+        order = sorted(range(len(own.widths)), key=lambda u: random.Random(seed + u).random())
+        found, _ = bound(own, {"kind": "table", "order": order})
+        assert -found == weigh(least(statement), weights)
+        several += statement.objectives > 1 and -found > 0
+    assert several > 100
+
+
+def test_weights_keep_the_order_of_objectives() -> None:
+    """One number for several objectives orders all scores of a network as the lists are."""
+    for seed in range(100):
+        statement = stated(random_network(random.Random(seed)))
+        every = itertools.product(*(range(len(op.modes)) for op in statement.ops))
+        scores = [score(statement, list(modes)) for modes in itertools.islice(every, 300)]
+        weights = statement.weights()
+        numbers = [weigh(own, weights) for own in scores]
+        assert [x for _, x in sorted(zip(numbers, scores, strict=True))] == sorted(scores)
+
+
+def test_weights_are_more_than_what_comes_after() -> None:
+    """A first objective of 1 weighs more than all of the second, also if that is nothing."""
+    for second in (5, 0):
+        op = {"op": "a", "takes": [], "gives": [], "modes": [[], []]}
+        given = {"objectives": ["time", "count"], "tensors": {}, "ops": [op]}
+        op["costs"] = [[1, 0], [0, second]]
+        statement = stated(given)
+        assert statement.weights() == [second + 1, 1]
+        assert least(statement) == [0, second]
+        word = {"kind": "word", "bound": -second}
+        right = {"score": [0, second], "bound": [0, second], "modes": [1], "evidence": word}
+        assert verify(given, right)
+
+
+def test_folding_loses_nothing() -> None:
+    """Whatever stands in for what, and is accepted, leaves the least score as it is."""
+    accepted = 0
+    for seed in range(3000):
+        draw = random.Random(seed)
+        statement = stated(random_network(draw))
+        instead = [list(range(len(op.modes))) for op in statement.ops]
+        for own in draw.choices(instead, k=draw.randint(1, 2)):
+            own[draw.randrange(len(own))] = draw.randrange(len(own))
+        try:
+            smaller = folded(statement, instead, statement.weights())
+        except Refused:
+            continue
+        assert least(smaller) == least(statement)
+        accepted += sum(len(op.modes) for op in smaller.ops) < sum(
+            len(op.modes) for op in statement.ops
+        )
+    assert accepted > 100
+
+
+Change = Callable[[Document, Document], object]
+
+
+def _op(number: int, **change: Any) -> Change:
+    return lambda stated, _: stated["ops"][number].update(change)
+
+
+def _stated(**change: Any) -> Change:
+    return lambda stated, _: stated.update(change)
+
+
+def _tensor(name: str, cost: object) -> Change:
+    return lambda stated, _: stated["tensors"].update({name: cost})
+
+
+def _claimed(**change: Any) -> Change:
+    return lambda _, claim: claim.update(change)
+
+
+def _without(key: str) -> Change:
+    return lambda stated, claim: (stated.pop(key, None), claim.pop(key, None))
+
+
+def _instead(op: int, own: object) -> Change:
+    return lambda _, claim: claim["instead"].__setitem__(op, own)
+
+
+WORD = {"kind": "word", "bound": 0}
+
+WRONG: dict[str, list[tuple[Change, str]]] = {
+    "statement": [
+        (_without("objectives"), "no 'objectives'"),
+        (_without("tensors"), "no 'tensors'"),
+        (_without("ops"), "no 'ops'"),
+        (_stated(objectives=2), "objectives must be a list"),
+        (_stated(objectives=["count"]), "costs must be a list of 1"),
+        (_stated(tensors=[]), "tensors must be an object"),
+        (_stated(ops={}), "ops must be a list"),
+        (_stated(ops=[None]), "no 'takes'"),
+        (_tensor("x", [1]), "costs must be a list of 2"),
+        (_tensor("x", [1, -1]), "costs must be of numbers from 0"),
+        (_tensor("x", [1, 10.0]), "costs must be of numbers from 0"),
+        (_tensor("x", [1, float("nan")]), "costs must be of numbers from 0"),
+        (_tensor("x", [1, 10**40]), "costs must be of numbers from 0"),
+        (_tensor("x", [1, True]), "costs must be of numbers from 0"),
+        (_tensor("v", [1, 1]), "each tensor must be given by one op"),
+        (_op(1, gives=[], modes=[[]]), "each tensor must be given by one op"),
+        (_op(1, gives=["y"], modes=[["nhwc"]]), "each tensor must be given by one op"),
+        (_op(3, takes=["x", "v"]), "tensor 'v' is not stated"),
+        (_op(3, modes=[]), "an op needs modes"),
+        (_op(3, modes=None), "modes must be a list"),
+        (_op(3, modes=[["nhwc", "nhwc"]]), "a mode must be a list of 3"),
+        (_op(3, modes=[["nhwc", "nhwc", 0]]), "of texts"),
+        (_op(3, modes=[["nhwc", "nhwc", ["nhwc"]]]), "of texts"),
+        (_op(3, modes=["abc"]), "a mode must be a list"),
+        (_op(3, takes=["x", ["y"]]), "of texts"),
+        (_op(3, costs=[[0, 0]]), "costs must be a list of 3"),
+        (_op(3, costs=[[0, 0], [0, 0], [0, -1]]), "costs must be of numbers from 0"),
+        (_op(3, costs=None), "costs must be a list of 3"),
+    ],
+    "claim": [
+        (_without("score"), "no 'score'"),
+        (_without("bound"), "no 'bound'"),
+        (_without("modes"), "no 'modes'"),
+        (_without("evidence"), "no 'evidence'"),
+        (_claimed(score=[2, 29]), "the choice costs [2, 30], the claim is [2, 29]"),
+        (_claimed(score=[2, 31]), "the choice costs [2, 30], the claim is [2, 31]"),
+        (_claimed(score=[2]), "score must be a list of 2"),
+        (_claimed(score=[2, 30.0]), "score must be of numbers"),
+        (_claimed(score="2, 30"), "score must be a list of 2"),
+        (_claimed(bound=[2, 31]), "[2, 31] is claimed as a bound, [2, 30] is proved"),
+        (_claimed(bound=[3, 0]), "[3, 0] is claimed as a bound, [2, 30] is proved"),
+        (_claimed(bound=[2, None]), "bound must be of numbers"),
+        (_claimed(bound=[2, "30"]), "bound must be of numbers"),
+        (_claimed(modes=[1, 0, 0, 0, 0]), "the choice costs [2, 40]"),
+        (_claimed(modes=[1, 0, 0, 3, 0]), "modes must be of numbers from 0 to 2"),
+        (_claimed(modes=[1, 0, 0, -1, 0]), "modes must be of numbers from 0 to 2"),
+        (_claimed(modes=[1, 0, 0, 1]), "modes must be a list of 5"),
+        (_claimed(modes={}), "modes must be a list of 5"),
+        (_claimed(evidence={}), "evidence must be of one of the kinds"),
+        (_claimed(evidence=WORD | {"bound": 0.0}), "no whole number"),
+        (_claimed(evidence=WORD), "[2, 30] is claimed as a bound, [0, 0] is proved"),
+        (_claimed(evidence={"kind": "table", "order": [0]}), "the order must be a list of"),
+        # costs that are other than those the claim was made for
+        (_tensor("z", [1, 21]), "the choice costs [2, 31]"),
+        (_tensor("y", [0, 0]), "[2, 30] is claimed as a bound, [1, 10] is proved"),
+        # modes that there are, or are not
+        (_op(3, modes=[["nhwc"] * 3, ["hwcn"] * 3]), "the choice costs [4, 70]"),
+        (_op(2, modes=[["nhwc", "01", "nhwc"], ["nchw", "10", "nchw"]]), "the choice costs [4"),
+        (_op(4, modes=[["nchw"]]), "the choice costs [1, 10]"),
+    ],
+    "instead": [
+        (_claimed(instead=None), "instead must be a list of 5"),
+        (_claimed(instead=[]), "instead must be a list of 5"),
+        (_instead(3, [0, 1]), "instead must be a list of 3"),
+        (_instead(3, [0, 1, 3]), "instead must be of numbers from 0 to 2"),
+        (_instead(3, [0, 1, -1]), "instead must be of numbers from 0 to 2"),
+        (_instead(3, [0, 1, "0"]), "instead must be of numbers from 0 to 2"),
+        (_instead(3, None), "instead must be a list of 3"),
+        (_instead(3, [0, 0, 0]), "two layouts stand in for nchw of 'x'"),
+        (_instead(3, [1, 1, 1]), "two layouts stand in for nhwc of 'x'"),
+        (_instead(3, [2, 2, 2]), "two layouts stand in for"),
+        (_instead(3, [1, 0, 2]), "two layouts stand in for"),
+        (_instead(0, [0, 0]), "two layouts stand in for 10 of 'w'"),
+        (_op(3, costs=[[0, 1], [0, 0], [0, 0]]), "a mode stands in for one that costs less"),
+        (_claimed(evidence={"kind": "table", "order": [0]}), "the order must be a list of"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_certificates_are_refused_with_their_reason(kind: str) -> None:
+    """Ten and more mistakes in each part are refused in one line that names the mistake."""
+    assert len(WRONG[kind]) >= 10
+    for change, reason in WRONG[kind]:
+        given, claimed = network(), folding() if kind == "instead" else claim()
+        assert not verify(copy.deepcopy(given), copy.deepcopy(claimed))
+        change(given, claimed)
+        with pytest.raises(Refused) as caught:
+            verify(given, claimed)
+        assert reason in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("given", [None, [], 0, "", float("nan"), [[]], {"a": 1}])
+def test_other_data_is_refused(given: Any) -> None:
+    """Whatever is given in place of a statement or a claim is refused."""
+    with pytest.raises(Refused):
+        verify(given, claim())
+    with pytest.raises(Refused):
+        verify(network(), given)
+
+
+def test_json_in_which_anything_is_changed_never_upsets_the_checker() -> None:
+    """A value put in the place of any other is accepted or refused; nothing else happens."""
+    odd: list[Any] = [None, True, -1, 10**30, 0.5, float("nan"), "", "nhwc", [], [[]], {}, [0, 0]]
+    evidence = {"kind": "branch", "node": 3, "leaves": [{"kind": "exhaustive"}] * 2}
+    outcomes = set()
+    for seed in range(3000):
+        draw = random.Random(seed)
+        both = json.loads(json.dumps([network(), folding() | {"evidence": evidence}]))
+        at: Any = both
+        while True:
+            key = draw.choice(list(at)) if isinstance(at, dict) else draw.randrange(len(at))
+            if not at[key] or not isinstance(at[key], dict | list) or draw.random() < 0.2:
+                break
+            at = at[key]
+        at[key] = draw.choice(odd)
+        try:
+            outcomes.add(verify(*both))
+        except Refused:
+            outcomes.add(None)
+    assert outcomes == {False, None}

@@ -1,0 +1,266 @@
+"""No layouts that barriers cannot be computed with are accepted, and bounds respect their order."""
+
+from __future__ import annotations
+
+import copy
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from layoutopt.certificate import order
+from layoutopt.certificate.order import DEEPEST
+from layoutopt.certificate.refused import Refused
+from layoutopt.certificate.unwinding import Verdict, check
+from models.exhaustive import maximum
+from models.statement import state
+
+Instance = dict[str, Any]
+Certificate = dict[str, Any]
+
+EARNED = {"kind": "earned"}
+
+
+def op(name: str, kind: str, inputs: list[str], **more: Any) -> dict[str, Any]:
+    """Return an op of an instance."""
+    return {"id": name, "type": kind, "inputs": inputs} | more
+
+
+def instance(ops: list[dict[str, Any]], pairs: list[tuple[str, str, int]]) -> Instance:
+    """Return an instance."""
+    return {"ops": ops, "valued_pairs": [{"a": a, "b": b, "value": v} for a, b, v in pairs]}
+
+
+def optimum(given: Instance, ordered: bool = True) -> Fraction:
+    """Return the largest score, by trying all layouts."""
+    return maximum(state(json.loads(json.dumps(given))), ordered)
+
+
+def single(value: int, labels: list[int], place: int) -> dict[str, Any]:
+    """Return a class of one element, and of one terminal, that it is rewarded for."""
+    terminals = [[[[], [0, place], []]]] if place else []
+    rewards = [[0, 0, value]] if place else []
+    return {"labels": labels, "terminals": terminals, "edges": [], "rewards": rewards}
+
+
+def crossed() -> tuple[Instance, Certificate]:
+    """Return two barriers of which each reads what would lie at the other one.
+
+    Elements are ``x`` 0, ``y`` 1, ``b`` 2, ``c`` 3.  Either ``x`` lies at ``c`` (5), or ``y`` at
+    ``b`` (4).
+    """
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("y", "sink", [], shape=[1]),
+        op("b", "barrier", ["x"], shape=[1]),
+        op("c", "sum_like_reduce", ["y"], shape=[1]),
+    ]
+    classes = [single(5, [0], 3), single(4, [-1], 2)]
+    classes[1]["terminals"] = [[[[], [1, 2], []]]]
+    certificate = {
+        "unit": 1,
+        "score": 5,
+        "bound": 5,
+        "classes": classes,
+        "sinks": {"x": [[[0, 0], [0, 3, 0], []]], "y": [[[1, 0], [1, 1, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, 3], []]], [[[1, 0, -1, 0], [0, 1, 2], []]]],
+        "read": ["x", "y"],
+        "order": {
+            "before": ["b", "c"],
+            "yes": {"evidence": {"0": EARNED, "1": EARNED}},
+            "no": {"evidence": {"0": EARNED, "1": EARNED}},
+        },
+    }
+    return instance(ops, [("x", "c", 5), ("y", "b", 4)]), certificate
+
+
+def test_a_fork_proves_what_no_order_allows() -> None:
+    """Either barrier precedes the other; each way one of two rewards is out."""
+    given, certificate = crossed()
+    assert (optimum(given), optimum(given, ordered=False)) == (5, 9)
+    assert check(given, certificate) == Verdict(Fraction(5), Fraction(5), 2, 2, 0, 0)
+    named = copy.deepcopy(certificate)
+    named["read"] = ["x:0", "y:0"]
+    assert check(given, named).bound == 5
+
+
+def test_forks_on_barriers_that_there_are_not() -> None:
+    """Made-up barriers, and a barrier before itself, say nothing about the others."""
+    given, certificate = crossed()
+    for pair in (["b", "z"], ["z", ""], ["", "b"], ["b", "b"], [7, None], ["x", "c"]):
+        tree = certificate["order"]
+        outer = certificate | {"order": {"before": pair, "yes": tree, "no": tree}}
+        assert check(given, outer).bound == 5
+        leaf = tree["yes"]
+        alone = certificate | {"order": {"before": pair, "yes": leaf, "no": leaf}, "bound": 9}
+        assert check(given, alone).bound == 9
+
+
+def _change(*path: Any, value: Any) -> Any:
+    def change(certificate: Any) -> None:
+        for key in path[:-1]:
+            certificate = certificate[key]
+        certificate[path[-1]] = value
+
+    return change
+
+
+def _drop(*path: Any) -> Any:
+    def change(certificate: Any) -> None:
+        for key in path[:-1]:
+            certificate = certificate[key]
+        del certificate[path[-1]]
+
+    return change
+
+
+def _deep(certificate: Certificate) -> None:
+    for _ in range(DEEPEST + 1):
+        certificate["order"] = {"before": ["b", "c"], "yes": certificate["order"], "no": {}}
+
+
+def _both(certificate: Certificate) -> None:
+    """Let y lie at b as well."""
+    certificate["classes"][1]["labels"] = [0]
+    certificate["sinks"]["y"] = [[[1, 0], [1, 2, 0], []]]
+    certificate["score"] = 9
+    certificate["bound"] = 9
+
+
+def _both_unread(certificate: Certificate) -> None:
+    _both(certificate)
+    certificate["read"] = []
+
+
+WRONG: list[tuple[Any, str]] = [
+    (_both, "the layouts need barriers in a circle: "),
+    (_both_unread, "the layouts need barriers in a circle: "),
+    (_change("order", value={"evidence": {"0": EARNED, "1": EARNED}}), "a bound of 9"),
+    (_change("read", value=[]), "a bound of 9"),
+    (_change("read", value=["x"]), "a bound of 9"),
+    (_change("read", value=["y"]), "a bound of 9"),
+    (_change("read", value="x"), "read must be a list"),
+    (_change("read", value=["x", "z"]), "read names what is no tensor: z"),
+    (_change("read", value=[None]), "read names what is no tensor: None"),
+    (_change("order", value=[]), "must be of objects"),
+    (_change("order", value=None), "must be of objects"),
+    (_drop("order", "no"), "must be of objects"),
+    (_drop("order", "yes"), "must be of objects"),
+    (_deep, "must be of objects, at most 200 deep"),
+    (_change("order", "before", value=["b"]), "before must be a list of 2"),
+    (_change("order", "before", value="bc"), "before must be a list of 2"),
+    (_change("order", "before", value=["c", "c"]), "a bound of 9"),
+    (_change("order", "yes", "evidence", value=[]), "evidence of an order must be an object"),
+    (_drop("order", "yes", "evidence", "0"), "evidence must be of one of the kinds"),
+    (_change("order", "no", "evidence", "1", value={"kind": "word", "bound": 3}), "a bound of 8"),
+    (_change("bound", value=4), "a bound of 5"),
+]
+
+
+def test_wrong_orders_are_refused_with_their_reason() -> None:
+    """Both branches of a fork are there, and what is read, and proves it, is named."""
+    for change, reason in WRONG:
+        given, certificate = crossed()
+        change(certificate)
+        with pytest.raises(Refused) as caught:
+            check(given, certificate)
+        assert reason in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_barrier_that_reads_what_lies_at_it() -> None:
+    """One barrier is a circle as well."""
+    ops = [op("x", "sink", [], shape=[1]), op("b", "barrier", ["x"], shape=[1])]
+    given = instance(ops, [("x", "b", 5)])
+    certificate = {
+        "unit": 1,
+        "score": 5,
+        "bound": 5,
+        "classes": [single(5, [0], 1) | {"evidence": EARNED}],
+        "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, 1], []]]],
+    }
+    assert optimum(given) == 0
+    for read in ([], ["x"]):
+        with pytest.raises(Refused, match="barriers in a circle: b, b"):
+            check(given, certificate | {"read": read})
+    fresh = copy.deepcopy(certificate) | {"read": ["x"], "score": 0, "bound": 0}
+    fresh["classes"][0]["labels"] = [-1]
+    fresh["sinks"] = {"x": [[[0, 0], [0, 0, 0], []]]}
+    assert check(given, fresh).bound == 0
+
+
+def test_choices_that_are_out_in_some_copies_are_not_out_in_all() -> None:
+    """A location that is a barrier's in one copy may be another barrier's, or nobody's, in others.
+
+    ``b`` reads both elements of ``x``, so that the first cannot lie at ``b``; the second can lie
+    where it is wanted.
+    """
+    for other, inputs in (("barrier", []), ("source", [])):
+        ops = [
+            op("x", "sink", [], shape=[2]),
+            op("b", "barrier", ["x"], shape=[1]),
+            op("c", other, inputs, shape=[1]),
+            op("t", "concat", ["b", "c"], axis=0),
+        ]
+        given = instance(ops, [("x", "t", 1)])
+        loop = [[2, [1, 1, 1]]]
+        certificate: Certificate = {
+            "unit": 1,
+            "score": 0,
+            "bound": 2,
+            "classes": [
+                {
+                    "labels": [-1],
+                    "terminals": [[[[], [0, 2], []], [[], [1, 3], []]]],
+                    "edges": [],
+                    "rewards": [[0, 0, 1]],
+                    "evidence": EARNED,
+                }
+            ],
+            "sinks": {"x": [[[0, 0], [0, 0, 0], loop]]},
+            "pairs": [[[[0, 0, -1, 0], [0, 0, 2], loop]]],
+            "read": ["x"],
+        }
+        assert optimum(given) == 1
+        assert check(given, certificate).bound == 2
+
+
+def test_a_box_hides_no_barrier_that_is_read() -> None:
+    """What is read lies in one tensor from a box's start to its end."""
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("s", "source", [], shape=[1]),
+        op("b", "barrier", ["x"], shape=[1]),
+        op("t", "concat", ["s", "b"], axis=0),
+        op("r", "reshape", ["t"], shape=[1, 2]),
+        op("c", "barrier", ["r"], shape=[1]),
+    ]
+    given = instance(ops, [("x", "c", 5)])
+    apart = [[[-1, 0], [1, 0, 0], []], [[-1, 0], [2, 0, 1], []]]
+    certificate = {
+        "unit": 1,
+        "score": 5,
+        "bound": 5,
+        "classes": [single(5, [0], 7) | {"evidence": EARNED}],
+        "sinks": {"x": [[[0, 0], [0, 7, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, 7], []]]],
+        "read": ["r"],
+        "tensors": {"r": apart},
+    }
+    assert optimum(given) == 0
+    with pytest.raises(Refused, match="barriers in a circle"):
+        check(given, certificate)
+    with pytest.raises(Refused, match="a box that is read has locations of several tensors"):
+        check(given, certificate | {"tensors": {"r": [[[-1, 0], [1, 0, 0], [[2, [1, 0, 1]]]]]}})
+
+
+def test_too_many_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each class is bounded once in each leaf, so that leaves must not be too many."""
+    given, certificate = crossed()
+    monkeypatch.setattr(order, "MOST_LEAVES", 4)
+    assert check(given, certificate).bound == 5
+    monkeypatch.setattr(order, "MOST_LEAVES", 3)
+    with pytest.raises(Refused, match="the tree of orders has too many leaves"):
+        check(given, certificate)

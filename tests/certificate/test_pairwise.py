@@ -1,0 +1,312 @@
+"""Evidence proves what it says, or is refused; it can never prove too much."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.certificate.pairwise import DEEPEST, Pairwise, bound, fixed, split, value
+from layoutopt.certificate.refused import Refused
+from tests.certificate.problems import (
+    Evidence,
+    best,
+    branch,
+    components,
+    dual,
+    random_pairwise,
+    table,
+    worth,
+)
+
+SEEDS = range(300)
+
+
+def test_values_are_sums() -> None:
+    """The worth of a labelling is the sum over nodes and edges, whatever its size."""
+    for seed in SEEDS:
+        draw = random.Random(seed)
+        problem = random_pairwise(draw)
+        labels = [draw.randrange(width) for width in problem.widths]
+        assert value(problem, labels) == worth(problem, tuple(labels))
+
+
+@pytest.mark.parametrize("kind", ["exhaustive", "table", "branch", "components", "deep"])
+def test_exact_kinds_prove_the_optimum(kind: str) -> None:
+    """Enumeration, elimination in any order, and branches and parts of these, find the optimum."""
+    for seed in SEEDS:
+        draw = random.Random(seed)
+        problem = random_pairwise(draw)
+        if kind in ("branch", "deep") and not problem.widths:
+            continue
+        evidence = {
+            "exhaustive": lambda p, _: {"kind": "exhaustive"},
+            "table": table,
+            "branch": lambda p, d: branch(p, d, table),
+            "components": lambda p, d: components(p, d, table),
+            "deep": lambda p, d: branch(p, d, lambda q, e: components(q, e, table)),
+        }[kind](problem, draw)
+        assert bound(problem, evidence) == (best(problem), False)
+
+
+def test_messages_prove_no_less_than_the_optimum() -> None:
+    """No messages whatsoever give a bound below what some labelling is worth."""
+    tight = 0
+    for seed in SEEDS:
+        draw = random.Random(seed)
+        problem = random_pairwise(draw)
+        found, on_word = bound(problem, dual(problem, draw))
+        assert found >= best(problem)
+        assert not on_word
+        tight += found == best(problem)
+    assert 20 < tight < len(SEEDS)
+
+
+def test_messages_that_are_right_prove_the_optimum() -> None:
+    """On two nodes, the whole of what an edge can earn with each label is a tight message."""
+    rows = [[5, 0, 3], [1, 4, 2]]
+    problem = Pairwise([np.array([0, 1]), np.array([2, 0, 1])], [(0, 1, np.array(rows))])
+    best_reply = [max(row[j] + [2, 0, 1][j] for j in range(3)) for row in rows]
+    evidence = {"kind": "dual", "messages": [[best_reply, [-2, 0, -1]]]}
+    assert bound(problem, evidence) == (7, False) == (best(problem), False)
+
+
+def test_ratios_are_rounded_down_to_whole_worths() -> None:
+    """Worths are whole numbers, so that halves of a bound are of no use to a labelling."""
+    problem = Pairwise([np.array([0, 0]), np.array([0])], [(0, 1, np.array([[1], [0]]))])
+    sixths = [[["1/3", "1/2"], [0]]]  # 1/2 for node 0, 2/3 for the edge
+    assert bound(problem, {"kind": "dual", "messages": sixths}) == (1, False)
+    third = Pairwise([np.array([0, 0])], [])
+    assert bound(third, {"kind": "word", "bound": "7/2"}) == (3, True)
+
+
+def test_ratios_are_exact() -> None:
+    """Halves and thirds together prove what neither would if it were rounded to the other."""
+    six = range(0, 12, 2)
+    unary = [np.array([0, 1]), np.array([0])] * 6
+    problem = Pairwise(unary, [(u, u + 1, np.array([[1], [0]])) for u in six])
+    messages = [[["1/2", "-1/2"], ["1/3"]] for _ in six]
+    assert bound(problem, {"kind": "dual", "messages": messages}) == (6, False)
+
+
+def test_a_word_is_never_lost() -> None:
+    """A solver's word in any leaf or part makes all of it a solver's word."""
+    problem = Pairwise([np.array([0, 5]), np.array([1, 1])], [])
+    word: Evidence = {"kind": "word", "bound": 3}
+    order = {"kind": "table", "order": [0, 1]}
+    parts = [{"nodes": [0], "evidence": word}, {"nodes": [1], "evidence": {"kind": "exhaustive"}}]
+    assert bound(problem, word) == (3, True)
+    branched = {"kind": "branch", "node": 0, "leaves": [word, order]}
+    assert bound(problem, branched) == (6, True)
+    assert bound(problem, {"kind": "components", "parts": parts}) == (4, True)
+
+
+def test_parts_and_fixed_nodes_are_worth_what_they_were() -> None:
+    """What is left when nodes are fixed, or edges to fixed ones cut, has the same worths."""
+    for seed in SEEDS:
+        draw = random.Random(seed)
+        problem = random_pairwise(draw)
+        labels = [draw.randrange(width) for width in problem.widths]
+        cut = problem
+        for node, label in enumerate(labels):
+            cut = fixed(cut, node, label)
+        assert cut.widths == [1] * len(labels)
+        assert value(cut, [0] * len(labels)) == value(problem, labels)
+        alone = split(cut, [[u] for u in range(len(labels))])
+        assert sum(value(own, [0]) for own in alone) == value(problem, labels)
+
+
+BASE = Pairwise(
+    [np.array([0, 2]), np.array([1, 0, 3]), np.array([0, 1])],
+    [(0, 1, np.array([[1, 2, 0], [0, 4, 1]])), (2, 1, np.array([[0, 1, 2], [3, 0, 0]]))],
+)
+ORDER: Evidence = {"kind": "table", "order": [0, 1, 2]}
+MESSAGES = [[[0, 0], [0, 0, 0]], [[0, 0], [0, 0, 0]]]
+
+
+def _deep(levels: int) -> Evidence:
+    evidence = ORDER
+    for _ in range(levels):
+        part = {"nodes": [0, 1, 2], "evidence": evidence}
+        evidence = {"kind": "components", "parts": [part]}
+    return evidence
+
+
+def _message(entry: object) -> Evidence:
+    return {"kind": "dual", "messages": [[[0, entry], [0, 0, 0]], MESSAGES[1]]}
+
+
+def _part(**change: Any) -> Evidence:
+    part = {"nodes": [0, 1, 2], "evidence": ORDER} | change
+    return {"kind": "components", "parts": [part]}
+
+
+def _leaves(*leaves: object, node: object = 0) -> Evidence:
+    return {"kind": "branch", "node": node, "leaves": list(leaves)}
+
+
+WRONG: dict[str, list[tuple[object, str]]] = {
+    "no kind": [
+        (None, "kinds"),
+        ([], "kinds"),
+        ("table", "kinds"),
+        (17, "kinds"),
+        ({}, "kinds"),
+        ({"kind": None}, "kinds"),
+        ({"kind": []}, "kinds"),
+        ({"kind": {}}, "kinds"),
+        ({"kind": "proof"}, "kinds"),
+        ({"kind": "Table", "order": [0, 1, 2]}, "kinds"),
+    ],
+    "table": [
+        ({"kind": "table"}, "list of 3"),
+        ({"kind": "table", "order": None}, "list of 3"),
+        ({"kind": "table", "order": "012"}, "list of 3"),
+        ({"kind": "table", "order": {"0": 0}}, "list of 3"),
+        ({"kind": "table", "order": [0, 1]}, "list of 3"),
+        ({"kind": "table", "order": [0, 1, 2, 2]}, "list of 3"),
+        ({"kind": "table", "order": [0, 1, 1]}, "each of the 3 nodes once"),
+        ({"kind": "table", "order": [0, 1, 3]}, "0 to 2"),
+        ({"kind": "table", "order": [0, 1, -1]}, "0 to 2"),
+        ({"kind": "table", "order": [0, 1, 2.0]}, "0 to 2"),
+        ({"kind": "table", "order": [0, 1, True]}, "0 to 2"),
+        ({"kind": "table", "order": [0, 1, 10**400]}, "0 to 2"),
+        ({"kind": "table", "order": [0, 1, [2]]}, "0 to 2"),
+    ],
+    "dual": [
+        ({"kind": "dual"}, "list of 2"),
+        ({"kind": "dual", "messages": {}}, "list of 2"),
+        ({"kind": "dual", "messages": MESSAGES[:1]}, "list of 2"),
+        ({"kind": "dual", "messages": MESSAGES * 2}, "list of 2"),
+        ({"kind": "dual", "messages": [[[0, 0]], MESSAGES[1]]}, "list of 2"),
+        (
+            {"kind": "dual", "messages": [[[0, 0], [0, 0]], MESSAGES[1]]},
+            "node 1 must be a list of 3",
+        ),
+        ({"kind": "dual", "messages": [None, MESSAGES[1]]}, "list of 2"),
+        (_message(0.5), "0.5 is no whole number"),
+        (_message(float("nan")), "nan is no whole number"),
+        (_message(float("inf")), "inf is no whole number"),
+        (_message("1/0"), "'1/0' is no whole number"),
+        (_message("1e9"), "'1e9' is no whole number"),
+        (_message("½"), "no whole number"),
+        (_message("٣"), "no whole number"),
+        (_message("9" * 5000), "no whole number"),
+        (_message(True), "bool is no whole number"),
+        (_message(None), "NoneType is no whole number"),
+        (_message([1]), "list is no whole number"),
+        (_message(f"1/{10**39}"), "no small common multiple"),
+    ],
+    "branch": [
+        ({"kind": "branch", "leaves": [ORDER, ORDER]}, "node of a branch"),
+        (_leaves(ORDER, ORDER, node=3), "0 to 2"),
+        (_leaves(ORDER, ORDER, node=-1), "0 to 2"),
+        (_leaves(ORDER, ORDER, node=False), "0 to 2"),
+        (_leaves(ORDER, ORDER, node=[0]), "0 to 2"),
+        (_leaves(), "leaves of node 0 must be a list of 2"),
+        (_leaves(ORDER), "leaves of node 0 must be a list of 2"),
+        (_leaves(ORDER, ORDER, ORDER), "leaves of node 0 must be a list of 2"),
+        (_leaves(ORDER, ORDER, node=1), "leaves of node 1 must be a list of 3"),
+        (_leaves(ORDER, None), "kinds"),
+        ({"kind": "branch", "node": 0, "leaves": {"0": ORDER, "1": ORDER}}, "list of 2"),
+        (_leaves(ORDER, {"kind": "dual", "messages": MESSAGES}), "node 0 must be a list of 1"),
+    ],
+    "components": [
+        ({"kind": "components"}, "parts must be a list"),
+        ({"kind": "components", "parts": []}, "list of 3"),
+        ({"kind": "components", "parts": [None]}, "nodes of a part must be a list"),
+        (_part(nodes=None), "nodes of a part must be a list"),
+        (_part(nodes=[0, 1]), "list of 3"),
+        (_part(nodes=[0, 1, 1]), "each of the 3 nodes once"),
+        (_part(nodes=[0, 1, 3]), "0 to 2"),
+        (_part(nodes=[0, 1, "2"]), "0 to 2"),
+        (_part(nodes=[[0], 1, 2]), "0 to 2"),
+        (_part(evidence=None), "kinds"),
+        (_part(evidence={"kind": "table", "order": [0]}), "list of 3"),
+        (
+            {
+                "kind": "components",
+                "parts": [
+                    {"nodes": [0, 1], "evidence": {"kind": "exhaustive"}},
+                    {"nodes": [2], "evidence": {"kind": "exhaustive"}},
+                ],
+            },
+            "joins nodes 2 and 1 of different parts",
+        ),
+        (_deep(DEEPEST + 1), "nested more than"),
+        (_deep(400), "nested more than"),
+    ],
+    "word": [
+        ({"kind": "word"}, "NoneType is no whole number"),
+        ({"kind": "word", "bound": 1.0}, "1.0 is no whole number"),
+        ({"kind": "word", "bound": float("nan")}, "nan is no whole number"),
+        ({"kind": "word", "bound": "-"}, "'-' is no whole number"),
+        ({"kind": "word", "bound": "1/-2"}, "no whole number"),
+        ({"kind": "word", "bound": "0x10"}, "no whole number"),
+        ({"kind": "word", "bound": " 3"}, "no whole number"),
+        ({"kind": "word", "bound": "3\n"}, "no whole number"),
+        ({"kind": "word", "bound": False}, "bool is no whole number"),
+        ({"kind": "word", "bound": [3]}, "list is no whole number"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_evidence_is_refused_with_its_reason(kind: str) -> None:
+    """Ten and more mistakes of each kind are refused in one line that names the mistake."""
+    assert len(WRONG[kind]) >= 10
+    for evidence, reason in WRONG[kind]:
+        with pytest.raises(Refused) as caught:
+            bound(BASE, evidence)
+        assert reason in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 200
+
+
+def test_what_is_wrong_above_is_right_otherwise() -> None:
+    """The problem and evidence that the mistakes are made in are accepted without them."""
+    assert bound(BASE, ORDER) == (best(BASE), False)
+    assert bound(BASE, _part()) == (best(BASE), False)
+    assert bound(BASE, _leaves(ORDER, ORDER)) == (best(BASE), False)
+    assert bound(BASE, _deep(DEEPEST)) == (best(BASE), False)
+    assert bound(BASE, _message("-4/6"))[0] >= best(BASE)
+    assert bound(BASE, _message(10**400))[0] >= 10**400
+
+
+def test_large_tables_are_refused() -> None:
+    """What would take too much memory is refused before it is made."""
+    nodes = 25
+    star = [(0, u, np.eye(2, dtype=np.int64)) for u in range(1, nodes)]
+    problem = Pairwise([np.array([0, 1])] * nodes, star)
+    order = list(range(nodes))
+    with pytest.raises(Refused, match="node 0 leaves a table of more than 10000000 entries"):
+        bound(problem, {"kind": "table", "order": order})
+    with pytest.raises(Refused, match="more than 1000000 labellings"):
+        bound(problem, {"kind": "exhaustive"})
+    assert bound(problem, {"kind": "table", "order": order[::-1]}) == (2 * nodes - 1, False)
+
+
+@pytest.mark.parametrize(
+    ("unary", "edges", "reason"),
+    [
+        ([[1], []], [], "node 1 has no label"),
+        ([[1, 2]], [(0, 0, [[1, 2], [3, 4]])], "does not fit"),
+        ([[1, 2]], [(0, 1, [[1], [3]])], "does not fit"),
+        ([[1, 2], [1]], [(0, -1, [[1], [3]])], "does not fit"),
+        ([[1, 2], [1]], [(0, 1, [[1, 3]])], "does not fit"),
+        ([[1, 2], [1]], [(0, 1, [1, 3])], "does not fit"),
+    ],
+)
+def test_problems_that_do_not_fit_together(unary: Any, edges: Any, reason: str) -> None:
+    """Tables have a row for each label of the first node, a column for each of the second."""
+    with pytest.raises(Refused, match=reason):
+        Pairwise([np.array(own) for own in unary], [(i, j, np.array(t)) for i, j, t in edges])
+
+
+@pytest.mark.parametrize("labels", [None, [0, 0], [0, 3, 0], [0, 0, -1], [0, 0, 0.0], "000"])
+def test_labels_that_are_none(labels: object) -> None:
+    """A labelling has one number for each node, below its number of labels."""
+    with pytest.raises(Refused, match="labels must be"):
+        value(BASE, labels)

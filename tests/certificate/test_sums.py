@@ -1,0 +1,185 @@
+"""Boxes hold what they say, and sums over them tell different lists apart."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import product
+from math import prod
+from typing import Any
+
+import pytest
+
+from layoutopt.certificate.refused import Refused
+from layoutopt.certificate.sums import EXPONENTS, MOST, Box, Sums, apart, flat, inside, read_boxes
+
+
+def members(box: Box) -> list[tuple[int, ...]]:
+    """Return what a box holds, one by one."""
+    found = []
+    for index in product(*(range(n) for n, _ in box.loops)):
+        steps = [[i * s for s in step] for i, (_, step) in zip(index, box.loops, strict=True)]
+        found.append(tuple(map(sum, zip(box.start, *steps, strict=True))))
+    return found
+
+
+def random_box(draw: random.Random, width: int, tags: int = 2) -> Box:
+    """Return a small box, with loops of extent 1, without steps, or back over itself among them."""
+    loops = []
+    for _ in range(draw.randint(0, 2)):
+        loops.append((draw.randint(1, 3), tuple(draw.randint(-2, 2) for _ in range(width))))
+    start = tuple(draw.randint(-3, 3) for _ in range(width))
+    return Box((draw.randrange(tags),), start, tuple(loops))
+
+
+def test_sums_are_equal_exactly_if_members_are() -> None:
+    """Two lists of boxes have the same sum exactly if they hold the same members as often."""
+    draw, equal = random.Random(1), 0
+    for _ in range(400):
+        one = [random_box(draw, 2) for _ in range(draw.randint(0, 3))]
+        alone = [Box(box.tag, member, ()) for box in one for member in members(box)]
+        draw.shuffle(alone)
+        if alone and draw.random() < 0.5:
+            k = draw.randrange(len(alone))
+            tag, (x, y), _ = alone[k]
+            change = draw.choice([(tag, x + 1, y), (tag, x, y - 1), ((1 - tag[0],), x, y)])
+            alone[k] = Box(change[0], (change[1], change[2]), ())
+        held = [Counter((b.tag, m) for b in boxes for m in members(b)) for boxes in (one, alone)]
+        sums = Sums(10**6)
+        totals = [sums.total(("a", "b"), boxes) for boxes in (one, alone)]
+        assert (totals[0] == totals[1]) == (held[0] == held[1])
+        equal += held[0] == held[1]
+    assert 100 < equal < 380
+
+
+def test_quantities_have_variables_of_their_own() -> None:
+    """What one quantity has more cannot make up for what another one has less."""
+    sums = Sums(1)
+    assert sums.total(("a", "b"), [Box((), (1, 2), ())]) != sums.total(
+        ("a", "b"), [Box((), (2, 1), ())]
+    )
+    assert sums.total(("a",), [Box((), (3,), ())], 5) == 5 * pow(sums.point("a"), 3, sums.prime) % (
+        sums.prime
+    )
+    assert sums.point("a") != sums.point("b") != Sums(1).point("b")
+
+
+@pytest.mark.parametrize("largest", [1, 2**124, 2**200, 2**600, 2**5000])
+def test_fields_are_larger_than_all_coefficients(largest: int) -> None:
+    """No coefficient that can occur is zero in the field, in either sign."""
+    prime = Sums(largest).prime
+    assert prime > 2 * largest
+    assert prime.bit_length() in EXPONENTS
+
+
+def test_values_that_no_field_holds_are_refused() -> None:
+    """Values of thousands of digits are refused."""
+    with pytest.raises(Refused, match="too large"):
+        Sums(2**9687)
+
+
+def test_ends_and_members_are_what_is_there() -> None:
+    """Counted, smallest and largest members are those of all members written down."""
+    draw = random.Random(2)
+    for _ in range(200):
+        box = random_box(draw, 3)
+        every = members(box)
+        assert box.members == len(every)
+        for q in range(3):
+            assert box.ends(q) == (min(m[q] for m in every), max(m[q] for m in every))
+        assert members(box.of(2, 0)) == [(m[2], m[0]) for m in every]
+        assert box.of(1, tag=(7,)).tag == (7,)
+        shape = tuple(draw.randint(1, 4) for _ in range(2))
+        fits = all(0 <= m[1 + d] < shape[d] for m in every for d in range(2))
+        assert inside(box, shape) == fits
+        assert members(flat(box, shape)) == [(m[0], m[1] * shape[1] + m[2]) for m in every]
+    assert members(flat(Box((), (5,), ()), ())) == [(5, 0)]
+
+
+def test_boxes_apart_have_no_member_in_common() -> None:
+    """Of small boxes none are said to be apart that share a copy and a location."""
+    draw, told, true = random.Random(3), 0, 0
+    for _ in range(4000):
+        one, two = random_box(draw, 2), random_box(draw, 2)
+        if draw.random() < 0.5:  # the same copies
+            loops = [
+                (n, (s[0], draw.randint(-2, 2))) if draw.random() < 0.8 else (n, s)
+                for n, s in one.loops
+            ]
+            two = Box(one.tag, (one.start[0], draw.randint(-3, 3)), tuple(loops))
+        common = set(members(one)) & set(members(two))
+        if apart(one, two):
+            assert not common
+            told += 1
+        true += not common
+    assert told > 0.9 * true > 1000
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "told"),
+    [
+        (((0, 0), ((4, (1, 2)),)), ((0, 1), ((4, (1, 2)),)), True),  # even and odd
+        (((0, 0), ((4, (1, 1)),)), ((0, 9), ((4, (1, -1)),)), True),  # they do not meet
+        (((0, 0), ((4, (1, 1)),)), ((0, 5), ((4, (1, 2)),)), True),  # by copy: ahead
+        (((0, 0), ((4, (1, 1)),)), ((0, 3), ((4, (1, -1)),)), True),  # by copy: gaps are odd
+        (((0, 0), ((4, (1, 1)),)), ((0, 2), ((4, (1, -1)),)), False),  # they meet in copy 1
+        (((0, 0), ((4, (1, 1)),)), ((4, 0), ((4, (1, 1)),)), True),  # other copies
+        (((0, 0), ((2, (0, 1)),)), ((0, 1), ((2, (0, 1)),)), False),  # one copy, not simple
+        (((0, 0), ((2, (1, 2)), (2, (1, 0)))), ((0, 1), ((2, (1, 1)), (2, (1, 1)))), False),
+    ],
+)
+def test_boxes_that_are_told_apart(one: Any, two: Any, told: bool) -> None:
+    """Boxes are told apart by ranges, by remainders, and copy for copy if these are each once."""
+    boxes = [Box((), start, loops) for start, loops in (one, two)]
+    assert apart(*boxes) is apart(*boxes[::-1]) is told
+    assert not told or not set(members(boxes[0])) & set(members(boxes[1]))
+
+
+GOOD: list[Any] = [[1, 2], [3, -4, 5], [[2, [1, 0, 0]], [1, [7, 7, 7]]]]
+
+WRONG: list[tuple[Any, str]] = [
+    ({}, "must be a list"),
+    ("box", "must be a list"),
+    ([GOOD[:2]], "list of 3"),
+    ([None], "list of 3"),
+    ([[[1], *GOOD[1:]]], "the tag of a box of x must be a list of 2"),
+    ([[[1, 2, 3], *GOOD[1:]]], "the tag of a box of x must be a list of 2"),
+    ([[[1, "2"], *GOOD[1:]]], "no whole number"),
+    ([[[1, True], *GOOD[1:]]], "no whole number"),
+    ([[GOOD[0], [3, -4], []]], "the start of a box of x must be a list of 3"),
+    ([[GOOD[0], [3, -4, 0.5], []]], "no whole number"),
+    ([[GOOD[0], [3, -4, MOST], []]], "no whole number below 2^56"),
+    ([[GOOD[0], [3, -4, -MOST], []]], "no whole number below 2^56"),
+    ([[*GOOD[:2], None]], "the loops of a box of x must be a list"),
+    ([[*GOOD[:2], [2]]], "a loop of x must be a list of 2"),
+    ([[*GOOD[:2], [[2, [1, 0]]]]], "a step of x must be a list of 3"),
+    ([[*GOOD[:2], [[2, 1]]]], "a step of x must be a list of 3"),
+    ([[*GOOD[:2], [[0, [1, 0, 0]]]]], "goes [0] times"),
+    ([[*GOOD[:2], [[-1, [1, 0, 0]]]]], "goes [-1] times"),
+    ([[*GOOD[:2], [["2", [1, 0, 0]]]]], "no whole number"),
+    ([[*GOOD[:2], [[2**30, [0] * 3], [2**30, [0] * 3]]]], "times"),
+    ([[*GOOD[:2], [[2**50, [2**50, 0, 0]]]]], "goes beyond 2^56"),
+    ([[*GOOD[:2], [[2, [0, 4 - MOST, 0]]]]], "goes beyond 2^56"),
+]
+
+
+def test_wrong_boxes_are_refused_with_their_reason() -> None:
+    """Boxes are lists of a tag, a start and loops, of whole numbers that all stay below 2^56."""
+    [box] = read_boxes([GOOD], 2, 3, "x")
+    assert (box.tag, box.start) == ((1, 2), (3, -4, 5))
+    assert (box.members, len(box.loops)) == (2, 2)
+    assert read_boxes([[GOOD[0], [MOST - 1, 1 - MOST, 0], []]], 2, 3, "x")[0].members == 1
+    for given, reason in WRONG:
+        with pytest.raises(Refused) as caught:
+            read_boxes(given, 2, 3, "x")
+        assert reason in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_members_that_go_far_are_equal_by_accident_only_if_they_are_read() -> None:
+    """Powers repeat after ``p - 1``, and some after a divisor of it, which no member reaches."""
+    sums = Sums(1)
+    period = sums.prime - 1
+    boxes = [Box((), (x,), ()) for x in (3, 3 + period)]
+    assert sums.total(("a",), boxes[:1]) == sums.total(("a",), boxes[1:])
+    assert prod([MOST, MOST]) < period  # two quantities of what is read are not that far

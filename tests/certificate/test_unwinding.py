@@ -1,0 +1,430 @@
+"""Certificates of unwinding prove what they say, and nothing that is not so."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from layoutopt.certificate import order
+from layoutopt.certificate.refused import Refused
+from layoutopt.certificate.unwinding import Verdict, check
+from tests.certificate.test_order import Certificate, Instance, instance, op, optimum
+
+Change = Callable[[Certificate], None]
+
+BOTH = [[2, [1, 1, 1]]]
+"""A loop over both copies, in three quantities."""
+
+
+def example() -> tuple[Instance, Certificate]:
+    """Return an instance of two copies of one class, and its certificate.
+
+    Elements are ``x`` 0 1, ``y`` 2 3, ``z`` 4, ``s`` 5 .. 8, ``sl`` 9 10, ``v`` 11 12, ``r`` 13 14,
+    ``u`` 15 16 and ``f`` 17 18; 19 and 20 are the locations that ``u`` names.  In each copy ``x``
+    and ``y`` earn 3 together, ``x`` 2 at ``sl``, and 1 and 2 at ``u``: at most 6.  By all means
+    ``x`` lies where it does, for 7 an element, as does ``z``, for 1.
+    """
+    ops = [
+        op("x", "sink", [], shape=[2]),
+        op("y", "sink", [], shape=[2]),
+        op("z", "sink", [], shape=[1]),
+        op("s", "source", [], shape=[4]),
+        op("sl", "slice", ["s"], lower=[1], upper=[3]),
+        op("v", "slice", ["s"], lower=[2], upper=[4]),
+        op("r", "reshape", ["x"], shape=[2, 1]),
+        op("u", "source", [], shape=[2, 1], mapping=["m", 3]),
+        op("f", "flatten", ["u"]),
+    ]
+    pairs = [("x", "y", 3), ("x", "sl", 2), ("r", "u", 1), ("y", "f", 2)]
+    pairs += [("x", "x", 7), ("sl", "v", 5), ("z", "z", 1), ("x", "y", 0)]
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 27,
+        "bound": 27,
+        "classes": [
+            {
+                "labels": [1, 1],
+                "terminals": [[[[], [0, 6], [[2, [1, 1]]]]], [[[], [0, 19], [[2, [1, 1]]]]]],
+                "edges": [[0, 1, 3]],
+                "rewards": [[0, 0, 2], [0, 1, 1], [1, 1, 2]],
+                "evidence": {"kind": "flow", "edges": [2], "rewards": [2, 0, 2]},
+            }
+        ],
+        "sinks": {
+            "x": [[[0, 0], [0, 19, 0], BOTH]],
+            "y": [[[0, 1], [0, 19, 0], BOTH]],
+            "z": [[[-2, 0], [4, 4, 0], []]],
+        },
+        "pairs": [
+            [[[0, 0, 0, 1], [0, 0, 0], BOTH]],
+            [[[0, 0, -1, 0], [0, 0, 6], BOTH]],
+            [[[0, 0, -1, 0], [0, 0, 19], BOTH]],
+            [[[0, 1, -1, 0], [0, 0, 19], BOTH]],
+            [[[0, 0, 0, 0], [0, 0, 0], BOTH]],
+            [[[-1, 0, -1, 0], [0, 6, 7], BOTH]],
+            [[[-2, 0, -2, 0], [0, 4, 4], []]],
+            None,
+        ],
+        "tensors": {
+            "r": [[[0, 0], [0, 0, 0], [[2, [1, 1, 0]]]]],
+            "f": [[[-1, 0], [19, 0], [[2, [1, 1]]]]],
+        },
+        "cuts": {
+            "sl": {
+                "kept": [[[-1, 0], [6, 1], [[2, [1, 1]]]]],
+                "left": [[[-1, 0], [5, 0], []], [[-1, 0], [8, 3], []]],
+            },
+            "v": {
+                "kept": [[[-1, 0], [7, 2], [[2, [1, 1]]]]],
+                "left": [[[-1, 0], [5, 0], [[2, [1, 1]]]]],
+            },
+        },
+    }
+    return copy.deepcopy((instance(ops, pairs), certificate))
+
+
+def test_the_example_is_accepted() -> None:
+    """What it proves is the best of all layouts; boxes may be cut, loops turned, ratios reduced."""
+    given, certificate = example()
+    want = Verdict(Fraction(27), Fraction(27), 1, 2, 0, 0)
+    assert optimum(given) == 27
+    assert check(given, certificate) == want
+    certificate["sinks"]["x"] = [[[0, 0], [k, 19 + k, k], []] for k in (1, 0)]
+    certificate["pairs"][0] = [[[0, 0, 0, 1], [1, 1, 1], [[2, [-1, -1, -1]]]]]
+    certificate["classes"][0]["terminals"][0] = [[[], [k, 6 + k], []] for k in (0, 1)]
+    certificate["bound"] = "55/2"
+    assert check(given, certificate) == want
+    certificate["unit"] = "1/2"
+    own = certificate["classes"][0]
+    own["edges"], own["rewards"] = [[0, 1, 6]], [[0, 0, 4], [0, 1, 2], [1, 1, 4]]
+    less = check(given, certificate | {"bound": 29})  # not all that can flow
+    assert less == want._replace(bound=Fraction(29))
+    own["evidence"] = {"kind": "word", "bound": 11}
+    assert check(given, certificate) == Verdict(Fraction(27), Fraction(26), 1, 2, 1, 2)
+
+
+def put(*path: Any) -> Change:
+    """Return what puts the last of its arguments where the others say."""
+    *keys, last, value = path
+
+    def change(certificate: Any) -> None:
+        for key in keys:
+            certificate = certificate[key]
+        if value is ...:
+            del certificate[last]
+        elif isinstance(value, tuple):
+            certificate[last] = certificate[last] + list(value)
+        else:
+            certificate[last] = value
+
+    return change
+
+
+def every(*changes: Change) -> Change:
+    """Return what makes several changes."""
+
+    def change(certificate: Certificate) -> None:
+        for one in changes:
+            one(certificate)
+
+    return change
+
+
+X, Y = ("sinks", "x"), ("sinks", "y")
+CLASS = ("classes", 0)
+ONE: list[Any] = [[0, 0], [0, 19, 0], []]
+TWO: list[Any] = [[0, 0], [1, 20, 1], []]
+
+WRONG: dict[str, list[tuple[Change, str]]] = {
+    "claims": [
+        (put("score", 28), "the layouts earn 27"),
+        (put("score", 26), "the layouts earn 27"),
+        (put("score", "53/2"), "the layouts earn 27"),
+        (put("score", ...), "NoneType is no whole number"),
+        (put("score", 27.0), "27.0 is no whole number"),
+        (put("bound", 26), "the evidence proves a bound of 27"),
+        (put("bound", "53/2"), "the evidence proves a bound of 27"),
+        (put("bound", None), "NoneType is no whole number"),
+        (put("unit", 0), "the unit must be positive"),
+        (put("unit", -1), "the unit must be positive"),
+        (put("unit", 2), "value 3 is no multiple of the unit 2"),
+        (put("unit", "1/2"), "edges of nodes"),
+        (put("unit", ...), "NoneType is no whole number"),
+        (put("unit", "1/" + "9" * 40), "edges of nodes"),
+    ],
+    "sinks": [
+        (put("sinks", None), "'sinks' must be an object"),
+        (put("sinks", ...), "sinks 'x' must be a list"),
+        (put(*X, ...), "sinks 'x' must be a list"),
+        (put(*X, []), "its boxes are not all elements, each once"),
+        (put(*X, [ONE]), "its boxes are not all elements, each once"),
+        (put(*X, [ONE, TWO, TWO]), "its boxes are not all elements, each once"),
+        (put(*X, [ONE, [[0, 0], [0, 19, 0], []]]), "its boxes are not all elements, each once"),
+        (put(*X, [[[0, 0], [0, 19, 1], BOTH]]), "sinks 'x': a box is outside the tensor"),
+        (put(*X, [[[0, 0], [0, 19, -1], BOTH]]), "sinks 'x': a box is outside the tensor"),
+        (put(*X, [[[0, 0], [1, 20, 0], [[2, [-1, -1, 1]]]]]), "a copy is not named by its node 0"),
+        (put(*X, [[[0, 0], [7, 19, 0], BOTH]]), "a copy is not named by its node 0"),
+        (put("sinks", "z", [[[-2, 0], [3, 4, 0], []]]), "a copy is not named by its node 0"),
+        (put("sinks", "z", [[[-1, 0], [4, 4, 0], []]]), "of node (-1, 0), which no class has"),
+        (put("sinks", "z", [[[1, 0], [4, 4, 0], []]]), "of node (1, 0), which no class has"),
+        (put(*Y, [[[0, 2], [0, 19, 0], BOTH]]), "node 1 is not in each copy once"),
+        (put(*Y, [[[0, 1], [0, 19, 0], [[2, [0, 1, 1]]]]]), "node 1 is not in each copy once"),
+        (put(*Y, [[[0, 1], [1, 19, 0], BOTH]]), "node 1 is not in each copy once"),
+        (put(*Y, [[[0, 1], [1, 19, 0], [[2, [-1, 1, 1]]]]]), "node 1 does not lie where"),
+        (put(*Y, [[[0, 1], [0, 6, 0], BOTH]]), "node 1 does not lie where its label says"),
+        (put(*X, [[[0, 0], [0, 18, 0], BOTH]]), "node 0 does not lie where its label says"),
+        (put(*X, [[[-2, 0], [0, 0, 0], BOTH]]), "node 1 is not in each copy once"),
+    ],
+    "classes": [
+        (put("classes", None), "classes must be a list"),
+        (put("classes", []), "of node (0, 0), which no class has"),
+        (put(*CLASS, None), "class 0 must be an object"),
+        (put("classes", (copy.deepcopy(example()[1]["classes"][0]),)), "class 1 has no copy"),
+        (put(*CLASS, "labels", []), "numbers from 0 to -1"),
+        (put(*CLASS, "labels", [1, 0]), "node 1 does not lie where its label says"),
+        (put(*CLASS, "labels", [-1, -1]), "node 0 does not lie where its label says"),
+        (put(*CLASS, "terminals", 1, []), "terminal 1 is not of each copy once"),
+        (put(*CLASS, "terminals", 1, [[[], [0, 19], []]]), "terminal 1 is not of each copy once"),
+        (
+            put(*CLASS, "terminals", 1, [[[], [0, 19], [[2, [0, 1]]]]]),
+            "terminal 1 is not of each copy once",
+        ),
+        (
+            put(*CLASS, "terminals", 1, [[[], [0, 20], [[2, [1, -1]]]]]),
+            "node 0 does not lie where its label says",
+        ),
+        (put(*CLASS, "terminals", 0, [[[], [0, 21], [[2, [1, 1]]]]]), "there is no location 21"),
+        (put(*CLASS, "terminals", 0, [[[], [0, -1], [[2, [1, 1]]]]]), "there is no location -1"),
+        (put(*CLASS, "terminals", 0, [[[], [0, 2], [[2, [1, 1]]]]]), "no location of its own"),
+        (put(*CLASS, "terminals", 0, [[[], [0, 9], [[2, [1, 1]]]]]), "no location of its own"),
+        (put(*CLASS, "terminals", 0, [[[], [0, 8], [[2, [1, 7]]]]]), "no location of its own"),
+        (
+            put(*CLASS, "terminals", 0, [[[], [0, 20], [[2, [1, -1]]]]]),
+            "edges of nodes ((0, 0), (-1, 0)) are not those of the pairs",
+        ),
+    ],
+    "edges": [
+        (put(*CLASS, "edges", 0, 2, 4), "edges of nodes ((0, 0), (0, 1)) are not"),
+        (put(*CLASS, "edges", 0, 2, -3), "edges of nodes ((0, 0), (0, 1)) are not"),
+        (put(*CLASS, "edges", []), "edges of nodes ((0, 0), (0, 1)) are not"),
+        (put(*CLASS, "edges", ([1, 0, 3],)), "edges of nodes ((0, 0), (0, 1)) are not"),
+        (put(*CLASS, "rewards", 0, 2, 1), "edges of nodes ((0, 0), (-1, 0)) are not"),
+        (put(*CLASS, "rewards", 0, [0, 0, 2**120]), "edges of nodes ((0, 0), (-1, 0)) are not"),
+        (put(*CLASS, "rewards", 0, 1, 1), "are there twice"),
+        (put(*CLASS, "rewards", []), "edges of nodes ((0, 0), (-1, 0)) are not"),
+        (put(*CLASS, "rewards", ([1, 0, 1],)), "edges of nodes ((0, 1), (-1, 0)) are not"),
+        (put(*CLASS, "rewards", 2, 0, 0), "are there twice"),
+        (put(*CLASS, "rewards", 0, [0, 0, 10**4000]), "the values are too large"),
+    ],
+    "pairs": [
+        (put("pairs", None), "pairs must be a list of 8"),
+        (put("pairs", ([],)), "pairs must be a list of 8"),
+        (put("pairs", 0, None), "pair 0 must be a list"),
+        (put("pairs", 0, []), "pair 0: its boxes are not those of 'x'"),
+        (put("pairs", 0, 0, 0, [0, 0, 0, 0]), "pair 0: its boxes are not those of 'y'"),
+        (put("pairs", 0, 0, 0, [-1, 0, 0, 1]), "pair 0: its boxes are not those of 'x'"),
+        (put("pairs", 0, 0, 1, [0, 1, 0]), "pair 0: its boxes are not those of 'x'"),
+        (put("pairs", 0, 0, 1, [1, 0, 0]), "pair 0: its boxes are not those of 'x'"),
+        (put("pairs", 0, 0, 2, []), "pair 0: its boxes are not those of 'x'"),
+        (put("pairs", 0, 0, 2, [[1, [1, 1, 1]]]), "pair 0: its boxes are not those of 'x'"),
+        (
+            put("pairs", 0, [[[0, 0, 0, 1], [0, 0, 1], [[2, [1, 1, -1]]]]]),
+            "pair 0: its boxes are not those of 'y'",
+        ),
+        (put("pairs", 1, 0, 1, [0, 0, 7]), "pair 1: its boxes are not those of 'sl'"),
+        (put("pairs", 2, 0, 1, [0, 0, 15]), "pair 2: its boxes are not those of 'u'"),
+        (
+            put("pairs", 5, [[[-1, 0, -1, 0], [k, 6 + k, 7 + k], []] for k in (0, 0)]),
+            "pair 5: its boxes are not those of 'sl'",
+        ),
+    ],
+    "tensors and cuts": [
+        (put("tensors", []), "'tensors' must be an object"),
+        (put("tensors", "r", ...), "tensors 'r' must be a list"),
+        (put("tensors", "r", []), "tensor 'r' does not hold what its input does"),
+        (put("tensors", "r", 0, 0, [0, 1]), "tensor 'r' does not hold what its input does"),
+        (put("tensors", "r", 0, 1, [1, 0, 0]), "tensor 'r' does not hold what its input does"),
+        (put("tensors", "r", 0, 2, [[2, [1, 0, 1]]]), "tensors 'r': a box is outside the tensor"),
+        (put("tensors", "f", 0, 2, []), "tensor 'f' does not hold what its input does"),
+        (put("cuts", 1), "'cuts' must be an object"),
+        (put("cuts", "sl", None), "'sl' must be an object"),
+        (put("cuts", "sl", {}), "the cut of 'sl' must be a list"),
+        (put("cuts", "sl", "left", ...), "the cut of 'sl' must be a list"),
+        (put("cuts", "sl", "left", []), "the cut of 'sl' is not its input"),
+        (put("cuts", "sl", "left", 0, 1, [5, 3]), "the cut of 'sl' is not its input"),
+        (put("cuts", "sl", "left", 0, 0, [-2, 0]), "the cut of 'sl' is not its input"),
+        (put("cuts", "sl", "kept", []), "the cut of 'sl' is not its input"),
+        (
+            put("cuts", "sl", {"kept": [[[-1, 0], [5, 0], [[4, [1, 1]]]]], "left": []}),
+            "a box that a cut keeps has elements that its op leaves out",
+        ),
+        (
+            put("cuts", "sl", {"left": [[[-1, 0], [5, 0], [[4, [1, 1]]]]], "kept": []}),
+            "a box that a cut leaves out has elements that its op may keep",
+        ),
+        (put("cuts", "sl", "left", 0, 1, [5, 4]), "a box of a cut is outside its tensor"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_certificates_are_refused_with_their_reason(kind: str) -> None:
+    """Ten and more mistakes of each kind are refused in one line that names the mistake."""
+    assert len(WRONG[kind]) >= 10
+    for change, reason in WRONG[kind]:
+        given, certificate = example()
+        change(certificate)
+        with pytest.raises(Refused) as caught:
+            check(given, certificate)
+        assert reason in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("certificate", [None, [], "", 1, {}])
+def test_what_is_no_certificate(certificate: Any) -> None:
+    """Plain data of any other kind is refused."""
+    with pytest.raises(Refused):
+        check(example()[0], certificate)
+
+
+def test_elements_in_no_class_are_in_no_pair() -> None:
+    """What is said to be reached by no pair is refused if one reaches it."""
+    given, certificate = example()
+    certificate["classes"] = []
+    certificate["sinks"]["x"] = [[[-2, 0], [0, 0, 0], BOTH]]
+    certificate["sinks"]["y"] = [[[-2, 0], [2, 2, 0], BOTH]]
+    certificate["pairs"][0] = [[[-2, 0, -2, 0], [0, 0, 2], BOTH]]
+    with pytest.raises(Refused, match="pair 0 reaches elements that are said to be in no class"):
+        check(given, certificate)
+
+
+def test_fixed_locations_are_the_same_or_not() -> None:
+    """A box of fixed locations that are the same here and there has to be cut."""
+    ops = [op("s", "source", [], shape=[3]), op("t", "reverse", ["s"], dims=[0])]
+    given = instance(ops, [("s", "t", 5)])
+    whole = [[[-1, 0, -1, 0], [0, 0, 2], [[3, [1, 1, -1]]]]]
+    alone = [[[-1, 0, -1, 0], [k, k, 2 - k], []] for k in range(3)]
+    certificate = {"unit": 1, "score": 5, "bound": 5, "classes": [], "pairs": [alone]}
+    assert check(given, certificate) == Verdict(Fraction(5), Fraction(5), 0, 0, 0, 0)
+    assert optimum(given) == 5
+    with pytest.raises(Refused, match="a box of fixed locations is neither equal nor different"):
+        check(given, certificate | {"pairs": [whole]})
+
+
+def test_negative_values_need_terminals_apart() -> None:
+    """Where agreement costs, labels that differ must be locations that differ."""
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("y", "sink", [], shape=[1]),
+        op("s", "source", [], shape=[1]),
+    ]
+    given = instance(ops, [("x", "s", 10), ("y", "s", 10), ("x", "y", -5)])
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 20,
+        "bound": 20,
+        "classes": [
+            {
+                "labels": [0, 1],
+                "terminals": [[[[], [0, 2], []]]] * 2,
+                "edges": [[0, 1, -5]],
+                "rewards": [[0, 0, 10], [1, 1, 10]],
+                "evidence": {"kind": "earned"},
+            }
+        ],
+        "sinks": {"x": [[[0, 0], [0, 2, 0], []]], "y": [[[0, 1], [0, 2, 0], []]]},
+        "pairs": [
+            [[[0, 0, -1, 0], [0, 0, 2], []]],
+            [[[0, 1, -1, 0], [0, 0, 2], []]],
+            [[[0, 0, 0, 1], [0, 0, 0], []]],
+        ],
+    }
+    assert optimum(given) == 15
+    with pytest.raises(Refused, match="terminals 0 and 1 may be the same in a copy"):
+        check(given, certificate)
+    del given["valued_pairs"][2], certificate["pairs"][2]
+    certificate["classes"][0]["edges"] = []
+    assert check(given, certificate).score == 20 == optimum(given)
+    certificate["classes"][0]["evidence"] = {"kind": "exhaustive"}
+    with pytest.raises(Refused, match="terminals 0 and 1 may be the same in a copy"):
+        check(given, certificate)
+
+
+def test_one_terminal_under_two_names_proves_nothing() -> None:
+    """A class whose terminals are one location in some copy has no bound but its rewards."""
+    given, certificate = example()
+    own = certificate["classes"][0]
+    own["terminals"].append([[[], [0, 19], []], [[], [1, 7], []]])
+    own["evidence"] = {"kind": "table", "order": [0, 1]}
+    with pytest.raises(Refused, match="class 0: terminals"):
+        check(given, certificate)
+    own["evidence"] = {"kind": "earned"}
+    assert check(given, certificate | {"bound": 31}).bound == 31
+
+
+def test_too_many_boxes_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terminals in so many boxes that comparing them takes too long are refused."""
+    given, certificate = example()
+    certificate["classes"][0]["terminals"][0] = [[[], [0, 7], [[2, [1, -1]]]]]
+    given["valued_pairs"][1]["value"] = 0
+    certificate["classes"][0]["rewards"].pop(0)
+    certificate["classes"][0]["terminals"].append([[[], [0, 6], [[2, [1, 1]]]]])
+    certificate["classes"][0]["evidence"] = {"kind": "exhaustive"}
+    assert check(given, certificate).bound == 27
+    monkeypatch.setattr(order, "MOST_COMPARED", 0)
+    with pytest.raises(Refused, match="class 0: its terminals are in too many boxes"):
+        check(given, certificate)
+
+
+def test_instances_that_have_no_certificates() -> None:
+    """Tile memories, unknown ops, huge tensors and pairs of what is missing are refused."""
+    for change, reason in (
+        ({"tile_memory": {"tiles": 2}}, "instances with a tile memory have no certificates"),
+        ({"ops": [op("x", "shuffle", [], shape=[2])]}, "ops of type 'shuffle' are not known"),
+        ({"ops": [op("x", "sink", [], shape=[2**40, 2**20])]}, "too many elements"),
+        ({"ops": [op("x", "sink", [])]}, "something is missing"),
+        ({"valued_pairs": [{"a": "x"}]}, "something is missing"),
+    ):
+        given, certificate = example()
+        with pytest.raises(Refused, match=reason):
+            check(given | change, certificate)
+
+
+def test_empty_and_scalar_tensors() -> None:
+    """A tensor without elements has no boxes, one without dimensions a single element."""
+    ops = [
+        op("e", "sink", [], shape=[0, 3]),
+        op("x", "sink", [], shape=[]),
+        op("s", "fixed_point", ["e"], shapes=[[2, 0], []]),
+        op("g", "expand", ["x"], shape=[0]),
+        op("p", "concat", ["g", "g"], axis=0),
+        op("b", "barrier", ["p"], shape=[0]),
+    ]
+    given = instance(ops, [("x", "s:1", 2), ("p", "b", 4)])
+    certificate = {
+        "unit": 2,
+        "score": 2,
+        "bound": 2,
+        "classes": [
+            {
+                "labels": [0],
+                "terminals": [[[[], [0, 1], []]]],
+                "edges": [],
+                "rewards": [[0, 0, 1]],
+                "evidence": {"kind": "earned"},
+            }
+        ],
+        "sinks": {"e": [], "x": [[[0, 0], [0, 1], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, 1], []]], []],
+        "read": ["p"],
+    }
+    assert check(given, certificate) == Verdict(Fraction(2), Fraction(2), 1, 1, 0, 0)
+    assert optimum(given) == 2
+    wrong = certificate | {"sinks": certificate["sinks"] | {"e": [[[-2, 0], [0, 0, 0, 0], []]]}}
+    with pytest.raises(Refused, match="a box is outside the tensor"):
+        check(given, wrong)

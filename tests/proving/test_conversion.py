@@ -1,0 +1,319 @@
+"""Certificates of conversion: accepted as they are, refused for anything else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from layoutopt.certificate.conversion import verify
+from layoutopt.certificate.refused import Refused
+from layoutopt.conversion.convert import convert_graph, state_graph
+from layoutopt.conversion.tally import tally
+from layoutopt.converting import convert
+from layoutopt.limits import limited
+from layoutopt.proving import conversion, pairwise
+from layoutopt.proving.asked import Asked
+from layoutopt.proving.conversion import (
+    Verdict,
+    certify,
+    certify_graph,
+    check_certificate,
+    encoded,
+)
+from layoutopt.rewriting.read import read_model
+from tests.conversion.drawn import drawn
+from tests.conversion.exhaustive import least
+from tests.rewriting.exports import channels_last, random_export
+from tests.rewriting.networks import network
+
+OBJECTIVES = ["bytes", "count", "bytes,count", "count,bytes"]
+
+COSTS = """
+[transform]
+us = 2.5
+us_per_megabyte = 60
+[[op]]
+type = "Conv"
+layouts = "NHWC,HWIO"
+us = 4
+[[op]]
+type = "Conv"
+layouts = "NCHW,OIHW"
+us = 7
+"""
+
+
+@pytest.mark.parametrize("free_io", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_what_is_proved_of_random_graphs_is_the_least(objective: str, free_io: bool) -> None:
+    """The bound that the checker accepts is what exhaustive search finds, with no word in it."""
+    first = 1000 * OBJECTIVES.index(objective)
+    for seed in range(first, first + 40):
+        graph = drawn(seed, 4 + seed % 9)
+        found = convert_graph(graph, objective=objective, free_io=free_io)
+        made = json.loads(json.dumps(certify_graph(found)))
+        assert not verify(made["statement"], made["claim"])
+        most = (made["claim"]["score"][0], 10**9)
+        optimum = list(least(graph, objective, free_io, most) or ())[: objective.count(",") + 1]
+        assert made["claim"]["score"] == made["claim"]["bound"] == optimum
+        again = state_graph(graph, objective=objective, free_io=free_io)
+        assert again.document == made["statement"]
+        raised = made["claim"] | {"bound": [*optimum[:-1], optimum[-1] + 1]}
+        with pytest.raises(Refused, match="is claimed as a bound"):
+            verify(made["statement"], raised)
+
+
+def test_answers_of_heuristics_have_certificates_of_their_score() -> None:
+    """A score that is not the least comes with no bound, or with one that the checker proves."""
+    worse = 0
+    for seed in range(30):
+        found = convert_graph(drawn(seed, 14), objective="count,bytes", solver="forward")
+        made = certify_graph(found)
+        assert not verify(made["statement"], made["claim"])
+        worse += made["claim"]["score"] > made["claim"]["bound"]
+    assert worse > 5
+
+
+ASKED: dict[str, Asked] = {
+    "as it is written": Asked("count,bytes"),
+    "bytes": Asked("bytes"),
+    "free": Asked("bytes,count", free_io=True),
+    "nhwc": Asked("count,bytes", backend="nhwc"),
+    "blocked": Asked("count,bytes", backend="blocked"),
+    "layouts": Asked("bytes", layout="Conv=NHWC,HWIO"),
+    "padded": Asked("count,bytes", layout="Conv=NCHW8c,OIHW8i8o;default=NCHW8c", padding=True),
+    "priced": Asked("time,count", costs=COSTS),
+}
+
+
+def certified(model: onnx.ModelProto, asked: Asked) -> tuple[onnx.ModelProto, Any]:
+    """Return a converted network and its certificate, as read from a file."""
+    given = asked.arguments()
+    result = convert(
+        model,
+        layout=asked.layout,
+        padding=asked.padding,
+        backend=asked.backend,
+        costs=given["costs"],
+        objective=asked.objective,
+        free_io=asked.free_io,
+    )
+    return result.model, json.loads(encoded(certify(result, asked)))
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_certificates_are_held_against_networks(name: str) -> None:
+    """What is asked is in the certificate; the network that came out costs what it says."""
+    for seed in range(3):
+        model = random_export(seed, 25)
+        out, certificate = certified(model, ASKED[name])
+        verdict = check_certificate(model, certificate, out)
+        assert verdict.asked == ASKED[name]
+        assert verdict.score == verdict.bound
+        assert (verdict.graphs, verdict.on_word) == (1, 0)
+        other = random_export(seed + 10, 25)
+        with pytest.raises(Refused, match="graph 'export'"):
+            check_certificate(other, certificate)
+
+
+def test_bytes_of_padded_networks_are_not_compared() -> None:
+    """In the file there is padding, which moves too, and counts as nothing in the score."""
+    model = random_export(7, 40)
+    out, certificate = certified(model, ASKED["padded"])
+    moved = tally(read_model(out).graph).bytes
+    assert check_certificate(model, certificate, out).score[1] < moved
+
+
+def test_free_inputs_come_in_whole_axes() -> None:
+    """An input that is wanted in blocks only is given as it is written, and transformed."""
+    model = network("""g (float[1,16,4,4] x) => (float[1,16,4,4] y) {
+        y = MaxPool<kernel_shape=[1,1]>(x)
+    }""")
+    asked = Asked("count", layout="MaxPool=NCHW8c", free_io=True)
+    _, certificate = certified(model, asked)
+    ops = {op["op"]: op["modes"] for op in certificate["graphs"][0]["statement"]["ops"]}
+    blocks = "1/8x2,2,3,1/1x8"
+    assert ops == {"free x": [["123"]], "MaxPool_0": [[blocks, blocks]], "wanted y": [["123"]]}
+    assert check_certificate(model, certificate).score == (2,)
+
+
+def test_parts_that_are_hard_are_proved_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where hardly any table is small, messages and branches prove the least of random graphs."""
+    monkeypatch.setattr(pairwise, "TABLE", 8)
+    kinds = ""
+    for seed in range(30):
+        made = certify_graph(convert_graph(drawn(seed, 14), objective="count,bytes"))
+        assert not verify(made["statement"], made["claim"])
+        kinds += json.dumps(made["claim"]["evidence"])
+    assert kinds.count('"components"') > 3
+    assert '"dual"' in kinds
+
+
+def test_other_questions_are_other_statements() -> None:
+    """A certificate for one question is refused if it says that another was asked."""
+    model = random_export(1, 25)
+    _, certificate = certified(model, ASKED["as it is written"])
+    for asked in ("bytes", "free", "nhwc", "layouts", "priced"):
+        certificate["asked"] = ASKED[asked].document()
+        with pytest.raises(Refused, match=r"graph 'export': .* not (as in|those of) the network"):
+            check_certificate(model, certificate)
+
+
+def test_a_network_with_more_transforms_is_not_the_one_that_came_out() -> None:
+    """Transforms are counted in the file, so that the network that went in is refused."""
+    model = channels_last(random_export(3, 20))
+    out, certificate = certified(model, ASKED["as it is written"])
+    check_certificate(model, certificate, out)
+    with pytest.raises(Refused, match="transforms of the new network: count"):
+        check_certificate(model, certificate, model)
+
+
+BODY = """g (int64 n, bool c, float[1,4,4,3] x) => (float[1,4,4,3] y) {
+    y = Loop(n, c, x) < body = inner (int64 i, bool go, float[1,4,4,3] s)
+        => (bool on, float[1,4,4,3] o) {
+        on = Identity(go)
+        a = Transpose<perm=[0,3,1,2]>(s)
+        b = Transpose<perm=[0,2,3,1]>(a)
+        r = Transpose<perm=[0,3,1,2]>(b)
+        p = MaxPool<kernel_shape=[1,1]>(r)
+        o = Transpose<perm=[0,2,3,1]>(p)
+    }>
+}"""
+
+
+def test_networks_with_graphs_inside(tmp_path: Path) -> None:
+    """Each graph of a network has a statement and a claim; sums are the network's."""
+    path = tmp_path / "network.onnx"
+    model = network(BODY)
+    path.write_bytes(model.SerializeToString())
+    out, certificate = certified(model, ASKED["as it is written"])
+    verdict = check_certificate(path, certificate, out)
+    assert [graph["claim"]["score"] for graph in certificate["graphs"]] == [[0, 0], [2, 384]]
+    assert (verdict.score, verdict.bound) == ((2, 384), (2, 384))
+    assert (verdict.graphs, verdict.on_word) == (2, 0)
+    certificate["graphs"][0]["claim"]["evidence"] = {"kind": "word", "bound": 0}
+    assert check_certificate(path, certificate).on_word == 1
+    certificate["graphs"].pop()
+    with pytest.raises(Refused, match="graphs must be a list of 2"):
+        check_certificate(path, certificate)
+
+
+def test_without_a_way_to_prove_it_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no time for evidence and no room for tables the bound is told to be a word."""
+    monkeypatch.setattr(pairwise, "TABLE", 1)
+    model = random_export(3, 25)
+    result = convert(model)
+    certificate = certify(result, Asked("count,bytes"), limited(0.0))
+    verdict = check_certificate(model, certificate)
+    assert verdict.score == verdict.bound == result.objective
+    assert verdict.on_word == 1
+    assert "a solver's word" in str(verdict)
+
+
+def test_a_bound_that_evidence_does_not_reach_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What evidence proves less than the solver is not passed over."""
+    monkeypatch.setattr(conversion, "evidence", lambda *_: {"kind": "word", "bound": 0})
+    made = certify_graph(convert_graph(drawn(3, 14), objective="bytes"))
+    assert made["claim"]["evidence"]["bound"] == -made["claim"]["bound"][0] < 0
+    assert verify(made["statement"], made["claim"])
+
+
+def test_verdicts_tell_what_is_proved() -> None:
+    """One line tells score, bound, and what nobody has proved."""
+    asked = Asked("count,bytes")
+    proved = Verdict(asked, (2, 30), (2, 30), 1, 0)
+    assert str(proved) == "count 2, bytes 30 is the least, proved without a solver"
+    open_ = Verdict(asked, (2, 30), (1, 40), 3, 2)
+    assert str(open_) == (
+        "count 2, bytes 30; none cost less than count 1, bytes 40, "
+        "of 2 of 3 graphs by a solver's word"
+    )
+
+
+Change = Callable[[Any], object]
+
+
+def _at(*path: Any, value: Any) -> Change:
+    def change(certificate: Any) -> None:
+        for key in path[:-1]:
+            certificate = certificate[key]
+        certificate[path[-1]] = value
+
+    return change
+
+
+def _without(*path: Any) -> Change:
+    def change(certificate: Any) -> None:
+        for key in path[:-1]:
+            certificate = certificate[key]
+        del certificate[path[-1]]
+
+    return change
+
+
+STATED, CLAIM = ("graphs", 0, "statement"), ("graphs", 0, "claim")
+RELU = 0
+
+WRONG: list[tuple[Change, str]] = [
+    (_without("format"), "no 'format'"),
+    (_at("format", value="layoutopt/certificate/2"), "no certificate of a conversion"),
+    (_at("problem", value="unwinding"), "no certificate of a conversion"),
+    (_without("asked"), "no 'asked'"),
+    (_at("asked", value=[]), "no 'objective'"),
+    (_without("asked", "backend"), "no 'backend'"),
+    (_at("asked", "padding", value=0), "padding is int"),
+    (_at("asked", "layout", value=["Conv=NHWC"]), "layout is list"),
+    (_at("asked", "layout", value="Conv"), "what was asked is not known"),
+    (_at("asked", "backend", value="gpu"), "what was asked is not known"),
+    (_at("asked", "objective", value="speed"), "what was asked is not known"),
+    (_at("asked", "costs", value="[["), "what was asked is not known"),
+    (_at("asked", "costs", value="[[op]]"), "what was asked is not known"),
+    (_without("graphs"), "no 'graphs'"),
+    (_at("graphs", value=[]), "graphs must be a list of 1"),
+    (_at("graphs", value={}), "graphs must be a list of 1"),
+    (_at("graphs", 0, value=None), "graph 'g': there is no 'statement'"),
+    (_without(*STATED), "no 'statement'"),
+    (_without(*CLAIM), "no 'claim'"),
+    (_at(*STATED, value=[]), "no 'objectives'"),
+    (_at(*STATED, "objectives", value=["bytes", "count"]), "objectives are not those"),
+    (_at(*STATED, "tensors", "x", value=[1, 1]), "tensors are not those"),
+    (_at(*STATED, "tensors", "v", value=[1, 1]), "tensors are not those"),
+    (
+        _at(*STATED, "ops", RELU, "modes", value=[["0231", "0231"]]),
+        "op 'Relu_0' is not as in the network",
+    ),
+    (_at(*STATED, "ops", RELU, "op", value="other"), "op 'Relu_0' is not as in the network"),
+    (_at(*STATED, "ops", value=[]), "ops must be a list of"),
+    (_at(*STATED, "more", value=[]), "more is stated"),
+    (_at(*CLAIM, "score", value=[0, 0]), "the choice costs"),
+    (_at(*CLAIM, "bound", value=[9, 0]), "is claimed as a bound"),
+    (_at(*CLAIM, "evidence", value=None), "evidence must be of one of the kinds"),
+    (_at(*CLAIM, "instead", value=[[0]]), "instead must be a list of"),
+]
+
+SMALL = """g (float[1,4,5,3] x) => (float[1,4,5,3] y) {
+    t = Transpose<perm=[0,3,1,2]>(x)
+    r = Relu(t)
+    p = MaxPool<kernel_shape=[1,1]>(r)
+    y = Transpose<perm=[0,2,3,1]>(p)
+}"""
+
+
+def test_wrong_certificates_are_refused_with_their_reason() -> None:
+    """Whatever is changed in a certificate is refused in one line that names it."""
+    model = network(SMALL)
+    _, certificate = certified(model, ASKED["as it is written"])
+    assert check_certificate(model, copy.deepcopy(certificate)).score == (2, 480)
+    for change, reason in WRONG:
+        wrong = copy.deepcopy(certificate)
+        change(wrong)
+        with pytest.raises(Refused) as caught:
+            check_certificate(model, wrong)
+        assert reason in str(caught.value), reason
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,276 @@
+"""What unwinding finds is written down so that a checker that knows no solver accepts it."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layoutopt.certificate.refused import Refused
+from layoutopt.certificate.unwinding import Verdict
+from layoutopt.generate.families import generate
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.certificate import certificate_bytes, check_certificate, read_certificate
+from layoutopt.io.instance import read_instance
+from layoutopt.limits import Limits
+from layoutopt.lowering import lower
+from layoutopt.plugins.registry import find
+from layoutopt.problem import Labelling
+from layoutopt.proving import attaching, ordering, unwinding
+from layoutopt.proving.unwinding import certify
+from layoutopt.result import Result
+from layoutopt.unwinding import unwind
+from tests.support import refused
+
+INSTANCES = Path(__file__).parents[2] / "instances"
+
+SEEDS = range(40)
+
+
+def checked(graph: Graph, certificate: Any) -> Verdict:
+    """Return what a certificate proves once it was written, and read again."""
+    return check_certificate(graph, json.loads(certificate_bytes(certificate)))
+
+
+def drawn(seed: int) -> Graph:
+    """Return a small random graph; every other has barriers, every fifth negative values."""
+    return random_graph(
+        seed,
+        elements=(4, 6, 12, 24)[seed % 4],
+        ops=(3, 8, 14)[seed % 3],
+        pairs=(2, 5, 9)[seed % 3],
+        barriers=seed % 2 == 0,
+        negative=seed % 5 == 0,
+    )
+
+
+def lifted(graph: Graph) -> tuple[Any, Result]:
+    """Return a certificate that was found without touching elements, and what was found."""
+    limits = Limits()
+    lowered = lower(graph, limits, lift_from=0)
+    solve = find("auto").call
+    found = solve(lowered.problem, limits, None)
+    assert found.labelling is not None
+    return certify(lowered, found.labelling, solve, limits), found
+
+
+def test_random_graphs_have_certificates() -> None:
+    """What is proved is what unwinding says, by classes of elements and without elements."""
+    for seed in SEEDS:
+        graph = drawn(seed)
+        result = unwind(graph, certificate=True)
+        assert result.uncertified == ""
+        verdict = checked(graph, result.certificate)
+        assert (verdict.score, verdict.bound) == (result.score, result.bound)
+        assert verdict.score == verdict.bound
+        assert verdict.on_word == 0
+        again = checked(graph, lifted(graph)[0])
+        assert (again.score, again.bound, again.on_word) == (verdict.score, verdict.bound, 0)
+
+
+@pytest.mark.parametrize("folder", ["figures", "greedy"])
+def test_instances_have_certificates(folder: str) -> None:
+    """Figures and traps are proved without a solver's word."""
+    files = sorted((INSTANCES / folder).glob("*.json"))
+    assert len(files) > 10
+    for file in files:
+        graph = read_instance(file)
+        result = unwind(graph, certificate=True)
+        verdict = checked(graph, result.certificate)
+        assert (verdict.score, verdict.bound, verdict.on_word) == (result.score, result.bound, 0)
+        assert result.score == result.bound
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "most"),
+    [
+        ("chained-calls", {"calls": "6"}, 4),
+        ("aliases", {}, 1),
+        ("diagonals", {}, 4),
+        ("strides", {}, 12),
+        ("dense-layers", {"layers": "2", "width": "8"}, 20),
+        ("transformer", {"layers": "1"}, 80),
+    ],
+)
+def test_families_have_certificates(family: str, settings: dict[str, str], most: int) -> None:
+    """Families, and a training step, are proved with a few classes, however many elements."""
+    graph = generate(family, settings)
+    result = unwind(graph, certificate=True)
+    verdict = checked(graph, result.certificate)
+    assert (verdict.score, verdict.bound, verdict.on_word) == (result.score, result.bound, 0)
+    assert result.score == result.bound
+    assert 0 < verdict.classes <= most
+    assert verdict.copies >= verdict.classes
+
+
+def test_sizes_are_not_in_a_certificate() -> None:
+    """A graph a thousand times as large has a certificate of as many boxes."""
+    certificates = []
+    for width in (2**6, 2**16):
+        graph = Graph("large")
+        x, y = graph.sink((4, width)), graph.sink((width, 4))
+        graph.valued_pair(graph.dim_shuffle(x, (1, 0)), y, 2)
+        graph.valued_pair(y, graph.source((width, 4)), 3)
+        graph.valued_pair(x, graph.source((4, width)), 1)
+        certificate, _ = lifted(graph)
+        assert checked(graph, certificate).copies <= 4 * width
+        certificates.append(certificate)
+    sizes = [len(certificate_bytes(certificate)) for certificate in certificates]
+    assert sizes[0] < sizes[1] < 1.5 * sizes[0]
+
+
+def forked(barriers: int) -> Graph:
+    """Return a graph in which each barrier reads what would best lie at the next one, in a ring."""
+    graph = Graph("ring")
+    sinks = [graph.sink((2,), name=f"x{k}") for k in range(barriers)]
+    reads = [graph.barrier([x], (2,), name=f"b{k}") for k, x in enumerate(sinks)]
+    for k, x in enumerate(sinks):
+        graph.valued_pair(x, reads[(k + 1) % barriers], 3 + k)
+    return graph
+
+
+@pytest.mark.parametrize("barriers", [2, 3, 4])
+def test_barrier_order_is_proved_by_forks(barriers: int) -> None:
+    """Of a ring the cheapest reward is lost; the bound of each branch leaves one of them out."""
+    graph = forked(barriers)
+    for certificate in (unwind(graph, certificate=True).certificate, lifted(graph)[0]):
+        assert certificate is not None
+        assert "before" in certificate["order"]
+        verdict = checked(graph, certificate)
+        best = 2 * sum(3 + k for k in range(1, barriers))
+        assert (verdict.score, verdict.bound, verdict.on_word) == (best, best, 0)
+        flat = certificate | {"order": {"evidence": _leaf(certificate["order"])}}
+        with pytest.raises(Refused, match=f"a bound of {best + 6}"):
+            checked(graph, flat)
+
+
+def _leaf(tree: Any) -> Any:
+    while "before" in tree:
+        tree = tree["yes"]
+    return {key: {"kind": "earned"} for key in tree["evidence"]}
+
+
+def test_without_forks_left_the_bound_is_weaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be told apart by orders any more is bounded as it is."""
+    monkeypatch.setattr(ordering, "FORKS", 0)
+    graph = forked(3)
+    verdict = checked(graph, lifted(graph)[0])
+    assert (verdict.score, verdict.bound) == (18, 24)
+
+
+def test_negative_values_and_shared_locations() -> None:
+    """Elements that repel each other, at locations with names, are proved as well."""
+    graph = Graph("names")
+    x, y = graph.sink((4,)), graph.sink((4,))
+    one = graph.source((4,), mapping=["a", 1, "a", "1"])
+    two = graph.source((4,), mapping=["a", "1", "b", 1])
+    graph.valued_pair(x, one, 2)
+    graph.valued_pair(y, two, 2)
+    graph.valued_pair(x, y, -1)
+    graph.valued_pair(one, two, "0.5")
+    result = unwind(graph, certificate=True)
+    verdict = checked(graph, result.certificate)
+    assert (verdict.score, verdict.bound, verdict.on_word) == (Fraction("15.5"),) * 2 + (0,)
+    assert result.score == verdict.score
+
+
+def test_reasons_why_there_is_none() -> None:
+    """No certificate without a proof, with fixed layouts, on tiles or when the time is over."""
+    graph = drawn(7)
+    kept = unwind(graph)
+    assert (kept.certificate, kept.uncertified) == (None, "")
+    name, layout = next(iter(kept.layouts.items()))
+    cases = {
+        "greedy0 proves no bound": unwind(graph, "greedy0", certificate=True),
+        "there is none where layouts are fixed": unwind(
+            graph, fixed={name: layout}, certificate=True
+        ),
+        "there is none for instances with a tile memory": unwind(
+            read_instance(next(iter(sorted((INSTANCES / "tiles").glob("*.json"))))),
+            certificate=True,
+        ),
+    }
+    for why, result in cases.items():
+        assert (result.certificate, result.uncertified) == (None, why)
+
+
+def test_no_certificate_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that is found in time is given, without a certificate that takes longer."""
+    graph = drawn(7)
+    result = unwind(graph, certificate=True)
+
+    def endless(*_: Any, **__: Any) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(attaching, "certify", endless)
+    late = unwind(graph, certificate=True, time_limit=2.0)
+    assert (late.certificate, late.uncertified) == (None, "the time is over")
+    assert late.score == result.score
+
+
+def test_graphs_that_are_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would need too many boxes has no certificate, and says so."""
+    monkeypatch.setattr(unwinding, "STEPS", 0)
+    result = unwind(generate("coprime-reshapes", {}), certificate=True)
+    assert result.certificate is None
+    assert result.uncertified
+
+
+def test_a_solvers_word_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no evidence is found, the bound is the solver's, and counted as such."""
+    monkeypatch.setattr(ordering, "evidence_of", lambda *_: None)
+    graph = read_instance(INSTANCES / "greedy" / "aliases.json")
+    result = unwind(graph, certificate=True)
+    verdict = checked(graph, result.certificate)
+    assert (verdict.score, verdict.bound) == (result.score, result.bound)
+    assert (verdict.on_word, verdict.copies_on_word) == (1, 1)
+    assert result.certificate is not None
+    assert [own["evidence"]["kind"] for own in result.certificate["classes"]] == ["word"]
+
+
+def test_labels_that_are_not_the_best() -> None:
+    """Without a solver's word labels that are not the best have a score, and a bound above it."""
+    graph = read_instance(INSTANCES / "greedy" / "aliases.json")
+    limits = Limits()
+    lowered = lower(graph, limits)
+
+    def unable(problem: Labelling, limits: Limits, start: None) -> Result:
+        return Result()
+
+    labels = find("auto").call(lowered.problem, limits, None).labelling
+    assert labels is not None
+    certificate = certify(
+        lowered, lowered.problem.labels + 0 * labels, unable, limits, trusted=False
+    )
+    verdict = checked(graph, certificate)
+    assert verdict.score < verdict.bound
+    assert verdict.on_word == 0
+    assert verdict.bound >= Fraction(unwind(graph).score or 0)
+
+
+def test_files_are_read_as_they_are_written(tmp_path: Path) -> None:
+    """A certificate is plain data; what is not JSON, or another format, is one line of error."""
+    result = unwind(drawn(3), certificate=True)
+    path = tmp_path / "certificate.json"
+    assert result.certificate is not None
+    path.write_bytes(certificate_bytes(result.certificate))
+    assert read_certificate(path) == result.certificate
+    for text, reason in (
+        ("{", "is not JSON"),
+        ("[" * 200_000, "nested too deep"),
+        ("[]", "must be layoutopt/certificate/1"),
+        ('{"format": "layoutopt/certificate/2"}', "must be layoutopt/certificate/1"),
+        ("9" * 5000, "is not JSON"),
+    ):
+        path.write_text(text)
+        with refused(reason):
+            read_certificate(path)
+    with refused("is of a conversion, the instance is of unwinding"):
+        check_certificate(drawn(3), result.certificate | {"problem": "conversion"})
+    with refused("instance"):
+        check_certificate(drawn(4), result.certificate)
