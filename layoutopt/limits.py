@@ -9,12 +9,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from threading import Event
 from types import FrameType
 from typing import Any
 
+from layoutopt import memory
 from layoutopt.errors import InputError
-from layoutopt.result import Stopped
+from layoutopt.result import Result, Stopped
+
+TAIL = 0.5
+"""Share of the time that may be kept for what comes after solving."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,19 @@ class Progress:
         return (self.bound - self.objective) / max(abs(self.objective), 1e-9)
 
 
+@dataclass
+class Effort:
+    """Work that is left of a turn, counted and not measured: it ends at the same step everywhere.
+
+    Parameters
+    ----------
+    left
+        In seconds, about, of a machine of today.
+    """
+
+    left: float
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits of one whole call; parts of it get the same object, or a narrower one.
@@ -68,6 +86,10 @@ class Limits:
         Called with every :class:`Progress`; ``None`` for silence.
     started
         Value of ``time.monotonic()`` when the whole call began.
+    effort
+        What may be done in a turn of several methods; ``None`` outside.
+    full
+        Set as soon as memory has run out, for good: what was freed would soon be taken again.
     """
 
     deadline: float = float("inf")
@@ -78,6 +100,8 @@ class Limits:
     workers: int = 1
     tell: Callable[[Progress], None] | None = None
     started: float = field(default_factory=time.monotonic)
+    effort: Effort | None = None
+    full: Event = field(default_factory=Event)
 
     @property
     def left(self) -> float:
@@ -94,15 +118,46 @@ class Limits:
         """Why to stop now, or ``None`` to go on."""
         if self.interrupt.is_set():
             return Stopped.INTERRUPTED
-        return Stopped.TIME_LIMIT if time.monotonic() >= self.deadline else None
+        if time.monotonic() >= self.deadline:
+            return Stopped.TIME_LIMIT
+        if self.full.is_set() or memory.full():
+            self.full.set()
+            return Stopped.MEMORY_LIMIT
+        return Stopped.TIME_LIMIT if self.counted <= 0 else None
+
+    @property
+    def counted(self) -> float:
+        """Effort that is left, infinite outside of turns."""
+        return math.inf if self.effort is None else self.effort.left
+
+    def turn(self, effort: float) -> Limits:
+        """Return the same limits for a turn that ends after so much effort at the latest.
+
+        Turns that ended by the clock would make answers depend on the machine.
+        """
+        return replace(self, effort=Effort(min(effort, self.counted)))
+
+    def spend(self, effort: float) -> None:
+        """Count work that was done, if this is a turn."""
+        if self.effort is not None:
+            self.effort.left -= effort
+
+    def exhausted(self) -> Result:
+        """Stop for want of memory, for good; return the result of whom that befell."""
+        self.full.set()
+        return Result(stopped=Stopped.MEMORY_LIMIT)
 
     def close(self, objective: int, bound: int) -> bool:
         """Return whether an answer is good enough.
 
         Parts of a problem that are good enough make a whole that is, if each is worth 0 or
-        more.
+        more.  Nothing is rounded here, however large the numbers are.
         """
-        return bound - objective <= self.gap * max(0, objective - self.debt)
+        earned = max(0, objective - self.debt)
+        if bound <= objective or not self.gap or math.isinf(self.gap):
+            return bound <= objective or (self.gap > 0 and earned > 0)
+        # The gap is the decimal that the user wrote: 0.3, not the double next to it.
+        return int(bound - objective) <= Fraction(str(self.gap)) * int(earned)
 
     def restated(
         self, objective: Callable[[float], float], bound: Callable[[float], float]
@@ -148,6 +203,12 @@ class Limits:
     def within(self, seconds: float) -> Limits:
         """Return the same limits with a deadline at most so many seconds from now."""
         return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
+
+    def saving(self, seconds: float) -> Limits:
+        """Return limits that leave time for what comes afterwards, at most half of all."""
+        if self.left == math.inf:
+            return self
+        return self.within(self.left - min(seconds, TAIL * self.left))
 
     def report(
         self, phase: str, objective: float | None = None, bound: float | None = None

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from layoutopt import decimals
+from layoutopt.bench.columns import canonical
 from layoutopt.bench.row import FAILED, Row
-from layoutopt.bench.store import canonical
 from layoutopt.result import Status
 
 NOISE = 1.2
@@ -180,7 +181,7 @@ def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[Change]:
         moved = _moved([getattr(row, what) for row in old], [getattr(row, what) for row in new])
         if moved is not None:
             low, high = moved
-            size = float(high - low) / max(abs(float(low)), 1e-9)
+            size = decimals.relative(decimals.difference(high, low), low)
             yield Change(*task, what, str(low), str(high), (high > low) == upwards, size)
     if a == b and a != FAILED:
         times = [row.seconds for row in old], [row.seconds for row in new]

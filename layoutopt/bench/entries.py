@@ -152,20 +152,3 @@ def parse_seeds(given: Seeds, place: str) -> tuple[int, ...]:
     if not found:
         raise InputError(f"{given!r}: must be numbers, or a range such as '0..99'", place)
     return tuple(found)
-
-
-def parse_memory(given: str | int) -> int:
-    """Return a number of bytes: ``"512M"``, ``"2G"``, ``"1.5GiB"``, in powers of 1024.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", str(given).strip(), re.IGNORECASE)
-    size = 0.0
-    if found is not None:
-        size = float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")
-    if size < 1:
-        raise InputError(f"{given!r} is no size of memory; write, for instance, 2G or 512M")
-    return int(size)

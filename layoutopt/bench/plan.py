@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from layoutopt.bench.columns import canonical
 from layoutopt.bench.job import Job, Solve
 from layoutopt.bench.row import Row
 from layoutopt.bench.source import identity
-from layoutopt.bench.store import Key, Store, canonical, key
+from layoutopt.bench.store import Key, Store, key
 from layoutopt.bench.suite import Suite
 
 SHARE = 8

@@ -16,13 +16,15 @@ from pathlib import Path
 from queue import Empty
 from types import FrameType
 
+from layoutopt.bench.columns import canonical
 from layoutopt.bench.executors import Team
 from layoutopt.bench.job import Job, Outcome
 from layoutopt.bench.plan import Plan
 from layoutopt.bench.row import FAILED, Row
-from layoutopt.bench.store import Store, canonical, key, told
+from layoutopt.bench.store import Store, key, told
 from layoutopt.bench.work import Spent, now, reason, unreadable
 from layoutopt.errors import InputError
+from layoutopt.io.files import write_bytes
 
 LOGGED = (
     *("instance", "family", "solver", "parameters", "seed", "repeat"),
@@ -181,7 +183,7 @@ def write_log(store: Store, outcome: Outcome) -> Outcome:
     lines = [f"{name:<12}{getattr(row, name)}" for name in LOGGED]
     with told(path):
         store.logs.mkdir(exist_ok=True)
-        path.write_text("\n".join([*lines, "", outcome.log]), encoding="utf-8")
+    write_bytes(path, "\n".join([*lines, "", outcome.log]).encode(errors="backslashreplace"))
     return replace(outcome, row=replace(row, log=f"{store.logs.name}/{path.name}"))
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
-from decimal import Decimal
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import msgspec
-
+from layoutopt.bench.columns import COLUMNS, KINDS, canonical, row_of, written
 from layoutopt.bench.job import Outcome
-from layoutopt.bench.row import PairRow, Row
+from layoutopt.bench.row import Row
 from layoutopt.errors import InputError
-from layoutopt.trace import Point
 
 SCHEMA = 1
 """Version of the tables; kept in the file as its ``user_version``."""
@@ -28,25 +25,6 @@ Key: TypeAlias = tuple[str, str, str, int, int, str, str]
 """Instance hash, solver, parameters as text, seed, repeat, version, machine."""
 
 KEY = ("instance_hash", "solver", "parameters", "seed", "repeat", "version", "machine")
-
-COLUMNS = tuple(field.name for field in fields(Row))
-
-JSON: dict[str, Any] = {
-    "parameters": dict[str, Any],
-    "phases": dict[str, float],
-    "size": dict[str, int],
-    "trace": tuple[Point, ...],
-    "pairs": tuple[PairRow, ...],
-}
-"""Columns that hold JSON, with the types that come out of it."""
-
-DECIMAL = ("score", "bound", "max_score")
-"""Columns that hold exact decimals as text."""
-
-KINDS = {"seed": "INTEGER", "repeat": "INTEGER", "peak_bytes": "INTEGER"} | dict.fromkeys(
-    ("seconds", "cpu_seconds"), "REAL"
-)
-"""Types of columns that are no text."""
 
 TABLES = f"""
 CREATE TABLE results (
@@ -64,11 +42,6 @@ ON CONFLICT ({", ".join(KEY)}) DO UPDATE SET
 """
 """What is known already stays.  One graph under two names keeps the first in the alphabet, in
 whatever order they come."""
-
-
-def canonical(parameters: object) -> str:
-    """Return parameters as the text that stands in keys."""
-    return msgspec.json.encode(parameters, order="sorted").decode()
 
 
 def key(row: Row) -> Key:
@@ -125,7 +98,7 @@ class Store:
             if again:
                 where = " AND ".join(f"{name} = ?" for name in KEY)
                 connection.execute(f"DELETE FROM results WHERE {where}", key(row))
-            connection.execute(INSERT, [_written(name, getattr(row, name)) for name in COLUMNS])
+            connection.execute(INSERT, [written(name, getattr(row, name)) for name in COLUMNS])
             if new:
                 pair = identity, row.instance_hash
                 connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", pair)
@@ -161,32 +134,19 @@ class Store:
         order = ", ".join(("instance", *KEY))
         query = f"SELECT {', '.join(COLUMNS)} FROM results ORDER BY {order}"
         with told(self.path):
-            return [_row(values) for values in self.connection.execute(query)]
-
-
-def _written(name: str, value: Any) -> Any:
-    if name in JSON:
-        return canonical(value)
-    return str(value) if name in DECIMAL and value is not None else value
-
-
-def _row(values: Sequence[Any]) -> Row:
-    members = dict(zip(COLUMNS, values, strict=True))
-    for name, kind in JSON.items():
-        members[name] = msgspec.json.decode(members[name], type=kind)
-    for name in DECIMAL:
-        members[name] = None if members[name] is None else Decimal(members[name])
-    return Row(**members)
+            return [row_of(values) for values in self.connection.execute(query)]
 
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite into one line that names the file."""
+    """Turn errors of SQLite, and of what it finds, into one line that names the file."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"the store cannot be used ({reason})", file=str(path)) from None
+    except InputError as error:
+        raise error.located(file=str(path)) from None
 
 
 @contextmanager
@@ -241,7 +201,7 @@ def writing(path: str | Path) -> Iterator[Store]:
 
 def _settle(connection: sqlite3.Connection) -> None:
     """Close a store, whole in one file unless somebody is reading."""
-    with suppress(sqlite3.Error):
+    with suppress(sqlite3.Error, UnicodeDecodeError):
         connection.execute("PRAGMA journal_mode = DELETE")
     connection.close()
 

@@ -16,7 +16,6 @@ from layoutopt.bench.entries import (
     FamilyEntry,
     FilesEntry,
     SuiteEntry,
-    parse_memory,
     parse_seeds,
     read_document,
     replaced,
@@ -25,6 +24,7 @@ from layoutopt.bench.job import Solve
 from layoutopt.bench.source import FamilySource, FileSource, Source
 from layoutopt.errors import InputError
 from layoutopt.generate.families import Setting, parameters, text
+from layoutopt.memory import parse_memory
 from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 

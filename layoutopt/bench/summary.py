@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
+from layoutopt import decimals
 from layoutopt.bench.row import FAILED, Row
 from layoutopt.result import Status
 
@@ -88,7 +89,7 @@ def loss(row: Row, best: dict[Task, Decimal]) -> float | None:
     if row.score is None:
         return None
     top = best[_task(row)]
-    return float(top - row.score) / max(abs(float(top)), 1e-9)
+    return decimals.relative(decimals.difference(top, row.score), top)
 
 
 def _task(row: Row) -> Task:

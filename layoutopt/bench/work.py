@@ -148,6 +148,7 @@ class Desk:
         spent = watch.spent()
         if result.stopped is Stopped.INTERRUPTED:
             raise KeyboardInterrupt
+        self.worn = self.worn or result.stopped is Stopped.MEMORY_LIMIT
         blank = failure(job, solve, instance, spent, "", "")
         return replace(blank, row=_answered(blank.row, result, trace))
 
@@ -207,7 +208,7 @@ def failure(
 def _answered(row: Row, result: UnwindingResult, trace: Trace) -> Row:
     """Return a row with what a result says."""
     graph = result.graph
-    losing = sorted(result.pairs, key=lambda pair: -pair.loss)[:PAIRS]
+    losing = sorted(result.pairs, key=lambda pair: pair.loss.copy_negate())[:PAIRS]
     phases = {name: seconds for name, seconds in result.seconds.items() if name != "total"}
     return replace(
         row,

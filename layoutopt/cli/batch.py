@@ -12,6 +12,7 @@ import typer
 from layoutopt.cli import options
 from layoutopt.cli.rows import summary_table
 from layoutopt.cli.standing import line, shown
+from layoutopt.cli.streams import note, say
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ Repeats = Annotated[
 ]
 Workers = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of each search.")]
 Memory = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="What a worker may take, as in 2G.")
+    str | None,
+    typer.Option(
+        "--memory-limit", "--memory", metavar="SIZE", help="What a worker may take, as in 2G."
+    ),
 ]
 Grace = Annotated[
     float | None,
@@ -129,12 +133,12 @@ def _told(report: Report, store: Path, quiet: bool) -> int:
     """Tell what came of a run, and return the exit code."""
     if not quiet:
         failed = f" (see {store}.logs)" if report.standing.failed else ""
-        typer.echo(f"{store}: {line(report.standing)}{failed}", err=True)
+        note(f"{store}: {line(report.standing)}{failed}")
         if report.rows:
-            typer.echo(summary_table(report.rows))
+            say(summary_table(report.rows))
     if report.signal:
         told = f"layoutopt: interrupted; what is done is in {store}, the same command continues"
-        typer.echo(told, err=True)
+        note(told)
         return SIGNALLED + report.signal
     return 0
 

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from layoutopt.cli import batch, drawing, options
 from layoutopt.cli.rows import change_table, row_table, summary_table
-from layoutopt.cli.streams import command_line, write_out
+from layoutopt.cli.streams import command_line, say, write_out
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _common(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say(context.get_help())
 
 
 app.command("run")(batch.command)
@@ -100,7 +100,7 @@ def show(
     if html is not None:
         _write_page(rows, html, overwrite)
     if "-" not in map(str, targets.values()):
-        typer.echo(row_table(rows) if every or status else summary_table(rows))
+        say(row_table(rows) if every or status else summary_table(rows))
     return 0
 
 
@@ -130,6 +130,7 @@ def export(
     status: Statuses = None,
     version: Versions = None,
     machine: Machines = None,
+    no_seconds: options.NoSeconds = False,
     overwrite: options.Overwrite = False,
 ) -> int:
     """Write the rows of a store for other programs, or for a page."""
@@ -139,7 +140,7 @@ def export(
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
     options.check_target(output, overwrite)
     rows = _rows(store, solver, instance, status, version, machine)
-    write_out(EXPORTS[form](rows), output, overwrite)
+    write_out(EXPORTS[form](rows, measured=not no_seconds), output, overwrite)
     return 0
 
 
@@ -175,7 +176,7 @@ def diff(
             sides.append(side(rows, one, other))
         except InputError as error:
             raise error.located(file=str(store)) from None
-    typer.echo(change_table(difference(sides[0], sides[1], noise or NOISE)))
+    say(change_table(difference(sides[0], sides[1], noise or NOISE)))
     return 0
 
 

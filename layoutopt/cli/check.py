@@ -1,4 +1,4 @@
-"""``layoutopt check``: a result against its instance, from the files alone."""
+"""``layoutopt check``: results and certificates against their instance, from files alone."""
 
 from __future__ import annotations
 
@@ -7,19 +7,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutopt.cli import options
+from layoutopt.cli import options, proofs
+from layoutopt.cli.streams import say
 from layoutopt.cli.text import number
 
 if TYPE_CHECKING:
     from layoutopt.graphs.store import Store
+    from layoutopt.io.result import ResultDocument
+    from layoutopt.result import UnwindingResult
 
 VIOLATION = 1
 SHOWN = 20
 
 
+Result = Annotated[
+    Path | None,
+    typer.Argument(metavar="[RESULT]", help="A result (.json, .json.gz), or a converted network."),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A certificate of `solve` or `convert`: prove the bound."),
+]
+
+
 def command(
     instance: options.InstancePath,
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result (.json, .json.gz).")],
+    result: Result = None,
+    certificate: Certificate = None,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
     training: options.Training = None,
@@ -27,34 +41,52 @@ def command(
     barriers: options.Barriers = None,
     quiet: options.Quiet = False,
 ) -> int:
-    """Recompute a result's score and rules, with no solver.
+    """Recompute a result's score and rules, and what a certificate proves, with no solver.
 
-    The exit code is 1 if anything in the result is not so.
+    The exit code is 1 if anything in them is not so.
     """
-    from layoutopt.check.claims import violations
     from layoutopt.graphs.hooking import heeded
     from layoutopt.io.result import read_result
 
-    document = read_result(result)
+    if result is None and certificate is None:
+        raise typer.BadParameter("a RESULT is needed, or --certificate FILE")
+    evidence = None if certificate is None else proofs.read(certificate)
+    if evidence is not None and evidence.get("problem") == "conversion":
+        return proofs.conversion(instance, result, evidence, certificate, quiet)
     loaded, _ = options.load(instance, attractions, dim, training, tiles)
-    claimed, graph = document.result(), heeded(loaded, barriers)
+    graph = heeded(loaded, barriers)
+    claimed = None
+    if result is not None:
+        document = read_result(result)
+        claimed = document.result()
+        if not _holds(graph, document, claimed, result, quiet):
+            return VIOLATION
+    if evidence is not None:
+        return proofs.unwinding(graph, claimed, evidence, certificate, quiet)
+    return 0
+
+
+def _holds(
+    graph: Store, document: ResultDocument, claimed: UnwindingResult, path: Path, quiet: bool
+) -> bool:
+    """Hold a result against its instance, and tell what is found."""
+    from layoutopt.check.claims import violations
+    from layoutopt.io.hashes import check_hash
+
+    check_hash(document.instance_hash, graph, str(path))
     broken = list(violations(graph, claimed, document.status, document.gap))
     for fault in broken[:SHOWN]:
-        typer.echo(f"{result}: {fault}")
+        say(f"{path}: {fault}")
     if len(broken) > SHOWN:
-        typer.echo(f"{result}: ... and {len(broken) - SHOWN} more")
-    if broken:
-        return VIOLATION
-    if not quiet:
+        say(f"{path}: ... and {len(broken) - SHOWN} more")
+    if not broken and not quiet:
         if claimed.infeasible:
-            typer.echo(f"{result}: {_infeasible(graph)}")
+            say(f"{path}: {_infeasible(graph)}")
         elif claimed.layouts is None:
-            typer.echo(f"{result}: no layouts, and no claim is contradicted")
+            say(f"{path}: no layouts, and no claim is contradicted")
         else:
-            typer.echo(
-                f"{result}: legal; the layouts earn {number(claimed.score)}, as the result says"
-            )
-    return 0
+            say(f"{path}: legal; the layouts earn {number(claimed.score)}, as the result says")
+    return not broken
 
 
 def _infeasible(graph: Store) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
-from layoutopt.cli.streams import command_line, reserved_stdout, write_out
+from layoutopt.cli.streams import all_done, command_line, reserved_stdout, say, write_out
 from layoutopt.cli.text import table
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def command(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="For each solver and instance.")
     ] = None,
+    memory_limit: options.MemoryLimit = None,
     gap: options.Gap = 0.0,
     seed: options.Seed = 0,
     workers: options.Workers = 1,
@@ -67,6 +68,7 @@ def command(
     training: options.Training = None,
     tiles: options.Tiles = None,
     barriers: options.Barriers = None,
+    no_seconds: options.NoSeconds = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Solve instances by several solvers, in one table.
@@ -78,29 +80,32 @@ def command(
     from layoutopt.result import Stopped
 
     options.check_limits(time_limit, gap, workers)
+    options.limit_memory(memory_limit)
     targets = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
     options.check_targets(targets, overwrite)
-    solvers = _solvers(solver)
+    how: dict[str, Any] = {"time_limit": time_limit, "gap": gap, "seed": seed, "workers": workers}
     every: list[Comparison] = []
     for path in instances:
         graph = _load(path, attractions, dim, training, tiles, barriers)
         with shown(quiet) as tell, reserved_stdout():
-            found = compare(
-                graph,
-                solvers,
-                time_limit=time_limit,
-                gap=gap,
-                seed=seed,
-                workers=workers,
-                progress=tell,
-            )
-        every.append(replace(found, name=graph.name or path.name))
+            found = compare(graph, _solvers(solver), **how, progress=tell)
+        every.append(_named(found, graph.name or path.name, no_seconds))
         if found.results[-1].stopped is Stopped.INTERRUPTED:
             break
-    _write(every, targets, pairs, overwrite)
-    if not quiet and "-" not in map(str, targets.values()):
-        typer.echo(_text(every, pairs))
+    with all_done() as attempt:
+        with attempt():
+            _write(every, targets, pairs, overwrite)
+        if not quiet and "-" not in map(str, targets.values()):
+            say(_text(every, pairs))
     return max(map(_code, every), default=0)
+
+
+def _named(found: Comparison, name: str, no_seconds: bool) -> Comparison:
+    """Return a comparison with a name, and without times if these are not wanted."""
+    results = found.results
+    if no_seconds:
+        results = tuple(replace(result, seconds={}) for result in results)
+    return replace(found, results=results, name=name)
 
 
 def _code(found: Comparison) -> int:
@@ -164,9 +169,11 @@ def _write(
         "--markdown": lambda: markdown_text(every, pairs).encode(),
         "--html": lambda: comparison_html(every, command_line()).encode(),
     }
-    for option, path in targets.items():
-        if path is not None:
-            write_out(made[option](), path, overwrite)
+    with all_done() as attempt:
+        for option, path in targets.items():
+            if path is not None:
+                with attempt():
+                    write_out(made[option](), path, overwrite)
 
 
 def _documents(every: Sequence[Comparison]) -> bytes:

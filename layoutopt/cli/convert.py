@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,8 +11,8 @@ import typer
 
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import reserved_stdout
-from layoutopt.cli.text import ratio, table
+from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, write_out
+from layoutopt.cli.text import ratio, seconds, table
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,44 +87,85 @@ def command(
     compare: Compare = False,
     peers: Peers = False,
     explain: Explain = False,
+    certificate: options.Certificate = None,
     time_limit: options.TimeLimit = None,
+    memory_limit: options.MemoryLimit = None,
     seed: options.Seed = 0,
     json: options.Json = None,
     overwrite: options.Overwrite = False,
+    no_seconds: options.NoSeconds = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Rewrite a network with provably fewest layout transforms."""
+    begun = time.monotonic()
     from layoutopt.converting import convert
 
     options.check_limits(time_limit, 0.0, 1)
-    for target in (output, json):
+    options.limit_memory(memory_limit)
+    for target in (output, json, certificate):
         _check_target(target, model, overwrite)
+    asked = _asked(layout, pad, backend, costs, free_io)
     with shown(quiet) as tell, reserved_stdout():
         result = convert(
             model,
-            layout=None if not layout else ";".join(layout),
-            padding=pad,
-            backend=backend,
-            costs=costs,
+            **asked,
             objective=objective,
             solver=solver,
-            free_io=free_io,
-            time_limit=time_limit,
+            time_limit=options.left(begun, time_limit),
             seed=seed,
             check=check,
             compare=compare,
             peers=peers,
             progress=tell,
         )
-    if output is not None:
-        result.save(output, overwrite=overwrite)
-    if json is not None:
-        _write(document(result, model, output), json, overwrite)
-    if not quiet and str(json) != "-":
-        typer.echo(summary(result, model.stem))
-        if explain:
-            typer.echo(reasons(result))
+    if no_seconds:
+        result = replace(result, seconds={})
+    with all_done() as attempt:
+        if output is not None:
+            with attempt():
+                saved(lambda path: result.save(path, overwrite=overwrite), output)
+        if json is not None:
+            with attempt():
+                _write(document(result, model, output), json, overwrite)
+        with attempt():
+            _certify(result, asked, certificate, overwrite, options.left(begun, time_limit))
+        if not quiet and str(json) != "-":
+            say("\n".join([summary(result, model.stem), *([reasons(result)] if explain else [])]))
     return 0
+
+
+def _asked(
+    layout: list[str] | None, pad: bool, backend: str | None, costs: Path | None, free_io: bool
+) -> dict[str, Any]:
+    """Return what a user asks for besides the objective."""
+    return {
+        "layout": ";".join(layout) if layout else None,
+        "padding": pad,
+        "backend": backend,
+        "costs": costs,
+        "free_io": free_io,
+    }
+
+
+def _certify(
+    result: ConversionResult,
+    asked: dict[str, Any],
+    path: Path | None,
+    overwrite: bool,
+    time_limit: float | None,
+) -> None:
+    """Write evidence for what a conversion has found, if it is wanted."""
+    if path is None:
+        return
+    from layoutopt.limits import limited
+    from layoutopt.proving.asked import Asked
+    from layoutopt.proving.conversion import certify, encoded
+
+    costs = asked["costs"] and asked["costs"].read_text("utf-8")
+    question = Asked(",".join(result.objectives), **{**asked, "costs": costs})
+    with reserved_stdout():
+        data = encoded(certify(result, question, limited(time_limit)))
+    write_out(data, path, overwrite)
 
 
 def _check_target(path: Path | None, model: Path, overwrite: bool) -> None:
@@ -143,7 +186,7 @@ def summary(result: ConversionResult, name: str) -> str:
     rows.append(["gap", ratio(result.gap)])
     if result.difference is not None:
         rows.append(["difference", f"{result.difference:.2g}, relative"])
-    rows.append(["seconds", f"{result.seconds['total']:.2f}"])
+    rows.append(["seconds", seconds(result.seconds.get("total"))])
     lines = [f"{name}: {len(result.model.graph.node):,} nodes", table(rows, left=2), ""]
     lines.append(table([["", "transforms", "bytes moved", "free"], *_tallies(result)]))
     if result.opaque:
@@ -177,6 +220,7 @@ def document(result: ConversionResult, model: Path, output: Path | None) -> dict
     return {
         "format": FORMAT,
         "model": str(model),
+        "instance_hash": result.instance_hash,
         "output": None if output is None else str(output),
         "status": str(result.status),
         "objective": dict(zip(names, result.objective, strict=True)),
@@ -218,10 +262,6 @@ def _tally(tally: Tally) -> dict[str, Any]:
 
 
 def _write(content: dict[str, Any], path: Path, overwrite: bool) -> None:
-    from layoutopt.io.files import encode_lines, write_bytes
+    from layoutopt.io.files import encode_lines
 
-    data = encode_lines(content)
-    if str(path) == "-":
-        typer.echo(data.decode(), nl=False)
-    else:
-        write_bytes(path, data, overwrite=overwrite)
+    write_out(encode_lines(content), path, overwrite)

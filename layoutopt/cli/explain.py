@@ -11,7 +11,7 @@ import typer
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
-from layoutopt.cli.streams import reserved_stdout, write_out
+from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_out
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def command(
         typer.Option(metavar="N", help="How many pairs that lose --sink looks at; 3 by default."),
     ] = None,
     time_limit: options.TimeLimit = None,
+    memory_limit: options.MemoryLimit = None,
     seed: options.Seed = 0,
     workers: options.Workers = 1,
     json: options.Json = None,
@@ -53,34 +54,50 @@ def command(
 
     The graph is solved a few times more with other values.
     """
-    from layoutopt.explain.document import explanation_bytes
+    begun = time.monotonic()
     from layoutopt.graphs.hooking import heeded
 
-    begun = time.monotonic()
     options.check_limits(time_limit, 0.0, workers)
+    options.limit_memory(memory_limit)
     options.check_targets({"--json": json}, overwrite)
     if (pair is None) == (sink is None):
         raise InputError("layoutopt explain needs either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
-    graph: Store = options.load(instance, attractions, dim, training, tiles)[0]
+    allowed = options.left(begun, time_limit)
+    graph: Store = options.load(instance, attractions, dim, training, tiles, allowed)[0]
     graph = heeded(graph, barriers)
     names = [sink] if sink is not None else [*(pair or ())]
     _check(graph, names)
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
-        found = _result(graph, result, how | {"time_limit": _left(begun, time_limit)})
-        how["time_limit"] = _left(begun, time_limit)
+        found = _result(graph, result, how | {"time_limit": options.left(begun, time_limit)})
+        how["time_limit"] = options.left(begun, time_limit)
         told = None
         if found.layouts is not None:
             told = _told(graph, found, result, names, alternatives, how)
     if told is None:
         return _nothing(found, instance)
-    if json is not None:
-        write_out(explanation_bytes(graph.name, told), json, overwrite)
-    if not quiet and str(json) != "-":
-        typer.echo(str(told))
+    _answer(graph.name, told, json, overwrite, quiet)
     return 0
+
+
+def _answer(
+    name: str,
+    told: PairExplanation | SinkExplanation,
+    json: Path | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Write what was found out, and print it."""
+    from layoutopt.explain.document import explanation_bytes
+
+    with all_done() as attempt:
+        if json is not None:
+            with attempt():
+                write_out(explanation_bytes(name, told), json, overwrite)
+        if not quiet and str(json) != "-":
+            say(str(told))
 
 
 def _check(graph: Store, names: list[str]) -> None:
@@ -96,10 +113,15 @@ def _check(graph: Store, names: list[str]) -> None:
 
 def _result(graph: Store, path: Path | None, how: dict[str, Any]) -> UnwindingResult:
     """Return the result of a file, or solve the graph."""
+    from layoutopt.io.hashes import check_hash
     from layoutopt.io.result import read_result
     from layoutopt.unwinding import unwind
 
-    return unwind(graph, **how) if path is None else read_result(path).result()
+    if path is None:
+        return unwind(graph, **how)
+    document = read_result(path)
+    check_hash(document.instance_hash, graph, str(path))
+    return document.result()
 
 
 def _told(
@@ -123,13 +145,8 @@ def _told(
         raise error.located(file="" if path is None else str(path)) from None
 
 
-def _left(begun: float, time_limit: float | None) -> float | None:
-    """Return the seconds that are left of a time limit for all."""
-    return None if time_limit is None else max(begun + time_limit - time.monotonic(), 0.0)
-
-
 def _nothing(result: UnwindingResult, instance: Path) -> int:
     why = result.infeasible and f"infeasible: {result.infeasible}"
     why = why or f"no layouts to explain ({result.stopped})"
-    typer.echo(f"layoutopt: {instance}: {why}", err=True)
+    note(f"layoutopt: {instance}: {why}")
     return exit_code(result)

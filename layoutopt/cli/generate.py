@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from layoutopt.cli import options
+from layoutopt.cli.streams import say, write_out
 from layoutopt.errors import InputError
 
 
@@ -44,7 +45,7 @@ def command(
     if family is None and (settings or seed is not None or output is not None):
         raise InputError(f"a family is needed; allowed: {', '.join(FAMILIES)}")
     if family is None or listed:
-        typer.echo(_families())
+        say(_families())
         return 0
     given = _settings(settings or [], seed)
     if output is None:
@@ -54,12 +55,12 @@ def command(
         raise InputError("must end in .json or .json.gz", file=str(output))
     graph = generate(family, given)
     if str(output) == "-":
-        typer.echo(instance_bytes(graph).decode(), nl=False)
+        write_out(instance_bytes(graph), output, overwrite)
         return 0
     write_instance(graph, output, overwrite=overwrite)
     if not quiet:
         free = sum(t.size for t in graph.sinks())
-        typer.echo(f"{output}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
+        say(f"{output}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from layoutopt.cli import options
+from layoutopt.cli.streams import say, write_out
 from layoutopt.errors import InputError
 
 
@@ -41,10 +42,10 @@ def command(
         raise InputError("must end in .json or .json.gz", file=str(target))
     graph, _ = options.load(model, attractions, dim, training, tiles)
     if str(target) == "-":
-        typer.echo(instance_bytes(graph).decode(), nl=False)
+        write_out(instance_bytes(graph), target, overwrite)
         return 0
     write_instance(graph, target, overwrite=overwrite)
     if not quiet:
         free = sum(t.size for t in graph.sinks())
-        typer.echo(f"{target}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
+        say(f"{target}: {len(graph.ops):,} ops, {len(graph.pairs):,} pairs, {free:,} free")
     return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutopt.cli import options
+from layoutopt.cli.streams import note, say
 from layoutopt.cli.text import table
 from layoutopt.errors import InputError
 
@@ -23,7 +24,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _common(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say(context.get_help())
 
 
 Text = Annotated[str, typer.Argument(metavar="LAYOUT", help="A layout in any dialect.")]
@@ -72,7 +73,7 @@ def parse(text: Text, dialect: Dialect = None) -> int:
                 rows.append([other, str(layout.to(other))])
             except LayoutError as error:
                 rows.append([other, f"- ({error.reason})"])
-    typer.echo(table(rows, left=2))
+    say(table(rows, left=2))
     return 0
 
 
@@ -85,7 +86,7 @@ def convert(
 ) -> int:
     """Write a layout in another dialect, exactly, or tell why that cannot be."""
     layout = _read(text, dialect)
-    typer.echo(str(layout.to(to, logical=logical)))  # type: ignore[arg-type]  # it is checked
+    say(str(layout.to(to, logical=logical)))  # type: ignore[arg-type]  # it is checked
     return 0
 
 
@@ -118,13 +119,13 @@ def offsets(
         ["strides", " ".join(map(str, steps)) or "-"],
         ["bytes", f"{total:,}, of which {spare:,} hold no element"],
     ]
-    typer.echo(table(rows, left=2))
+    say(table(rows, left=2))
     lines = drawing.memory_lines(layout, sizes, element_bytes, logical=logical)
     if lines:
-        typer.echo("\n  offset: elements there, by flat index in logical order")
-        typer.echo("\n".join(f"  {line}" for line in lines))
-        typer.echo("")
-        typer.echo(_places(layout, sizes, axes, element_bytes))
+        say("\n  offset: elements there, by flat index in logical order")
+        say("\n".join(f"  {line}" for line in lines))
+        say("")
+        say(_places(layout, sizes, axes, element_bytes))
     if svg is not None:
         drawing.draw(layout, sizes, logical=logical).save(svg, overwrite=overwrite)
     return 0
@@ -151,7 +152,7 @@ def transform(
     moved = "nothing: it is free" if found.is_free else f"{before:,} bytes read, {after:,} written"
     rows = [["from", str(found.source)], ["to", str(found.target)], ["moves", moved]]
     rows += [["" if n else "steps", str(step)] for n, step in enumerate(found.steps)]
-    typer.echo(table(rows, left=2))
+    say(table(rows, left=2))
     return 0
 
 
@@ -163,7 +164,7 @@ def _read(text: str, dialect: str | None) -> Layout:
         return Layout.parse(text, dialect)  # type: ignore[arg-type]  # it is checked
     except LayoutError as error:
         if error.picture:
-            typer.echo(error.picture, err=True)
+            note(error.picture)
         raise
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 
@@ -22,11 +26,16 @@ from layoutopt.cli import (
     solve,
     verify,
 )
+from layoutopt.cli.batch import BLAS_THREADS, SIGNALLED
+from layoutopt.cli.signals import heard
+from layoutopt.cli.streams import discard_stdout, flush, note, open_streams, say
 from layoutopt.errors import InputError, LayoutoptError
+from layoutopt.memory import memory_limit
 
 BAD_INPUT = 2
+OUT_OF_TIME = 4
 INTERNAL = 70
-INTERRUPTED = 130
+INTERRUPTED = SIGNALLED + signal.SIGINT
 
 app = typer.Typer(
     help="Provably optimal memory layouts for neural-network graphs.",
@@ -38,7 +47,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"layoutopt {__version__}")
+        say(f"layoutopt {__version__}")
         raise typer.Exit
 
 
@@ -50,7 +59,7 @@ def _common(
     ),
 ) -> None:
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say(context.get_help())
 
 
 app.command("solve")(solve.command)
@@ -68,37 +77,73 @@ app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
-    """Run the command line; bad input and usage become one line and exit code 2."""
+    """Run the command line; whatever goes wrong becomes one line on stderr, and an exit code."""
+    open_streams()
+    for name in BLAS_THREADS:  # each thread would take memory, and none has anything to do
+        os.environ.setdefault(name, "1")
+    with heard() as signals, memory_limit(None):  # which ends the limit that a command begins
+        code = _run(signals)
+    _end(code)
+
+
+def _run(signals: Sequence[int]) -> int:
+    """Run a command and return the exit code."""
     try:
         code = app(standalone_mode=False)
+        flush()
+        if code == INTERRUPTED:  # so Typer answers Ctrl-C
+            raise KeyboardInterrupt
+        return code if isinstance(code, int) else 0
     except InputError as error:
-        code = _refuse(str(error))
+        return _refuse(str(error))
     except LayoutoptError as error:
-        typer.echo(f"layoutopt: internal error, no answer is given: {error}", err=True)
-        code = INTERNAL
+        return _defect(str(error))
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "layoutopt"
-        code = _refuse(f"{error.format_message()} (see {where} --help)")
+        return _refuse(f"{error.format_message()} (see {where} --help)")
     except (typer.Abort, KeyboardInterrupt):
-        typer.echo("interrupted", err=True)
-        code = INTERRUPTED
+        note("interrupted")
+        return SIGNALLED + (signals[0] if signals else signal.SIGINT)
+    except MemoryError:
+        return _refuse("memory has run out; nothing is written")
+    except TimeoutError as error:
+        note(f"layoutopt: {error or 'time ran out'}")
+        return OUT_OF_TIME
     except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    _end(code if isinstance(code, int) else 0)
+        discard_stdout()
+        return 0
+    except OSError as error:
+        discard_stdout()
+        return _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        return _defect(f"{_described(error)} (python -X dev shows where)")
+
+
+def _described(error: Exception) -> str:
+    """Return an unforeseen error, and the place in this package where it came up."""
+    place = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if "layoutopt" in frame.filename:
+            place = f", {Path(frame.filename).name} line {frame.lineno}"
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def _end(code: int) -> None:
     """End the process, without cleaning up if a solver does not let go of it."""
     threads = sys.modules.get("layoutopt.solvers.threads")
     if threads is not None and threads.left_running():
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        os._exit(code)  # what was printed has been flushed
     sys.exit(code)
 
 
 def _refuse(reason: str) -> int:
-    typer.echo(f"layoutopt: {' '.join(reason.split())}", err=True)
+    note(f"layoutopt: {' '.join(reason.split())}")
     return BAD_INPUT
+
+
+def _defect(reason: str) -> int:
+    note(f"layoutopt: internal error, no answer is given: {' '.join(reason.split())}")
+    return INTERNAL

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import time
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from layoutopt.cli.streams import reserved_stdout
+from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout
 from layoutopt.errors import InputError
+from layoutopt.saving import check_writable
 
 if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
@@ -34,6 +39,12 @@ Solver = Annotated[str, typer.Option(metavar="NAME", help=SOLVER_NAMES)]
 TimeLimit = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="For the whole call; none by default.")
 ]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", help="What this process may take, as in 4G or 512M."
+    ),
+]
 Gap = Annotated[
     float, typer.Option(metavar="RATIO", help="Relative gap to stop at; 0 asks for a proof.")
 ]
@@ -50,6 +61,16 @@ Json = Annotated[
 Html = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Write a page about it here; - is stdout."),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write evidence that `check` accepts without a solver."),
+]
+NoSeconds = Annotated[
+    bool,
+    typer.Option(
+        "--no-seconds", help="Leave measured times out, so that equal calls write equal bytes."
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")]
 Fixed = Annotated[
@@ -114,9 +135,37 @@ def check_limits(time_limit: float | None, gap: float, workers: int) -> None:
         raise InputError(f"--workers {workers}: must be 1 or more")
 
 
+def left(begun: float, time_limit: float | None) -> float | None:
+    """Return the seconds that are left of a limit for all since then; ``None`` without a limit."""
+    return None if time_limit is None else max(begun + time_limit - time.monotonic(), 0.0)
+
+
+def limit_memory(size: str | None) -> None:
+    """Begin a command's memory limit, which ends with the command.
+
+    Raises
+    ------
+    InputError
+        If it is no size, or too small to begin at all.
+    """
+    if size is None:
+        return
+    from layoutopt.memory import set_limit
+
+    import_module("layoutopt.unwinding")  # all that has to be loaded is, before it is limited
+    try:
+        set_limit(size)
+    except InputError as error:
+        raise InputError(f"--memory-limit: {error.reason}") from None
+
+
 def check_target(path: Path | None, overwrite: bool) -> None:
     """Refuse to replace a file that the user did not offer, before any work is done."""
-    if path is None or str(path) == "-":
+    if path is None:
+        return
+    if str(path) == "-":
+        if sys.stdout is None:
+            raise InputError("cannot be written (it is closed)", file=STDOUT_NAME)
         return
     if path.is_dir():
         raise InputError("is a directory, a file is needed", file=str(path))
@@ -124,6 +173,12 @@ def check_target(path: Path | None, overwrite: bool) -> None:
         raise InputError("its directory does not exist", file=str(path))
     if path.is_file() and not overwrite:
         raise InputError("exists already; --overwrite replaces it", file=str(path))
+    if path.is_file() or not path.exists():  # a device has no folder that matters
+        try:
+            check_writable(Path(os.path.realpath(path)).parent)
+        except OSError as error:
+            reason = f"its directory cannot be written to ({error.strerror})"
+            raise InputError(reason, file=str(path)) from None
 
 
 def check_targets(targets: dict[str, Path | None], overwrite: bool) -> None:
@@ -131,10 +186,12 @@ def check_targets(targets: dict[str, Path | None], overwrite: bool) -> None:
     seen: dict[Path, str] = {}
     for option, path in targets.items():
         check_target(path, overwrite)
-        if path is not None and path in seen:
-            raise InputError(f"{seen[path]} and {option} name the same file", file=str(path))
-        if path is not None:
-            seen[path] = option
+        if path is None:
+            continue
+        place = path if str(path) == "-" else Path(os.path.realpath(path))
+        if place in seen:
+            raise InputError(f"{seen[place]} and {option} name the same file", file=str(path))
+        seen[place] = option
 
 
 def sizes(dims: list[str] | None) -> dict[str, int]:
@@ -148,22 +205,25 @@ def sizes(dims: list[str] | None) -> dict[str, int]:
     return found
 
 
-def layouts(path: Path | None) -> Layouts | None:
-    """Return the layouts of a result file; ``None`` without one.
+def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | None:
+    """Return the layouts of a graph's result file; ``None`` without one.
 
     Raises
     ------
     InputError
-        If the file is no result, or has no layouts.
+        If the file is no result, is of another graph, or has no layouts.
     """
     if path is None:
         return None
+    from layoutopt.graphs.hooking import heeded
+    from layoutopt.io.hashes import check_hash
     from layoutopt.io.result import read_result
 
-    found = read_result(path).layouts
-    if found is None:
+    found = read_result(path)
+    check_hash(found.instance_hash, heeded(graph, barriers), str(path))
+    if found.layouts is None:
         raise InputError("has no layouts", "$.layouts", str(path))
-    return found
+    return found.layouts
 
 
 def load(
@@ -172,17 +232,31 @@ def load(
     dims: list[str] | None,
     training: str | None,
     tiles: str | None,
+    time_limit: float | None = None,
 ) -> tuple[Graph, float]:
-    """Return a file's graph, and the seconds that reading took."""
+    """Return a file's graph, and the seconds that reading took.
+
+    Raises
+    ------
+    TimeoutError
+        If it takes longer than the limit.
+    """
+    from layoutopt.alarm import bounded, grace
     from layoutopt.io.tile_memory import tile_memory
+    from layoutopt.limits import limited
     from layoutopt.reading import read
 
     started = time.monotonic()
     memory = None if tiles is None else tile_memory(tiles)
     by_cycles = attractions is not None and str(attractions) == CYCLES
     values = None if by_cycles else attractions
+    limits, given = limited(time_limit), sizes(dims)
+    work = partial(read, path, attractions=values, dims=given, training=training)
     with reserved_stdout():  # a function that builds a graph may print
-        graph = read(path, attractions=values, dims=sizes(dims), training=training)
+        try:
+            graph = bounded(work, lambda: limits.left == 0, grace(limits))
+        except TimeoutError:
+            raise TimeoutError(f"{path}: time ran out while it was read") from None
     if memory is not None:
         graph.tile_memory = memory
     if by_cycles:

@@ -6,10 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
-import typer
-
+from layoutopt.cli.streams import Unfailing, note
 from layoutopt.cli.text import number
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def shown(quiet: bool) -> Iterator[Tell | None]:
     """Show messages on stderr while a computation runs."""
     if quiet:
         yield None
-    elif sys.stderr.isatty():
+    elif sys.stderr is not None and sys.stderr.isatty():
         with _live() as tell:
             yield tell
     else:
@@ -63,7 +62,7 @@ class _Lines:
     def __call__(self, message: Progress) -> None:
         now = time.monotonic()
         if now - self.last >= max(1.0, message.seconds / 20):
-            typer.echo(line(message), err=True)
+            note(line(message))
             self.last = now
 
 
@@ -71,7 +70,7 @@ class _Lines:
 def _live() -> Iterator[Tell]:
     from rich.console import Console
 
-    console = Console(stderr=True, highlight=False)
+    console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
     with console.status("") as status:
 
         def tell(message: Progress) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from layoutopt.cli import options
+from layoutopt.cli.streams import say
 
 
 class Format(StrEnum):
@@ -37,7 +38,7 @@ def command(
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     text = msgspec.json.format(msgspec.json.encode(head | msgspec.json.schema(document)), indent=2)
     if output is None:
-        typer.echo(text.decode())
+        say(text.decode())
     else:
         write_bytes(output, text + b"\n", overwrite=overwrite)
     return 0

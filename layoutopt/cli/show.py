@@ -11,7 +11,7 @@ import typer
 
 from layoutopt.cli import drawing, options, solve
 from layoutopt.cli import tiles as machines
-from layoutopt.cli.streams import command_line, write_out
+from layoutopt.cli.streams import command_line, say, write_out
 from layoutopt.cli.text import number, table
 from layoutopt.errors import InputError
 
@@ -74,7 +74,7 @@ def command(
         found = machines.simulated(shown, "--simulate" if simulate else f"--by {by}")
     more = found if simulate else None
     if "-" not in map(str, targets.values()):
-        typer.echo(_text(shown, more))
+        say(_text(shown, more))
     if pictured:
         drawing.write_picture(_picture(shown, found, by), svg, png, overwrite)
     if html is not None:
@@ -125,7 +125,9 @@ def _graph(shown: UnwindingResult | Graph) -> Graph | None:
 
 def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -> UnwindingResult:
     """Return a result with its graph."""
+    from layoutopt.graphs.hooking import opaque
     from layoutopt.graphs.tiling import TILE
+    from layoutopt.io.hashes import check_hash, known_hash
 
     if graph.name != result.instance:
         whose = f"is of {result.instance!r}, but {instance} is {graph.name!r}"
@@ -138,6 +140,8 @@ def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -
             reason = "names tiles, but there is no tile memory; --tiles PRESET|FILE gives one"
             raise InputError(reason, file=str(path)) from None
         raise error.located(file=str(path)) from None
+    if result.instance_hash != known_hash(opaque(graph)):  # a result of --barriers opaque has that
+        check_hash(result.instance_hash, graph, str(path))
     return replace(result, graph=graph)
 
 

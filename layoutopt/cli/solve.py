@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from layoutopt.cli import options, whatif
 from layoutopt.cli.progress import both, shown
-from layoutopt.cli.streams import command_line, reserved_stdout, write_out
-from layoutopt.cli.text import number, ratio, table
+from layoutopt.cli.streams import all_done, command_line, note, reserved_stdout, say, write_out
+from layoutopt.cli.text import number, ratio, seconds, table
 
 if TYPE_CHECKING:
     from layoutopt.result import UnwindingResult
@@ -27,11 +25,13 @@ def command(
     fixed: options.Fixed = None,
     start: options.Start = None,
     time_limit: options.TimeLimit = None,
+    memory_limit: options.MemoryLimit = None,
     gap: options.Gap = 0.0,
     seed: options.Seed = 0,
     workers: options.Workers = 1,
     json: options.Json = None,
     html: options.Html = None,
+    certificate: options.Certificate = None,
     overwrite: options.Overwrite = False,
     attractions: options.Attractions = None,
     dim: options.Dim = None,
@@ -41,45 +41,59 @@ def command(
     capacity_sweep: whatif.Sweep = None,
     sweep_csv: whatif.SweepCsv = None,
     prices: whatif.Prices = False,
+    no_seconds: options.NoSeconds = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find the best layouts of a graph's inputs, and prove it."""
+    how = whatif.How(time.monotonic(), time_limit, seed, workers, overwrite, quiet)
     from layoutopt.trace import Trace
     from layoutopt.unwinding import unwind
 
-    how = whatif.How(time.monotonic(), time_limit, seed, workers, overwrite, quiet)
     options.check_limits(time_limit, gap, workers)
-    options.check_targets({"--json": json, "--html": html, "--sweep-csv": sweep_csv}, overwrite)
+    options.limit_memory(memory_limit)
+    targets = {"--json": json, "--html": html, "--certificate": certificate}
+    targets["--sweep-csv"] = sweep_csv
+    options.check_targets(targets, overwrite)
     wanted = whatif.wish(capacity_sweep, sweep_csv, prices, fixed)
-    kept, begun = options.layouts(fixed), options.layouts(start)
-    graph, spent = options.load(instance, attractions, dim, training, tiles)
+    graph, spent = options.load(instance, attractions, dim, training, tiles, how.left)
     whatif.check_machine(wanted, graph)
-    left = None if time_limit is None else max(time_limit - spent, 0.0)
+    kept, begun = (options.layouts(path, graph, barriers) for path in (fixed, start))
+    asked: dict[str, Any] = {"fixed": kept, "start": begun, "barriers": barriers}
+    asked |= {"time_limit": how.left, "gap": gap, "seed": seed, "workers": workers}
     trace = Trace()
     with shown(quiet) as tell, reserved_stdout():
-        result = unwind(
-            graph,
-            solver,
-            fixed=kept,
-            start=begun,
-            barriers=barriers,
-            time_limit=left,
-            gap=gap,
-            seed=seed,
-            workers=workers,
-            progress=tell if html is None else both(trace, tell),
-        )
-    seconds = {"read": spent} | result.seconds
-    seconds["total"] += spent
-    result = replace(result, seconds=seconds)
-    _write(result, trace, json, html, overwrite)
-    readable = not quiet and "-" not in (str(json), str(html), str(sweep_csv))
-    if readable:
-        typer.echo(summary(result))
-    whatif.answer(wanted, result, readable, how)
+        asked["progress"] = tell if html is None else both(trace, tell)
+        result = unwind(graph, solver, certificate=certificate is not None, **asked)
+    result = replace(result, seconds={} if no_seconds else _times(result, spent))
+    with all_done() as attempt:
+        with attempt():
+            _answer(result, trace, targets, how)
+        readable = not quiet and "-" not in map(str, targets.values())
+        whatif.answer(wanted, result, readable, how)
     if result.infeasible:
-        typer.echo(f"layoutopt: {instance}: infeasible: {result.infeasible}", err=True)
+        note(f"layoutopt: {instance}: infeasible: {result.infeasible}")
     return exit_code(result)
+
+
+def _answer(
+    result: UnwindingResult, trace: Trace, targets: dict[str, Path | None], how: whatif.How
+) -> None:
+    """Write a result wherever it is asked for, and print its summary."""
+    certificate = targets["--certificate"]
+    with all_done() as attempt:
+        with attempt():
+            _write(result, trace, targets["--json"], targets["--html"], how.overwrite)
+        if certificate is not None:
+            with attempt():
+                _certify(result, certificate, how.overwrite)
+        if not how.quiet and "-" not in map(str, targets.values()):
+            say(summary(result))
+
+
+def _times(result: UnwindingResult, read: float) -> dict[str, float]:
+    """Return seconds by phase, reading among them."""
+    times = {"read": read} | result.seconds
+    return times | {"total": times["total"] + read}
 
 
 def exit_code(result: UnwindingResult) -> int:
@@ -97,13 +111,29 @@ def _write(
     from layoutopt.report.result import WHY_SECONDS, report_html
     from layoutopt.result import Stopped
 
-    if json is not None:
-        write_out(result_bytes(result), json, overwrite)
-    if html is not None:
-        points = trace.points(result.seconds["total"], result)
-        why = 0.0 if result.stopped is Stopped.INTERRUPTED else WHY_SECONDS
-        page = report_html(result, points, command_line(), why_seconds=why)
-        write_out(page.encode(), html, overwrite)
+    def page() -> bytes:
+        total = result.seconds.get("total")  # without times, what takes as long as there is time
+        points = () if total is None else trace.points(total, result)  # is left out, too
+        hurried = total is None or result.stopped is Stopped.INTERRUPTED
+        why = 0.0 if hurried else WHY_SECONDS
+        return report_html(result, points, command_line(), why_seconds=why).encode()
+
+    with all_done() as attempt:
+        if json is not None:
+            with attempt():
+                write_out(result_bytes(result), json, overwrite)
+        if html is not None:
+            write_out(page(), html, overwrite)
+
+
+def _certify(result: UnwindingResult, path: Path, overwrite: bool) -> None:
+    """Write a result's certificate, or say why there is none."""
+    from layoutopt.io.certificate import certificate_bytes
+
+    if result.certificate is None:
+        note(f"layoutopt: {path}: no certificate is written: {result.uncertified}")
+    else:
+        write_out(certificate_bytes(result.certificate), path, overwrite)
 
 
 def summary(result: UnwindingResult) -> str:
@@ -131,7 +161,7 @@ def _verdict(result: UnwindingResult) -> list[list[str]]:
         ["bound", number(result.bound)],
         ["gap", ratio(result.gap)],
         ["if all matched", number(result.max_score)],
-        ["seconds", f"{result.seconds['total']:.2f}"],
+        ["seconds", seconds(result.seconds.get("total"))],
     ]
     width = max(len(value) for _, value in rows)
     return [[name, value.ljust(width)] for name, value in rows]
@@ -139,9 +169,9 @@ def _verdict(result: UnwindingResult) -> list[list[str]]:
 
 def _pairs(result: UnwindingResult) -> list[list[str]]:
     """Return a table of the pairs, those first that lose most."""
-    order = sorted(result.pairs, key=lambda p: p.value * (p.matched - p.elements))
+    order = sorted(result.pairs, key=lambda p: p.loss.copy_negate())
     rows = [["pair", "", "value", "matched", "of", "loses"]]
     for p in order[:PAIRS_SHOWN]:
-        lost = number(p.value * (p.elements - p.matched))
-        rows.append([p.a, p.b, number(p.value), f"{p.matched:,}", f"{p.elements:,}", lost])
+        counts = [f"{p.matched:,}", f"{p.elements:,}"]
+        rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
     return rows

@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
-import typer
+from layoutopt.cli.streams import Unfailing, note
 
 if TYPE_CHECKING:
     from layoutopt.bench.run import Standing
@@ -46,7 +46,7 @@ def shown(quiet: bool) -> Iterator[Tell | None]:
     """Show on stderr how far a run has come."""
     if quiet:
         yield None
-    elif sys.stderr.isatty():
+    elif sys.stderr is not None and sys.stderr.isatty():
         with _live() as tell:
             yield tell
     else:
@@ -62,7 +62,7 @@ class _Lines:
     def __call__(self, standing: Standing) -> None:
         now = time.monotonic()
         if now - self.last >= max(PATIENCE, standing.seconds / 20):
-            typer.echo(line(standing), err=True)
+            note(line(standing))
             self.last = now
 
 
@@ -72,7 +72,7 @@ def _live() -> Iterator[Tell]:
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}")
-    console = Console(stderr=True, highlight=False)
+    console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=None)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layoutopt.pictures.text import number, ratio
+from layoutopt.pictures.text import number, ratio, seconds
 
-__all__ = ["number", "ratio", "table"]
+__all__ = ["number", "ratio", "seconds", "table"]
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1, indent: str = "  ") -> str:

@@ -9,6 +9,7 @@ import typer
 
 from layoutopt.cli import options
 from layoutopt.cli.convert import Model
+from layoutopt.cli.streams import say
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ def command(
     found = _violations(model, backend_named(backend))
     if not quiet:
         for violation in found:
-            typer.echo(f"{model}: {violation}")
+            say(f"{model}: {violation}")
         if not found:
-            typer.echo(f"{model}: every layout is as {backend} needs it")
+            say(f"{model}: every layout is as {backend} needs it")
     return VIOLATION if found else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from layoutopt.cli import options
 from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import reserved_stdout
+from layoutopt.cli.streams import all_done, reserved_stdout, say, write_out
 from layoutopt.cli.text import number, ratio, table
 from layoutopt.errors import InputError
 
@@ -82,9 +82,7 @@ class How:
     @property
     def left(self) -> float | None:
         """Seconds left, without end if there is no limit."""
-        if self.time_limit is None:
-            return None
-        return max(self.begun + self.time_limit - time.monotonic(), 0.0)
+        return options.left(self.begun, self.time_limit)
 
 
 def wish(sweep: str | None, csv: Path | None, prices: bool, fixed: Path | None) -> Wish:
@@ -115,6 +113,8 @@ def answer(wanted: Wish, result: UnwindingResult, told: bool, how: How) -> None:
     told
         Whether anybody reads what is printed.
     """
+    if not wanted:
+        return
     from layoutopt.machine.prices import shadow_prices
     from layoutopt.machine.whatif import capacity_sweep, smallest_machine
 
@@ -127,13 +127,15 @@ def answer(wanted: Wish, result: UnwindingResult, told: bool, how: How) -> None:
         if wanted.scales and (told or wanted.csv is not None):
             points = capacity_sweep(graph, wanted.scales, time_limit=how.left, **more)
             least = smallest_machine(graph, time_limit=how.left, **more) if told else None
-    if wanted.prices and told:
-        typer.echo(f"\n{prices_text(prices)}")
+    lines = [f"\n{prices_text(prices)}"] if wanted.prices and told else []
     if points is not None and least is not None:
-        typer.echo(f"\n{sweep_text(points, graph.tile_memory.bytes_per_tile)}")
-        typer.echo(smallest_text(least))
-    if points is not None and wanted.csv is not None:
-        _write(points, wanted.csv, how.overwrite)
+        lines += [f"\n{sweep_text(points, graph.tile_memory.bytes_per_tile)}", smallest_text(least)]
+    with all_done() as attempt:
+        if points is not None and wanted.csv is not None:
+            with attempt():
+                _write(points, wanted.csv, how.overwrite)
+        if lines:
+            say("\n".join(lines))
 
 
 def sweep_text(points: Sequence[CapacityPoint], own: int) -> str:
@@ -209,14 +211,8 @@ def _option(wanted: Wish) -> str:
 
 
 def _write(points: Sequence[CapacityPoint], path: Path, overwrite: bool) -> None:
-    from layoutopt.io.files import write_bytes
-
     rows = ["bytes_per_tile,score,bound,status"]
     for p in points:
         score, bound = ("" if x is None else f"{x:f}" for x in (p.score, p.bound))
         rows.append(f"{p.bytes_per_tile},{score},{bound},{p.status}")
-    text = "\n".join(rows) + "\n"
-    if str(path) == "-":
-        typer.echo(text, nl=False)
-    else:
-        write_bytes(path, text.encode(), overwrite=overwrite)
+    write_out(("\n".join(rows) + "\n").encode(), path, overwrite)

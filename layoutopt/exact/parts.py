@@ -31,7 +31,10 @@ from layoutopt.solvers.relaxation import Ascent, begin, field_of, fits
 Search: TypeAlias = Callable[[Labelling, Limits], Result]
 
 TURN = 20.0
-"""Seconds of the first turn of each search; every round doubles them."""
+"""Effort of the first turn of each search, see ``Limits.turn``; every round doubles it."""
+
+MIP_COLUMNS = 1000
+"""Choices that HiGHS is given for each second of a turn: how long it takes can only be guessed."""
 
 ROUNDED_FROM = 2**41
 """Numbers are rounded only where they add up to so much, then to half of that."""
@@ -58,7 +61,11 @@ def solve_parts(problem: Labelling, limits: Limits, start: IntArray | None = Non
     starts = parts.cut(_given(reduced.project(start), reduced.problem))
     tracker = Tracker(limits.beside(reduced.constant), parts.parts, starts)
     for i in sorted(range(len(parts.parts)), key=lambda i: parts.parts[i].nodes):
-        result = solve_part(parts.parts[i], tracker.limits_for(i), starts[i])
+        try:
+            result = solve_part(parts.parts[i], tracker.limits_for(i), starts[i])
+        except MemoryError:
+            limits.exhausted()
+            result = simple_answer(parts.parts[i], limits, starts[i])
         tracker.settle(i, result)
     labels = parts.join([r.labelling for r in tracker.results])
     bound = sum(int(r.bound) for r in tracker.results if r.bound is not None)
@@ -166,11 +173,12 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
         return _answer(ascent, ascent.bound)
     bound, turn = ascent.bound, TURN
     while True:
-        ascent.limits = limits.within(turn)
+        ascent.limits = limits.turn(turn)
         bound = min(bound, branch(ascent))
-        for search, columns in ((mip.solve, COLUMNS_LIMIT // 20), (cpsat.solve, COLUMNS_LIMIT)):
+        small = min(int(MIP_COLUMNS * turn), COLUMNS_LIMIT // 20)
+        for search, columns in ((mip.solve, small), (cpsat.solve, COLUMNS_LIMIT)):
             if bound > ascent.value and not limits.over and _columns(part, ascent) <= columns:
-                bound = min(bound, _searched(search, part, ascent, bound, limits.within(turn)))
+                bound = min(bound, _searched(search, part, ascent, bound, limits.turn(turn)))
         if limits.over or limits.close(ascent.value, bound):
             ascent.stopped = limits.stopped or Stopped.GAP_LIMIT
             return _answer(ascent, bound)
@@ -187,6 +195,9 @@ def _searched(search: Search, part: Labelling, ascent: Ascent, bound: int, limit
         result = search(replace(part, banned=bans), told)
     except SolverError:
         return bound  # nothing is lost: branching and the other solver go on
+    except MemoryError:
+        limits.exhausted()
+        return bound
     if result.objective is not None and result.objective > ascent.value:
         ascent.labels, ascent.value = result.labelling, int(result.objective)
     return bound if result.bound is None else max(int(result.bound), ascent.value)

@@ -30,7 +30,10 @@ CONFLICTS_LIMIT = 3 * 10**7
 """Largest number of pairs of labels that must not share, counted once for each way they meet."""
 
 SHARE = 0.25
-"""Share of the time left that one distance may take; without a limit, of a minute."""
+"""Share of the time left that one distance may take."""
+
+EFFORT = 15.0
+"""Effort of one distance, see ``Limits.turn``."""
 
 
 def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | None:
@@ -57,8 +60,8 @@ def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | 
         if column is None or 2 * int(column.max()) > part.labels:
             break
         small = _merged(part, column)
-        short = quiet.within(SHARE * min(limits.left, 60.0))
-        field = field_of(small, short.left)
+        short = quiet.within(SHARE * limits.left).turn(EFFORT)
+        field = field_of(small, min(short.left, EFFORT))
         if field is None or limits.over:
             break
         ascent = begin(field, short, _columns_of(best, column, small.nodes))

@@ -79,6 +79,8 @@ def _configure(solver: cp_model.CpSolver, limits: Limits) -> None:
     parameters.catch_sigint_signal = False
     if limits.left < float("inf"):
         parameters.max_time_in_seconds = limits.left
+    if limits.counted < float("inf"):
+        parameters.max_deterministic_time = max(limits.counted, 0.0)
     parameters.relative_gap_limit = 0.0 if limits.debt else limits.gap
 
 

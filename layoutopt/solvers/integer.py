@@ -25,6 +25,9 @@ from layoutopt.solvers.threads import run_stoppable
 LARGEST = 2**55
 """Sums stay below this, with room for what CP-SAT adds up."""
 
+NODES = 50
+"""Nodes of HiGHS's search that count as a second of effort."""
+
 PATIENCE = 3.0
 """Seconds that HiGHS gets to stop."""
 
@@ -74,10 +77,10 @@ class Found:
 
 def fits(given: Integer) -> bool:
     """Return whether CP-SAT can add up a programme's objective and rows."""
-    upper = given.upper.astype(float)
-    rows = abs(given.matrix.astype(float)) @ upper
-    total = float(np.abs(given.objective.astype(float)) @ upper)
-    return bool(max(total, *rows.tolist(), 0.0) < LARGEST)
+    upper = given.upper.tolist()
+    rows = abs(given.matrix.astype(float)) @ given.upper.astype(float)
+    total = sum(abs(v) * most for v, most in zip(given.objective.tolist(), upper, strict=True))
+    return total < LARGEST and bool(rows.max(initial=0.0) < LARGEST)
 
 
 def coarse(given: Integer) -> tuple[Integer, int]:
@@ -162,6 +165,8 @@ def cpsat(
     parameters.catch_sigint_signal = False
     if limits.left < float("inf"):
         parameters.max_time_in_seconds = limits.left
+    if limits.counted < float("inf"):
+        parameters.max_deterministic_time = max(limits.counted, 0.0)
     status = run_stoppable(lambda: solver.solve(model), solver.stop_search, limits)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"CP-SAT refused the model: {model.validate()}")
@@ -185,6 +190,8 @@ def highs(given: Integer, limits: Limits, gap: float = 0.0) -> Found:
     options: Any = {"mip_rel_gap": gap}
     if limits.left < float("inf"):
         options["time_limit"] = max(limits.left, 0.01)
+    if limits.counted < float("inf"):
+        options["node_limit"] = max(int(NODES * limits.counted), 1)
     scale = float(np.abs(given.objective.astype(float)).max(initial=0)) or 1.0
     low = np.where(given.low <= -OPEN, -np.inf, given.low.astype(float))
     high = np.where(given.high >= OPEN, np.inf, given.high.astype(float))

@@ -18,7 +18,10 @@ from layoutopt.result import Result, Stopped
 from layoutopt.solvers.formulation import Programme, programme
 from layoutopt.solvers.threads import run_stoppable
 
-PATIENCE = 3.0
+NODES = 50
+"""Nodes of its search that count as a second of effort: HiGHS counts nothing finer."""
+
+PATIENCE = 1.0
 """Seconds that HiGHS gets to stop: it is deaf to interrupts, and late at its time limit."""
 
 LARGEST = 2**50
@@ -88,6 +91,8 @@ def _run(
     )
     if limits.left < float("inf"):
         parameters.time_limit = datetime.timedelta(seconds=max(limits.left, 0.01))
+    if limits.counted < float("inf"):
+        parameters.node_limit = max(int(NODES * limits.counted), 1)
     extra = mathopt.ModelSolveParameters()
     if start is not None:
         extra.solution_hints.append(_hint(model, given, start))

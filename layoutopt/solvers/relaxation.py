@@ -46,6 +46,12 @@ CELLS_LIMIT = 10**8
 CELL_BYTES = 160
 """What each of these takes: messages, their exact copies, and those of a pass."""
 
+SWEEP_SECONDS = 4e-8
+"""What each takes in one sweep; this and the next are what turns count, see ``Limits.turn``."""
+
+PASS_SECONDS = 2e-3
+"""What a pass takes beside its sweeps."""
+
 CELL_SECONDS = 5e-7
 """What each takes outside the sweeps of a first pass."""
 
@@ -182,7 +188,7 @@ class Ascent:
         served = replace(part, rewards=held)
         rank = ranks(served, self._random)
         messages = Messages(served, self.to_first[inner], self.to_second[inner], rank)
-        self._sweep(messages, len(region))
+        self._sweep(messages, len(region), max(len(region), len(inner)) * rewards.shape[1])
         new = messages.decode(rewards)
         self.to_first[inner], self.to_second[inner] = settled = messages.settled()
         self.ledger.update(inner, *settled)
@@ -213,10 +219,12 @@ class Ascent:
         )
         return inner, held, part, rewards
 
-    def _sweep(self, messages: Messages, size: int) -> None:
+    def _sweep(self, messages: Messages, size: int, cells: int) -> None:
         sweeps = min(MOST_SWEEPS, SWEEPS * len(self.labels) // size)
+        self.limits.spend(PASS_SECONDS)
         for _ in range(-(-sweeps // SWEEPS) * SWEEPS):
             messages.sweep(1)
+            self.limits.spend(SWEEP_SECONDS * cells)
             if self.limits.over:
                 break
 

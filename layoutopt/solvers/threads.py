@@ -62,14 +62,17 @@ def run_stoppable(
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     asked = math.inf
-    while thread.is_alive():
-        thread.join(POLL)
-        if limits.over:
-            stop()  # again and again: a solver that has not begun yet does not hear it
-            asked = min(asked, time.monotonic())
-            if time.monotonic() - asked > patience:
-                _left.append(thread)
-                raise TimeoutError
+    try:
+        while thread.is_alive():
+            thread.join(POLL)
+            if limits.over:
+                stop()  # again and again: a solver that has not begun yet does not hear it
+                asked = min(asked, time.monotonic())
+                if time.monotonic() - asked > patience:
+                    raise TimeoutError
+    finally:
+        if thread.is_alive():
+            _left.append(thread)
     if errors:
         raise errors[0]
     return answers[0]

@@ -9,7 +9,7 @@ import pytest
 
 from layoutopt import Graph, write_instance
 from layoutopt.tiles.memory import TileMemory
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, unbind
 from tests.cli.test_bad_input import refused
 
 
@@ -40,12 +40,15 @@ def test_solving_and_checking(run: Run, reduced: Path, flag: str | None, score: 
     document = json.loads(path.read_text())
     assert (document["score"], document["bound"]) == (score, score)
     assert run("check", reduced, path, *words).code == 0
-    other = "opaque" if flag != "opaque" else "simulated"
-    ran = run("check", reduced, path, "--barriers", other)
-    assert ran.code == 1
-    assert "score: the layouts earn" in ran.out
     table = run("compare", reduced, "--solver", "auto", *words).out
     assert f" {score} " in table
+    other = "opaque" if flag != "opaque" else "simulated"
+    words = ["--barriers", other]
+    assert "$.instance_hash: is of another instance" in refused(run("check", reduced, path, *words))
+    unbind(path)
+    ran = run("check", reduced, path, *words)
+    assert ran.code == 1
+    assert "score: the layouts earn" in ran.out
 
 
 def test_wrong_words(run: Run, reduced: Path) -> None:

@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 
 SOLVE_KEYS = {
     *("format", "instance", "problem", "status", "score", "bound", "gap", "max_score", "solver"),
-    *("version", "seed", "size", "seconds", "pairs", "layouts", "order"),
+    *("instance_hash", "version", "seed", "size", "seconds", "pairs", "layouts", "order"),
 }
 
 

@@ -124,3 +124,45 @@ def test_a_network_that_is_not_well_formed_is_one_line(run: Run, model: Path) ->
     for words in (["convert", model], ["verify", model, "--backend", "nchw"]):
         line = refused(run(*words))
         assert all(word in line for word in ("export.onnx", broken.graph.node[4].name, "'nobody'"))
+
+
+def test_a_certificate_is_written_and_accepted(run: Run, model: Path) -> None:
+    """It holds for the network and what came of it; one digit more in its bound is refused."""
+    out, path = model.with_name("out.onnx"), model.with_name("certificate.json")
+    layouts = ("--layout", "Conv=NHWC,HWIO", "--free-io", "--objective", "count")
+    ran = run("convert", model, "-o", out, "--certificate", path, *layouts)
+    assert ran.code == 0, ran.err
+    certificate = json.loads(path.read_text())
+    assert certificate["asked"] == {
+        "objective": "count",
+        "layout": "Conv=NHWC,HWIO",
+        "padding": False,
+        "backend": None,
+        "costs": None,
+        "free_io": True,
+    }
+    least = certificate["graphs"][0]["claim"]["score"][0]
+    for output in ((), (out,)):
+        checked = run("check", model, *output, "--certificate", path)
+        assert checked.code == 0, checked.err
+        assert f"accepted: count {least} is the least, proved without a solver" in checked.out
+    again = run("convert", model, "--certificate", path)
+    assert again.code == 2
+    assert "exists already" in again.err
+    certificate["graphs"][0]["claim"]["bound"] = [least + 1]
+    path.write_text(json.dumps(certificate))
+    wrong = run("check", model, "--certificate", path)
+    assert wrong.code == 1
+    assert f"[{least + 1}] is claimed as a bound, [{least}] is proved" in wrong.out
+
+
+def test_a_table_of_costs_is_in_the_certificate(run: Run, model: Path) -> None:
+    """The text of the file is what was asked, so that the certificate can be checked alone."""
+    costs, path = model.with_name("costs.toml"), model.with_name("certificate.json")
+    costs.write_text('[transform]\nus = 3\n[[op]]\ntype = "Conv"\nlayouts = "NHWC,HWIO"\nus = 4\n')
+    ran = run("convert", model, "--costs", costs, "--certificate", path, "-q")
+    assert ran.code == 0, ran.err
+    assert json.loads(path.read_text())["asked"]["costs"] == costs.read_text()
+    checked = run("check", model, "--certificate", path)
+    assert checked.code == 0, checked.err
+    assert "accepted: time " in checked.out

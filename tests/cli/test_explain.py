@@ -105,4 +105,4 @@ def test_another_graphs_result(run: Run, parts: Path, tmp_path: Path) -> None:
     assert run("solve", other, "--json", result).code == 0
     line = refused(run("explain", parts, result, "--sink", "x", "-q"))
     assert str(result) in line
-    assert "another graph" in line
+    assert "another instance" in line

@@ -11,7 +11,7 @@ import pytest
 
 from layoutopt import Graph, read, read_result, simulate, write_instance
 from layoutopt.tiles.memory import PRESETS, TileMemory
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, unbind
 from tests.cli.test_bad_input import refused
 from tests.onnx.networks import model, node, save
 
@@ -71,9 +71,13 @@ def test_the_instances_own_memory_is_replaced(run: Run, layer: Path, machine: Pa
 
 
 def test_checking_needs_the_machine(run: Run, layer: Path, machine: Path, solved: Path) -> None:
-    """A result is legal on its machine, and too large for a smaller one."""
+    """A result is legal on its machine, and of no other; unbound, too large for a smaller one."""
     assert run("check", layer, solved, "--tiles", machine).code == 0
     machine.write_text(machine.read_text().replace('"bytes_per_tile": 64', '"bytes_per_tile": 9'))
+    assert "$.instance_hash: is of another instance" in refused(
+        run("check", layer, solved, "--tiles", machine)
+    )
+    unbind(solved)
     ran = run("check", layer, solved, "--tiles", machine)
     assert ran.code == 1
     assert "capacity: tile 0 holds" in ran.out

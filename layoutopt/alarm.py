@@ -1,0 +1,171 @@
+"""An end to computations that do not look at their limits in time.
+
+Most of them look.  Where that would have to be done everywhere, as in lowering a graph of 100,000
+ops, an exception is raised in the thread that computes, between two steps of the interpreter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from math import isinf
+from typing import TypeVar
+
+from layoutopt.limits import Limits
+from layoutopt.problem import IntArray, Labelling
+from layoutopt.result import Result, Stopped
+
+Answer = TypeVar("Answer")
+
+POLL = 0.05
+"""Seconds between two looks at whether time is over."""
+
+AGAIN = 0.5
+"""Seconds after which the exception is raised again, should somebody have swallowed it."""
+
+PATIENCE = {"trace": 0.0, "solve": 2.0, "place": 2.0, "hooks": 2.0}
+"""Seconds that phases get to end by themselves, with the best that they have."""
+
+GRACE, GRACE_SHARE = 1.0, 0.1
+"""What follows a solution, restoring and checking it, may end so many seconds after the deadline,
+or this share of the time that there was."""
+
+
+class _Over(BaseException):
+    """Raised in the middle of a computation; no handler of errors takes it for one."""
+
+
+def bounded(work: Callable[[], Answer], over: Callable[[], bool], patience: float = 0.0) -> Answer:
+    """Return what a function returns, or end it, wherever it is, when it goes on for too long.
+
+    Parameters
+    ----------
+    over
+        Whether it should have ended.
+    patience
+        Seconds that it gets to end by itself then.
+
+    Raises
+    ------
+    TimeoutError
+        If it did not.
+    """
+    watch, late = _Watch(over, patience), False
+    error: BaseException | None = None
+    try:  # no call stands outside of a try: the exception may come with any
+        watch.start()
+        answer = work()
+    except _Over:
+        late = True
+    except BaseException as raised:
+        error = raised
+    while not watch.ended:
+        try:
+            watch.end()
+        except _Over:
+            late = True
+    if late:
+        raise TimeoutError
+    if error is not None:
+        try:
+            raise error
+        finally:
+            error = None  # it holds this frame, which holds it
+    return answer
+
+
+def grace(limits: Limits) -> float:
+    """Return the seconds after the deadline by which an answer must be ready."""
+    span = limits.deadline - limits.started
+    return GRACE if isinf(span) else max(GRACE, GRACE_SHARE * span)
+
+
+class _Watch:
+    """The watch over the thread that makes it, kept by another thread."""
+
+    def __init__(self, over: Callable[[], bool], patience: float) -> None:
+        self.over, self.patience = over, patience
+        self.watched = threading.get_ident()
+        self.ended = False
+        self.done, self.lock = threading.Event(), threading.Lock()
+        self.thread = threading.Thread(target=self._keep, daemon=True)
+
+    def start(self) -> None:
+        """Begin the watch."""
+        try:
+            self.thread.start()
+        except RuntimeError:  # the system gives none: so it says that memory has run out
+            raise MemoryError from None
+
+    def _keep(self) -> None:
+        while not self.over():
+            if self.done.wait(POLL):
+                return
+        wait = self.patience
+        while not self.done.wait(wait):
+            with self.lock:
+                if not self.done.is_set():
+                    _raise(self.watched, _Over)
+            wait = AGAIN
+
+    def end(self) -> None:
+        """End the watch: once this has returned, nothing is raised any more."""
+        self.done.set()
+        with self.lock:
+            _raise(self.watched, None)  # what has not arrived yet is taken back
+        self.ended = True
+
+
+def _raise(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an exception in another thread, or take back what has not arrived there yet."""
+    what = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+
+
+def stoppable(
+    solve: Callable[..., Result], problem: Labelling, limits: Limits, start: IntArray | None
+) -> Result:
+    """Return what a solver finds, nothing if it does not stop in time or memory runs out."""
+    try:
+        work = partial(solve, problem, limits, start)
+        return bounded(work, lambda: limits.over, PATIENCE["solve"])
+    except TimeoutError:
+        return Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
+    except MemoryError:
+        return limits.exhausted()
+
+
+class Phases:
+    """The phases of a call: how long each took, and an end to those that go on for too long.
+
+    Parameters
+    ----------
+    limits
+        Those of the whole call.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.seconds: dict[str, float] = {}
+
+    def run(self, name: str, work: Callable[[], Answer]) -> Answer:
+        """Return what a phase returns; those that follow a solution end by the deadline only.
+
+        Raises
+        ------
+        TimeoutError
+            If it goes on for too long, or memory runs out: the limits say which.
+        """
+        begun = time.monotonic()
+        try:
+            if name in PATIENCE:
+                return bounded(work, lambda: self.limits.over, PATIENCE[name])
+            return bounded(work, lambda: self.limits.left == 0, grace(self.limits))
+        except MemoryError:
+            self.limits.exhausted()
+            raise TimeoutError from None
+        finally:
+            self.seconds[name] = time.monotonic() - begun

@@ -1,0 +1,119 @@
+"""``--memory-limit``: giants are refused or solved without their elements; searches stop."""
+
+from __future__ import annotations
+
+import json
+import resource
+from pathlib import Path
+
+import pytest
+
+from layoutopt import Graph, write_instance
+from layoutopt.generate.random_graphs import random_graph
+from tests.cli.conftest import Run
+from tests.faults.support import files, ran
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/statm").is_file(), reason="the limit is what Linux holds"
+)
+
+
+def saved(graph: Graph, folder: Path) -> Path:
+    path = folder / f"{graph.name}.json"
+    write_instance(graph, path)
+    return path
+
+
+def test_a_giant_that_is_regular_is_solved(tmp_path: Path) -> None:
+    """10^12 elements would take terabytes; lifted, they take a limit of 512 MiB."""
+    graph, shape = Graph("regular"), (10**6, 10**6)
+    x = graph.sink(shape, name="x")
+    graph.valued_pair(x, graph.source(shape, name="s"), 3)
+    graph.valued_pair(x.T, graph.source(shape, name="t"), 2)
+    path = saved(graph, tmp_path)
+    found = ran("solve", path, "--memory-limit", "512M", "--json", "-", "--quiet")
+    assert (found.code, json.loads(found.out)["score"]) == (0, 3 * 10**12)
+
+
+def test_a_giant_that_is_not_is_refused(tmp_path: Path) -> None:
+    """Views that no structure is left of are refused in a line, before memory is taken."""
+    rows, columns = 10007, 1000900
+    graph = Graph("irregular")
+    x = graph.sink((rows * columns,), name="x")
+    y = graph.reshape(graph.reshape(x, (rows, columns)).T, (rows * columns,))
+    graph.valued_pair(x, y, 3)
+    graph.valued_pair(y, graph.source(y.shape, name="s"), 2)
+    path = saved(graph, tmp_path)
+    found = ran("solve", path, "--memory-limit", "512M", "--json", tmp_path / "a.json")
+    assert (found.code, found.out) == (2, "")
+    assert len(found.err.splitlines()) == 1
+    assert files(tmp_path) == ["irregular.json"]
+
+
+@pytest.mark.parametrize("megabytes", [160, 200, 240, 300])
+def test_any_limit_ends_in_plain_words(megabytes: int, tmp_path: Path, hard: Path) -> None:
+    """However little there is: an answer, or one line and no traceback, and nothing half done."""
+    target = tmp_path / "a.json"
+    words = "solve", hard, "--time-limit", 10, "--json", target, "--quiet"
+    found = ran(*words, "--memory-limit", f"{megabytes}M")
+    assert found.code in (0, 2, 4), found.err
+    assert len(found.err.splitlines()) <= 1
+    assert found.out == ""
+    assert files(tmp_path) in ([], ["a.json"])
+    if found.code == 0:
+        assert json.loads(target.read_bytes())["layouts"]
+
+
+def test_a_search_that_takes_all_memory_leaves_its_incumbent(tmp_path: Path) -> None:
+    """A solver that runs out of memory is stopped; what it began with is the answer."""
+    (tmp_path / "greedy.py").write_text(
+        "import layoutopt\n"
+        "@layoutopt.solver('eats')\n"
+        "def eats(problem, limits, start):\n"
+        "    kept = []\n"
+        "    while True:\n"
+        "        kept.append(bytearray(1 << 24))\n"
+        "def build():\n"
+        "    graph = layoutopt.Graph('eaten')\n"
+        "    x = graph.sink((4,), name='x')\n"
+        "    graph.valued_pair(x, graph.source((4,), name='s'), 2)\n"
+        "    return graph\n"
+    )
+    words = "solve", "greedy:build", "--solver", "eats", "--memory-limit", "400M"
+    found = ran(*words, "--json", "-", "--quiet", cwd=tmp_path)
+    assert found.code == 0, found.err
+    document = json.loads(found.out)
+    assert (document["status"], document["score"], document["bound"]) == ("feasible", 8, None)
+
+
+@pytest.mark.parametrize("command", ["solve", "compare", "explain", "convert"])
+def test_wrong_limits_are_refused(command: str, easy: Path, run: Run) -> None:
+    """A size that is none, or too small to begin, is one line that names the option."""
+    more = ["--sink", "x"] if command == "explain" else []
+    for size, why in (("much", "is no size of memory"), ("1M", "are taken already")):
+        found = run(command, easy, *more, "--memory-limit", size)
+        assert found.code == 2
+        assert found.err.startswith("layoutopt: --memory-limit: ")
+        assert why in found.err
+    assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
+
+
+def test_limits_of_workers(easy: Path, tmp_path: Path, run: Run) -> None:
+    """Of a batch run the limit is one of each worker, and stands in the key of its rows."""
+    store = tmp_path / "b.sqlite"
+    words = "bench", easy, "--store", store, "--jobs", 1, "--solver", "auto", "--quiet"
+    assert run(*words, "--memory-limit", "1G").code == 0
+    found = run("bench", "export", store, "--format", "json")
+    [row] = json.loads(found.out)["rows"]
+    assert row["parameters"]["memory"] == 2**30
+
+
+def test_graphs_of_all_kinds_under_a_limit(tmp_path: Path) -> None:
+    """Results do not depend on a limit that suffices."""
+    path = saved(random_graph(3), tmp_path)
+    answers = []
+    for more in ([], ["--memory-limit", "2G"]):
+        found = ran("solve", path, "--json", "-", "--quiet", *more)
+        document = json.loads(found.out)
+        answers.append({key: document[key] for key in ("status", "score", "bound", "layouts")})
+    assert answers[0] == answers[1]

@@ -1,0 +1,136 @@
+"""Signals: whoever asks the program to end gets what it has found."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.support import COMMAND, begun, ended, files, ran, signalled
+
+TERM, HUP, INT, XCPU = signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU
+
+
+@pytest.mark.parametrize("number", [TERM, HUP, XCPU])
+def test_signals_answer_with_the_incumbent(
+    number: signal.Signals, hard: Path, tmp_path: Path
+) -> None:
+    """A polite kill, a terminal that has gone and processor time that is over are as Ctrl-C."""
+    target = tmp_path / "a.json"
+    found = signalled(begun("solve", hard, "--json", target), number)
+    assert found.code == 0, found.err
+    assert "feasible (interrupted)" in found.out
+    document = json.loads(target.read_bytes())
+    assert document["status"] == "feasible"
+    assert document["score"] <= document["bound"]
+    assert document["layouts"]
+    assert files(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "code"), [((TERM, TERM), 143), ((INT, TERM), 143), ((INT, INT), 130)]
+)
+def test_a_second_signal_ends_at_once(
+    numbers: tuple[signal.Signals, ...], code: int, hard: Path, tmp_path: Path
+) -> None:
+    """Without an answer, and without leaving anything behind; the exit code tells the signal.
+
+    If the answer was there already when the second signal came, that is what counts.
+    """
+    found = signalled(begun("solve", hard, "--json", tmp_path / "a.json"), *numbers)
+    if found.code:
+        assert found.code == code
+        assert found.err.splitlines()[-1] == "interrupted"
+        assert files(tmp_path) == []
+    else:
+        assert files(tmp_path) == ["a.json"]
+
+
+def test_before_there_is_anything(tmp_path: Path) -> None:
+    """While a graph is still being made a signal ends the program in one line."""
+    (tmp_path / "slow.py").write_text(
+        "import sys, time\n"
+        "def build():\n"
+        "    print('building', file=sys.stderr, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    for number in (TERM, INT):
+        found = signalled(begun("solve", "slow:build", cwd=tmp_path), number)
+        assert (found.code, found.err) == (128 + number, "interrupted\n")
+
+
+def test_signals_that_are_ignored_stay_so(hard: Path) -> None:
+    """Under nohup a terminal may go; the solver goes on to its time limit."""
+
+    def ignore() -> None:
+        signal.signal(HUP, signal.SIG_IGN)
+
+    process = begun("solve", hard, "--time-limit", 12, preexec_fn=ignore)
+    found = signalled(process, HUP)
+    assert found.code == 0
+    assert "interrupted" not in found.out
+
+
+@pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
+def test_a_killed_worker_costs_one_row(number: signal.Signals, easy: Path, tmp_path: Path) -> None:
+    """The system may take a worker of a batch run: others go on, and the row says what happened."""
+    (tmp_path / "plug.py").write_text(
+        "import os, signal\n"
+        f"def ends(problem, limits, start): os.kill(os.getpid(), {int(number)})\n"
+    )
+    meta = tmp_path / "plug-1.0.dist-info"
+    meta.mkdir()
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
+    (meta / "entry_points.txt").write_text("[layoutopt.solvers]\nends = plug:ends\n")
+    store = tmp_path / "b.sqlite"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    words = "bench", easy, "--store", store, "--jobs", 1, "--solver", "ends", "--solver", "auto"
+    found = ran(*words, env=env)
+    assert (found.code, "1 failed" in found.err) == (0, True), found.err
+    shown = ran("bench", "show", store, "--rows")
+    assert f"the worker was ended by {number.name}" in shown.out
+    assert "optimal" in shown.out
+
+
+def test_a_terminal_that_goes_away(hard: Path, tmp_path: Path) -> None:
+    """When a terminal closes, the answer is written to its file all the same."""
+    target = tmp_path / "a.json"
+    ours, theirs = pty.openpty()
+    words = [*COMMAND, "solve", str(hard), "--json", str(target)]
+    with subprocess.Popen(
+        words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while b"score" not in seen:  # on a terminal there is a live line
+            seen += os.read(ours, 1000)
+        os.close(ours)
+        process.send_signal(HUP)  # as the system does for the session of the terminal
+        assert process.wait(120) >= 0
+    assert json.loads(target.read_bytes())["layouts"]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (0, 0), (500, 1000)])
+def test_terminals_of_any_size(size: tuple[int, int], easy: Path) -> None:
+    """A tiny terminal is no reason to fail, nor is one without colours."""
+    import fcntl
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    env = os.environ | {"NO_COLOR": "1", "TERM": "xterm"}
+    process = begun("solve", easy, stdout=subprocess.PIPE, stderr=theirs, env=env)
+    os.close(theirs)
+    found = ended(process)
+    said = os.read(ours, 10_000)
+    os.close(ours)
+    assert (found.code, "optimal" in found.out) == (0, True)
+    assert b"\x1b[3" not in said  # no colour
+    assert b"Traceback" not in said

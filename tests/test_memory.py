@@ -1,0 +1,138 @@
+"""How much memory there is, and limits of it, in this process."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from layoutopt import memory
+from layoutopt.errors import SizeError
+from layoutopt.limits import Limits
+from layoutopt.memory import available, full, memory_limit, require, taken
+from layoutopt.result import Stopped
+from tests.support import refused
+
+GIB = 2**30
+
+linux = pytest.mark.skipif(
+    not Path("/proc/self/statm").is_file(), reason="the limit is what Linux holds"
+)
+
+
+def limit() -> int:
+    return resource.getrlimit(resource.RLIMIT_DATA)[0]
+
+
+@linux
+def test_a_limit_is_for_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within, what is available is what the limit leaves; afterwards all is as before."""
+    monkeypatch.setattr(memory, "_machine", lambda: 100 * GIB)
+    monkeypatch.setattr(memory, "_group", lambda: None)
+    before, size = limit(), (taken() or 0) + GIB
+    with memory_limit(size):
+        assert limit() == size
+        free = available()
+        assert free is not None
+        assert GIB / 2 < free <= GIB
+        with memory_limit(2 * size):
+            assert limit() == size  # the lower one holds
+        with memory_limit(None):
+            assert limit() == size
+    assert limit() == before
+
+
+@linux
+def test_what_does_not_fit_is_refused() -> None:
+    """Estimates are held against the limit, and the error names it; arrays are not given."""
+    import numpy as np
+
+    with memory_limit((taken() or 0) + GIB // 2):
+        with pytest.raises(SizeError, match="the rest needs about 1 GiB; the memory limit leaves"):
+            require(GIB, "the rest")
+        with pytest.raises(MemoryError):
+            np.ones(GIB, np.int8)
+    require(GIB // 2**10, "the rest")
+
+
+@linux
+def test_searches_stop_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nine tenths taken limits say stop, for good, though memory is freed again."""
+    monkeypatch.setattr(memory, "LOOK", 0.0)
+    limits = Limits()
+    with memory_limit((taken() or 0) * 2):
+        assert not full()
+        assert limits.stopped is None
+    with memory_limit((taken() or 0) + (taken() or 0) // 20):
+        assert full()
+        assert limits.stopped is Stopped.MEMORY_LIMIT
+    assert not full()
+    assert limits.stopped is Stopped.MEMORY_LIMIT
+    assert Limits().stopped is None
+
+
+def test_a_machine_that_is_full_stops_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any limit the machine's memory is one, or that of a container."""
+    monkeypatch.setattr(memory, "LOOK", 0.0)
+    monkeypatch.setattr(memory, "_group", lambda: None)
+    monkeypatch.setattr(memory, "_machine", lambda: memory.RESERVE - 1)
+    assert full()
+    monkeypatch.setattr(memory, "_machine", lambda: memory.RESERVE)
+    assert not full()
+    monkeypatch.setattr(memory, "_group", lambda: memory.RESERVE - 1)
+    assert full()
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({}, None),
+        ({"memory.max": "max\n", "memory.current": "7\n", "memory.stat": ""}, None),
+        (
+            {
+                "memory.max": "1000\n",
+                "memory.current": "700\n",
+                "memory.stat": "anon 300\nactive_file 50\ninactive_file 200\n",
+            },
+            550,
+        ),
+        (
+            {
+                "memory/memory.limit_in_bytes": "1000\n",
+                "memory/memory.usage_in_bytes": "400\n",
+                "memory/memory.stat": "rss 300\ninactive_file 10\n",
+            },
+            610,
+        ),
+        (
+            {
+                "memory/memory.limit_in_bytes": "9223372036854771712\n",
+                "memory/memory.usage_in_bytes": "400\n",
+                "memory/memory.stat": "",
+            },
+            None,
+        ),
+    ],
+)
+def test_containers(
+    files: dict[str, str], left: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways in which Linux tells limits of containers are understood; caches do not count."""
+    monkeypatch.setattr(memory, "GROUPS", tmp_path)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(memory, "_machine", lambda: None)
+    assert available() == left
+
+
+def test_wrong_limits() -> None:
+    """What is no size, or less than is taken, is refused in a line, and changes nothing."""
+    before = limit()
+    for wrong in ("much", "0", "-1", "4X", "9" * 40):
+        with refused(f"{wrong!r} is no size of memory"), memory_limit(wrong):
+            pass
+    with refused("1M of memory are too few: ", " MiB are taken already"), memory_limit("1M"):
+        pass
+    assert limit() == before
