@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         capacity_sweep,
         smallest_machine,
     )
+    from layoutopt.memory import memory_limit
     from layoutopt.picture import Picture
     from layoutopt.plugins.registry import heuristic, solver
     from layoutopt.problem import Labelling
@@ -116,6 +117,7 @@ _HOME = {
     "explain_sink": "explain.sink",
     "heuristic": "plugins.registry",
     "lower": "program.lower",
+    "memory_limit": "memory",
     "read": "reading",
     "read_result": "io.result",
     "schedule": "program.schedule",
@@ -189,6 +191,7 @@ __all__ = [
     "explain_sink",
     "heuristic",
     "lower",
+    "memory_limit",
     "read",
     "read_result",
     "schedule",

@@ -57,7 +57,10 @@ def build(text: str) -> Graph:
 
 @contextmanager
 def _working_directory_importable() -> Iterator[None]:
-    here = os.getcwd()
+    try:
+        here = os.getcwd()
+    except OSError as error:
+        raise InputError(f"the working directory cannot be read ({error.strerror})") from None
     sys.path.insert(0, here)
     try:
         yield

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from layoutopt import decimals
 from layoutopt.assignment import Assignment
 from layoutopt.errors import InputError
 from layoutopt.graphs.store import Store
 from layoutopt.limits import Progress
 from layoutopt.pictures import html
 from layoutopt.pictures.tables import csv_table, markdown_table
-from layoutopt.pictures.text import number, ratio
+from layoutopt.pictures.text import number, ratio, seconds
 from layoutopt.result import PairScore, Result, Stopped, UnwindingResult, picture_html
 from layoutopt.unwinding import unwind
 
@@ -58,7 +59,7 @@ class PairLoss:
     @property
     def lost(self) -> Decimal:
         """``value * (best - matched)``; below 0 where the solver earns more."""
-        return self.value * (self.best - self.matched)
+        return decimals.times(self.value, self.best - self.matched)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ class Comparison:
             if best is None or result.score is None:
                 yield None
             else:
-                yield float(best - result.score) / max(abs(float(best)), 1e-9)
+                yield decimals.relative(decimals.difference(best, result.score), best)
 
     def gaps(self) -> Iterator[float | None]:
         """Return for each result its gap to the lowest bound that any solver proved.
@@ -158,7 +159,7 @@ class Comparison:
                 number(r.bound),
                 ratio(r.gap),
                 ratio(gap),
-                f"{r.seconds.get('total', 0.0):.3f}",
+                seconds(r.seconds.get("total"), 3),
                 ratio(loss),
             ]
             for r, gap, loss in zip(self.results, self.gaps(), self.losses(), strict=True)
@@ -184,7 +185,8 @@ class Comparison:
             return
         for r, gap, loss in zip(self.results, self.gaps(), self.losses(), strict=True):
             exact = [_plain(x) for x in (r.score, r.bound, self.bound, r.max_score)]
-            times = [f"{r.seconds.get('total', 0.0):.6f}", r.seed, r.version]
+            spent = r.seconds.get("total")
+            times = ["" if spent is None else f"{spent:.6f}", r.seed, r.version]
             yield [self.name, r.solver, r.status, r.stopped, *exact, r.gap, gap, loss, *times]
 
     def to_csv(self, pairs: bool = False) -> str:

@@ -6,11 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutopt.alarm import bounded, grace
 from layoutopt.conversion.convert import SOLVERS, convert_graph
+from layoutopt.conversion.hashes import network_hash
 from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.errors import InputError, InternalError
 from layoutopt.limits import Limits, Progress, interruptible, limited
@@ -18,6 +21,7 @@ from layoutopt.requirements.backends import backend_named
 from layoutopt.requirements.costs import OpCosts, read_costs
 from layoutopt.requirements.desired import parse_desired
 from layoutopt.requirements.requirements import Requirements
+from layoutopt.result import Stopped
 from layoutopt.rewriting.files import Loaded, load, loaded
 from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
@@ -81,17 +85,36 @@ def convert(
         If the network is not well-formed or not read, or an option is wrong.
     InternalError
         If a check finds that outputs differ.
+    TimeoutError
+        If time runs out before any network can be written.
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
     aim = objective or ("count,bytes" if table is None else "time,count")
     desired = _desired(layout, padding, backend)
     wanted = _Wanted(desired, table, aim, solver, free_io, check, compare, peers)
-    given = load(model) if isinstance(model, str | Path) else loaded(model)
+    return _in_time(model, wanted, limits)
+
+
+def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
+    """Read a network and convert it, or tell that there is no time for that."""
     try:
-        return _converted(given, wanted, limits)
+        read = partial(load, model) if isinstance(model, str | Path) else partial(loaded, model)
+        given = bounded(read, lambda: limits.left == 0, grace(limits))
+        work = partial(_converted, given, wanted, limits)
+        return bounded(work, lambda: limits.left == 0, grace(limits))
     except InputError as error:
-        raise error.located(file=given.name) from None
+        raise error.located(file=_name(model)) from None
+    except TimeoutError:
+        why = limits.stopped or Stopped.TIME_LIMIT
+        raise TimeoutError(f"{_name(model)}: {why} before there is a network to answer") from None
+
+
+def _name(model: Model | str | Path) -> str:
+    """Return the name of a network's file, else its own."""
+    if isinstance(model, str | Path):
+        return str(model)
+    return str(getattr(getattr(model, "graph", None), "name", ""))
 
 
 @dataclass(frozen=True)
@@ -134,6 +157,7 @@ def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResu
         peers=others,
         seconds={**seconds, "total": marks[-1] - marks[0]},
         seed=limits.seed,
+        instance_hash=network_hash(one.graph for one in found),
         source=given,
     )
     describe(result)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from layoutopt.errors import InputError
 from layoutopt.pictures import html
+from layoutopt.saving import whole_file
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,16 @@ class Picture:
         InputError
             If the name ends otherwise, or the file exists or cannot be written.
         """
-        target = Path(path)
-        if target.suffix != ".svg":
+        if Path(path).suffix != ".svg":
             raise InputError("is no name of a picture; it must end in .svg", file=str(path))
-        if target.exists() and not overwrite:
-            raise InputError("exists already; overwrite=True replaces it", file=str(path))
-        temporary = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            temporary.write_text(self.svg + "\n", encoding="utf-8")
-            os.replace(temporary, target)
+            with whole_file(Path(path), overwrite=overwrite) as file:
+                file.write(f"{self.svg}\n".encode())
+        except FileExistsError:
+            reason = "exists already; overwrite=True replaces it"
+            raise InputError(reason, file=str(path)) from None
         except OSError as error:
             raise InputError(f"cannot be written ({error.strerror})", file=str(path)) from None
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def _repr_svg_(self) -> str:
         return self.svg

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,9 +9,10 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from layoutopt import decimals
 from layoutopt.errors import InputError
 from layoutopt.pictures import html
-from layoutopt.pictures.text import number, ratio
+from layoutopt.pictures.text import number, ratio, seconds
 from layoutopt.pieces import Piece, Step
 
 PAIRS_SHOWN = 30
@@ -40,6 +40,7 @@ class Stopped(StrEnum):
     GAP_LIMIT = "gap limit"
     INTERRUPTED = "interrupted"
     SIZE_LIMIT = "size limit"
+    MEMORY_LIMIT = "memory limit"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,9 +85,8 @@ class Result:
         """``(bound - objective) / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
         if self.objective is None or self.bound is None:
             return None
-        objective, bound = Fraction(self.objective), Fraction(self.bound)
-        gap = (bound - objective) / max(abs(objective), Fraction(1, 10**9))
-        return float(gap) if gap < sys.float_info.max else float("inf")
+        missing = Fraction(self.bound) - Fraction(self.objective)
+        return decimals.relative(missing, self.objective)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class PairScore:
     @property
     def loss(self) -> Decimal:
         """What is missing to a match at every position."""
-        return self.value * (self.elements - self.matched)
+        return decimals.times(self.value, self.elements - self.matched)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,6 +113,8 @@ class UnwindingResult(Result):
     ----------
     instance, solver, version, seed
         What was solved, and by what.
+    instance_hash
+        The instance's :func:`~layoutopt.io.hashes.instance_hash`; ``None`` where it is not known.
     max_score
         The score if every pair matched at every position.
     size
@@ -122,6 +124,8 @@ class UnwindingResult(Result):
         What each ValuedPair earns, in the graph's order.
     order
         In which order the sinks can be set so that every barrier is known when it is needed.
+    certificate, uncertified
+        Evidence for score and bound, plain data; or why there is none, if it was asked for.
     graph
         The graph that was solved, not a copy; ``None`` for a result read from a file.
     """
@@ -131,9 +135,12 @@ class UnwindingResult(Result):
     version: str
     seed: int
     max_score: Decimal
+    instance_hash: str | None = None
     size: dict[str, int] = field(default_factory=dict)
     pairs: tuple[PairScore, ...] = ()
     order: tuple[Step, ...] = ()
+    certificate: dict[str, Any] | None = field(default=None, repr=False)
+    uncertified: str = ""
     graph: Any = None  # to name its class here would be a look upstairs
 
     @property
@@ -176,7 +183,7 @@ def picture_html(result: UnwindingResult) -> str:
 def _verdict(result: UnwindingResult) -> str:
     why = "" if result.stopped is Stopped.FINISHED else f" ({result.stopped})"
     numbers = [number(result.score), number(result.bound), ratio(result.gap)]
-    rest = [number(result.max_score), f"{result.seconds.get('total', 0.0):.2f}", result.solver]
+    rest = [number(result.max_score), seconds(result.seconds.get("total")), result.solver]
     return html.table(
         ["status", "score", "bound", "gap", "if all matched", "seconds", "solver"],
         [[f"{result.status}{why}", *numbers, *rest]],
@@ -187,7 +194,7 @@ def pairs_html(pairs: Sequence[PairScore]) -> str:
     """Return a table of what pairs earn, those first that lose most; nothing without pairs."""
     if not pairs:
         return ""
-    order = sorted(pairs, key=lambda pair: -pair.loss)
+    order = sorted(pairs, key=lambda pair: pair.loss.copy_negate())
     rows = []
     for p in order[:PAIRS_SHOWN]:
         counts = [f"{p.matched:,}", f"{p.elements:,}"]

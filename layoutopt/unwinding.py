@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from layoutopt import __version__
+from layoutopt.alarm import Phases, stoppable
 from layoutopt.approximate.frame import allowed
 from layoutopt.assignment import Assignment, Beginning, begin, by_name
 from layoutopt.check.claims import counts
-from layoutopt.check.elements import evaluate, most
+from layoutopt.check.elements import Evaluation, evaluate, most
+from layoutopt.check.matching import Layouts
 from layoutopt.check.occupancy import overfull
 from layoutopt.choosing import choose
 from layoutopt.confirming import confirm
-from layoutopt.errors import InputError, SizeError
+from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import heeded, hooked
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.values import nearest, to_decimal
 from layoutopt.heuristics.greedy0 import greedy0
+from layoutopt.io.hashes import known_hash
 from layoutopt.limits import Limits, Progress, interruptible, limited
 from layoutopt.lowered import Lowered
 from layoutopt.lowering import lower
@@ -30,6 +33,7 @@ from layoutopt.machine.capacitated import fits, place
 from layoutopt.machine.simulated import solve_hooked, solve_unhooked
 from layoutopt.plugins.registry import Kind, Solver, built_in, find
 from layoutopt.problem import IntArray
+from layoutopt.proving.attaching import Solved, certified
 from layoutopt.result import Result, Stopped, UnwindingResult
 
 SOLVERS = built_in()
@@ -40,9 +44,6 @@ START_LIMIT = 10**6
 
 START_SHARE = 0.2
 """Share of the time that ``greedy0`` may take for that."""
-
-TAIL = 0.2
-"""Share of the time that may be kept for what comes after solving."""
 
 
 def unwind(
@@ -56,6 +57,7 @@ def unwind(
     gap: float = 0.0,
     seed: int = 0,
     workers: int = 1,
+    certificate: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> UnwindingResult:
     """Choose layouts for a graph's sinks, and prove how good they are.
@@ -75,6 +77,8 @@ def unwind(
         Seconds for the whole call, none by default; relative gap at which to stop, 0 for a proof.
     seed, workers
         Seed of everything random; threads of a search.  With 1, equal calls give equal results.
+    certificate
+        Whether the result gets evidence for its bound; see ``docs/certificates.md``.
     progress
         Called with every :class:`~layoutopt.limits.Progress`.
 
@@ -98,7 +102,8 @@ def unwind(
     begun = begin(heeded(graph, barriers), by_name(graph, fixed), by_name(graph, start))
     run = _Run(begun.given.graph, limits, begun)
     with interruptible(limits):
-        return run.answer(run.result(found), found)
+        answer = run.answer(run.result(found), found)
+        return certified(answer, run.solved, find("auto").call, limits) if certificate else answer
 
 
 solve = unwind
@@ -110,17 +115,19 @@ class _Run:
 
     def __init__(self, graph: Store, limits: Limits, begun: Beginning) -> None:
         self.graph, self.limits, self.begun = graph, limits, begun
-        self.seconds: dict[str, float] = {}
+        self.phases = Phases(limits)
+        self.seconds = self.phases.seconds
         self.size = counts(graph)
+        self.solved: Solved | None = None
 
     def result(self, solver: Solver) -> Result:
-        """Return what a solver finds, nothing if time runs out."""
+        """Return what a solver finds, nothing if time or memory runs out."""
         try:
             return self.found(solver)
         except TimeoutError:
             return Result(stopped=self.limits.stopped or Stopped.TIME_LIMIT)
         except MemoryError:
-            raise SizeError("the graph does not fit this machine's memory") from None
+            return self.limits.exhausted()
 
     def found(self, solver: Solver) -> Result:
         """Return what a solver finds in time."""
@@ -133,10 +140,9 @@ class _Run:
 
     def heuristic(self, solver: Solver) -> Result:
         """Return the layouts that a heuristic on graphs chooses."""
-        own = solver.call if solver.own else None
-        with self._phase("solve"):
-            layouts = choose(self.graph, solver.name, self.limits, self.begun.given, own=own)
-        return Result(labelling=layouts)
+        own, given = solver.call if solver.own else None, self.begun.given
+        work = partial(choose, self.graph, solver.name, self.limits, given, own=own)
+        return Result(labelling=self.phases.run("solve", work))
 
     def approximate(self, solver: Solver) -> Result:
         """Return what a heuristic on labelling problems finds; it knows nothing of capacity."""
@@ -157,8 +163,7 @@ class _Run:
         memory = self.graph.tile_memory
         if memory is None:
             return self._lowered(solver)
-        lacking = overfull(self.graph)
-        if lacking:
+        if lacking := overfull(self.graph):
             return Result(infeasible=lacking)
         if hooked(self.graph):
             return self._hooked(solver)
@@ -171,8 +176,7 @@ class _Run:
         if self.begun.given.count:
             raise InputError("fixed layouts on a tile memory whose capacity binds are not solved")
         try:
-            with self._phase("place"):
-                placed = place(self.graph, self.limits)
+            placed = self.phases.run("place", lambda: place(self.graph, self.limits))
         except TimeoutError:  # what is proved without capacity still holds
             return Result(bound=bound, stopped=self.limits.stopped or Stopped.TIME_LIMIT)
         self.size |= placed.size
@@ -181,8 +185,8 @@ class _Run:
     def _hooked(self, solver: Solver) -> Result:
         """Solve a graph whose barriers have hooks."""
         self._refuse_given()
-        with self._phase("hooks"):
-            return solve_hooked(self.graph, self.limits, lambda other: self._other(other, solver))
+        other = partial(self._other, solver=solver)
+        return self.phases.run("hooks", lambda: solve_hooked(self.graph, self.limits, other))
 
     def _refuse_given(self) -> None:
         if self.begun.given.count:
@@ -192,19 +196,21 @@ class _Run:
         """Solve another graph in the time that is left."""
         run = _Run(graph, self.limits, begin(graph, None, None))
         result = run.found(solver)
-        self.seconds |= run.seconds
+        self.seconds.update(run.seconds)
         self.size = run.size | self.size
         return result
 
     def _lowered(self, solver: Solver) -> Result:
         """Lower the graph, solve the problem that comes out, and restore layouts."""
-        with self._phase("trace"):
-            lowered = lower(tiled(self.graph), self.limits, self.begun.given)
+        given = self.begun.given
+        lowered = self.phases.run("trace", lambda: lower(tiled(self.graph), self.limits, given))
         self.size |= lowered.size
-        with self._phase("solve"):
-            result = self._solve(lowered, solver)
-        with self._phase("restore"):
-            layouts = None if result.labelling is None else lowered.layouts(result.labelling)
+        result = self.phases.run("solve", lambda: self._solve(lowered, solver))
+        labels = result.labelling
+        restore = partial(lowered.layouts, labels)
+        layouts = None if labels is None else self.phases.run("restore", restore)
+        if labels is not None and solver.kind is Kind.EXACT:
+            self.solved = Solved(lowered, labels)
         unit, constant = lowered.unit, lowered.constant
         objective, bound = (
             None if x is None else to_decimal(constant + int(x), unit)
@@ -216,10 +222,12 @@ class _Run:
         """Check layouts against the specification, and report what they earn."""
         checked, layouts = None, result.labelling
         if layouts is not None:
-            self.limits.report("checking")
-            with self._phase("check"):
-                checked = evaluate(self.graph, layouts)
+            checked = self._checked(layouts)
+        if checked is not None:
             confirm(self.graph, checked, result, solver)
+        elif layouts is not None:  # what is not checked is no answer
+            layouts = None
+            result = replace(result, stopped=self.limits.stopped or Stopped.TIME_LIMIT)
         if self.begun.beats(checked):
             checked, layouts = self.begun.evaluation, self.begun.layouts
         self.seconds["total"] = time.monotonic() - self.limits.started
@@ -231,6 +239,7 @@ class _Run:
             infeasible=result.infeasible,
             seconds=self.seconds,
             instance=self.graph.name,
+            instance_hash=known_hash(self.graph),
             solver=solver.name,
             version=__version__,
             seed=self.limits.seed,
@@ -241,17 +250,25 @@ class _Run:
             graph=self.graph,
         )
 
+    def _checked(self, layouts: Layouts) -> Evaluation | None:
+        """Return what layouts earn by the specification; nothing if time or memory runs out."""
+        self.limits.report("checking")
+        try:
+            return self.phases.run("check", partial(evaluate, self.graph, layouts))
+        except TimeoutError:
+            return None
+
     def _solve(self, lowered: Lowered, solver: Solver) -> Result:
         """Solve the lowered problem, messages in the graph's own unit."""
-        limits = self._early().steady()
 
         def score(x: float) -> float:
             return nearest(lowered.unit * int(x))
 
-        limits = limits.restated(score, score).beside(lowered.constant)
-        start = self._start(lowered, limits)
-        problem = lowered.problem
-        result: Result = solver.call(problem, limits, start)
+        # Restoring and checking layouts take up to about as long as tracing, and half of it again.
+        early = self.limits.saving(1.5 * self.seconds["trace"])
+        limits = early.steady().restated(score, score).beside(lowered.constant)
+        start, problem = self._start(lowered, limits), lowered.problem
+        result = stoppable(solver.call, problem, limits, start)
         if result.labelling is None:
             if start is None or not allowed(problem, start):
                 start = problem.labels + np.arange(problem.nodes)  # everything fresh
@@ -269,24 +286,6 @@ class _Run:
             return lowered.labels(greedy0(self.graph, short, self.begun.given))
         except TimeoutError:
             return None
-
-    def _early(self) -> Limits:
-        """Return limits that leave time to write layouts down and to check them.
-
-        That takes up to about twice as long as tracing did.
-        """
-        if self.limits.left == float("inf"):
-            return self.limits
-        tail = min(2 * self.seconds["trace"], TAIL * self.limits.left)
-        return self.limits.within(self.limits.left - tail)
-
-    @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[name] = time.monotonic() - begun
 
 
 def _check_input(graph: Store, solver: Solver, start: Assignment | None) -> None:

@@ -18,6 +18,7 @@ from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.ops import Barrier, Source
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.graphs.values import to_integers
 from layoutopt.tiles.hooks import BUILT_IN, HOOKS, READS, hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
@@ -171,7 +172,8 @@ def best_of_all(graph: Graph, sinks: dict[int, np.ndarray]) -> Fraction | None:
             mapping = op.mapping if isinstance(op, Source) else None
             own = tile_map(shape, memory).tiles() if mapping is None else np.array(mapping)
             where[t] = np.broadcast_to(own, (count, len(own)))
-    total = np.zeros(count)
-    for a, b, value in graph.pairs:
-        total += float(value) * (where[a] == where[b]).sum(axis=1)
-    return Fraction(total.max())
+    values, unit = to_integers([value for _, _, value in graph.pairs])
+    total = np.zeros(count, object)  # Python's integers, which hold any sum
+    for (a, b, _), value in zip(graph.pairs, values, strict=True):
+        total += value * (where[a] == where[b]).sum(axis=1).astype(object)
+    return max(total) * unit

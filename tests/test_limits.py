@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -205,3 +207,34 @@ class TestResults:
         assert isinstance(SizeError("x"), InputError)
         assert isinstance(error, LayoutoptError)
         assert isinstance(error, ValueError)
+
+
+def test_close_is_exact() -> None:
+    """Whether a gap is small enough is decided without rounding, however large the numbers are."""
+    huge = 10**400
+    assert not Limits().close(huge, huge + 1)
+    assert Limits().close(huge, huge)
+    assert Limits(gap=0.1).close(huge, huge + huge // 10 - 1)
+    assert not Limits(gap=0.1).close(huge, huge + huge // 9)
+    fine = Limits(gap=1e-18)
+    assert fine.close(10**18, 10**18 + 1)
+    assert not fine.close(10**18 - 1, 10**18)  # a double takes this for 10**18
+    assert Limits(gap=0.3).close(10, 13)  # the double is less than 0.3
+    assert Limits(gap=math.inf).close(1, huge)
+    assert not Limits(gap=math.inf).close(0, 1)
+
+
+def test_turns_end_by_counted_work() -> None:
+    """A turn is over when its effort is spent, the whole is not; turns within turns are shorter."""
+    limits = Limits()
+    turn = limits.turn(2.0)
+    inner = turn.turn(5.0)
+    assert (limits.counted, turn.counted, inner.counted) == (math.inf, 2.0, 2.0)
+    turn.spend(1.5)
+    assert not turn.over
+    replace(turn, tell=None).spend(0.5)  # what is made of a turn is the same turn
+    assert turn.stopped is Stopped.TIME_LIMIT
+    assert not limits.over
+    assert not inner.over
+    limits.spend(10.0)
+    assert not limits.over

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -382,6 +383,7 @@ class TestMemory:
         monkeypatch.setattr(memory, "open", no_table, raising=False)
         with pytest.raises(SizeError, match="this machine has"):
             lower(graph, Limits(), lift_from=2**62)
+        monkeypatch.setattr(memory, "GROUPS", Path("/nowhere"))
         monkeypatch.setattr(memory.os, "sysconf_names", {})
         small = Graph("small")
         small.valued_pair(small.sink((2,)), small.source((2,)), 1)

@@ -21,6 +21,7 @@ DOCS = README.parent / "docs"
 
 GUIDES = {
     "bench": (4, 0),
+    "certificates": (1, 0),
     "conversion": (3, 1),
     "doors/convert": (3, 0),
     "doors/function": (1, 1),
@@ -29,6 +30,7 @@ GUIDES = {
     "doors/layouts": (3, 1),
     "doors/onnx": (3, 0),
     "explain": (9, 2),
+    "faults": (1, 0),
     "graph": (20, 2),
     "index": (1, 0),
     "layouts": (19, 3),

@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from layoutopt.memory import require
 from layoutopt.presolve.components import Parts
-from layoutopt.problem import IntArray, Labelling, Precedence
+from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray
 from layoutopt.solvers.formulation import reachable
 
 BAN_BYTES = 50
@@ -63,9 +62,11 @@ class Choices:
         self.present = np.zeros(shape, bool)
         self.present[offered[1, one], reading[1, two]] = True
         self.present[-1] = False
-        self.potential = np.zeros(shape)
+        # Sums are exact, as they may be larger than any float.
+        self.number = np.result_type(problem.weights, problem.rewards)
+        self.potential = np.zeros(shape, self.number)
         at = order.label_barrier[label], order.node_readers[node]
-        np.add.at(self.potential, at, np.maximum(problem.rewards, 0).astype(float))
+        np.add.at(self.potential, at, np.maximum(problem.rewards, 0))
 
     def forbidden(self, *wishes: IntArray) -> IntArray:
         """Return the choices that are not admitted; what wishes choose is asked for first.
@@ -112,20 +113,20 @@ class Choices:
             precedence=None,
         )
 
-    def _stakes(self, labels: IntArray) -> tuple[IntArray, NDArray[np.float64]]:
+    def _stakes(self, labels: IntArray) -> tuple[IntArray, WeightArray]:
         """Return which choices a labelling makes, and what its nodes earn by each.
 
         Edges count at both ends.
         """
         problem, made = self.problem, choices_of(self.order, labels)
-        earned = np.zeros(problem.nodes)
+        earned = np.zeros(problem.nodes, self.number)
         node, label = problem.reward_at.T
         got = labels[node] == label
-        np.add.at(earned, node[got], problem.rewards[got].astype(float))
+        np.add.at(earned, node[got], problem.rewards[got])
         same = labels[problem.edges[:, 0]] == labels[problem.edges[:, 1]]
         for ends in problem.edges[same].T:
-            np.add.at(earned, ends, problem.weights[same].astype(float))
-        wanted, worth = np.zeros_like(self.present), np.zeros(self.present.shape)
+            np.add.at(earned, ends, problem.weights[same])
+        wanted, worth = np.zeros_like(self.present), np.zeros(self.present.shape, self.number)
         wanted[made] = True
         np.add.at(worth, made, earned)
         return wanted, worth

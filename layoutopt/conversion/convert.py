@@ -20,15 +20,18 @@ from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
 from layoutopt.conversion.labelling import Labelling, labelling
 from layoutopt.conversion.modes import ModeTable
 from layoutopt.conversion.orders import has_parts
-from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.result import Conversion, Stated
 from layoutopt.conversion.rewrite import Rewritten, rewrite
+from layoutopt.conversion.search import proved
+from layoutopt.conversion.statement import stated
 from layoutopt.conversion.tally import tally
 from layoutopt.conversion.times import Times
 from layoutopt.conversion.values import Values, transposition, values_of
 from layoutopt.errors import InputError, InternalError
 from layoutopt.limits import Limits
 from layoutopt.pbqp.problem import Answer, cost
-from layoutopt.pbqp.solve import heuristic_pbqp, solve_pbqp
+from layoutopt.pbqp.solve import heuristic_pbqp
+from layoutopt.problem import IntArray
 from layoutopt.requirements.costs import OpCosts
 from layoutopt.requirements.requirements import Requirements
 
@@ -83,6 +86,28 @@ def convert_graph(
     return run.conversion(answer, solver == "auto")
 
 
+def state_graph(
+    graph: ConversionGraph,
+    *,
+    desired: Requirements | None = None,
+    costs: OpCosts | None = None,
+    objective: str = "bytes",
+    free_io: bool = False,
+) -> Stated:
+    """Return what :func:`convert_graph` chooses from, as plain data, and the graph as it is given.
+
+    The arguments are the same.
+
+    Raises
+    ------
+    InputError
+        As there.
+    """
+    run = _Run(graph, desired, costs, parse_objective(objective, costs is not None), free_io)
+    run.prepare()
+    return run.stated(run.problem.start)
+
+
 SOLVERS = ("auto", *HEURISTICS, "pbqp")
 """Names of solvers."""
 
@@ -93,6 +118,7 @@ class _Run:
     values: Values
     every: list[Choices]
     weights: Costs
+    free: list[int]
     problem: Labelling
 
     def __init__(
@@ -134,7 +160,7 @@ class _Run:
     def _state(self) -> None:
         values, every = self.values, self.every
         kinds = {"constant", "input"} if self.free_io else {"constant"}
-        free = [number for number, value in enumerate(values.every) if value.kind in kinds]
+        self.free = [v for v, value in enumerate(values.every) if value.kind in kinds]
         rows = [row for one in every for row in one.rows.values()]
         needs = {need for row in rows for side in (row.takes, row.gives) for need in side}
         forced = [values.written(name) for name in self.graph.outputs if name in self.kept]
@@ -142,17 +168,24 @@ class _Run:
         times = [[m.time for m in one.modes.every] for one in every if one.modes.priced]
         self.weights = costs_of(self.names, sizes, self.times, times)
         try:
-            self.problem = labelling(values, every, self.weights, free, forced)
+            self.problem = labelling(values, every, self.weights, self.free, forced)
         except InputError as error:
             what = f"graph {self.graph.name!r}, objective {','.join(self.names)}"
             why = f"{what}: {error.reason}; one objective needs smaller numbers"
             raise InputError(why) from None
 
+    def stated(self, labels: IntArray | None) -> Stated:
+        """Return the problem as plain data, and what is chosen."""
+        assert labels is not None
+        kept = [name for name in self.graph.outputs if name in self.kept]
+        modes, orders = self.problem.modes(self.every, labels), self.problem.orders(labels)
+        return stated(self.values, self.every, self.weights, self.free, kept, modes, orders)
+
     def answer(self, solver: str, limits: Limits) -> Answer:
         """Choose; of a heuristic it is only known that nothing costs less than nothing."""
         stated = self.problem
         if solver == "auto":
-            return solve_pbqp(stated.problem, limits, stated.start)
+            return proved(stated, limits)
         if solver == "pbqp":
             labels = heuristic_pbqp(stated.problem, limits).labelling
         else:
@@ -212,6 +245,7 @@ class _Run:
                 frozenset(after.by_op),
                 frozenset(one.op.name for one in self.every if len(one.rows) == 1),
             ),
+            state=partial(self.stated, answer.labelling),
         )
 
     def _rewritten(self, answer: Answer) -> Rewritten:

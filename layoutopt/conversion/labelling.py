@@ -21,7 +21,7 @@ from layoutopt.conversion.choice import Choices, Row
 from layoutopt.conversion.costs import Costs
 from layoutopt.conversion.orders import Order, has_parts, sort_key
 from layoutopt.conversion.values import Need, Values
-from layoutopt.pbqp.problem import FORBIDDEN, Problem
+from layoutopt.pbqp.problem import FORBIDDEN, Problem, integers
 from layoutopt.problem import IntArray
 
 
@@ -198,6 +198,6 @@ class _Building:
             table[list(numbers), 0] = FORBIDDEN
             tables.append(table)
         edges = np.array(self.edges, np.int64).reshape(-1, 3)
-        costs = np.array([cost for own in self.own for cost in own], np.int64)
+        costs = integers([cost for own in self.own for cost in own])
         starts = np.cumsum([0, *map(len, self.own)])
         return Problem(costs, starts, edges[:, :2].copy(), edges[:, 2].copy(), tuple(tables))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.layout.permutations import Permutation
@@ -96,6 +97,25 @@ class Remaining:
         return self.why
 
 
+@dataclass(frozen=True)
+class Stated:
+    """A choice of layouts as plain data.
+
+    Parameters
+    ----------
+    document
+        What is to be chosen; see :mod:`layoutopt.certificate.conversion`.
+    useful
+        For each op of the document the numbers of the modes that the solver chooses from.
+    chosen
+        For each op the number of the mode that is chosen.
+    """
+
+    document: dict[str, Any]
+    useful: list[list[int]]
+    chosen: list[int]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
     """A graph with layouts of least cost, and the proof's figures.
@@ -123,6 +143,8 @@ class Conversion:
         What the transforms of the graph cost, as it was and as it is.
     explain
         Tells why each transform of the new graph is there; see :attr:`remaining`.
+    state
+        Tells the problem as plain data, and what was chosen; for certificates.
     """
 
     graph: ConversionGraph
@@ -136,6 +158,7 @@ class Conversion:
     before: Tally
     after: Tally
     explain: Callable[[], tuple[Remaining, ...]] = field(repr=False)
+    state: Callable[[], Stated] = field(repr=False)
 
     @cached_property
     def remaining(self) -> tuple[Remaining, ...]:

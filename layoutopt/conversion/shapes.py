@@ -61,7 +61,9 @@ def settled(op: Op, given: Sequence[Shape | None]) -> tuple[Shape | None, ...]:
         pairs = zip(own, told, strict=False)
         if len(own) != len(told) or any(_differ(a, b) for a, b in pairs):
             raise InputError(f"{op}: its result has shape {told}, not {own}")
-        found.append(tuple(b if a is None else a for a, b in zip(own, told, strict=True)))
+        both = tuple(b if a is None else a for a, b in zip(own, told, strict=True))
+        # A transpose has the same bytes as before, of which no more may be known.
+        found.append(told if op.type == "Transpose" else both)
     return tuple(found)
 
 
@@ -161,9 +163,9 @@ def _window(op: Op, shape: Shape) -> Shape | None:
     if kernel is None or len(kernel) != len(spatial) or (op.type == "Conv" and not weights):
         return None
     count = len(spatial)
-    strides = op.integers("strides") or (1,) * count
-    dilations = op.integers("dilations") or (1,) * count
-    pads = op.integers("pads") or (0,) * (2 * count)
+    strides = _each(op, "strides", 1, count, 1)
+    dilations = _each(op, "dilations", 1, count, 1)
+    pads = _each(op, "pads", 0, 2 * count, None)
     auto = op.attributes.get("auto_pad", "NOTSET")
     sizes: list[Size] = []
     for i, (size, wide) in enumerate(zip(spatial, kernel, strict=True)):
@@ -175,6 +177,15 @@ def _window(op: Op, shape: Shape) -> Shape | None:
             free = size + pads[i] + pads[count + i] - dilations[i] * (wide - 1) - 1
             sizes.append(_steps(op, free, strides[i], size + pads[i]))
     return (shape[0], weights[0] if weights else shape[1], *sizes)
+
+
+def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple[int, ...]:
+    """Return so many integers that an attribute holds."""
+    found = op.integers(name) or (default,) * count
+    if len(found) != count or (low is not None and min(found, default=low) < low):
+        wanted = f"{count} integers" + ("" if low is None else f" of {low} or more")
+        raise InputError(f"{op}: {name} must be {wanted}, got {list(found)}")
+    return found
 
 
 def _steps(op: Op, free: int, stride: int, start_below: int) -> int:

@@ -104,7 +104,7 @@ class GroupKind:
         rank[order] = np.arange(len(order)) - np.searchsorted(of[order], of[order])
         begin = np.full(len(classes.class_of), -1)
         begin[components] = starts
-        model, where = self._models(), np.arange(len(classes.component))
+        model, where = self.models(), np.arange(len(classes.component))
         taken = (model >= 0) & (begin[classes.component] >= 0)
         place = begin[classes.component[taken]] + rank[model[taken]]
         where[taken] = self.edges.numbers.starts[-1] + tiles[place]
@@ -162,7 +162,7 @@ class GroupKind:
         where = np.arange(len(component), dtype=self.edges.numbers.dtype)
         if not len(self.nodes):
             return where
-        model = self._models()
+        model = self.models()
         named = np.append(labels < self.problem.labels, False)  # the last for no model
         fresh = np.append(labels >= self.problem.labels, False)
         take = np.flatnonzero(named[model])
@@ -183,9 +183,11 @@ class GroupKind:
             )
         return where
 
-    def _models(self) -> IntArray:
+    def models(self) -> IntArray:
         """Return the problem's node that stands for each free element, -1 where none does."""
         classes = self.classes
+        if not len(self.nodes):
+            return np.full(len(classes.component), -1)
         class_of = classes.class_of[classes.component]
         width = np.int64(int(classes.node_colour.max()) + 1)
         key = np.where(class_of >= 0, class_of * width + classes.node_colour, -1)

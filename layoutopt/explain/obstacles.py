@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -22,7 +21,7 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.op import Kind, Op, size
 from layoutopt.graphs.ops import Expand
 from layoutopt.graphs.store import Store
-from layoutopt.graphs.tiling import memory_of
+from layoutopt.graphs.tiling import memory_of, settled
 from layoutopt.limits import Limits
 from layoutopt.result import Status
 from layoutopt.tiles.memory import MOST
@@ -61,7 +60,7 @@ def obstacles(graph: Store, a: int, b: int, most: int, limits: Limits) -> tuple[
 
 def _on_tiles(graph: Store, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
     """Return why a pair cannot match everywhere on a tile memory, where no barrier waits."""
-    roomy = deepcopy(graph)
+    roomy = settled(graph)  # rules may look at grains
     roomy.pairs = [(a, b, Decimal(1))]
     roomy.tile_memory = replace(memory_of(graph), bytes_per_tile=MOST, grain=1)
     unlimited = _most(roomy, limits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from layoutopt import decimals
 from layoutopt.explain import words
 from layoutopt.explain.obstacles import obstacles
 from layoutopt.explain.smallest import fewest_in_the_way
@@ -176,11 +177,14 @@ def _balance(told: PairExplanation) -> str:
     gained = (told.most or 0) - told.matched
     if gained <= 0:
         return "it matches wherever it can" if told.most else "it can match nowhere"
-    earned = f"would earn {number(told.value * gained)}"
-    others = sum(change.difference for change in told.gains)
+    earned = f"would earn {number(decimals.times(told.value, gained))}"
+    others = decimals.total(change.difference for change in told.gains)
     if others:
         earned += f", with {number(others)} of other pairs,"
-    lost = [(-change.difference, words.paired(change.a, change.b)) for change in told.losses]
+    lost = [
+        (change.difference.copy_negate(), words.paired(change.a, change.b))
+        for change in told.losses
+    ]
     more = words.positions(gained, more=bool(told.matched))
     ending = "; that would be as good" if told.cost == 0 else ""
     if told.cost is not None and told.cost < 0:

@@ -7,6 +7,7 @@ from copy import deepcopy
 from decimal import Decimal
 from math import prod
 
+from layoutopt import decimals
 from layoutopt.check.elements import evaluate
 from layoutopt.errors import InputError
 from layoutopt.explain.pair import explained
@@ -73,14 +74,14 @@ def explain_sink(
         near = _influenced(subject, tensor.index)
         scores = {p: subject.pair_score(p) for p in near}
         losing = [p for p in near if scores[p].loss > 0]
-        losing.sort(key=lambda p: (-scores[p].value, -scores[p].loss))
+        losing.sort(key=lambda p: (scores[p].value, scores[p].loss), reverse=True)
         return SinkExplanation(
             sink=tensor.name,
             elements=tensor.size,
             score=subject.score,
             status=result.status,
             shares=_shares(subject, tensor, near),
-            pairs=tuple(sorted(scores.values(), key=lambda pair: -pair.loss)),
+            pairs=tuple(sorted(scores.values(), key=lambda pair: pair.loss.copy_negate())),
             alternatives=tuple(explained(subject, p) for p in losing[:alternatives]),
             left=max(0, len(losing) - alternatives),
         )
@@ -150,4 +151,4 @@ class _Elsewhere:
             for where, start, to, loops in self.subject.layouts[self.sink]
         )
         then = evaluate(self.graph, self.subject.layouts | {self.sink: moved}).score
-        return None if then is None else self.now - then
+        return None if then is None else decimals.difference(self.now, then)

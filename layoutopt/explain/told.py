@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from layoutopt import decimals
 from layoutopt.explain.words import exact, listed, paired, sure
 from layoutopt.pictures import html
 from layoutopt.pictures.text import number
@@ -40,7 +41,7 @@ class Change:
     @property
     def difference(self) -> Decimal:
         """What is earned more, below 0 for less."""
-        return self.value * (self.after - self.before)
+        return decimals.times(self.value, self.after - self.before)
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,13 @@ class PairExplanation:
     @property
     def loses(self) -> Decimal:
         """What is missing to a match at every position."""
-        return self.value * (self.elements - self.matched)
+        return decimals.times(self.value, self.elements - self.matched)
 
     @property
     def cost(self) -> Decimal | None:
         """What winning it costs in all: score less alternative score."""
-        return None if self.alternative_score is None else self.score - self.alternative_score
+        other = self.alternative_score
+        return None if other is None else decimals.difference(self.score, other)
 
     @property
     def gains(self) -> tuple[Change, ...]:

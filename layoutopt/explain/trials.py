@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from layoutopt import decimals
 from layoutopt.check.elements import evaluate
 from layoutopt.dense.layouts import Layouts
 from layoutopt.errors import InputError, InternalError
@@ -84,7 +85,7 @@ class Trials:
     def score(self, trial: Trial) -> Decimal:
         """Return what layouts earn in all."""
         change = trial.worth(self.values) - self.first.worth(self.values)
-        return self.subject.score + self.subject.amount(change)
+        return decimals.total([self.subject.score, self.subject.amount(change)])
 
     def with_value(self, value: Fraction | int, values: Sequence[int] | None = None) -> list[int]:
         """Return values with another one of the pair itself, scaled so that all are whole."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from layoutopt import decimals
 from layoutopt.errors import InputError
 from layoutopt.graphs.values import exact_decimal
 from layoutopt.pictures.text import number
@@ -46,7 +47,7 @@ def costs(losses: Sequence[tuple[Decimal, str]], most: int = NAMED) -> str:
     """
     if not losses:
         return "cost nothing"
-    total = sum((loss for loss, _ in losses), Decimal(0))
+    total = decimals.total(loss for loss, _ in losses)
     if len(losses) == 1:
         return f"cost {number(total)} of {losses[0][1]}"
     return f"cost {number(total)}: {listed([f'{number(x)} of {name}' for x, name in losses], most)}"

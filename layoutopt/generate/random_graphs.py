@@ -20,6 +20,7 @@ def random_graph(
     barriers: bool = True,
     negative: bool = False,
     mappings: bool = True,
+    empty: float = 0.02,
 ) -> Graph:
     """Return a random graph; equal arguments give equal graphs.
 
@@ -39,18 +40,26 @@ def random_graph(
         Whether some values are zero or negative.
     mappings
         Whether some sources share locations.
+    empty
+        Share of the sinks that have no elements.
     """
-    return _Grower(seed, elements, barriers, negative, mappings).grow(ops, pairs)
+    return _Grower(seed, elements, barriers, negative, mappings, empty).grow(ops, pairs)
 
 
 class _Grower:
     def __init__(
-        self, seed: int, elements: int, barriers: bool, negative: bool, mappings: bool
+        self,
+        seed: int,
+        elements: int,
+        barriers: bool,
+        negative: bool,
+        mappings: bool,
+        empty: float,
     ) -> None:
         self.random = random.Random(seed)
         self.graph = Graph(f"random-{seed}", f"random graph, seed {seed}")
         self.elements, self.barriers = elements, barriers
-        self.negative, self.mappings = negative, mappings
+        self.negative, self.mappings, self.empty = negative, mappings, empty
         self.tensors: list[Tensor] = []
 
     def grow(self, ops: int, pairs: int) -> Graph:
@@ -70,7 +79,7 @@ class _Grower:
     def shape(self, limit: int) -> Shape:
         rank = self.random.choice([0, 1, 1, 2, 2, 2, 3])
         shape = tuple(self.random.choice([1, 2, 2, 3]) for _ in range(rank))
-        if self.random.random() < 0.02:
+        if self.random.random() < self.empty:
             shape = (*shape, 0)
         return shape if prod(shape) <= limit else (self.random.randint(1, limit),)
 

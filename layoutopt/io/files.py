@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.values import exact_decimal
+from layoutopt.graphs.values import MAX_EXPONENT, exact_decimal
+from layoutopt.saving import whole_file
 
 Decoded = TypeVar("Decoded")
 
@@ -45,49 +45,35 @@ def read_bytes(path: Path) -> bytes:
 def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
     """Write a file whole or not at all, packed if its name ends in ``.gz``.
 
-    The bytes go to a temporary file beside the target, which is then renamed.
-
     Raises
     ------
     InputError
         If the file cannot be written, or exists although ``overwrite`` is false.
     """
-    if path.exists() and not overwrite:
-        raise InputError("exists already; it is not overwritten", file=str(path))
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
-    if path.exists() and not path.is_file():  # a device or a pipe has nothing to lose
-        _try_write(path, path, data)
-        return
-    temporary = None
+    with written(path, overwrite=overwrite) as file:
+        file.write(data)
+
+
+@contextmanager
+def written(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """Yield a file that is there only when the block has ended well.
+
+    See :func:`layoutopt.saving.whole_file`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or exists although ``overwrite`` is false.
+    """
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        _try_write(Path(temporary), path, data)
-        os.chmod(temporary, mode_of(path))
-        os.replace(temporary, path)
-        temporary = None
+        with whole_file(path, overwrite=overwrite) as file:
+            yield file
+    except FileExistsError:
+        raise InputError("exists already; it is not overwritten", file=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror})", file=str(path)) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _try_write(target: Path, named: Path, data: bytes) -> None:
-    try:
-        target.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"cannot be written ({error.strerror})", file=str(named)) from None
-
-
-def mode_of(path: Path) -> int:
-    """Return the mode of the file to be replaced, or that of a new one."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def decode(
@@ -141,8 +127,13 @@ def encode_lines(document: dict[str, Any]) -> bytes:
     return b"{" + b",\n ".join(members) + b"}\n"
 
 
-def number(raw: msgspec.Raw) -> Decimal:
+def number(raw: msgspec.Raw, digits: int = MAX_EXPONENT) -> Decimal:
     """Return a JSON number digit by digit.
+
+    Parameters
+    ----------
+    digits
+        How many it may have before the point.
 
     Raises
     ------
@@ -152,7 +143,7 @@ def number(raw: msgspec.Raw) -> Decimal:
     text = bytes(raw).decode(errors="replace")
     if not text[:1].isdigit() and not text.startswith("-"):
         raise InputError(f"must be a number, got {text[:40]}")
-    return exact_decimal(text)
+    return exact_decimal(text, digits)
 
 
 def _plain(reason: str) -> str:

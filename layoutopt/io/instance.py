@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Op, type_name
 from layoutopt.graphs.ops import AnyOp
+from layoutopt.graphs.store import Store
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io import files
 from layoutopt.tiles.memory import TileMemory
@@ -90,7 +91,7 @@ def _forward(op: Op, rest: Sequence[Op]) -> InputError | None:
     return None
 
 
-def instance_bytes(graph: Graph) -> bytes:
+def instance_bytes(graph: Store) -> bytes:
     """Return the bytes of the instance file that describes a graph, one op per line."""
     head: dict[str, Any] = {"format": FORMAT, "name": graph.name}
     if graph.description:

@@ -10,7 +10,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.values import SUM_DIGITS
 from layoutopt.io import files
+from layoutopt.io.hashes import PATTERN
 from layoutopt.pieces import Piece, Step
 from layoutopt.result import PairScore, Status, UnwindingResult
 
@@ -23,6 +25,7 @@ INFEASIBLE = "the result file says so, not why"
 Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
 Known = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["number", "null"]})]
 Count = Annotated[int, Meta(ge=0)]
+Hash = Annotated[str, Meta(pattern=PATTERN)]
 
 
 class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +43,7 @@ class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     format: Literal["layoutopt/result/1"]
     instance: str
+    instance_hash: Hash | None = None
     problem: Literal["unwinding"]
     status: Status
     score: Known
@@ -74,6 +78,7 @@ class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             labelling=self.layouts,
             seconds=self.seconds,
             instance=self.instance,
+            instance_hash=self.instance_hash,
             solver=self.solver,
             version=self.version,
             seed=self.seed,
@@ -104,6 +109,7 @@ def result_document(result: UnwindingResult) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "instance": result.instance,
+        "instance_hash": result.instance_hash,
         "problem": "unwinding",
         "status": str(result.status),
         "score": result.score,
@@ -176,7 +182,7 @@ def _known(raw: msgspec.Raw, place: str) -> Decimal | None:
 
 def _number(raw: msgspec.Raw, place: str) -> Decimal:
     try:
-        return files.number(raw)
+        return files.number(raw, SUM_DIGITS)
     except InputError as error:
         raise error.located(place) from None
 

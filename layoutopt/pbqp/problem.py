@@ -111,7 +111,7 @@ class Problem:
             key = tuple(map(tuple, table))
             ends.append((u, v))
             table_of.append(number.setdefault(key, len(number)))
-        flat = _integers([cost for own in costs for cost in own])
+        flat = integers([cost for own in costs for cost in own])
         return cls(
             flat,
             np.cumsum([0, *map(len, costs)]),
@@ -147,10 +147,10 @@ def _table(rows: tuple[tuple[int | None, ...], ...]) -> IntArray:
     widths = set(map(len, rows))
     if len(widths) != 1:
         raise InputError("the rows of a table must be equally long, and there must be one")
-    return _integers([cost for row in rows for cost in row]).reshape(len(rows), -1)
+    return integers([cost for row in rows for cost in row]).reshape(len(rows), -1)
 
 
-def _integers(costs: list[int | None]) -> IntArray:
+def integers(costs: Sequence[int | None]) -> IntArray:
     """Pack costs, forbidden ones included; too large ones are refused."""
     filled = [FORBIDDEN if cost is None else cost for cost in costs]
     try:

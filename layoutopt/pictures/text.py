@@ -59,6 +59,11 @@ def number(value: Decimal | float | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def seconds(value: float | None, digits: int = 2) -> str:
+    """Return seconds with so many digits after the point; ``-`` if they are unknown."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def ratio(value: float | None) -> str:
     """Return a ratio in percent; ``-`` if it is unknown."""
     if value is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from layoutopt import decimals
 from layoutopt.bench.row import FAILED, Row
 from layoutopt.bench.summary import Summary, summaries
 from layoutopt.pictures import pages
@@ -126,7 +127,7 @@ def _solve(row: Row, solver: str, instance: Instance, found: Runs, best: Decimal
     tone = words.TONES.get(row.status, "bad")
     loss = None
     if row.score is not None and best is not None:
-        loss = float(best - row.score) / max(abs(float(best)), 1e-9)
+        loss = decimals.relative(decimals.difference(best, row.score), best)
     peak = "-" if row.peak_bytes is None else f"{row.peak_bytes / 2**20:,.0f}"
     return [
         row.instance,
@@ -158,8 +159,8 @@ def _losses(found: Runs) -> str:
         for solver, row, score in known:
             pairs = _lost(row, best)
             if score < top and pairs:
-                lost.append((top - score, instance[0], solver, pairs))
-    lost.sort(key=lambda item: -item[0])
+                lost.append((decimals.difference(top, score), instance[0], solver, pairs))
+    lost.sort(key=lambda item: item[0].copy_negate())
     rows_shown: list[Cells] = [
         [name, Cell(solver, kind="label"), number(total), Cell("", "<br>".join(pairs), kind="text")]
         for total, name, solver, pairs in lost[:LOSSES]
@@ -175,10 +176,10 @@ def _lost(row: Row, best: Row) -> list[str]:
     there = {(a, b, value): matched for a, b, value, _, matched in best.pairs}
     found = []
     for a, b, value, _, matched in row.pairs:
-        loss = Decimal(value) * (there.get((a, b, value), matched) - matched)
+        loss = decimals.times(Decimal(value), there.get((a, b, value), matched) - matched)
         if loss > 0:
             found.append((loss, f"{escaped(a)}, {escaped(b)}: {number(loss)}"))
-    found.sort(key=lambda item: -item[0])
+    found.sort(key=lambda item: item[0].copy_negate())
     return [told for _, told in found[:LOST]]
 
 

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from decimal import Decimal
 
+from layoutopt.decimals import times
 from layoutopt.result import PairScore
 
 
 def by_loss(pairs: Iterable[PairScore]) -> list[PairScore]:
     """Return pairs, those first that lose most, and of these the most valuable ones."""
-    return sorted(pairs, key=lambda p: (-p.loss, -p.value * p.elements))
+    return sorted(pairs, key=lambda p: (p.loss.copy_negate(), times(p.value, -p.elements)))
 
 
 def by_class(pairs: Iterable[PairScore]) -> list[list[PairScore]]:

@@ -77,7 +77,7 @@ def _solvers(every: Sequence[Comparison]) -> str:
                     _cell(bound, result.bound),
                     _cell(own, result.gap),
                     _cell(to_best, gap),
-                    _cell(seconds, result.seconds.get("total", 0.0)),
+                    _cell(seconds, result.seconds.get("total")),
                     _cell(lost, loss),
                 ]
             )

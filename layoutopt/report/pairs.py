@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
+from layoutopt import decimals
 from layoutopt.errors import InputError, SizeError, SolverError
 from layoutopt.explain.pair import explain_pair
 from layoutopt.explain.told import Change, PairExplanation
@@ -36,9 +37,9 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
     """Return what pairs earn, those first that lose most; of many, alike ones together."""
     if not pairs:
         return pages.paragraph("The graph has no ValuedPairs: nothing can be earned.")
-    lost = sum((p.loss for p in pairs if p.loss > 0), Decimal(0))
+    lost = decimals.total(p.loss for p in pairs if p.loss > 0)
     losing = sum(p.loss > 0 for p in pairs)
-    earned = sum((p.value * p.matched for p in pairs), Decimal(0))
+    earned = decimals.total(decimals.times(p.value, p.matched) for p in pairs)
     if losing:
         verb = "loses" if losing == 1 else "lose"
         told = f"{losing:,} of {counted(len(pairs), 'pair')} {verb} {number(lost)}; "
@@ -48,7 +49,7 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
     if len(pairs) <= SHOWN:
         rows = [_row([pair], lost) for pair in by_loss(pairs)]
         return pages.paragraph(told) + pages.table(HEAD, rows, sortable=True)
-    classes = sorted(by_class(pairs), key=lambda c: -len(c) * c[0].loss)
+    classes = sorted(by_class(pairs), key=lambda c: decimals.times(c[0].loss, -len(c)))
     rows = [_row(alike, lost, True) for alike in classes[:SHOWN]]
     more = len(classes) - SHOWN
     rest = f"... and {counted(more, 'more class', 'more classes')}" if more > 0 else ""
@@ -59,8 +60,8 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
 def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> Cells:
     """Return the row of one pair, or of several that are alike."""
     first, count = alike[0], len(alike)
-    loss = count * first.loss
-    share = float(loss / lost) if lost else 0.0
+    loss = decimals.times(first.loss, count)
+    share = decimals.share(loss, lost) if lost else 0.0
     drawn = f"{pages.bar(share)} {ratio(share)}" if loss > 0 else ""
     others = pages.alike([f"{p.a}, {p.b}" for p in alike[1:]]) if count > 1 else ""
     return [
@@ -70,7 +71,7 @@ def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> 
         Cell("", drawn, order=f"{share}", kind="bars"),
         _number(first.value),
         Cell(f"{first.matched:,} of {first.elements:,}", order=str(first.matched)),
-        _number(count * first.value * first.matched),
+        _number(decimals.times(first.value, count * first.matched)),
     ]
 
 

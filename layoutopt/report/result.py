@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Section
-from layoutopt.pictures.text import number, ratio
+from layoutopt.pictures.text import number, ratio, seconds
 from layoutopt.report import words
 from layoutopt.report.charts import progress_charts
 from layoutopt.report.layouts import changed, drawn, sinks_by_class
@@ -68,7 +68,7 @@ def _lead(result: UnwindingResult) -> str:
         ("bound", number(None if result.bound is None else Decimal(result.bound))),
         ("gap", ratio(result.gap)),
         ("if all matched", number(result.max_score)),
-        ("seconds", f"{result.seconds.get('total', 0.0):.2f}"),
+        ("seconds", seconds(result.seconds.get("total"))),
         ("solver", result.solver or "-"),
     ]
     return pages.paragraph(description, "soft") + words.verdict(result) + pages.facts(facts)
@@ -81,13 +81,13 @@ def _size(result: UnwindingResult) -> str:
     phases: list[pages.Cells] = [
         [
             name,
-            f"{seconds:.3f}",
-            pages.Cell("", pages.bar(seconds / total if total else 0.0), kind="bars"),
+            seconds(spent, 3),
+            pages.Cell("", pages.bar(spent / total if total else 0.0), kind="bars"),
         ]
-        for name, seconds in result.seconds.items()
+        for name, spent in result.seconds.items()
         if name != "total"
     ]
-    table = pages.table(["phase", "seconds", "share"], phases)
+    table = pages.table(["phase", "seconds", "share"], phases) if phases else ""
     return pages.facts(counts) + table
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from statistics import median_low
 from typing import TypeAlias
 
+from layoutopt import decimals
 from layoutopt.bench.row import Row
 from layoutopt.result import Result, Status
 
@@ -70,9 +71,10 @@ def _missing(row: Row, bound: Decimal | None) -> float:
         return 0.0
     if row.score is None or bound is None:
         return math.inf
-    if row.score * bound < 0:
+    if row.score.is_signed() != bound.is_signed() and row.score and bound:
         return 1.0
-    return float((bound - row.score) / max(abs(bound), abs(row.score)))
+    largest = max(row.score.copy_abs(), bound.copy_abs())
+    return decimals.share(decimals.difference(bound, row.score), largest)
 
 
 def runs(rows: Sequence[Row]) -> Runs:

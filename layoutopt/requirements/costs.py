@@ -19,10 +19,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.values import exact_decimal
 from layoutopt.operators.op import Op
 from layoutopt.requirements.desired import Desired, parse_desired
 
@@ -139,11 +141,14 @@ def _times(given: Mapping[str, Any], place: str) -> tuple[int, int]:
         value = given.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             raise InputError(f"{key} must be a number, not {value!r}", place)
-        scaled = Decimal(value) * scale
-        if not scaled.is_finite() or scaled < 0 or scaled != int(scaled):
+        try:
+            scaled = Fraction(exact_decimal(value)) * scale
+        except InputError as error:
+            raise InputError(f"{key}: {error.reason}", place) from None
+        if scaled < 0 or scaled.denominator != 1:
             digits = len(str(scale)) - 1
             raise InputError(f"{key} must be 0 or more, with up to {digits} decimals", place)
-        found.append(int(scaled))
+        found.append(scaled.numerator)
     return found[0], found[1]
 
 

@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.tally import size_of
-from layoutopt.requirements.costs import OpCosts, costs_from, read_costs
-from layoutopt.requirements.desired import parse_desired
+from layoutopt.requirements.costs import costs_from, read_costs
 from layoutopt.result import Status
 from tests.conversion.running import arrays_of, run, run_conversion
+from tests.conversion.timed import least_time, mixed, table
 from tests.support import refused
-
-LAYOUTS = ("NCHW,OIHW", "NHWC,HWIO", "NCHW2c,OIHW2i2o")
-
-
-def mixed(seed: int) -> ConversionGraph:
-    """Return a random graph of up to five convolutions with sums and a concatenation between."""
-    draw = Random(seed)
-    graph = ConversionGraph(f"mixed {seed}")
-    layers = [graph.input("x", (1, 4, 3, 2))]
-    for n in range(draw.randint(2, 5)):
-        kind = draw.choice(["conv", "conv", "add", "concat", "relu"])
-        x = draw.choice(layers[-2:])
-        channels = int(graph.tensors[x].shape[1])  # type: ignore[index,arg-type]
-        if kind == "conv":
-            w = graph.constant(f"w{n}", (4, channels, 1, 1))
-            layers.append(graph.op("Conv", [x, w], name=f"conv{n}"))
-        elif kind == "concat":
-            layers.append(graph.op("Concat", [x, layers[-1]], {"axis": 1}))
-        elif kind == "add":
-            others = [y for y in layers if graph.tensors[y].shape == graph.tensors[x].shape]
-            layers.append(graph.op("Add", [x, draw.choice(others)]))
-        else:
-            layers.append(graph.op("Relu", [x]))
-    graph.output(layers[-1])
-    return graph
-
-
-def table(seed: int, fixed: int, per_byte: int) -> dict[str, object]:
-    """Return a document of costs: by type, and of one op by name."""
-    draw = Random(seed)
-    lines = [
-        {
-            "type": "Conv",
-            "layouts": layouts,
-            "us": draw.randint(0, 9),
-            "us_per_megabyte": draw.randint(0, 3),
-        }
-        for layouts in LAYOUTS
-    ]
-    lines += [
-        {"name": "conv0", "layouts": layouts, "us": draw.randint(0, 9)} for layouts in LAYOUTS[1:]
-    ]
-    return {"transform": {"us": fixed, "us_per_megabyte": per_byte}, "op": lines}
 
 
 @pytest.mark.parametrize(("fixed", "per_byte"), [(3, 0), (0, 40000)])
@@ -71,30 +25,10 @@ def test_the_least_time_of_all_combinations(fixed: int, per_byte: int) -> None:
         costs = costs_from(table(seed, fixed, per_byte))
         found = convert_graph(graph, costs=costs, objective="time")
         assert found.status is Status.OPTIMAL
-        assert found.objective == (_least(graph, costs, fixed),), graph.name
+        assert found.objective == (least_time(graph, costs, fixed),), graph.name
         given = arrays_of(graph, seed)
         [name] = graph.outputs
         np.testing.assert_allclose(run_conversion(found, given)[name], run(graph, given)[name])
-
-
-def _least(graph: ConversionGraph, costs: OpCosts, fixed: int) -> int:
-    """Return the least time, every op's layouts fixed in all ways."""
-    convs = [op for op in graph.ops if op.type == "Conv"]
-    best = None
-    for choice in product(*(costs.of(op) for op in convs)):
-        entries, time = list[str](), 0
-        for op, line in zip(convs, choice, strict=True):
-            layouts = line.desired.layouts(op)
-            entries.append(f"@{op.name}={layouts}")
-            size = sum(size_of(graph, n) for n in (*op.inputs, *op.outputs))
-            time += line.fixed + line.per_byte * size
-        one = convert_graph(
-            graph, desired=parse_desired(";".join(entries)), objective="count" if fixed else "bytes"
-        )
-        time += one.objective[0] * (costs.fixed if fixed else costs.per_byte)
-        best = time if best is None else min(best, time)
-    assert best is not None
-    return best
 
 
 def chain() -> ConversionGraph:
@@ -146,7 +80,15 @@ WRONG = {
     "text": ({"transform": {"us": "1"}}, "transform: us must be a number, not '1'"),
     "negative": ({"transform": {"us": -1}}, "us must be 0 or more, with up to 9 decimals"),
     "too fine": ({"transform": {"us_per_megabyte": Decimal("0.0001")}}, "up to 3 decimals"),
-    "infinite": ({"transform": {"us": Decimal("inf")}}, "us must be 0 or more"),
+    "infinite": ({"transform": {"us": Decimal("inf")}}, "transform: us: value Infinity is not"),
+    "endless": (
+        {"transform": {"us": Decimal("1e999999999")}},
+        "us: value has more than 400 digits",
+    ),
+    "too fine by far": (
+        {"transform": {"us": Decimal("123456789012345678901234567890.1234567891")}},
+        "up to 9 decimals",
+    ),
     "unknown type": ({"op": [{"type": "Konv", "layouts": "NHWC"}]}, "did you mean Conv?"),
 }
 
@@ -157,6 +99,23 @@ def test_wrong_tables(case: str) -> None:
     document, words = WRONG[case]
     with refused(words):
         costs_from(document)
+
+
+def test_times_beyond_64_bits() -> None:
+    """Times that no 64 bits hold are refused in a line, where their differences do not fit either.
+
+    Exact ones of any size are read.
+    """
+    one = Decimal("1e20")
+    lines = [
+        {"type": "Conv", "layouts": layouts, "us": us}
+        for layouts, us in (("NCHW,OIHW", one), ("NHWC,HWIO", one + 1))
+    ]
+    costs = costs_from({"transform": {"us": 2}, "op": lines})
+    assert [line.fixed for line in costs.lines] == [10**29, 10**29 + 10**9]
+    for objective in ("time", "count,time"):
+        with refused(f"objective {objective}: costs ", "needs smaller numbers"):
+            convert_graph(chain(), costs=costs, objective=objective)
 
 
 def test_files(tmp_path: Path) -> None:

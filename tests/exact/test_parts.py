@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -108,6 +109,28 @@ class TestSearch:
         problem = next(p for p in map(signed, range(400)) if left_over(p) and not climbs(p))
         proved(problem)
         assert len(turns) >= 3
+
+    def test_turns_are_not_measured(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However fast the clock runs, as many turns lead to the same labels, stopped or not."""
+        problem = next(p for p in map(signed, range(400)) if left_over(p) and not climbs(p))
+        monkeypatch.setattr(parts_module, "TURN", 1e-3)
+        found = []
+        for step in (0.0, 1000.0):
+            turns: list[float] = []
+
+            def counted(ascent: Ascent, turns: list[float] = turns) -> int:
+                bound = branch(ascent)
+                turns.append(ascent.limits.counted)
+                return bound
+
+            clock = itertools.count()
+            with monkeypatch.context() as patch:
+                patch.setattr(parts_module, "branch", counted)
+                patch.setattr(time, "monotonic", lambda s=step, c=clock: s * next(c))
+                result = solve_parts(problem, Limits(), None)
+            found.append((result.labelling.tolist(), result.bound, turns))
+        assert found[0] == found[1]
+        assert found[0][2]
 
     @pytest.mark.parametrize("search", [cpsat.solve, mip.solve], ids=["cpsat", "mip"])
     def test_each_search_alone(

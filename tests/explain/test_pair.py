@@ -261,6 +261,16 @@ def crowded(graph: Graph) -> None:
     graph.tile_memory = TileMemory(tiles=2, bytes_per_tile=16)
 
 
+def grained(graph: Graph) -> None:
+    """Add a pair of given tensors: the rule of one keeps grains of two together, on tiles 0 and 1.
+
+    Without grains it would be on tiles 0 to 3.
+    """
+    graph.source((4,), name="a")
+    graph.valued_pair("a", graph.source((4,), [0, 0, 1, 0], name="b"), 1)
+    graph.tile_memory = TileMemory(tiles=4, bytes_per_tile=64, grain=2)
+
+
 OBSTACLES: list[tuple[Callable[[Graph], None], int, list[tuple[int, str]]]] = [
     (mixed, 2, [(2, "both locations are fixed and differ")]),
     (fixed, 1, [(2, "no sink reaches either side, and their locations differ")]),
@@ -268,6 +278,7 @@ OBSTACLES: list[tuple[Callable[[Graph], None], int, list[tuple[int, str]]]] = [
     (twice, 2, [(2, "which want it at different locations")]),
     (waiting, 1, [(1, "fixed and differ"), (1, "barrier order: outputs of 'first' are known")]),
     (several, 1, [(2, "both locations are fixed and differ")]),
+    (grained, 3, [(1, "tiles that are given differ")]),
     (crowded, 4, [(1, "tiles that are given differ"), (2, "tiles hold too little")]),
 ]
 
@@ -457,3 +468,27 @@ def test_refused() -> None:
         explain_pair(graph, replace(worse, size={}), "x", "a")
     with refused("time_limit"):
         explain_pair(graph, result, "x", "a", time_limit=-1)
+
+
+def test_sums_of_many_digits() -> None:
+    """Costs and alternative scores of 40 digits are exact, in numbers and in words."""
+    graph = Graph("digits")
+    x, y = graph.sink((1,), name="x"), graph.sink((1,), name="y")
+    for name, value in (("a", "1e30"), ("b", "2e30")):
+        graph.valued_pair(x, graph.source((1,), name=name), value)
+    graph.valued_pair(x, y, "1e-9")
+    told = explained(graph, "x", "a")
+    assert told.score == Decimal("2000000000000000000000000000000.000000001")
+    assert told.alternative_score == Decimal("1000000000000000000000000000000.000000001")
+    assert told.cost == 10**30
+    graph.valued_pair(y, graph.source((1,), name="c"), "3e-9")
+    told = explained(graph, "y", "x")
+    assert told.cost == Decimal("2e-9")
+    both = Graph("both")
+    z = both.sink((3,), name="z")
+    both.valued_pair(z, both.source((3,), name="d"), "1e30")
+    both.valued_pair(z, both.source((3,), name="e"), "1e-9")
+    told = explained(both, "z", "e")
+    assert told.cost == Decimal("2999999999999999999999999999999.999999997")
+    assert told.loses == Decimal("3e-9")
+    assert "cost 3,000,000,000,000,000,000,000,000,000,000 of (z, d)" in told.reason

@@ -59,6 +59,13 @@ def test_floats_are_their_shortest_decimal(value: float) -> None:
     assert float(kept) == value
 
 
+def test_fractions_keep_all_digits() -> None:
+    """A fraction of more than 28 digits is not rounded, as Python's decimals would be."""
+    many = Fraction(10**40 + 1, 10**20)
+    assert Fraction(exact_decimal(many)) == many
+    assert Fraction(exact_decimal(-many)) == -many
+
+
 def test_zero_has_no_sign() -> None:
     """Every zero is the same zero, whatever its exponent."""
     for zero in ("-0", "0e999999", 0.0, -0.0, Decimal("-0.00"), Fraction(0)):
@@ -70,9 +77,11 @@ def test_zero_has_no_sign() -> None:
 
 def test_limits_of_size() -> None:
     """400 digits on either side of the point are kept, more are refused."""
-    assert exact_decimal(f"1e{MAX_EXPONENT}") == 10**MAX_EXPONENT
+    assert exact_decimal(f"1e{MAX_EXPONENT - 1}") == 10 ** (MAX_EXPONENT - 1)
+    assert exact_decimal("9" * MAX_EXPONENT) == 10**MAX_EXPONENT - 1
     assert Fraction(exact_decimal(f"1e-{MAX_EXPONENT}")) == Fraction(1, 10**MAX_EXPONENT)
-    for text in (f"1e{MAX_EXPONENT + 1}", f"1e-{MAX_EXPONENT + 1}", "1" * 402, "1e999999999"):
+    large = (f"1e{MAX_EXPONENT}", "1" * (MAX_EXPONENT + 1), "1e999999999")
+    for text in (*large, f"1e-{MAX_EXPONENT + 1}", "1e-999999999"):
         with refused("more than 400 digits"):
             exact_decimal(text)
 

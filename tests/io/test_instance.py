@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -324,10 +325,10 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "g.json"
     path.write_text("old")
 
-    def full(self: Path, data: bytes) -> int:
+    def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with refused(f"{path}: cannot be written (No space left on device)"):
         write_instance(random_graph(1), path)
     monkeypatch.undo()

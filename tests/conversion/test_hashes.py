@@ -1,0 +1,137 @@
+"""Equal networks have equal hashes, whatever their weights and file; others have others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.hashes import network_hash
+from layoutopt.converting import convert
+from layoutopt.rewriting.read import read_model
+from tests.rewriting.exports import random_export
+from tests.rewriting.networks import network
+
+Change = Callable[[onnx.ModelProto], object]
+
+TEXT = """g (float[1,6,"n",5] x) => (y) <float[3,6,1,1] w> {
+    a = Conv <group=1, strides=[1,1]> (x, w)
+    b = Softmax <axis=1> (a)
+    y = Transpose <perm=[0,2,3,1]> (b)
+}"""
+
+
+def hash_of(model: onnx.ModelProto) -> str:
+    """Return the hash of a network as the command line tells it."""
+    return convert(model).instance_hash
+
+
+@pytest.fixture
+def model() -> onnx.ModelProto:
+    """Return a network with a weight, whose shapes are known."""
+    found = network(TEXT)
+    weight = np.ones((3, 6, 1, 1), np.float32)
+    found.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    return found
+
+
+def test_the_hash_is_that_of_the_documented_text() -> None:
+    """The digest is of the text that ``docs/same_answers.md`` tells how to write, here by hand."""
+    graph = ConversionGraph("any name")
+    x = graph.input("x", (1, "n", None, 8), "NHWC", element_bytes=2)
+    w = graph.constant("w", (8,))
+    y = graph.op("Add", [x, w], {"b": (1, 2), "a": 0.5}, layouts="NHWC", shape=(1, "n", None, 8))
+    graph.output(y)
+    text = (
+        '{"format":"layoutopt/network/1","graphs":[{"ops":[["add0","Add",22,["x","w"],'
+        '[["add0"],[[1,"n",null,8]],[2]],{"a":0.5,"b":[1,2]},"NHWC->NHWC"]],"out":["add0"],'
+        '"tensors":[["input","x",[1,"n",null,8],2,"NHWC"],["constant","w",[8],4,"*"]]}]}'
+    )
+    assert network_hash([graph]) == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def other_weights(model: onnx.ModelProto) -> None:
+    """Train the network."""
+    model.graph.initializer[0].CopyFrom(
+        numpy_helper.from_array(np.zeros((3, 6, 1, 1), np.float32), "w")
+    )
+
+
+def other_order(model: onnx.ModelProto) -> None:
+    """Turn the attributes of a node round."""
+    attributes = list(model.graph.node[0].attribute)[::-1]
+    del model.graph.node[0].attribute[:]
+    model.graph.node[0].attribute.extend(attributes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        other_weights,
+        other_order,
+        lambda model: setattr(model.graph, "name", "h"),
+        lambda model: setattr(model, "doc_string", "told otherwise"),
+        lambda model: model.metadata_props.add(key="layoutopt.status", value="optimal"),
+    ],
+)
+def test_the_same_network_written_otherwise(model: onnx.ModelProto, change: Change) -> None:
+    """Weights, order of attributes, names of graphs and metadata do not matter."""
+    before = hash_of(model)
+    change(model)
+    assert hash_of(model) == before
+
+
+def test_weights_beside_a_network_are_the_same_weights(
+    model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """A file with external data is the same network."""
+    path = tmp_path / "out.onnx"
+    before = hash_of(model)
+    onnx.save(model, path, save_as_external_data=True, size_threshold=0)
+    assert convert(path).instance_hash == before
+
+
+def sink(model: onnx.ModelProto, name: str) -> None:
+    """Give the network's output another name."""
+    model.graph.output[0].name = model.graph.node[-1].output[0] = name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model.graph.node[1].attribute[0], "i", 2),
+        lambda model: setattr(model.graph.node[1], "op_type", "LogSoftmax"),
+        lambda model: model.graph.node.add(op_type="Relu", input=["a"], output=["c"]),
+        lambda model: sink(model, "z"),
+        lambda model: setattr(model.graph.input[0].type.tensor_type.shape.dim[2], "dim_param", "m"),
+        lambda model: setattr(model.graph.input[0].type.tensor_type.shape.dim[3], "dim_value", 6),
+        lambda model: setattr(model.opset_import[0], "version", 18),
+    ],
+)
+def test_other_networks_have_other_hashes(model: onnx.ModelProto, change: Change) -> None:
+    """Ops, attributes, versions, shapes and names matter."""
+    before = network_hash([read_model(model).graph])
+    change(model)
+    assert network_hash([read_model(model).graph]) != before
+
+
+def test_no_two_of_many_networks_share_a_hash() -> None:
+    """Thirty random exports are thirty networks."""
+    exports = [random_export(seed, 20) for seed in range(30)]
+    assert len({network_hash([read_model(export).graph]) for export in exports}) == 30
+
+
+def test_attributes_that_json_cannot_hold_are_left_out(model: onnx.ModelProto) -> None:
+    """Lists of types are no attributes to layouts; a network with them is converted."""
+    model.graph.node[1].op_type, model.graph.node[1].domain = "Twist", "my"
+    model.opset_import.append(onnx.helper.make_opsetid("my", 1))
+    before = hash_of(model)
+    kind = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, (1,))
+    model.graph.node[1].attribute.append(onnx.helper.make_attribute("kinds", [kind]))
+    assert hash_of(model) == before

@@ -1,0 +1,140 @@
+"""Equal calls write equal bytes, in whatever process and however Python orders its sets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from layoutopt import Graph, write_instance
+from layoutopt.generate.figures import FIGURES
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.tiles.memory import TileMemory
+from tests.rewriting.exports import random_export
+
+NAMES = ("crowd", "figure", "rivals", "tree")
+"""Instances: on tiles that are too small, with traps, with hooks, with negative values."""
+
+SOLVERS = ("auto", "cpsat", "mip", "rounded", "random-greedy", "alpha-expansion", "greedy0")
+
+COMMANDS = [
+    *(f"solve {i}.json --json {i}.r.json --html {i}.r.html --no-seconds" for i in NAMES),
+    *(f"solve figure.json --solver {s} --json {s}.r.json --seed 7 --no-seconds" for s in SOLVERS),
+    "solve crowd.json --prices --capacity-sweep 0.5,1,2 --sweep-csv crowd.csv --no-seconds",
+    "solve net.onnx --training adam --json net.json --no-seconds",
+    "compare figure.json tree.json --solver all --json c.json --csv c.csv --no-seconds -q",
+    "compare tree.json --pairs --markdown c.md --html c.html --no-seconds -q",
+    "show figure.json --svg f.svg --html f.html",
+    "show figure.r.json --instance figure.json --png f.png",
+    "explain figure.json figure.r.json --pair x target_x --json p.json",
+    "explain figure.json --sink x --json e.json",
+    "generate random --set ops=30 --set elements=60 -o g.json.gz",
+    "generate mixture-of-experts -o m.json",
+    "import net.onnx --training sgd -o i.json",
+    "convert net.onnx -o o.onnx --json o.json --compare --check --explain --no-seconds",
+    "convert net.onnx -o b.onnx --json b.json --backend blocked --free-io --no-seconds",
+    "verify net.onnx --backend nhwc",
+    "layout parse NHWC16c",
+    "layout transform NCHW NCHW16c 1,20,7,7",
+    "schema result -o schema.json",
+    "bench run figure.json tree.json --store s.sqlite --in-process --solver rounded -q",
+    "bench export s.sqlite --format json --no-seconds -o s.json",
+    "bench export s.sqlite --format csv --no-seconds -o s.csv",
+    "bench export s.sqlite --format markdown --no-seconds -o s.md",
+]
+
+DRIVER = """
+import json, sys
+from layoutopt.cli.main import app
+for text in json.loads(sys.argv[1]):
+    sys.argv = ["layoutopt", *text.split()]
+    print(text, app(sys.argv[1:], standalone_mode=False), flush=True)
+"""
+
+
+def rivals() -> Graph:
+    """Return a graph on tiles with a barrier whose hook is obeyed."""
+    graph = Graph("rivals")
+    x = graph.sink((4, 2), name="x")
+    graph.valued_pair(graph.barrier([x], (4,), hook="reduce"), graph.source((4,), name="s"), 3)
+    graph.valued_pair(x, graph.source((4, 2), [1] * 8, name="t"), 2)
+    graph.tile_memory = TileMemory(3, 64)
+    return graph
+
+
+def crowd() -> Graph:
+    """Return a graph whose sinks want more of two tiles than these hold."""
+    graph = Graph("crowd")
+    for i in range(9):
+        x = graph.sink((3,), name=f"x{i}")
+        for tile in range(3):
+            graph.valued_pair(x, graph.source((3,), [tile] * 3), 1 + (i * (tile + 2)) % 5)
+    graph.tile_memory = TileMemory(4, 32)
+    return graph
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write what all runs read."""
+    folder = tmp_path_factory.mktemp("given")
+    graphs = {
+        "crowd": crowd(),
+        "figure": FIGURES["chained_calls_copies"](),
+        "rivals": rivals(),
+        "tree": random_graph(5, elements=80, ops=40, negative=True),
+    }
+    for name, graph in graphs.items():
+        write_instance(graph, folder / f"{name}.json")
+    (folder / "net.onnx").write_bytes(random_export(3, 31).SerializeToString())
+    return folder
+
+
+def written(given: Path, folder: Path, seed: str, commands: list[str]) -> dict[str, bytes]:
+    """Return all files that commands write in a process of their own, and what they print."""
+    folder.mkdir()
+    for path in given.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, json.dumps(commands)],
+        cwd=folder,
+        env=os.environ | {"PYTHONHASHSEED": seed, "COLUMNS": "80"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    files = (path for path in folder.iterdir() if not path.name.startswith("s.sqlite"))
+    return {path.name: path.read_bytes() for path in files} | {"stdout": done.stdout}
+
+
+@pytest.mark.slow
+def test_equal_calls_write_equal_bytes(given: Path, tmp_path: Path) -> None:
+    """Every command writes and prints the same for other hash seeds, which order sets."""
+    runs = {seed: written(given, tmp_path / seed, seed, COMMANDS) for seed in ("0", "1", "random")}
+    first = runs.pop("0")
+    assert len(first) > 40
+    for seed, run in runs.items():
+        assert first.keys() == run.keys()
+        assert [name for name in first if first[name] != run[name]] == [], seed
+
+
+@pytest.mark.slow
+def test_answers_do_not_depend_on_what_was_asked_before(given: Path, tmp_path: Path) -> None:
+    """A process that has answered other questions answers as a fresh one does."""
+    last = "solve tree.json --json last.json --no-seconds"
+    alone = written(given, tmp_path / "alone", "0", [last])
+    after = written(given, tmp_path / "after", "0", [*COMMANDS[:8], last])
+    assert alone["last.json"] == after["last.json"]
+
+
+@pytest.mark.slow
+def test_only_seconds_differ_where_they_are_told(given: Path, tmp_path: Path) -> None:
+    """Result files of two calls are equal but for the values under ``seconds``."""
+    command = "solve tree.json --json out.json --quiet"
+    runs = [json.loads(written(given, tmp_path / n, "0", [command])["out.json"]) for n in "ab"]
+    for run in runs:
+        assert all(seconds > 0 for seconds in run.pop("seconds").values())
+    assert runs[0] == runs[1]
