@@ -15,7 +15,7 @@ from layoutopt.generate.sizes import at_least
 from layoutopt.generate.training import training_step
 from layoutopt.graphs.unwinding import Graph
 
-Setting: TypeAlias = int | bool | tuple[int, ...]
+Setting: TypeAlias = int | float | bool | tuple[int, ...]
 """What a family's parameter can be."""
 
 FAMILIES: dict[str, Callable[..., Graph]] = {
@@ -122,7 +122,10 @@ def _value(name: str, given: str, default: Setting) -> Setting:
     try:
         if isinstance(default, tuple):
             return tuple(map(int, given.split(",")))
+        if isinstance(default, float):
+            return float(given)
         return int(given)
     except ValueError:
         what = "integers with commas between" if isinstance(default, tuple) else "an integer"
+        what = "a number" if isinstance(default, float) else what
         raise InputError(f"{name}={given}: must be {what}") from None

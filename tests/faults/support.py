@@ -31,8 +31,8 @@ def begun(*words: object, **how: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([*COMMAND, *map(str, words)], **(pipes | how))
 
 
-def ended(process: subprocess.Popen[str]) -> Ran:
-    """Wait for a process; nothing that it says is a traceback, and it is not ended by a signal."""
+def ended(process: subprocess.Popen[str], *signals: signal.Signals) -> Ran:
+    """Wait for a process; nothing that it says is a traceback, and no other signal ends it."""
     try:
         out, err = process.communicate(timeout=PATIENCE)
     finally:
@@ -40,7 +40,7 @@ def ended(process: subprocess.Popen[str]) -> Ran:
     said = err or ""
     assert "Traceback" not in said, said
     assert "Exception ignored" not in said, said
-    assert process.returncode >= 0, said
+    assert process.returncode >= 0 or -process.returncode in signals, said
     return Ran(process.returncode, out or "", said)
 
 
@@ -71,7 +71,7 @@ def signalled(process: subprocess.Popen[str], *signals: signal.Signals) -> Ran:
     for number in signals:
         process.send_signal(number)
         time.sleep(0.2)
-    return ended(process)
+    return ended(process, *signals)
 
 
 def files(folder: Path) -> list[str]:

@@ -44,11 +44,11 @@ def test_a_second_signal_ends_at_once(
     If the answer was there already when the second signal came, that is what counts.
     """
     found = signalled(begun("solve", hard, "--json", tmp_path / "a.json"), *numbers)
-    if found.code:
+    if found.code > 0:
         assert found.code == code
         assert found.err.splitlines()[-1] == "interrupted"
         assert files(tmp_path) == []
-    else:
+    else:  # done, or ended by the second signal after all was done
         assert files(tmp_path) == ["a.json"]
 
 

@@ -16,7 +16,8 @@ from layoutopt.result import Result, Status
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
-from tests.machine.test_capacitated import crowded, full, refitted, tried
+from tests.machine.crowded import crowded, refitted, tried
+from tests.machine.test_capacitated import full
 from tests.support import refused
 
 
