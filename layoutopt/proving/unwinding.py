@@ -63,11 +63,11 @@ def certify(
         If the graph is too irregular.
     """
     writer = _Writer(lowered, labels, solve, limits)
-    certificate = writer.written(trusted)
     try:
+        certificate = writer.written(trusted)
         verdict = Checker(writer.instance, certificate).verdict()
     except Refused as why:
-        raise SizeError(f"the graph is too irregular ({why})") from None
+        raise SizeError(f"the graph is too irregular for a certificate ({why})") from None
     head = {"score": _ratio(verdict.score), "bound": _ratio(verdict.bound)}
     return HEAD | {"instance_hash": known_hash(lowered.graph)} | head | certificate
 
