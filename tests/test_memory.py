@@ -21,6 +21,12 @@ linux = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(autouse=True)
+def look_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget at the end what was seen of made-up machines."""
+    monkeypatch.setattr(memory, "_looked", [0.0, False])
+
+
 def limit() -> int:
     return resource.getrlimit(resource.RLIMIT_DATA)[0]
 
