@@ -45,6 +45,9 @@ START_LIMIT = 10**6
 START_SHARE = 0.2
 """Share of the time that ``greedy0`` may take for that."""
 
+CERTIFYING = 1 / 3
+"""Share of the time that is kept for a certificate."""
+
 
 def unwind(
     graph: Store,
@@ -100,7 +103,7 @@ def unwind(
     _check_input(graph, found, start)
     limits = limited(time_limit, gap, seed, workers, progress)
     begun = begin(heeded(graph, barriers), by_name(graph, fixed), by_name(graph, start))
-    run = _Run(begun.given.graph, limits, begun)
+    run = _Run(begun.given.graph, limits, begun, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         answer = run.answer(run.result(found), found)
         return certified(answer, run.solved, find("auto").call, limits) if certificate else answer
@@ -113,8 +116,9 @@ solve = unwind
 class _Run:
     """One call of :func:`unwind`."""
 
-    def __init__(self, graph: Store, limits: Limits, begun: Beginning) -> None:
+    def __init__(self, graph: Store, limits: Limits, begun: Beginning, kept: float = 0.0) -> None:
         self.graph, self.limits, self.begun = graph, limits, begun
+        self.kept = kept  # share of the time for what comes after the answer
         self.phases = Phases(limits)
         self.seconds = self.phases.seconds
         self.size = counts(graph)
@@ -266,6 +270,7 @@ class _Run:
 
         # Restoring and checking layouts take up to about as long as tracing, and half of it again.
         early = self.limits.saving(1.5 * self.seconds["trace"])
+        early = early.within((1 - self.kept) * early.left)
         limits = early.steady().restated(score, score).beside(lowered.constant)
         start, problem = self._start(lowered, limits), lowered.problem
         result = stoppable(solver.call, problem, limits, start)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -74,6 +76,26 @@ def test_nothing_comes_later() -> None:
         with suppress(TimeoutError):
             bounded(lambda n=n: sum(range(n * 100)), lambda end=end: time.monotonic() > end)
     sum(range(10**6))
+
+
+TRACED = """
+import sys
+from contextlib import suppress
+from layoutopt.alarm import bounded
+bounded(lambda: None, lambda: False)
+with suppress(TimeoutError):
+    bounded(lambda: [0 for _ in iter(int, 1)], lambda: True)
+sys.settrace(lambda *_: None)
+print((lambda: "here")())
+"""
+
+
+def test_debuggers_go_on() -> None:
+    """What is traced afterwards, as by a debugger or for coverage, does not hang."""
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "here\n"
 
 
 def test_other_threads() -> None:

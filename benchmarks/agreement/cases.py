@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -95,9 +96,9 @@ def _empty(draw: random.Random) -> Graph:
     return _random(draw, draw.randint(2, 6), empty=0.4)
 
 
-def _random(draw: random.Random, elements: int, **options: bool | float) -> Graph:
+def _random(draw: random.Random, elements: int, **options: Any) -> Graph:
     ops, pairs = draw.randint(4, 16), draw.randint(2, 9)
-    return random_graph(draw.getrandbits(40), elements, ops, pairs, **options)  # type: ignore[arg-type]
+    return random_graph(draw.getrandbits(40), elements, ops, pairs, **options)
 
 
 def _ragged(draw: random.Random) -> Graph:

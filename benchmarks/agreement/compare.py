@@ -61,7 +61,7 @@ def compare(case: Case, names: list[str]) -> Verdict:
             return Verdict(claims, (most, least), what)
     try:
         what = next(_misjudged(case, claims), "")
-    except Exception as error:
+    except Exception as error:  # the specification must take whatever it is given
         what = f"{type(error).__name__}: {error}"
     return (
         Verdict(claims, (SPECIFICATION, what.partition(":")[0]), what) if what else Verdict(claims)

@@ -93,7 +93,7 @@ class _Here(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except Exception as error:  # whoever asks for the result gets it, as from any executor
             future.set_exception(error)
         return future
 

@@ -116,7 +116,7 @@ def _run(signals: Sequence[int]) -> int:
     except OSError as error:
         discard_stdout()
         return _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
-    except Exception as error:
+    except Exception as error:  # a defect of ours: a line with its place, no traceback
         if sys.flags.dev_mode:
             raise
         return _defect(f"{_described(error)} (python -X dev shows where)")

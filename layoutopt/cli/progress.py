@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, cast
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
 from layoutopt.cli.streams import Unfailing, note
 from layoutopt.cli.text import number
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from layoutopt.limits import Progress
 
 Tell = Callable[["Progress"], None]
+
+
+class _Timed(Protocol):
+    """What tells how many seconds have passed."""
+
+    @property
+    def seconds(self) -> float: ...
+
+
+M = TypeVar("M", bound=_Timed)
 
 
 def line(message: Progress) -> str:
@@ -40,30 +50,51 @@ def both(first: Tell, second: Tell | None) -> Tell:
     return tell
 
 
-@contextmanager
-def shown(quiet: bool) -> Iterator[Tell | None]:
+def shown(quiet: bool) -> AbstractContextManager[Tell | None]:
     """Show messages on stderr while a computation runs."""
+    return on_stderr(quiet, _live, line, patience=1.0)
+
+
+@contextmanager
+def on_stderr(
+    quiet: bool,
+    live: Callable[[], AbstractContextManager[Callable[[M], None]]],
+    line: Callable[[M], str],
+    patience: float,
+) -> Iterator[Callable[[M], None] | None]:
+    """Show how far something has come: live on a terminal, in plain lines elsewhere.
+
+    Parameters
+    ----------
+    quiet
+        Show nothing, and yield ``None``.
+    live
+        What shows messages on a terminal.
+    line
+        A message as text.
+    patience
+        Seconds between plain lines, at least; and a twentieth of the time that has passed.
+    """
     if quiet:
         yield None
     elif sys.stderr is not None and sys.stderr.isatty():
-        with _live() as tell:
+        with live() as tell:
             yield tell
     else:
-        yield _Lines()
+        yield _lines(line, patience)
 
 
-class _Lines:
-    """Plain lines: at most one a second, and fewer as time goes by."""
+def _lines(line: Callable[[M], str], patience: float) -> Callable[[M], None]:
+    last = time.monotonic()
 
-    def __init__(self) -> None:
-        self.last = time.monotonic()
-        self.phase = ""
-
-    def __call__(self, message: Progress) -> None:
+    def tell(message: M) -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - self.last >= max(1.0, message.seconds / 20):
+        if now - last >= max(patience, message.seconds / 20):
             note(line(message))
-            self.last = now
+            last = now
+
+    return tell
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
-from layoutopt.cli.streams import Unfailing, note
+from layoutopt.cli.progress import on_stderr
+from layoutopt.cli.streams import Unfailing
 
 if TYPE_CHECKING:
     from layoutopt.bench.run import Standing
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Tell = Callable[["Standing"], None]
 
 PATIENCE = 10.0
-"""Seconds between plain lines, at least; and a twentieth of the time that has passed."""
+"""Seconds between plain lines, at least."""
 
 
 def duration(seconds: float) -> str:
@@ -41,29 +42,9 @@ def line(standing: Standing) -> str:
     return ", ".join(parts)
 
 
-@contextmanager
-def shown(quiet: bool) -> Iterator[Tell | None]:
+def shown(quiet: bool) -> AbstractContextManager[Tell | None]:
     """Show on stderr how far a run has come."""
-    if quiet:
-        yield None
-    elif sys.stderr is not None and sys.stderr.isatty():
-        with _live() as tell:
-            yield tell
-    else:
-        yield _Lines()
-
-
-class _Lines:
-    """Plain lines, fewer as time goes by."""
-
-    def __init__(self) -> None:
-        self.last = time.monotonic()
-
-    def __call__(self, standing: Standing) -> None:
-        now = time.monotonic()
-        if now - self.last >= max(PATIENCE, standing.seconds / 20):
-            note(line(standing))
-            self.last = now
+    return on_stderr(quiet, _live, line, PATIENCE)
 
 
 @contextmanager

@@ -45,11 +45,14 @@ def certified(
         return replace(result, uncertified=why)
     limits.report("certificate")
     trusted = result.status is Status.OPTIMAL
-    work = partial(certify, solved.lowered, solved.labels, solve, limits, trusted=trusted)
+    search = limits.saving(limits.left)  # the rest is for writing, and for checking what is written
+    work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
     try:
         certificate = bounded(work, lambda: limits.over)
     except TimeoutError:
-        return replace(result, uncertified="the time is over")
+        return replace(result, uncertified=f"there was no time for it ({limits.stopped})")
+    except MemoryError:
+        return replace(result, uncertified="there was no memory for it")
     except SizeError as error:
         return replace(result, uncertified=str(error))
     if result.score is None or Fraction(certificate["score"]) != Fraction(result.score):

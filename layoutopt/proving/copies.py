@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from layoutopt.certificate.sums import Box
+from layoutopt.certificate.views import UNTIED
 from layoutopt.check.equations import Equations
 from layoutopt.dense import boxes as dense_boxes
 from layoutopt.dense.groups import Group
@@ -21,11 +22,8 @@ from layoutopt.problem import IntArray
 from layoutopt.proving.boxes import met
 from layoutopt.proving.components import Components
 
-UNTIED = (-2, 0)
-"""Tag of elements that no pair reaches."""
 
-
-class Places:
+class Locations:
     """A number for every element of a graph, and for every location that a mapping names."""
 
     def __init__(self, graph: Store) -> None:
@@ -42,10 +40,8 @@ class Places:
         if mapping is None:
             return None
         if t not in self._mapped:
-            end, names = (
-                self.starts[-1],
-                [mapping.names[code] for code in mapping.codes.tiles().tolist()],
-            )
+            end = self.starts[-1]
+            names = [mapping.names[code] for code in mapping.codes.tiles().tolist()]
             where = [end + self.pool.setdefault((type(v), v), len(self.pool)) for v in names]
             self._mapped[t] = [Box((), (at, x), ()) for at, x in enumerate(where)]
         return self._mapped[t]
@@ -67,7 +63,7 @@ class Copies:
     """
 
     def __init__(
-        self, lowered: Lowered, components: Components, places: Places, equations: Equations
+        self, lowered: Lowered, components: Components, places: Locations, equations: Equations
     ) -> None:
         self.lowered, self.components = lowered, components
         self.places, self.equations = places, equations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -29,8 +30,8 @@ EARNED: Evidence = {"kind": "earned"}
 
 def evidence_of(
     own: Class, wanted: int, limits: Limits, banned: Banned = frozenset()
-) -> Evidence | None:
-    """Return evidence that a class earns no more than is wanted, ``None`` if none is found.
+) -> tuple[Evidence, bool]:
+    """Return evidence for what a class can earn, and whether it proves enough.
 
     Parameters
     ----------
@@ -42,18 +43,33 @@ def evidence_of(
         When to stop looking.
     banned
         Nodes and terminals that nobody chooses together.
+
+    Returns
+    -------
+    tuple
+        Where nothing proves the bound that is wanted, what proves the lowest one.
     """
-    for found in (EARNED, _flow(own, banned)):
-        if found is not None and proves(own, found, wanted, banned):
-            return found
+    weak = [EARNED, *_flow(own, banned)]
+    for found in weak:
+        if proves(own, found, wanted, banned):
+            return found, True
     try:
         problem = own.pairwise(banned)
     except Refused:  # too large
-        return None
-    found = table(problem)
-    if found is not None:
-        return found if proves(own, found, wanted, banned) else None
-    return _messages(own, problem, wanted, limits) or proof(problem, wanted, LEAVES, limits)
+        return _lowest(own, weak, banned), False
+    exact = table(problem)
+    if exact is not None:
+        return exact, proves(own, exact, wanted, banned)
+    for found in _messages(own, problem, wanted, limits):
+        weak.append(found)
+        if proves(own, found, wanted, banned):
+            return found, True
+    searched = proof(problem, wanted, LEAVES, limits)
+    return (_lowest(own, weak, banned), False) if searched is None else (searched, True)
+
+
+def _lowest(own: Class, some: Sequence[Evidence], banned: Banned) -> Evidence:
+    return min(some, key=lambda found: own.bound(found, banned)[0])
 
 
 def proves(own: Class, evidence: Evidence, wanted: int, banned: Banned) -> bool:
@@ -64,10 +80,10 @@ def proves(own: Class, evidence: Evidence, wanted: int, banned: Banned) -> bool:
         return False
 
 
-def _flow(own: Class, banned: Banned) -> Evidence | None:
-    """Return a maximum flow from terminal 0 to terminal 1."""
+def _flow(own: Class, banned: Banned) -> Iterator[Evidence]:
+    """Yield a maximum flow from terminal 0 to terminal 1, if these are all."""
     if len(own.terminals) != 2:
-        return None
+        return
     network = networkx.Graph()
     network.add_nodes_from((-1, -2))
     for i, j, w in own.edges:
@@ -82,7 +98,7 @@ def _flow(own: Class, banned: Banned) -> Evidence | None:
     def through(i: int, j: int) -> int:
         return int(flow.get(i, {}).get(j, 0) - flow.get(j, {}).get(i, 0))
 
-    return {
+    yield {
         "kind": "flow",
         "edges": [through(i, j) if w > 0 else 0 for i, j, w in own.edges],
         "rewards": [
@@ -97,23 +113,22 @@ def _widen(network: networkx.Graph, i: int, j: int, w: int) -> None:
     network.add_edge(i, j, capacity=before + w)
 
 
-def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Evidence | None:
-    """Return messages of the relaxation, if passing them proves the bound."""
+def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Iterator[Evidence]:
+    """Yield messages of the relaxation, which are right whether they prove enough or not."""
     worth = np.array(problem.unary)
     weights = np.array([w for _, _, w in own.edges])
     edges = np.array([(i, j) for i, j, _ in own.edges]).reshape(-1, 2)
     cells = max(worth.shape[0], len(edges)) * worth.shape[1]
     if not len(edges) or cells > CELLS or problem.total * 8 * worth.shape[1] >= LARGEST:
-        return None
+        return
     colour = colouring(len(worth), edges)
     field = Field(worth.astype(np.int64), np.ones(worth.shape, bool), edges, weights, colour)
     ascent = begin(field, limits)
     ascent.cutoff = wanted
-    if not ascent.climb(np.arange(len(worth))):
-        return None
+    ascent.climb(np.arange(len(worth)))
     scale, sides = ascent.ledger.scale, (ascent.to_first, ascent.to_second)
     one, two = (np.rint(side * scale).astype(np.int64).tolist() for side in sides)
-    return {
+    yield {
         "kind": "dual",
         "messages": [
             [[_ratio(x, scale) for x in side] for side in pair]

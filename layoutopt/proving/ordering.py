@@ -87,19 +87,14 @@ class Ordering:
         }
 
     def evidence(self, k: int, wanted: int, banned: Banned = frozenset()) -> Evidence:
-        """Return evidence that a class earns no more than is wanted."""
+        """Return evidence that a class earns no more than is wanted, or than can be proved."""
         own = self.order.classes[k]
         try:
             self.order.check_apart(k)
+            found, proved = evidence_of(own, wanted, self.limits, banned)
         except Refused:  # what takes terminals for different proves nothing
-            found = None
-        else:
-            found = evidence_of(own, wanted, self.limits, banned)
-        if found is not None:
-            return found
-        if self.trusted and not proves(own, EARNED, wanted, banned):
-            return {"kind": "word", "bound": wanted}
-        return EARNED
+            found, proved = EARNED, proves(own, EARNED, wanted, banned)
+        return found if proved or not self.trusted else {"kind": "word", "bound": wanted}
 
     def _fork(
         self, labels: list[list[int]], before: tuple[tuple[str, str], ...]
@@ -122,7 +117,10 @@ class Ordering:
                 return own.labels, own.score(), {}
             found = self.solve(problem_of(own, banned), self.limits, None)
             labels = own.labels if found.labelling is None else found.labelling.tolist()
-            value = own.score() if found.bound is None else int(found.bound)
+            if found.bound is None:  # time is over: all that there is to earn
+                self._known[k, banned] = labels, own.bound(EARNED, banned)[0], EARNED
+                return self._known[k, banned]
+            value = int(found.bound)
             self._known[k, banned] = labels, value, self.evidence(k, value, banned)
         return self._known[k, banned]
 

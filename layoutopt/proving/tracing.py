@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from layoutopt.certificate.sums import Box, flat
-from layoutopt.certificate.views import CUTTING, SAME, carried, carriers, kept_indices
+from layoutopt.certificate.views import CUTTING, FIXED, SAME, carried, carriers, kept_indices
 from layoutopt.check.equations import Equations
 from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.proving.boxes import cut, indexed, met
-from layoutopt.proving.copies import Places
-
-FIXED = (-1, 0)
-"""Tag of what lies where it is."""
+from layoutopt.proving.copies import Locations
 
 
 class Tracer:
@@ -43,7 +40,7 @@ class Tracer:
         self,
         graph: Store,
         ops: list[dict[str, Any]],
-        places: Places,
+        places: Locations,
         sinks: dict[int, list[Box]],
         equations: Equations,
     ) -> None:

@@ -21,7 +21,7 @@ from layoutopt.lowered import Lowered
 from layoutopt.problem import IntArray
 from layoutopt.proving.boxes import decided, met
 from layoutopt.proving.components import Components, named
-from layoutopt.proving.copies import Copies, Places
+from layoutopt.proving.copies import Copies, Locations
 from layoutopt.proving.ordering import Ordering, Solve
 from layoutopt.proving.tracing import Tracer
 
@@ -79,7 +79,7 @@ class _Writer:
         self.instance = document_of(lowered.graph)
         self.equations = Equations(STEPS)
         self.components = Components(lowered)
-        self.places = Places(self.graph)
+        self.places = Locations(self.graph)
         copies = Copies(lowered, self.components, self.places, self.equations)
         self.sinks = copies.sinks(labels)
         self.copies = copies

@@ -22,7 +22,7 @@ from layoutopt.plugins.registry import find
 from layoutopt.problem import Labelling
 from layoutopt.proving import attaching, ordering, unwinding
 from layoutopt.proving.unwinding import certify
-from layoutopt.result import Result
+from layoutopt.result import Result, Status
 from layoutopt.unwinding import unwind
 from tests.support import refused
 
@@ -209,8 +209,53 @@ def test_no_certificate_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(attaching, "certify", endless)
     late = unwind(graph, certificate=True, time_limit=2.0)
-    assert (late.certificate, late.uncertified) == (None, "the time is over")
+    assert late.certificate is None
+    assert late.uncertified == "there was no time for it (time limit)"
     assert late.score == result.score
+
+
+def test_no_certificate_when_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer is given although there is no memory for its certificate."""
+
+    def greedy(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(attaching, "certify", greedy)
+    result = unwind(drawn(7), certificate=True)
+    assert (result.certificate, result.uncertified) == (None, "there was no memory for it")
+    assert result.status is Status.OPTIMAL
+
+
+def test_what_is_not_solved_to_the_end_has_a_certificate_of_a_bound() -> None:
+    """Where a gap or the time ends the search, some bound is proved without a word."""
+    graph = read_instance(INSTANCES / "hard" / "signed-16x4.json")
+    for limits in ({"gap": 0.5}, {"time_limit": 10.0, "gap": 0.3}):
+        result = unwind(graph, certificate=True, **limits)
+        verdict = checked(graph, result.certificate)
+        assert result.bound is not None
+        assert verdict.score == Fraction(result.score or 0) < verdict.bound
+        assert verdict.bound < Fraction(result.max_score)
+        assert verdict.on_word == 0
+
+
+@pytest.mark.parametrize("gave_up", [True, False])
+def test_a_contested_class_without_a_bound(monkeypatch: pytest.MonkeyPatch, gave_up: bool) -> None:
+    """A solver that gives no bound in time is not quoted with one."""
+    graph = forked(3)
+    limits = Limits()
+    lowered = lower(graph, limits)
+    solve = find("auto").call
+    labels = solve(lowered.problem, limits, None).labelling
+    assert labels is not None
+
+    def unable(problem: Labelling, limits: Limits, start: None) -> Result:
+        return Result()
+
+    monkeypatch.setattr(ordering, "evidence_of", lambda *_: (ordering.EARNED, False))
+    certificate = certify(lowered, labels, unable if gave_up else solve, limits)
+    verdict = checked(graph, certificate)
+    assert (verdict.score, verdict.bound) == (18, 24 if gave_up else 18)
+    assert (verdict.on_word == 0) == gave_up
 
 
 def test_graphs_that_are_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +268,7 @@ def test_graphs_that_are_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_solvers_word_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no evidence is found, the bound is the solver's, and counted as such."""
-    monkeypatch.setattr(ordering, "evidence_of", lambda *_: None)
+    monkeypatch.setattr(ordering, "evidence_of", lambda *_: (ordering.EARNED, False))
     graph = read_instance(INSTANCES / "greedy" / "aliases.json")
     result = unwind(graph, certificate=True)
     verdict = checked(graph, result.certificate)
