@@ -103,7 +103,7 @@ def unwind(
     _check_input(graph, found, start)
     limits = limited(time_limit, gap, seed, workers, progress)
     begun = begin(heeded(graph, barriers), by_name(graph, fixed), by_name(graph, start))
-    run = _Run(begun.given.graph, limits, begun, CERTIFYING if certificate else 0.0)
+    run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         answer = run.answer(run.result(found), found)
         return certified(answer, run.solved, find("auto").call, limits) if certificate else answer
@@ -116,8 +116,8 @@ solve = unwind
 class _Run:
     """One call of :func:`unwind`."""
 
-    def __init__(self, graph: Store, limits: Limits, begun: Beginning, kept: float = 0.0) -> None:
-        self.graph, self.limits, self.begun = graph, limits, begun
+    def __init__(self, begun: Beginning, limits: Limits, kept: float = 0.0) -> None:
+        self.graph, self.limits, self.begun = begun.given.graph, limits, begun
         self.kept = kept  # share of the time for what comes after the answer
         self.phases = Phases(limits)
         self.seconds = self.phases.seconds
@@ -198,7 +198,7 @@ class _Run:
 
     def _other(self, graph: Store, solver: Solver) -> Result:
         """Solve another graph in the time that is left."""
-        run = _Run(graph, self.limits, begin(graph, None, None))
+        run = _Run(begin(graph, None, None), self.limits)
         result = run.found(solver)
         self.seconds.update(run.seconds)
         self.size = run.size | self.size
@@ -269,8 +269,7 @@ class _Run:
             return nearest(lowered.unit * int(x))
 
         # Restoring and checking layouts take up to about as long as tracing, and half of it again.
-        early = self.limits.saving(1.5 * self.seconds["trace"])
-        early = early.within((1 - self.kept) * early.left)
+        early = self.limits.saving(1.5 * self.seconds["trace"] + self.kept * self.limits.left)
         limits = early.steady().restated(score, score).beside(lowered.constant)
         start, problem = self._start(lowered, limits), lowered.problem
         result = stoppable(solver.call, problem, limits, start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -130,7 +130,7 @@ def cluster(address: str) -> Iterator[Team]:
     try:
         machines, solvers = _about_all(client, address)
         slots = sum(client.nthreads().values())
-        executor = client.get_executor(pure=False)
+        executor = _OnCluster(client)
         try:
             yield Team(executor, _carry_there, slots, AHEAD, machines, lambda: solvers)
         finally:
@@ -140,6 +140,38 @@ def cluster(address: str) -> Iterator[Team]:
                     client.run(_disband, on_error="ignore")
     finally:
         client.close()
+
+
+class _OnCluster(Executor):
+    """Runs what is submitted on a Dask cluster.
+
+    Dask's own executor takes it for an error when a worker dies after a job and before its result
+    has arrived; here such a job is carried out again.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.given: set[Any] = set()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        given = self.client.submit(fn, *args, pure=False, **kwargs)
+        self.given.add(given)
+        given.add_done_callback(partial(self._pass_on, future))
+        return future
+
+    def _pass_on(self, future: Future[Any], given: Any) -> None:
+        try:
+            future.set_result(given.result())
+        except CancelledError:
+            future.cancel()
+            future.set_running_or_notify_cancel()  # wakes who waits
+        except Exception as error:  # of the job, or of Dask: for who asks for the result
+            future.set_exception(error)
+        self.given.discard(given)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
+        self.client.cancel(list(self.given))
 
 
 def _client(address: str) -> Any:

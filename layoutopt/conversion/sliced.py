@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -243,6 +243,9 @@ def _reduced(cut: _Cut, from_result: bool) -> tuple[Mapping[str, Any], list[Form
 def _padded(cut: _Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
     """Pad axes that are not cut."""
     pads, rank = cut.op.integers("pads"), len(cut.shape)
+    axes = cut.op.axes(rank)
+    if axes is not None:
+        return _moved_axes(cut, axes)
     if pads is None or cut.op.has(3) or len(pads) != 2 * rank:
         return None
     ends = [pads[:rank], pads[rank:]]
@@ -258,7 +261,11 @@ def _taken(cut: _Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | Non
     axes = cut.op.axes(rank)
     if axes is None and (cut.op.has(3) or starts is None):
         return None
-    places = [cut.place(axis) for axis in (range(len(starts or ())) if axes is None else axes)]
+    return _moved_axes(cut, range(len(starts or ())) if axes is None else axes)
+
+
+def _moved_axes(cut: _Cut, axes: Iterable[int]) -> tuple[Mapping[str, Any], None] | None:
+    places = [cut.place(axis) for axis in axes]
     return None if None in places else ({"axes": tuple(places)}, None)
 
 

@@ -110,11 +110,17 @@ OPS = {
     "sum away": one("ReduceSum", C, axes=(1, 3), keepdims=0),
     "max of all": one("ReduceMax", C, axes=(0, 1, 2, 3), keepdims=0),
     "argmax": one("ArgMax", C, axis=2, keepdims=0),
+    "argmax of channels": one("ArgMax", C, axis=1),
     "softmax": one("Softmax", C, axis=3),
     "softmax of channels": one("Softmax", C, axis=1),
     "old softmax": one("Softmax", C, opset=11, axis=3),
     "pad": one("Pad", C, pads=(0, 0, 1, 0, 0, 0, 0, 2)),
     "pad channels": one("Pad", C, pads=(0, 1, 0, 0, 0, 0, 0, 0)),
+    "pad of named axes": one("Pad", C, pads=(1, 0, 0, 2), axes=(-1, 2)),
+    "pad of axes in another order": one("Pad", C, pads=(0, 0, 1, 0, 0, 0, 0, 2), axes=(0, 1, 3, 2)),
+    "quantise": one("QuantizeLinear", C, (), (), opset=21),
+    "quantise channels": one("QuantizeLinear", C, (12,), (12,), opset=21),
+    "dequantise": one("DequantizeLinear", C, (), (), opset=21),
     "slice": one("Slice", C, (1,), (1,), axes=(2,), out=(2, 12, 2, 4)),
     "split": one("Split", D, axis=2),
     "flatten": one("Flatten", C, axis=1),
@@ -133,7 +139,14 @@ OPS = {
     "gather": one("Gather", C, (2,), axis=1),
     "cumsum": one("CumSum", C, (), axis=1),
 }
-NEVER = {"old softmax", "gather", "cumsum", "cut through"}
+NEVER = {
+    "old softmax",
+    "gather",
+    "cumsum",
+    "cut through",
+    "pad of axes in another order",
+    "quantise channels",
+}
 """Ops that run on whole axes only."""
 
 
@@ -157,6 +170,8 @@ def _same(op: Op, mode: Mode) -> None:
     given = [draw.integers(0, 2, s).astype(_kind(op, n)) for n, s in enumerate(op.input_shapes)]  # type: ignore[arg-type]
     if op.type == "Slice":
         given[1:] = [np.array([1]), np.array([3])]
+    if op.type in ("QuantizeLinear", "DequantizeLinear"):
+        given[1] = given[1] / 4 + 0.25
     wanted = results_of(op, given)
     inputs = [_formed(x, form) for x, form in zip(given, mode.inputs, strict=True)]
     shapes = tuple(x.shape for x in inputs)
@@ -166,7 +181,10 @@ def _same(op: Op, mode: Mode) -> None:
 
 
 def _kind(op: Op, n: int) -> str:
-    return "bool" if op.type == "Where" and n == 0 else "float64"
+    if op.type == "Where" and n == 0:
+        return "bool"
+    quantised = {"QuantizeLinear": (2,), "DequantizeLinear": (0, 2)}.get(op.type, ())
+    return "uint8" if n in quantised else "float64"
 
 
 def _formed(array: np.ndarray, form: object) -> np.ndarray:
