@@ -121,7 +121,7 @@ class _Run:
         self.kept = kept  # share of the time for what comes after the answer
         self.phases = Phases(limits)
         self.seconds = self.phases.seconds
-        self.size = counts(graph)
+        self.size = counts(self.graph)
         self.solved: Solved | None = None
 
     def result(self, solver: Solver) -> Result:

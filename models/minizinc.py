@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,14 @@ def maximum(given: Statement) -> Fraction:
     lines = done.stdout.split()
     if "==========" not in lines:
         raise RuntimeError(f"minizinc: {done.stderr or done.stdout}")
-    return given.constant + Fraction(int(lines[-3]), scale)
+    return given.constant + int(lines[-3]) / scale
 
 
-def data(given: Statement) -> tuple[dict[str, Any], int]:
+def data(given: Statement) -> tuple[dict[str, Any], Fraction]:
     """Return the model's parameters, and how many of its units make 1."""
-    scale = lcm(1, *(v.denominator for v in [*given.agree.values(), *given.earn.values()]))
+    values = [*given.agree.values(), *given.earn.values()]
+    parts = lcm(1, *(v.denominator for v in values))
+    scale = Fraction(parts, gcd(*(int(v * parts) for v in values)) or 1)
     barrier = {b: k for k, b in enumerate(given.reads, 1)}
     elements = len(given.elements)
     agree = [[e + 1, f + 1, int(v * scale)] for (e, f), v in given.agree.items()]

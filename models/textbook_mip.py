@@ -6,7 +6,7 @@ Every location is offered to every element, so only small instances are for it.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -76,8 +76,9 @@ def _solve(profit: list[int], upper: list[float], rows: list[Row]) -> list[bool]
         for column, coefficient in coefficients.items():
             matrix[k, column] = coefficient
     low, high = [row[1] for row in rows], [row[2] for row in rows]
+    unit = gcd(*profit) or 1  # HiGHS takes 1e20 for infinity
     found = milp(
-        -np.array(profit, float),
+        -np.array([p // unit for p in profit], float),
         integrality=np.ones(len(profit), int),
         bounds=Bounds(0, upper),
         constraints=LinearConstraint(matrix.tocsr(), low, high),

@@ -82,7 +82,7 @@ def _form(
     if written is None or written.undefined:
         raise InputError(f"{op}: layout {needed} is required, but its axes have no known letters")
     if shape is not None and len(written.dims) != len(shape):
-        raise InputError(f"{op}: layout {written} is that of a tensor of {len(shape)} axes")
+        raise InputError(f"{op}: it is written in {written}, for a tensor of {len(shape)} axes")
     have, want = _letters(written), _letters(needed)
     pairs = zip(written.dims, needed.dims, strict=False)
     if len(have) == len(want) and all(

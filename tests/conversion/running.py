@@ -72,7 +72,8 @@ def results_of(op: Op, operands: list[Array | None]) -> list[Array]:
     if op.type == "Transpose":
         return [first.transpose(op.attributes["perm"])]
     if op.type == "Reshape":
-        return [first.reshape(op.attributes["shape"])]
+        sizes = op.attributes["shape"]
+        return [first.reshape([first.shape[i] if s == 0 else s for i, s in enumerate(sizes)])]
     if op.type == "Slice" and "starts" in op.attributes:
         cut = {
             a: slice(0, end)

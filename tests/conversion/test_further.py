@@ -14,7 +14,7 @@ from layoutopt.conversion.further import VIEWS, further_mode
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode
 from layoutopt.conversion.orders import Order, Part, has_parts, order_of, sizes_of
-from layoutopt.operators.op import Op
+from layoutopt.operators.op import Op, Size
 from layoutopt.requirements.backends import BlockedCpu
 from layoutopt.requirements.desired import parse_desired
 from layoutopt.result import Status
@@ -79,7 +79,7 @@ def _place(item: int | Part) -> tuple[int, int]:
 
 def one(
     type: str,
-    *shapes: tuple[int, ...],
+    *shapes: tuple[Size, ...] | None,
     opset: int = 18,
     out: tuple[int, ...] | None = None,
     **attributes: object,
@@ -203,6 +203,72 @@ def test_an_odd_size_is_not_cut() -> None:
         OPS["relu"], input_shapes=(("N", 12, "H", 4),), output_shapes=(("N", 12, "H", 4),)
     )
     assert further_mode(open_sizes, 0, (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))) is None
+
+
+BLOCKS: Order = (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))
+"""NCHW4c of 12 channels."""
+
+BEHIND: Order = (Part(1, 4, 3), 2, 3, 0, Part(1, 1, 4))
+"""The same with N next to the channels inside."""
+
+NO_MODES: dict[str, tuple[Op, int, Order]] = {
+    "axes in another order, no parts": (OPS["relu"], 0, (0, 2, 3, 1)),
+    "a shape that is computed": (one("Reshape", C, (3,), out=(2, 12, 12)), 0, BLOCKS),
+    "what is reshaped has no known rank": (one("Reshape", None, shape=C, out=C), 1, BLOCKS),
+    "no elements": (one("Reshape", (0, 12, 3, 4), shape=(0, 12, 12)), 0, BLOCKS),
+    "joined with an open size": (one("Reshape", ("N", 4, 6), shape=(-1, 6)), 0, (0, 2, 1)),
+    "two open sizes": (one("Reshape", ("N", 12, 3, 4), shape=(0, -1, 12)), 0, (2, 3, 0, 1)),
+    "cut from an open size": (one("Reshape", ("N", 6), shape=(-1, 4, 6)), 1, (1, 0, 2)),
+    "a row times a matrix": (one("MatMul", (12,), (12, 4)), 1, (Part(0, 1, 4), 1, Part(0, 4, 3))),
+    "rows of unknown rank": (
+        one("Gemm", (6, 12), (12, 4), None),
+        0,
+        (0, Part(1, 1, 4), Part(1, 4, 3)),
+    ),
+    "scales": (OPS["quantise channels"], 1, (Part(0, 1, 4), Part(0, 4, 3))),
+    "an unknown operand": (one("Concat", C, None, axis=0, out=(4, 12, 3, 4)), 0, BLOCKS),
+    "pads that are computed": (one("Pad", C, (8,), out=(2, 12, 4, 4)), 0, BLOCKS),
+    "a slice of unknown axes": (one("Slice", C, (1,), (1,), (1,), out=(2, 12, 2, 4)), 0, BLOCKS),
+    "a slice of unknown starts": (one("Slice", C, (1,), (1,), out=(1, 12, 3, 4)), 0, BLOCKS),
+}
+
+
+@pytest.mark.parametrize("name", NO_MODES)
+def test_what_is_not_known_runs_on_whole_axes(name: str) -> None:
+    """There is no mode in parts where it could not be written, or would need what is not known."""
+    assert further_mode(*NO_MODES[name]) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "size", "written"),
+    [
+        (("N", 12, 3, 4), BLOCKS, (0, 12, 12), (0, 3, 12, 4)),
+        (("N", 12, 3, 4), BLOCKS, (-1, 12, 12), (-1, 3, 12, 4)),
+        (("N", 12, 3, 4), BEHIND, (0, 12, 12), (3, 12, -1, 4)),
+        (("N", 12, 3, 4), BEHIND, (0, 36, 4), (3, 3, 4, 0, 4)),
+        ((2, 12, "N", 4), BLOCKS, (2, 3, 4, -1, 4), (2, 3, -1, 4, 4)),
+    ],
+)
+def test_open_sizes_are_copied_or_left_open(
+    shape: tuple[Size, ...], order: Order, size: tuple[int, ...], written: tuple[int, ...]
+) -> None:
+    """A Reshape of blocks beside an open size computes the same, whatever that size is."""
+    mode = further_mode(one("Reshape", shape, shape=size), 0, order)
+    assert mode is not None
+    assert mode.attributes["shape"] == written
+    for n in (1, 5):
+        known = tuple(n if size == "N" else size for size in shape)
+        _same(one("Reshape", known, shape=size), mode)
+
+
+def test_an_operand_that_is_left_out_has_no_form() -> None:
+    """A Gemm whose third operand is left out runs as one of two operands."""
+    gemm, order = OPS["gemm"], (0, Part(1, 1, 4), Part(1, 4, 3))
+    left_out = replace(gemm, inputs=(*gemm.inputs, ""), input_shapes=(*gemm.input_shapes, None))
+    plain, found = further_mode(gemm, 0, order), further_mode(left_out, 0, order)
+    assert plain is not None
+    assert found is not None
+    assert (found.inputs, found.outputs) == ((*plain.inputs, None), plain.outputs)
 
 
 def test_columns_of_weights_instead_of_data() -> None:

@@ -86,6 +86,18 @@ def test_textbook_mip_gives_the_exact_score_of_its_choice() -> None:
     assert textbook_mip.maximum(stated(graph)) == Fraction("0.3")
 
 
+def test_large_values_are_counted_in_their_unit() -> None:
+    """What HiGHS would take for infinity is a small number of large units."""
+    graph = Graph()
+    x = graph.sink((1,))
+    graph.valued_pair(x, graph.source((1,)), "3e22")
+    graph.valued_pair(x, graph.source((1,)), "5e22")
+    assert textbook_mip.maximum(stated(graph)) == 5 * 10**22
+    table, scale = minizinc.data(stated(graph))
+    assert sorted(value for _, _, value in table["earn"]) == [3, 5]
+    assert 3 / scale == 3 * 10**22
+
+
 @pytest.mark.skipif(
     shutil.which("minizinc") is None,
     reason="the minizinc command is not on this machine",
@@ -94,6 +106,7 @@ def test_minizinc_that_fails_is_no_optimum() -> None:
     """Values beyond the solver's integers are an error, not a wrong number."""
     graph = Graph()
     graph.valued_pair(graph.sink((1,)), graph.source((1,)), "1e12")
+    graph.valued_pair(graph.sink((1,)), graph.source((1,)), 1)
     with pytest.raises(RuntimeError, match="minizinc"):
         minizinc.maximum(stated(graph))
 
