@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module, util
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -65,7 +65,8 @@ def _working_directory_importable() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(here)
+        with suppress(ValueError):  # the user's code may have taken it away
+            sys.path.remove(here)
 
 
 def _module(name: str) -> ModuleType:

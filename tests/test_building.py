@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.building import is_function
+from layoutopt.building import build, is_function
 from layoutopt.reading import read
 from tests.support import refused
 
 CODE = """\
+import os
+import sys
 import layoutopt as lo
 
 def build():
@@ -32,6 +34,10 @@ def fails():
 
 def leaves():
     raise SystemExit(3)
+
+def tidies():
+    sys.path[:] = [place for place in sys.path if place != os.getcwd()]
+    return build()
 
 def nothing():
     pass
@@ -69,9 +75,9 @@ def test_a_function_or_a_graph_is_found(text: str) -> None:
 
 
 WRONG = {
-    "built_model:wrong_shape": ("shape [5] has 5 elements", "(built_model.py, line 13)"),
-    "built_model:fails": ("KeyError: 'weights'", "(built_model.py, line 16)"),
-    "built_model:leaves": ("SystemExit: 3", "(built_model.py, line 19)"),
+    "built_model:wrong_shape": ("shape [5] has 5 elements", "(built_model.py, line 15)"),
+    "built_model:fails": ("KeyError: 'weights'", "(built_model.py, line 18)"),
+    "built_model:leaves": ("SystemExit: 3", "(built_model.py, line 21)"),
     "built_model:nothing": ("gives an object of type NoneType, a layoutopt.Graph is needed",),
     "built_model:needs": ("TypeError: needs() missing 1 required positional argument: 'width'",),
     "built_model:absent": ("has no attribute 'absent'",),
@@ -86,6 +92,28 @@ def test_what_goes_wrong_in_users_code_is_one_line(text: str) -> None:
     """Whatever a user's function raises names the function, the reason and the line."""
     with refused(f"{text}: ", *WRONG[text]):
         read(text)
+
+
+def test_users_code_may_change_where_python_looks() -> None:
+    """A function that takes the working directory out of the search path builds its graph, too."""
+    assert read("built_model:tidies").name == "built"
+
+
+def test_what_names_no_function_is_refused() -> None:
+    """Without a module and a function it is said what a name looks like."""
+    for text in ("model", "model.txt", "a:b:c.txt", ""):
+        with refused("must read module:function, or file.py:function"):
+            build(text)
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules are looked up where the user stands; where there is no such place it is said."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with refused("the working directory cannot be read (No such file or directory)"):
+        build("built_model:build")
 
 
 def test_files_are_not_mistaken_for_functions(tmp_path: Path) -> None:

@@ -142,3 +142,12 @@ def test_wrong_limits() -> None:
     with refused("1M of memory are too few: ", " MiB are taken already"), memory_limit("1M"):
         pass
     assert limit() == before
+
+
+def test_systems_without_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system knows no limits of processes none can be set, and nothing else changes."""
+    monkeypatch.setattr(memory, "_resource", lambda: None)
+    with refused("this system knows no memory limits"), memory.memory_limit("4G"):
+        pass
+    with memory.memory_limit(None):
+        assert not memory.full()

@@ -244,13 +244,17 @@ def _emptiest(heap: list[tuple[int, int]], avoid: set[int], need: int) -> tuple[
 
 def _together(named: Columns, counts: IntArray, rows: Rows) -> Filling:
     """Put configurations that had tiles, and those that got them, together."""
-    none = np.zeros(0, np.int64)
-    size = np.concatenate([np.diff(named.starts), [len(row) for row in rows.labels]])
+    # An empty list would be an array of doubles, which do not hold all counts.
+    kind, more, added = (
+        np.array(x, np.int64)
+        for x in (rows.kind, rows.counts, [len(labels) for labels in rows.labels])
+    )
+    size = np.concatenate([np.diff(named.starts), added])
     columns = Columns(
-        np.concatenate([named.kind, rows.kind]).astype(np.int64),
+        np.concatenate([named.kind, kind]),
         np.zeros(len(size), np.int64),
         np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
-        np.concatenate([named.labels, *rows.labels, none]).astype(np.int64),
-        np.concatenate([named.bytes, *rows.bytes, none]).astype(np.int64),
+        np.concatenate([named.labels, *rows.labels]).astype(np.int64),
+        np.concatenate([named.bytes, *rows.bytes]).astype(np.int64),
     )
-    return Filling(columns, np.concatenate([counts, rows.counts]).astype(np.int64))
+    return Filling(columns, np.concatenate([counts, more]))

@@ -116,6 +116,8 @@ def _solve(
         return
     exact = not (asked.objective % unit).any()
     most = state.bound // unit if exact and state.bound is not None else None
+    if most is not None and abs(most) >= integer.LARGEST:
+        most = None  # more than a programme that fits can be worth
     split = 0 if listed is None else len(listed.integer.upper)
     start = None
     if nodes is not None and state.filling is not None:

@@ -6,6 +6,8 @@ import math
 import operator
 from fractions import Fraction
 
+import numpy as np
+
 from layoutopt.capacity.answer import CapacityAnswer, Placement, Reason
 from layoutopt.capacity.columns import Columns, joined
 from layoutopt.capacity.expand import bytes_used, placement, worth
@@ -105,9 +107,14 @@ class State:
         self.bound = whole if self.bound is None else min(self.bound, whole)
 
     def place(self, columns: Columns, counts: IntArray) -> None:
-        """Give slots tiles, and take the placement if it fits and is better."""
+        """Give slots tiles, and take the placement if it fits, is complete, and is better.
+
+        Beyond 2**53 copies counts that were doubles may be too many or too few.
+        """
         left = self.room - counts @ use(columns, self.pool.tiles)
-        if (left < 0).any():
+        placed_of = np.zeros(self.pool.kinds, np.int64)
+        np.add.at(placed_of, columns.kind, counts)
+        if (left < 0).any() or (placed_of != self.pool.copies).any():
             return
         found = placed(columns, counts, self.room, self.pool.own)
         if found is not None:

@@ -70,7 +70,7 @@ class Class:
         return floor(Fraction(worth)), on_word  # all weights are whole
 
     def _flow(self, evidence: dict[str, Any], rewards: list[tuple[int, int, int]]) -> int:
-        """Return how much flows from terminal 0 to terminal 1; no labels lose less.
+        """Return how much flows from terminal 0 to the others; no labels lose less.
 
         The nodes that choose terminal 0 are one side of a cut, and lose all that crosses it.
         """
@@ -82,7 +82,7 @@ class Class:
                 raise Refused(f"{self.name}: {str(f)[:20]} flows through an edge of {w}")
             left[i], left[j] = left[i] - f, left[j] + f
         for (i, m, w), f in zip(rewards, ends, strict=True):
-            if type(f) is not int or not 0 <= f <= (max(w, 0) if m < 2 else 0):
+            if type(f) is not int or not 0 <= f <= max(w, 0):
                 raise Refused(f"{self.name}: {str(f)[:20]} flows through a reward of {w}")
             left[i] += -f if m else f
             value += 0 if m else f
@@ -103,14 +103,14 @@ class Class:
         self._check_size(most * self.nodes)
         worth = np.zeros((most, self.nodes), object)
         for i, m, w in self.rewards:
-            worth[m, i] += w
+            worth[m, i] = w
         for i, m in banned:
             worth[m, i] = -lost
         if not signed:
             worth = _undominated(worth)
-        most = len(worth)
-        self._check_size(most**2 * len({w for _, _, w in self.edges}))
-        tables = {w: w * np.eye(most, dtype=object) for _, _, w in self.edges}
+        most, weights = len(worth), {w for _, _, w in self.edges}
+        self._check_size(most**2 * len(weights))
+        tables = {w: w * np.eye(most, dtype=object) for w in weights}
         edges = [(i, j, tables[w]) for i, j, w in self.edges]
         return Pairwise(list(worth.T), edges)
 

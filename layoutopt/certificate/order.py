@@ -136,7 +136,7 @@ class Order:
                 for tag, boxes in own.items():
                     if tag not in self.nodes:
                         continue
-                    copies = [b.of(0, tag=()) for b in self.nodes[tag]]
+                    copies = [b.of(0) for b in self.nodes[tag]]
                     times, rest = divmod(
                         sum(b.members for b in boxes), sum(b.members for b in copies)
                     )

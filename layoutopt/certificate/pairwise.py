@@ -104,6 +104,9 @@ def _table(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
 
 def _dual(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
     """Move worth from edges to their nodes, then let each node and each edge take its best."""
+    parts = evidence.get("parts", 1)
+    if type(parts) is not int or not 0 < parts < LARGEST:
+        raise Refused("messages must count parts of one, of which there is a whole number")
     messages = listed(evidence.get("messages"), len(problem.edges), "messages")
     sides: list[list[Fraction | int]] = []
     for (i, j, _table), pair in zip(problem.edges, messages, strict=True):
@@ -115,6 +118,7 @@ def _dual(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
         if unit > LARGEST**2:
             raise Refused("denominators of messages have no small common multiple")
     whole = [[int(x * unit) for x in side] for side in sides]
+    unit *= parts
     most = unit * (problem.total + 1) + 2 * sum(max(map(abs, side)) for side in whole)
     dtype = np.dtype(np.int64 if most < LARGEST else object)
     nodes, total = [own.astype(dtype) * unit for own in problem.unary], 0

@@ -111,11 +111,10 @@ class Sums:
             for point, s in zip(points, start, strict=True):
                 value = value * pow(point, s, p) % p
             for n, steps in loops:
-                if n > 1:
-                    key = (*names, n, steps)
-                    if key not in self._series:
-                        self._series[key] = self._geometric(points, n, steps)
-                    value = value * self._series[key] % p
+                key = (*names, n, steps)
+                if key not in self._series:
+                    self._series[key] = self._geometric(points, n, steps)
+                value = value * self._series[key] % p
             found += value
         return int(times * found % p)
 

@@ -116,21 +116,19 @@ class Tensors:
                 for part in ("kept", "left")
             )
             check_cut(op, shapes[0], kept, left)
-            self._alike(
-                [*kept, *left],
-                inputs[0],
-                shapes[0],
-                shapes[0],
+            self._same(
+                ("one", "at"),
+                [flat(box, shapes[0]) for box in (*kept, *left)],
+                [flat(box, shapes[0]) for box in inputs[0]],
                 f"the cut of {name!r} is not its input",
             )
             inputs = [kept]
         elif op["type"] in SAME and shapes[0] != out:
             boxes = self._claimed("tensors", name, 1 + len(out), out)
-            self._alike(
-                boxes,
-                inputs[0],
-                out,
-                shapes[0],
+            self._same(
+                ("one", "at"),
+                [flat(box, out) for box in boxes],
+                [flat(box, shapes[0]) for box in inputs[0]],
                 f"tensor {name!r} does not hold what its input does",
             )
             return boxes
@@ -142,14 +140,6 @@ class Tensors:
         if not all(inside(box, shape) for box in boxes):
             raise Refused(f"{what} {name!r}: a box is outside the tensor")
         return boxes
-
-    def _alike(
-        self, one: list[Box], two: list[Box], shape: Sequence[int], other: Sequence[int], why: str
-    ) -> None:
-        if one != two or shape != other:
-            self._same(
-                ("one", "at"), [flat(b, shape) for b in one], [flat(b, other) for b in two], why
-            )
 
     def _same(self, names: Sequence[str], one: Iterable[Box], two: Iterable[Box], why: str) -> None:
         """Refuse two lists of boxes that do not hold the same."""

@@ -73,7 +73,7 @@ class Checker(Tensors):
         given = listed(certificate.get("classes"), None, "classes")
         self.classes = [Class(entry, f"class {k}") for k, entry in enumerate(given)]
         weights = [abs(w) for c in self.classes for _, _, w in (*c.edges, *c.rewards)]
-        self.sums = Sums((sum(abs(v) for _, _, v in self.pairs) + sum(weights) + 1) * 2**60)
+        self.sums = Sums((sum(abs(v) for _, _, v in self.pairs) + sum(weights)) * 2**60)
         self.members: dict[tuple[int, ...], list[Box]] = defaultdict(list)
         self.nodes: dict[tuple[int, ...], list[Box]] = {}
 
@@ -126,7 +126,7 @@ class Checker(Tensors):
             f"sink {name!r}: its boxes are not all elements, each once",
         )
         for tag, start, loops in at:
-            own = Box(tag, (*start[:2], base + start[2]), loops)
+            own = Box((), (*start[:2], base + start[2]), loops)
             if tag[1:] == (0,) and own.of(0) != own.of(2):
                 raise Refused(f"sink {name!r}: a copy is not named by its node 0")
             self.members[tag].append(own)
@@ -141,8 +141,8 @@ class Checker(Tensors):
         for j in range(1, c.nodes):
             self._same(
                 ("one",),
-                [b.of(0, tag=()) for b in self.nodes[k, j]],
-                [b.of(0, tag=()) for b in leaders],
+                [b.of(0) for b in self.nodes[k, j]],
+                [b.of(0) for b in leaders],
                 f"{c.name}: node {j} is not in each copy once",
             )
         if not leaders:
@@ -155,7 +155,7 @@ class Checker(Tensors):
             read_boxes(given, 0, 2, f"terminal {m} of {c.name}")
             for m, given in enumerate(c.terminals)
         ]
-        leaders = [box.of(0, tag=()) for box in self.nodes[k, 0]]
+        leaders = [box.of(0) for box in self.nodes[k, 0]]
         for m, boxes in enumerate(found):
             self._same(
                 ("one",),
@@ -168,15 +168,11 @@ class Checker(Tensors):
                 if low != high or self.kind(low) not in {*OWN, "mapping"}:
                     raise Refused(f"{c.name}: terminal {m} has no location of its own")
         for j, label in enumerate(c.labels):
-            place = (
-                found[label]
-                if label >= 0
-                else [b.of(0, 2, tag=()) for b in self.nodes[k, -1 - label]]
-            )
+            own = [b.of(0, 2) for b in self.nodes[k, -1 - label]] if label < 0 else found[label]
             self._same(
                 ("one", "two"),
-                [b.of(0, 1, tag=()) for b in self.nodes[k, j]],
-                place,
+                [b.of(0, 1) for b in self.nodes[k, j]],
+                own,
                 f"{c.name}: node {j} does not lie where its label says",
             )
         return found
@@ -204,11 +200,11 @@ class Checker(Tensors):
                     continue
                 if UNTIED in (one, two):
                     raise Refused(f"pair {n} reaches elements that are said to be in no class")
-                if one == FIXED or (two != FIXED and two < one):
-                    one, two, box = two, one, box.of(0, 2, 1)
-                found[one, two] += sums.total(("one", "two"), [box.of(1, 2, tag=())], worth)
+                turned = one == FIXED or (two != FIXED and two < one)
+                key, ends = ((two, one), (2, 1)) if turned else ((one, two), (1, 2))
+                found[key] += sums.total(("one", "two"), [box.of(*ends, tag=())], worth)
         for k, c in enumerate(self.classes):
-            leaders = [box.of(0, 0, tag=()) for box in self.nodes[k, 0]]
+            leaders = [box.of(0, 0) for box in self.nodes[k, 0]]
             each = sums.total(("one", "two"), leaders)
             for i, j, w in c.edges:
                 found[(k, min(i, j)), (k, max(i, j))] -= w * each
@@ -232,5 +228,5 @@ def _check_apart(box: Box, n: int) -> None:
     )
     low, high = gap.ends(0)
     common = gcd(*[s[0] for _, s in gap.loops])
-    if low <= 0 <= high and (not common or gap.start[0] % common == 0):
+    if low <= 0 <= high and gap.start[0] % common == 0:
         raise Refused(f"pair {n}: a box of fixed locations is neither equal nor different")

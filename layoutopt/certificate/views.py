@@ -192,19 +192,18 @@ def _ranks(box: Box, q: int, kept: Any) -> tuple[int, list[int]]:
         line = Box((), (ranks[0],), tuple(moved))
         low, high = line.ends(0)
         known = low >= 0 and high < len(kept)
-        known = known and np.array_equal(kept[_values(line, 0, box, q)], _values(box, q))
+        known = known and np.array_equal(kept[_values(line, 0)], _values(box, q))
     if not known:
         raise Refused("a box that a cut keeps has elements that its op leaves out")
     return ranks[0], [rank - ranks[0] for rank in ranks[1:]]
 
 
-def _values(box: Box, q: int, like: Box | None = None, of: int = 0) -> Any:
-    """Return all values of a quantity, by the loops that move it (or one of another box)."""
-    moving = [s[of] for _, s in like.loops] if like else [s[q] for _, s in box.loops]
-    own = [(n, s[q]) for (n, s), move in zip(box.loops, moving, strict=True) if move and n > 1]
+def _values(box: Box, q: int) -> Any:
+    """Return all values of a quantity, by the loops that move it."""
     found = np.array(box.start[q])
-    for n, step in own:
-        found = found[..., None] + step * np.arange(n)
+    for n, steps in box.loops:
+        if n > 1 and steps[q]:
+            found = found[..., None] + steps[q] * np.arange(n)
     return found
 
 

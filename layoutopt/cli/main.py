@@ -108,7 +108,7 @@ def _run(signals: Sequence[int]) -> int:
     except MemoryError:
         return _refuse("memory has run out; nothing is written")
     except TimeoutError as error:
-        note(f"layoutopt: {error or 'time ran out'}")
+        note(f"layoutopt: {str(error) or 'time ran out'}")
         return OUT_OF_TIME
     except BrokenPipeError:  # the reader of our output has gone
         discard_stdout()

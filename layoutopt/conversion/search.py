@@ -17,19 +17,12 @@ def proved(stated: Labelling, limits: Limits) -> Answer:
     """Choose the best in the time that the rest leaves; what is given, where that is too short.
 
     Writing a graph down takes about as long as stating it, and half of it again.
-
-    Raises
-    ------
-    TimeoutError, MemoryError
-        If that runs out, and there is nothing to begin with.
     """
     early = limits.saving(1.5 * (time.monotonic() - limits.started))
     work = partial(solve_pbqp, stated.problem, early, stated.start)
     try:
         return bounded(work, lambda: early.over, PATIENCE["solve"])
     except (TimeoutError, MemoryError) as error:
-        if stated.start is None:
-            raise
         if isinstance(error, MemoryError):
             early.exhausted()
         found = cost(stated.problem, stated.start)

@@ -126,7 +126,9 @@ class _Search:
             start = None if self.on is None else point(known.problem, self.on)
             found = integer.cpsat(programme(known.problem, self._all()), limits, start, self.bound)
             if found.infeasible:
-                return self._contradicted()
+                found = self._without_rows()
+                if found.infeasible:
+                    return Result(infeasible=NO_WAY)
             if found.values is None:
                 stopped = limits.stopped or Stopped.TIME_LIMIT
                 break
@@ -140,12 +142,12 @@ class _Search:
         layouts = None if self.on is None else known.layouts(self.on, self.loose)
         return Result(objective=score, bound=bound, labelling=layouts, stopped=stopped)
 
-    def _contradicted(self) -> Result:
-        """Return that there is no layout, if that is not the rows' doing."""
+    def _without_rows(self) -> integer.Found:
+        """Return whether any layout fits, hooks aside: rows rule none out, or contradict."""
         found = integer.cpsat(programme(self.known.problem, ()), self.limits)
-        if found.infeasible:
-            return Result(infeasible=NO_WAY)
-        raise InputError("hooks gave different outputs for equal inputs")
+        if found.values is not None:
+            raise InputError("hooks gave different outputs for equal inputs")
+        return found
 
     def _closed(self) -> bool:
         if self.best is None or self.bound is None:

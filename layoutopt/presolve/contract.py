@@ -250,8 +250,8 @@ class _Contraction:
         def undo(labels: list[int]) -> None:
             taken = {labels[u] for u in alive}
             names = (self.problem.labels + u for u in alive)
-            unused = (name for name in names if name not in taken)
-            renamed = {label: next(unused, label) for label in sorted(taken & retired)}
+            unused = (name for name in names if name not in taken)  # classes have a node each
+            renamed = {label: next(unused) for label in sorted(taken & retired)}
             for u in alive:
                 labels[u] = renamed.get(labels[u], labels[u])
 

@@ -108,7 +108,8 @@ def best_set(
     gain
         Shape ``(nodes,)``: what each node gains by being in the set.
     largest
-        Whether the largest of all best sets is wanted, or else the smallest.
+        Whether the largest of all best sets is wanted, or else the smallest.  Where some nodes
+        lose and none gains, the largest is not looked for, and the empty set is returned.
 
     Returns
     -------

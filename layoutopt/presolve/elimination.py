@@ -50,7 +50,7 @@ def eliminate(problem: Labelling) -> Result | None:
     total = 0
     for step in steps:
         scope = (*step.around, step.node)
-        table = rewards[step.node].astype(kind).reshape((1,) * len(step.around) + (-1,))
+        table = rewards[step.node].astype(kind)
         for names, factor in factors[step.node]:
             table = table + _aligned(factor, names, scope)
         replies.append(table.argmax(axis=-1))
@@ -63,8 +63,7 @@ def eliminate(problem: Labelling) -> Result | None:
         factors[step.node] = []
     labels = np.zeros(problem.nodes, np.int64)
     for step, reply in zip(reversed(steps), reversed(replies), strict=True):
-        at = tuple(labels[u] if n > 1 else 0 for u, n in zip(step.around, reply.shape, strict=True))
-        labels[step.node] = reply[at]
+        labels[step.node] = reply[tuple(labels[u] for u in step.around)]
     return Result(objective=problem.value(labels), bound=total, labelling=labels)
 
 

@@ -45,7 +45,9 @@ def certified(
         return replace(result, uncertified=why)
     limits.report("certificate")
     trusted = result.status is Status.OPTIMAL
-    search = limits.saving(limits.left)  # the rest is for writing, and for checking what is written
+    search = limits.within(
+        limits.left / 4
+    )  # what is found is checked twice, which may take as long
     work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
     try:
         certificate = bounded(work, lambda: limits.over)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Iterator
 from typing import Any
 
 import networkx
@@ -49,35 +48,33 @@ def evidence_of(
     tuple
         Where nothing proves the bound that is wanted, what proves the lowest one.
     """
-    weak = [EARNED, *_flow(own, banned)]
-    for found in weak:
-        if proves(own, found, wanted, banned):
-            return found, True
+    best, least = EARNED, own.bound(EARNED, banned)[0]
+    others = _candidates(own, wanted, limits, banned)
+    while least > wanted and (found := next(others, None)) is not None:
+        try:
+            bound = own.bound(found, banned)[0]
+        except Refused:
+            continue
+        if bound < least:
+            best, least = found, bound
+    return best, least <= wanted
+
+
+def _candidates(own: Class, wanted: int, limits: Limits, banned: Banned) -> Iterator[Evidence]:
+    """Yield evidence that may prove less than all that there is to earn, the cheapest first."""
+    yield from _flow(own, banned)
     try:
         problem = own.pairwise(banned)
     except Refused:  # too large
-        return _lowest(own, weak, banned), False
+        return
     exact = table(problem)
     if exact is not None:
-        return exact, proves(own, exact, wanted, banned)
-    for found in _messages(own, problem, wanted, limits):
-        weak.append(found)
-        if proves(own, found, wanted, banned):
-            return found, True
+        yield exact
+        return
+    yield from _messages(own, problem, wanted, limits)
     searched = proof(problem, wanted, LEAVES, limits)
-    return (_lowest(own, weak, banned), False) if searched is None else (searched, True)
-
-
-def _lowest(own: Class, some: Sequence[Evidence], banned: Banned) -> Evidence:
-    return min(some, key=lambda found: own.bound(found, banned)[0])
-
-
-def proves(own: Class, evidence: Evidence, wanted: int, banned: Banned) -> bool:
-    """Return whether evidence proves a bound."""
-    try:
-        return own.bound(evidence, banned)[0] <= wanted
-    except Refused:
-        return False
+    if searched is not None:
+        yield searched
 
 
 def _flow(own: Class, banned: Banned) -> Iterator[Evidence]:
@@ -128,14 +125,5 @@ def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Ite
     ascent.climb(np.arange(len(worth)))
     scale, sides = ascent.ledger.scale, (ascent.to_first, ascent.to_second)
     one, two = (np.rint(side * scale).astype(np.int64).tolist() for side in sides)
-    yield {
-        "kind": "dual",
-        "messages": [
-            [[_ratio(x, scale) for x in side] for side in pair]
-            for pair in zip(one, two, strict=True)
-        ],
-    }
-
-
-def _ratio(x: int, scale: int) -> int | str:
-    return x // scale if x % scale == 0 else str(Fraction(x, scale))
+    messages = [[*pair] for pair in zip(one, two, strict=True)]
+    yield {"kind": "dual", "parts": int(scale), "messages": messages}

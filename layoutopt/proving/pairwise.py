@@ -6,7 +6,7 @@ ratios, else both of these behind a few nodes that are fixed to each of their la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,9 @@ FINEST = 10**4
 
 ENTRIES = 3 * 10**5
 """Most entries of all tables together that a linear programme is written for."""
+
+PRECISE = 2**40
+"""What is worth more is rounded for the linear programme, whose numbers are doubles."""
 
 Evidence = dict[str, Any]
 
@@ -129,18 +132,30 @@ def _dual(problem: Pairwise, limits: Limits) -> Evidence | None:
     """Return messages of the linear relaxation; any are right, those nearest to it the best."""
     if sum(table.size for _, _, table in problem.edges) > ENTRIES:
         return None
-    most = [int(own.max()) for own in problem.unary]
-    costs = [[m - int(x) for x in own] for m, own in zip(most, problem.unary, strict=True)]
-    edges = [(i, j, (table.max() - table).tolist()) for i, j, table in problem.edges]
-    found = relax(programme(costs, edges), limits)
+    lost = [_lost(own) for own in problem.unary]
+    edges = [
+        (i, j, [_lost(row, int(table.max())) for row in table]) for i, j, table in problem.edges
+    ]
+    largest = max(max(map(max, rows)) for rows in ([[0]], lost, *(rows for *_, rows in edges)))
+    unit = max(largest // PRECISE, 1)
+    costs = [[x // unit for x in own] for own in lost]
+    small = [(i, j, [[x // unit for x in row] for row in rows]) for i, j, rows in edges]
+    found = relax(programme(costs, small), limits)
     if found is None:
         return None
     return {
         "kind": "dual",
-        "messages": [[_ratios(one), _ratios(two)] for one, two in found.messages],
+        "messages": [[_ratios(one, unit), _ratios(two, unit)] for one, two in found.messages],
     }
 
 
-def _ratios(message: list[float]) -> list[int | str]:
-    exact = [-Fraction(x).limit_denominator(FINEST) for x in message]
+def _lost(own: Iterable[int], most: int | None = None) -> list[int]:
+    """Return what each label is worth less than the best one, or than something worth more."""
+    every = list(map(int, own))
+    top = max(every) if most is None else most
+    return [top - x for x in every]
+
+
+def _ratios(message: list[float], unit: int) -> list[int | str]:
+    exact = [-unit * Fraction(x).limit_denominator(FINEST) for x in message]
     return [int(x) if x.denominator == 1 else str(x) for x in exact]

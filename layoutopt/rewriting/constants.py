@@ -12,7 +12,7 @@ from layoutopt.errors import InputError
 from layoutopt.operators.op import Shape
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
+    from onnx import NodeProto, SparseTensorProto, TensorProto
 
     from layoutopt.rewriting.source import Constant
 
@@ -43,7 +43,7 @@ def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
         if how.result is not None:
             values = values.reshape(_numbers(how.result))
         tensor = numpy_helper.from_array(np.ascontiguousarray(values))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, IndexError) as error:
         raise InputError(f"constant {how.source!r} cannot be re-laid ({error})") from None
     if isinstance(constant, TensorProto) and tensor.data_type != constant.data_type:
         raise InputError(f"constant {how.source!r} cannot be re-laid: its type is not read")
@@ -75,6 +75,21 @@ def array_of(constant: Constant) -> NDArray[Any]:
     [attribute] = constant.attribute
     if attribute.name == "value":
         return np.asarray(numpy_helper.to_array(attribute.t))
+    if attribute.name == "sparse_value":
+        return _filled(attribute.sparse_tensor)
     kinds = {"f": np.float32, "i": np.int64, "s": np.object_}
     kind = kinds[attribute.name.removeprefix("value_")[0]]
     return np.array(helper.get_attribute_value(attribute), kind)
+
+
+def _filled(sparse: SparseTensorProto) -> NDArray[Any]:
+    """Return a sparse tensor with its zeros; places are flat, or a row of indices each."""
+    from onnx import numpy_helper
+
+    values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    found = np.zeros(tuple(sparse.dims), values.dtype)
+    if places.ndim == 2:
+        found[tuple(places.T)] = values
+    else:
+        found.reshape(-1)[places] = values
+    return found

@@ -148,7 +148,13 @@ def optimised_transposes(model: ModelProto) -> int:
 
 
 def peer_transposes(model: ModelProto) -> dict[str, int | None]:
-    """Return how many transposes other optimisers leave, None for one that is not installed."""
+    """Return how many transposes other optimisers leave, None for one that is not installed.
+
+    Raises
+    ------
+    InputError
+        If one of them fails, or onnxruntime is missing.
+    """
     from onnx import ModelProto
 
     found: dict[str, int | None] = {"onnxruntime": optimised_transposes(model)}
@@ -159,6 +165,8 @@ def peer_transposes(model: ModelProto) -> dict[str, int | None]:
             answer = getattr(import_module(package), entry)(copy)
         except ImportError:
             found[package] = None
+        except Exception as error:  # whatever they raise, they are not ours
+            raise InputError(f"{package} cannot optimise it ({_first_line(error)})") from None
         else:
             found[package] = transposes(answer[0] if isinstance(answer, tuple) else answer)
     return found

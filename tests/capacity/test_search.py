@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.capacity import pool, roads, solve
+from layoutopt.capacity import exhaust, pool, roads, search, solve, table
 from layoutopt.capacity.answer import CapacityAnswer, Reason
 from layoutopt.capacity.expand import worth
 from layoutopt.capacity.fill import Rows
@@ -151,3 +151,81 @@ def test_the_table_of_rooms_is_complete(block: int) -> None:
                 again.offer(found)
                 assert again.value == best
                 assert_sound(problem, again.answer(0))
+
+
+def begun(problem: CapacityProblem, limits: Limits | None = None) -> State:
+    """Return a state with prices, if there is room for all bytes."""
+    state = State(Pool(problem), problem.capacity, limits or Limits())
+    roads.choose_freely(state)
+    return state
+
+
+@pytest.mark.parametrize("glance", [0.0, search.GLANCE])
+@pytest.mark.parametrize("block", range(8))
+def test_the_table_proves_what_a_glance_leaves(
+    monkeypatch: pytest.MonkeyPatch, block: int, glance: float
+) -> None:
+    """After a search of any length, or none, small problems are proved as trying everything finds.
+
+    What the table finds is at least as good as a placement that is known, and is taken.
+    """
+    monkeypatch.setattr(search, "GLANCE", glance)
+    tables = 0
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        problem = random_case(seed)
+        state = begun(problem)
+        assert state.priced is not None
+        if not tabulable(state.pool, state.room, state.priced):
+            continue
+        tables += 1
+        search.tabulated(state)
+        best, answer = optimum(problem), state.answer(0)
+        if best is None:
+            assert answer.status is Status.INFEASIBLE
+        else:
+            assert (answer.objective, answer.bound) == (best, best)
+            assert_sound(problem, answer)
+    assert tables > 5
+
+
+@pytest.mark.parametrize("limit", ["LABELLINGS", "STEPS", "KEPT", "time"])
+def test_a_table_that_is_given_up_claims_nothing(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """With too many labellings, steps or states, or no time, all is left as it was."""
+    monkeypatch.setattr(search, "_search", lambda *_: None)
+    if limit != "time":
+        monkeypatch.setattr(exhaust if limit == "LABELLINGS" else table, limit, 1)
+    given_up = 0
+    for seed in range(40):
+        state = begun(random_case(seed))
+        assert state.priced is not None
+        if state.closed or not tabulable(state.pool, state.room, state.priced):
+            continue
+        if limit == "time":
+            state.limits = Limits(deadline=0.0)
+        before = state.value, state.bound, state.infeasible
+        search.tabulated(state)
+        same = (state.value, state.bound, state.infeasible) == before
+        assert same or limit == "KEPT"  # some need no more than one state
+        given_up += same
+    assert given_up > 8
+
+
+def test_numbers_too_wide_for_any_programme_are_left_alone() -> None:
+    """The search claims nothing where what CP-SAT can hold would not tell two worths apart."""
+    left = 0
+    for seed in range(0, 210, 7):
+        problem = random_case(seed)
+        best, state = optimum(problem), begun(problem)
+        before = state.bound
+        search.search(state)
+        assert before is not None
+        if best is None:
+            assert state.value is None
+        else:
+            assert state.bound is not None
+            assert best <= state.bound <= before
+            assert state.value is None or state.value <= best
+            left += state.value != state.bound
+    assert left

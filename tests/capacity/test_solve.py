@@ -10,8 +10,12 @@ import pytest
 
 from layoutopt.capacity import master, pool, roads, solve, undecided
 from layoutopt.capacity.answer import CapacityAnswer, Reason
+from layoutopt.capacity.columns import Columns
+from layoutopt.capacity.fill import rounded
+from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.capacity.solve import solve_capacity
+from layoutopt.capacity.state import State
 from layoutopt.limits import Limits
 from layoutopt.problem import Labelling
 from layoutopt.result import Result, Status, Stopped
@@ -130,6 +134,70 @@ def test_each_case_has_a_twin_that_does_not_fit(problem: CapacityProblem) -> Non
         Stopped.FINISHED,
     )
     assert sum(answer.class_bytes.tolist()) == total
+
+
+@pytest.mark.parametrize("times", [2**50 + 1, 2**54 + 1, 2**56 - 1])
+@pytest.mark.parametrize(("problem", "value"), [(problem, value) for _, problem, value in ROADS])
+def test_more_copies_than_doubles_can_tell_apart(
+    monkeypatch: pytest.MonkeyPatch, problem: CapacityProblem, value: int, times: int
+) -> None:
+    """With all copies and tiles so many times as large, none is lost and bounds hold.
+
+    What a placement earns once can be had so many times.  The searches are left out, which do not
+    end on so large domains.
+    """
+    kept = {name: road for name, road in solve.ROADS.items() if name not in ("polish", "search")}
+    monkeypatch.setattr(solve, "ROADS", kept)
+    many = replace(problem, copies=problem.copies * times, capacity=problem.capacity * times)
+    answer = solve_capacity(many, Limits())
+    assert_sound(many, answer)
+    assert answer.objective is not None
+    assert answer.bound is not None
+    assert max(answer.objective, value * times) <= answer.bound
+
+
+@pytest.mark.parametrize(("change", "value"), [(-1, None), (0, 10), (1, None)])
+def test_counts_of_other_copies_are_no_placement(change: int, value: int | None) -> None:
+    """Whole numbers that were doubles may have lost a copy, or won one; these are not taken."""
+    problem = case([0], [2], [1], [9, 9], None, {(0, 0): 5})
+    state = State(Pool(problem), problem.capacity, Limits())
+    free = state.price(np.zeros(2, np.int64), 1)
+    state.place(free.columns, problem.copies + change)
+    assert state.value == value
+
+
+def test_roads_go_on_without_the_linear_programme(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it finds no prices the others prove the same optima."""
+    monkeypatch.setattr(roads, "solve_master", lambda *_: None)
+    for seed in range(60):
+        problem = random_case(seed)
+        assert_proved(problem, solve_capacity(problem, Limits()))
+
+
+def test_an_answer_of_which_nothing_is_known() -> None:
+    """Without placement and bound there is no gap, and without prices no bound elsewhere."""
+    none = np.zeros(1, np.int64)
+    answer = CapacityAnswer(capacity=none, class_bytes=none, stopped=Stopped.TIME_LIMIT)
+    assert (answer.status, answer.gap, answer.bound_at(none)) == (Status.UNKNOWN, None, None)
+
+
+def test_whole_parts_of_shares_that_are_too_many() -> None:
+    """The kind that would lose most keeps its tile; what does not fit takes its second choice.
+
+    Two kinds of three copies want the three grains of tile 0, for 5 and for 2 more than tile 1.
+    """
+    columns = Columns(
+        np.array([0, 0, 1, 1]),
+        np.array([2, 0, 5, 0]),
+        np.arange(5),
+        np.array([0, 1, 0, 1]),
+        np.ones(4, np.int64),
+    )
+    shares, copies, room = np.array([3.0, 0, 3, 0]), np.array([3, 3]), np.array([3, 9])
+    found = rounded(columns, shares, columns.value.astype(float), copies, room)
+    assert found is not None
+    assert found.tolist() == [0, 3, 3, 0]
+    assert rounded(columns, shares, columns.value.astype(float), copies, np.array([3, 2])) is None
 
 
 def test_what_cannot_be_packed_is_proved() -> None:

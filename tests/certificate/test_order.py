@@ -227,6 +227,108 @@ def test_choices_that_are_out_in_some_copies_are_not_out_in_all() -> None:
         assert check(given, certificate).bound == 2
 
 
+def test_what_a_barrier_reads_through_views_is_read() -> None:
+    """A barrier depends on all that its inputs are made of, named in the certificate or not."""
+    for name in ("s", "x", "r", "t", "u"):
+        ops = [
+            op("x", "sink", [], shape=[1]),
+            op("s", "source", [], shape=[1]),
+            op("r", "reverse", ["x"], dims=[0]),
+            op("t", "concat", ["s", "r", "s"], axis=0),
+            op("u", "concat", ["s", "t", "s"], axis=0),
+            op("b", "barrier", ["s", name], shape=[1]),
+        ]
+        given = instance(ops, [("x", "b", 5)])
+        place = 1 + 1 + 1 + 3 + 5
+        certificate = {
+            "unit": 1,
+            "score": 5,
+            "bound": 5,
+            "classes": [single(5, [0], place) | {"evidence": EARNED}],
+            "sinks": {"x": [[[0, 0], [0, place, 0], []]]},
+            "pairs": [[[[0, 0, -1, 0], [0, 0, place], []]]],
+        }
+        assert optimum(given) == (5 if name == "s" else 0)
+        if name == "s":
+            assert check(given, certificate).score == 5
+            continue
+        for read in ([], [name]):
+            with pytest.raises(Refused, match="barriers in a circle: b, b"):
+                check(given, certificate | {"read": read})
+
+
+def test_barriers_behind_barriers_wait() -> None:
+    """A barrier that reads another one waits for all that this one waits for."""
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("b", "barrier", ["x"], shape=[1]),
+        op("r", "reverse", ["b"], dims=[0]),
+        op("c", "barrier", ["r"], shape=[1]),
+    ]
+    given = instance(ops, [("x", "c", 5)])
+    certificate = {
+        "unit": 1,
+        "score": 5,
+        "bound": 5,
+        "classes": [single(5, [0], 3) | {"evidence": EARNED}],
+        "sinks": {"x": [[[0, 0], [0, 3, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, 3], []]]],
+    }
+    assert optimum(given) == 0
+    for read in ([], ["r"], ["x", "r"]):
+        with pytest.raises(Refused, match="barriers in a circle"):
+            check(given, certificate | {"read": read})
+    fresh = copy.deepcopy(certificate) | {"score": 0, "bound": 0, "read": ["x", "r"]}
+    fresh["classes"][0]["labels"] = [-1]
+    fresh["sinks"] = {"x": [[[0, 0], [0, 0, 0], []]]}
+    assert check(given, fresh).bound == 0
+
+
+def test_a_word_in_any_class_and_any_branch_is_told() -> None:
+    """What rests on a solver's word is counted, wherever in the tree it was given."""
+    given, certificate = crossed()
+    word = {"kind": "word", "bound": 5}
+    tree = certificate["order"]
+    for branch, k, words in (("yes", "0", 1), ("no", "0", 1), ("yes", "1", 1), ("no", "1", 1)):
+        changed = copy.deepcopy(tree)
+        changed[branch]["evidence"][k] = word
+        verdict = check(given, certificate | {"order": changed, "bound": 10})
+        assert (verdict.on_word, verdict.copies_on_word) == (words, words)
+    tree["yes"]["evidence"] = tree["no"]["evidence"] = {"0": word, "1": word}
+    verdict = check(given, certificate | {"bound": 10})
+    assert (verdict.on_word, verdict.copies_on_word) == (2, 2)
+
+
+def test_terminals_in_several_boxes_are_compared_with_all() -> None:
+    """A short box before a long one that reaches over it, and one that ends between, are met."""
+    ops = [op("x", "sink", [], shape=[2]), op("s", "source", [], shape=[9])]
+    given = instance(ops, [("x", "x", 1)])
+    both = [[[], [0, 2], [[2, [1, 5]]]]]
+    short = [[[], [0, 2], []], [[], [1, 4], []]]
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 2,
+        "bound": 2,
+        "classes": [
+            {
+                "labels": [-1],
+                "terminals": [],
+                "edges": [],
+                "rewards": [],
+                "evidence": {"kind": "exhaustive"},
+            }
+        ],
+        "sinks": {"x": [[[0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]},
+        "pairs": [[[[0, 0, 0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]],
+    }
+    for terminals in ([both, short], [both, short[::-1]], [short, both], [short[::-1], both]):
+        certificate["classes"][0]["terminals"] = terminals
+        with pytest.raises(Refused, match="may be the same in a copy"):
+            check(given, certificate)
+    certificate["classes"][0]["terminals"] = [both, [[[], [0, 3], []], short[1]]]
+    assert check(given, certificate).bound == 2
+
+
 def test_a_box_hides_no_barrier_that_is_read() -> None:
     """What is read lies in one tensor from a box's start to its end."""
     ops = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,22 @@ def test_messages_that_are_right_prove_the_optimum() -> None:
     assert bound(problem, evidence) == (7, False) == (best(problem), False)
 
 
+@pytest.mark.parametrize("parts", [1, 7, 2**24, 2**61])
+def test_messages_may_count_parts_of_one(parts: int) -> None:
+    """Whole numbers of parts prove what the ratios prove that they stand for."""
+    for seed in SEEDS:
+        draw = random.Random(seed)
+        problem = random_pairwise(draw)
+        whole = [
+            [[draw.randint(-9 * parts, 9 * parts) for _ in range(problem.widths[u])] for u in edge]
+            for *edge, _ in problem.edges
+        ]
+        ratios = [[[str(Fraction(x, parts)) for x in side] for side in pair] for pair in whole]
+        found = bound(problem, {"kind": "dual", "parts": parts, "messages": whole})
+        assert found == bound(problem, {"kind": "dual", "messages": ratios})
+        assert found[0] >= best(problem)
+
+
 def test_ratios_are_rounded_down_to_whole_worths() -> None:
     """Worths are whole numbers, so that halves of a bound are of no use to a labelling."""
     problem = Pairwise([np.array([0, 0]), np.array([0])], [(0, 1, np.array([[1], [0]]))])
@@ -80,6 +97,7 @@ def test_ratios_are_rounded_down_to_whole_worths() -> None:
     assert bound(problem, {"kind": "dual", "messages": sixths}) == (1, False)
     third = Pairwise([np.array([0, 0])], [])
     assert bound(third, {"kind": "word", "bound": "7/2"}) == (3, True)
+    assert bound(third, {"kind": "word", "bound": "7"}) == (7, True)
 
 
 def test_ratios_are_exact() -> None:
@@ -89,6 +107,31 @@ def test_ratios_are_exact() -> None:
     problem = Pairwise(unary, [(u, u + 1, np.array([[1], [0]])) for u in six])
     messages = [[["1/2", "-1/2"], ["1/3"]] for _ in six]
     assert bound(problem, {"kind": "dual", "messages": messages}) == (6, False)
+
+
+def test_messages_of_any_size_are_exact() -> None:
+    """What an edge gives to all labels of a node alike cancels out, whatever its size."""
+    plain = bound(BASE, {"kind": "dual", "messages": MESSAGES})
+    for x in (2**53 + 1, 2**62, 2**63, 2**64 - 1, -(2**63) - 1, 10**30, "1/3"):
+        messages = [[[x, x], [0, 0, 0]], [[0, 0], [x, x, x]]]
+        assert bound(BASE, {"kind": "dual", "messages": messages}) == plain
+
+
+def test_messages_prove_what_they_add_up_to() -> None:
+    """With messages of 8 bytes and more the bound is the sum that the module's text says."""
+    draw = random.Random(6)
+    for _ in range(50):
+        messages = [
+            [[draw.randint(-(2**64), 2**64) for _ in BASE.unary[u]] for u in edge[:2]]
+            for edge in BASE.edges
+        ]
+        nodes, total = [own.tolist() for own in BASE.unary], 0
+        for (i, j, worths), (one, two) in zip(BASE.edges, messages, strict=True):
+            total += max(int(w) - one[x] - two[y] for (x, y), w in np.ndenumerate(worths))
+            for u, side in ((i, one), (j, two)):
+                nodes[u] = [w + m for w, m in zip(nodes[u], side, strict=True)]
+        expected = total + sum(map(max, nodes))
+        assert bound(BASE, {"kind": "dual", "messages": messages}) == (expected, False)
 
 
 def test_a_word_is_never_lost() -> None:
@@ -178,6 +221,10 @@ WRONG: dict[str, list[tuple[object, str]]] = {
     "dual": [
         ({"kind": "dual"}, "list of 2"),
         ({"kind": "dual", "messages": {}}, "list of 2"),
+        *(
+            ({"kind": "dual", "parts": parts, "messages": MESSAGES}, "parts of one")
+            for parts in (0, -1, 2**62, 0.5, "2", None, True, [1])
+        ),
         ({"kind": "dual", "messages": MESSAGES[:1]}, "list of 2"),
         ({"kind": "dual", "messages": MESSAGES * 2}, "list of 2"),
         ({"kind": "dual", "messages": [[[0, 0]], MESSAGES[1]]}, "list of 2"),
@@ -273,6 +320,17 @@ def test_what_is_wrong_above_is_right_otherwise() -> None:
     assert bound(BASE, _deep(DEEPEST)) == (best(BASE), False)
     assert bound(BASE, _message("-4/6"))[0] >= best(BASE)
     assert bound(BASE, _message(10**400))[0] >= 10**400
+
+
+def test_branches_are_nested_only_so_deep() -> None:
+    """A branch on a node of one label counts as well, so that no recursion is too deep."""
+    problem = Pairwise([np.array([4])], [])
+    evidence: Evidence = {"kind": "exhaustive"}
+    for _ in range(DEEPEST):
+        evidence = _leaves(evidence)
+    assert bound(problem, evidence) == (4, False)
+    with pytest.raises(Refused, match="nested more than"):
+        bound(problem, _leaves(evidence))
 
 
 def test_large_tables_are_refused() -> None:

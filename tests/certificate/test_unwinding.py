@@ -107,6 +107,84 @@ def test_the_example_is_accepted() -> None:
     assert check(given, certificate) == Verdict(Fraction(27), Fraction(26), 1, 2, 1, 2)
 
 
+def test_locations_of_any_node() -> None:
+    """Nodes may lie together at the own location of the first or of the second."""
+    ops = [op("x", "sink", [], shape=[2]), op("y", "sink", [], shape=[2])]
+    given = instance(ops, [("x", "y", 3)])
+    for label, place in ((-1, 0), (-2, 2)):
+        certificate = {
+            "unit": 3,
+            "score": 6,
+            "bound": 6,
+            "classes": [
+                {
+                    "labels": [label] * 2,
+                    "terminals": [],
+                    "edges": [[0, 1, 1]],
+                    "rewards": [],
+                    "evidence": {"kind": "earned"},
+                }
+            ],
+            "sinks": {"x": [[[0, 0], [0, place, 0], BOTH]], "y": [[[0, 1], [0, place, 0], BOTH]]},
+            "pairs": [[[[0, 0, 0, 1], [0, 0, 0], BOTH]]],
+        }
+        assert check(given, certificate).score == 6 == optimum(given)
+        certificate["sinks"]["y"] = [[[0, 1], [0, 2 - place, 0], BOTH]]
+        with pytest.raises(Refused, match="node 1 does not lie where its label says"):
+            check(given, certificate)
+
+
+def test_pairs_either_way() -> None:
+    """A pair may name its fixed locations, or the later node, first; it is the same pair."""
+    given, certificate = example()
+    for n, pair in enumerate(given["valued_pairs"][:4]):
+        pair["a"], pair["b"] = pair["b"], pair["a"]
+        for tag, start, loops in certificate["pairs"][n]:
+            tag[:] = tag[2:] + tag[:2]
+            for vector in (start, *(steps for _, steps in loops)):
+                vector[1:] = vector[:0:-1]
+    assert check(given, certificate).score == 27
+    certificate["pairs"][0] = [[[0, 1, 0, 0], [k, k, k], []] for k in (0, 1)]
+    assert check(given, certificate).score == 27
+    given["valued_pairs"][5] |= {"a": "v", "b": "v"}  # a constant, and more boxes after it
+    certificate |= {"score": 37, "bound": 37}
+    certificate["pairs"][5] = [[[-1, 0, -1, 0], [k, 7 + k, 7 + k], []] for k in (0, 1)]
+    assert check(given, certificate).score == 37
+
+
+def test_boxes_after_one_that_is_never_the_same() -> None:
+    """Positions that can earn nothing come first, those that can are looked at all the same."""
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("s", "source", [], shape=[2]),
+        op("h", "slice", ["s"], lower=[0], upper=[1]),
+        op("t", "concat", ["h", "x"], axis=0),
+        op("r", "reverse", ["s"], dims=[0]),
+    ]
+    given = instance(ops, [("t", "r", 5)])
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 5,
+        "bound": 5,
+        "classes": [
+            {
+                "labels": [0],
+                "terminals": [[[[], [0, 1], []]]],
+                "edges": [],
+                "rewards": [[0, 0, 5]],
+                "evidence": {"kind": "earned"},
+            }
+        ],
+        "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
+        "cuts": {"h": {"kept": [[[-1, 0], [1, 0], []]], "left": [[[-1, 0], [2, 1], []]]}},
+        "pairs": [[[[-1, 0, -1, 0], [0, 1, 2], []], [[0, 0, -1, 0], [1, 0, 1], []]]],
+    }
+    assert check(given, certificate).score == 5 == optimum(given)
+    certificate["classes"][0] |= {"rewards": []}
+    with pytest.raises(Refused, match="are not those of the pairs"):
+        check(given, certificate | {"score": 0, "bound": 0})
+
+
 def put(*path: Any) -> Change:
     """Return what puts the last of its arguments where the others say."""
     *keys, last, value = path
@@ -214,6 +292,7 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
         (put(*CLASS, "edges", ([1, 0, 3],)), "edges of nodes ((0, 0), (0, 1)) are not"),
         (put(*CLASS, "rewards", 0, 2, 1), "edges of nodes ((0, 0), (-1, 0)) are not"),
         (put(*CLASS, "rewards", 0, [0, 0, 2**120]), "edges of nodes ((0, 0), (-1, 0)) are not"),
+        (put(*CLASS, "rewards", 0, [0, 0, 2**127 + 1]), "edges of nodes ((0, 0), (-1, 0)) are not"),
         (put(*CLASS, "rewards", 0, 1, 1), "are there twice"),
         (put(*CLASS, "rewards", []), "edges of nodes ((0, 0), (-1, 0)) are not"),
         (put(*CLASS, "rewards", ([1, 0, 1],)), "edges of nodes ((0, 1), (-1, 0)) are not"),
@@ -316,6 +395,95 @@ def test_fixed_locations_are_the_same_or_not() -> None:
         check(given, certificate | {"pairs": [whole]})
 
 
+@pytest.mark.parametrize("names", ["ab", "ba"])
+@pytest.mark.parametrize("back", [False, True])
+def test_fixed_locations_are_the_same_at_one_end(names: str, back: bool) -> None:
+    """A box of fixed locations that begins, or ends, with a match has to be cut, too."""
+    ops = [
+        op("s", "source", [], shape=[3]),
+        op("a", "slice", ["s"], lower=[0], upper=[2]),
+        op("b", "sub_sample", ["s"], strides=[2]),
+    ]
+    given = instance(ops, [(*names, 5)])
+    cuts = {
+        "a": {"kept": [[[-1, 0], [0, 0], [[2, [1, 1]]]]], "left": [[[-1, 0], [2, 2], []]]},
+        "b": {"kept": [[[-1, 0], [0, 0], [[2, [2, 2]]]]], "left": [[[-1, 0], [1, 1], []]]},
+    }
+    second = [1, 1, 2] if names == "ab" else [1, 2, 1]
+    alone = [[[-1, 0, -1, 0], own, []] for own in ([0, 0, 0], second)]
+    whole = [[[-1, 0, -1, 0], [0, 0, 0], [[2, second]]]]
+    if back:
+        whole = [[[-1, 0, -1, 0], second, [[2, [-x for x in second]]]]]
+    certificate = {"unit": 1, "score": 5, "bound": 5, "classes": [], "cuts": cuts}
+    assert check(given, certificate | {"pairs": [alone]}).score == 5 == optimum(given)
+    with pytest.raises(Refused, match="a box of fixed locations is neither equal nor different"):
+        check(given, certificate | {"score": 0, "bound": 0, "pairs": [whole]})
+
+
+def test_weights_that_are_equal_in_a_small_field_only() -> None:
+    """What is worth 2^127 in all is no edge of weight 1, though 2^127 - 1 is a prime."""
+    wide = 2**54
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("s", "source", [], shape=[1]),
+        op("y", "expand", ["x"], shape=[wide]),
+        op("t", "expand", ["s"], shape=[wide]),
+    ]
+    given = instance(ops, [("y", "t", 2**73)])
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 2**127,
+        "bound": 2**127,
+        "classes": [
+            {
+                "labels": [0],
+                "terminals": [[[[], [0, 1], []]]],
+                "edges": [],
+                "rewards": [[0, 0, 2**127]],
+                "evidence": {"kind": "earned"},
+            }
+        ],
+        "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, 1], [[wide, [1, 0, 0]]]]]],
+    }
+    assert check(given, certificate).score == 2**127
+    certificate["classes"][0]["rewards"] = [[0, 0, 1]]
+    with pytest.raises(Refused, match="are not those of the pairs"):
+        check(given, certificate | {"score": 1, "bound": 1})
+
+
+def test_names_with_a_colon() -> None:
+    """An op may be called ``s:0``, which then is not the first output of ``s``."""
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("s", "source", [], shape=[1]),
+        op("s:0", "source", [], shape=[1]),
+    ]
+    given = instance(ops, [("x", "s:0", 5), ("x", "s", 3)])
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 5,
+        "bound": 5,
+        "classes": [
+            {
+                "labels": [1],
+                "terminals": [[[[], [0, 1], []]], [[[], [0, 2], []]]],
+                "edges": [],
+                "rewards": [[0, 0, 3], [0, 1, 5]],
+                "evidence": {"kind": "flow", "edges": [], "rewards": [3, 3]},
+            }
+        ],
+        "sinks": {"x": [[[0, 0], [0, 2, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, k], []]] for k in (2, 1)],
+    }
+    assert check(given, certificate).score == 5
+    wrong = copy.deepcopy(certificate) | {"score": 8, "bound": 8}
+    wrong["classes"][0] |= {"rewards": [[0, 1, 8]], "evidence": {"kind": "earned"}}
+    wrong["pairs"] = [wrong["pairs"][0]] * 2
+    with pytest.raises(Refused, match="pair 1: its boxes are not those of 's'"):
+        check(given, wrong)
+
+
 def test_negative_values_need_terminals_apart() -> None:
     """Where agreement costs, labels that differ must be locations that differ."""
     ops = [
@@ -387,6 +555,7 @@ def test_instances_that_have_no_certificates() -> None:
         ({"tile_memory": {"tiles": 2}}, "instances with a tile memory have no certificates"),
         ({"ops": [op("x", "shuffle", [], shape=[2])]}, "ops of type 'shuffle' are not known"),
         ({"ops": [op("x", "sink", [], shape=[2**40, 2**20])]}, "too many elements"),
+        ({"ops": [op(x, "sink", [], shape=[2**55]) for x in "xyz"]}, "too many elements"),
         ({"ops": [op("x", "sink", [])]}, "something is missing"),
         ({"valued_pairs": [{"a": "x"}]}, "something is missing"),
     ):

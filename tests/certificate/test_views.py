@@ -109,12 +109,15 @@ def boxes_of(draw: random.Random, shape: Shape, first: int) -> list[Box]:
 
 
 def written(boxes: Sequence[Box], shape: Shape) -> np.ndarray:
-    """Return what boxes say of each element, each of which must be there once."""
+    """Return where boxes say that elements lie, each of which must be there once.
+
+    Those of tag 1 lie 1000 further.
+    """
     found = np.full(shape, -1)
     for box in boxes:
         for where, *index in members(box):
             assert found[tuple(index)] == -1
-            found[tuple(index)] = where
+            found[tuple(index)] = where + 1000 * box.tag[0]
     assert (found >= 0).all()
     return found
 
@@ -126,11 +129,11 @@ def test_views_are_those_of_numpy(kind: str) -> None:
     for _ in range(150):
         op, shapes, view = random_view(draw, kind)
         starts = np.cumsum([0, *map(prod, shapes)]).tolist()
-        arrays = [a + np.arange(prod(s)).reshape(s) for a, s in zip(starts, shapes, strict=False)]
-        want = view(*arrays)
         inputs = [boxes_of(draw, s, a) for a, s in zip(starts, shapes, strict=False)]
-        for boxes, array in zip(inputs, arrays, strict=True):
-            assert np.array_equal(written(boxes, array.shape), array)
+        arrays = [written(boxes, s) for boxes, s in zip(inputs, shapes, strict=True)]
+        for a, s, array in zip(starts, shapes, arrays, strict=False):
+            assert np.array_equal(array % 1000, a + np.arange(prod(s)).reshape(s))
+        want = view(*arrays)
         assert carriers(op) == ([1] if kind == "sum_like" else [*range(len(shapes))])
         assert shape_of(op, shapes) == want.shape
         if kind in views.CUTTING:
@@ -163,6 +166,10 @@ STEPS = {"type": "sub_sample", "strides": [3, 2]}
 
 MIDDLE = {"type": "slice", "lower": [2, 1], "upper": [9, 2]}
 
+FIRST = {"type": "sett_sample", "setts": [[[2, 10, 0]], []]}
+LAST = {"type": "sett_sample", "setts": [[[2, 10, 10]], []]}
+"""They keep 0 and 1, and 10 and 11."""
+
 
 def _line(start: int, n: int, step: int, other: int = 0) -> Box:
     return Box((), (0, start, other), ((n, (0, step, 0)),))
@@ -173,6 +180,8 @@ KEPT: list[tuple[dict[str, Any], Box]] = [
     (STRIPED, _line(1, 2, 6)),
     (STRIPED, _line(1, 4, 3, 2)),
     (STRIPED, _line(11, 4, -3)),
+    (STRIPED, _line(11, 1, 1)),
+    (LAST, _line(11, 2, -1)),
     (STEPS, _line(0, 4, 3)),
     (STEPS, _line(9, 2, -6, 2)),
     (STEPS, _line(6, 1, 1)),
@@ -201,6 +210,10 @@ NEITHER: list[tuple[dict[str, Any], Box]] = [
     (STEPS, _line(0, 2, 1)),
     (STEPS, _line(0, 3, 2)),
     (STEPS, _line(1, 3, 1)),
+    (STEPS, _line(1, 2, 2)),
+    (FIRST, _line(0, 12, 1)),
+    (FIRST, _line(0, 3, 1)),
+    (LAST, _line(11, 12, -1)),
     (STEPS, Box((), (0, 0, 0), ((2, (0, 3, 1)),))),
     (STEPS, Box((), (0, 3, 0), ((3, (0, 0, 1)),))),
     (MIDDLE, _line(1, 2, 1, 1)),
@@ -241,7 +254,7 @@ def test_stripes_over_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MOST_STRIPED", 12)
     monkeypatch.setattr(views, "MOST_WALKED", 12 + 1)
     check_cut(STRIPED, SHAPE, [], [_line(0, 4, 3), _line(3, 1, 1)])
-    again = Box((), (0, 0, 0), ((2, (1, 1, 0)),) * 4)
+    again = Box((), (0, 0, 0), ((2, (0, 1, 0)),) * 4)
     for sides in ([[again], []], [[], [again]]):
         with pytest.raises(Refused, match="go through its stripes too often"):
             check_cut(STRIPED, SHAPE, *sides)

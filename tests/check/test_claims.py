@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
-from layoutopt.check.claims import violations
+import pytest
+
+from layoutopt.check.claims import counts, violations
 from layoutopt.check.occupancy import overfull, sure_to_fit
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status, UnwindingResult
+from layoutopt.result import PairScore, Status, UnwindingResult
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
+from tests.check.test_elements import dynamic, whole
 from tests.machine.test_capacitated import full, tried
 from tests.machine.test_whatif import crowds
 
@@ -73,3 +77,100 @@ def test_contradictions() -> None:
     assert (
         line == "status: every instance without a tile memory has a solution, the result has none"
     )
+
+
+UP, DOWN = PairScore("up", "x", Decimal(100), 4, 4), PairScore("down", "y", Decimal(100), 2, 0)
+
+NONE: dict[str, Any] = {"objective": None, "bound": None, "labelling": None}
+
+CLAIMS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, []),
+    ({"pairs": (), "order": (), "size": {"classes": 99}}, []),
+    ({"instance": "static"}, ["instance: the result is of 'static', the instance is 'dynamic'"]),
+    ({"size": {"edges": 7}}, ["size: edges is 6, the result says 7"]),
+    ({"size": {"tensors": 4, "elements": 11}}, ["size: elements is 12, the result says 11"]),
+    ({"objective": Decimal(399)}, ["score: the layouts earn 400.0, the result says 399"]),
+    (
+        {"objective": Decimal(401), "bound": Decimal(401)},
+        ["score: the layouts earn 400.0, the result says 401"],
+    ),
+    ({"objective": None, "bound": None}, ["score: the layouts earn 400.0, the result says None"]),
+    ({"bound": Decimal("399.9")}, ["bound: 399.9 is below the layouts' score 400.0"]),
+    ({"bound": Decimal("400.1")}, []),
+    ({"bound": None}, []),
+    ({"max_score": Decimal(599)}, ["max_score: is 600.0, the result says 599"]),
+    ({"pairs": (UP,)}, ["pairs: the instance has 2, the result 1"]),
+    ({"pairs": (UP, DOWN, DOWN)}, ["pairs: the instance has 2, the result 3"]),
+    (
+        {"pairs": (DOWN, UP)},
+        [
+            f"pairs[0]: is {UP}, the result says {DOWN}",
+            f"pairs[1]: is {DOWN}, the result says {UP}",
+        ],
+    ),
+    ({"order": ("x", "y")}, ["order: 'x' is set before the barrier it takes locations of"]),
+    ({"labelling": None}, ["score: 400.0 is claimed without layouts"]),
+    (NONE, []),
+    (NONE | {"bound": Decimal(1)}, []),  # no layouts contradict it
+    ({"labelling": {"x": whole("up", 4)}}, ["sink 'y': has no layout"]),
+    (
+        {
+            "labelling": {"x": whole("up", 4), "y": whole("down", 2)},
+            "objective": Decimal(600),
+            "bound": Decimal(600),
+            "pairs": (),
+        },
+        ["barrier order: 'up', 'down' wait for each other"],
+    ),
+]
+"""What is changed in a right result, and what is wrong then."""
+
+
+@pytest.mark.parametrize(("change", "lines"), CLAIMS)
+def test_claims_that_are_not_so(change: dict[str, Any], lines: list[str]) -> None:
+    """Each wrong number, name and order is told in a line; what is right is not."""
+    graph = dynamic()
+    result = replace(unwind(graph), **change)
+    found = list(violations(graph, result, result.status, result.gap))
+    assert found == lines
+
+
+def test_counts() -> None:
+    """Two sinks of 4 and 2 elements, two barriers of as many, two pairs."""
+    assert counts(dynamic()) == {"tensors": 4, "elements": 12, "free_elements": 6, "edges": 6}
+
+
+def test_status_and_gap() -> None:
+    """They must be those of score and bound; a gap is a binary number, rounded a little."""
+    graph = dynamic()
+    right = unwind(graph)
+    weak = replace(right, bound=Decimal(500))  # a gap of 100 / 400
+    far = replace(right, bound=Decimal(2400))
+    for result, status, gap, line in [
+        (right, Status.OPTIMAL, None, ""),
+        (right, Status.OPTIMAL, 1e-10, ""),
+        (right, Status.OPTIMAL, 1e-8, "gap: score and bound give 0.0, the result says 1e-08"),
+        (right, Status.FEASIBLE, 0.0, "mean optimal, the result says feasible"),
+        (weak, Status.FEASIBLE, 0.25, ""),
+        (weak, Status.FEASIBLE, 0.5, "gap: score and bound give 0.25, the result says 0.5"),
+        (weak, Status.FEASIBLE, 0.25 + 1.5e-9, "gap: score and bound give 0.25"),
+        (far, Status.FEASIBLE, 5 + 4e-9, ""),  # by the size of the gap
+        (far, Status.FEASIBLE, 5 + 6e-9, "gap: score and bound give 5.0"),
+        (weak, Status.FEASIBLE, 0.25 - 1e-8, "gap: score and bound give 0.25"),
+        (weak, Status.OPTIMAL, 0.25, "mean feasible, the result says optimal"),
+        (replace(right, bound=None), Status.FEASIBLE, None, ""),
+        (replace(right, bound=None), Status.FEASIBLE, 0.0, "gap: score and bound give None"),
+        (replace(right, **NONE), Status.UNKNOWN, None, ""),
+        (replace(right, **NONE), Status.UNKNOWN, 0.5, "gap: score and bound give None"),
+        (replace(right, **NONE), Status.FEASIBLE, None, "mean unknown, the result says feasible"),
+    ]:
+        found = list(violations(graph, result, status, gap))
+        assert len(found) == bool(line)
+        assert line in "".join(found)
+
+
+def test_layouts_beside_a_claim_that_there_are_none() -> None:
+    """Layouts without score and bound contradict the claim as well."""
+    graph = full(room=2)
+    [line] = claimed(graph, replace(nothing(graph), labelling={}))[-1:]
+    assert line == "status: the result says infeasible, but has layouts, a score or a bound"

@@ -46,6 +46,9 @@ LARGE: dict[str, tuple[list[Piece], tuple[int, ...], int]] = {
     "rows on top of each other": ([piece(0, (N, 0), (N, 1))], (N, N), N * N - N),
     "rows one further each": ([piece(0, (N, 1), (N, 1))], (N, N), N * N - (2 * N - 1)),
     "steps of 2 and 3": ([piece(0, (N, 2), (N, 3))], (N, N), N * N - (5 * (N - 1) - 1)),
+    "steps of 2, 3 and 5, and the last": (
+        *([piece(0, (3, 2), (3, 3), (3, 5)), piece(20)], (28,), 9),  # 0 2 3 .. 18 20, and 20
+    ),
     "interleaved, and others on top": ([piece(0, (4, 2), (4, 5)), piece(0, (6, 1))], (22,), 4),
     "two loops that overlap a third": ([piece(0, (2, 1), (3, 2), (2, 4))], (12,), 2),
     "three times the same": ([piece(0, (N, 1))] * 3, (3, N), 2 * N),

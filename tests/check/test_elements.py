@@ -305,6 +305,16 @@ class TestFaults:
         ]:
             assert any(reason in line for line in order.faults(given, steps)), steps
 
+    def test_all_that_is_wrong_is_told(self, given: order.Dependencies) -> None:
+        """What follows an unknown sink or piece is looked at, too."""
+        assert order.faults(given, ["z", ("x", 7), "x", "y", "y", "x"]) == [
+            "order: 'z' is no sink",
+            "order: sink 'x' has no piece 7",
+            "order: 'x' is set before the barrier it takes locations of",
+            "order: 'y' is set twice",
+            "order: 'y' is set twice",
+        ]
+
 
 def test_a_wrong_layout_never_passes() -> None:
     """Of all layouts of one element of three, made of one piece each, only right ones pass.

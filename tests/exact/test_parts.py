@@ -314,3 +314,47 @@ def test_a_failing_search_costs_nothing() -> None:
 
     assert _searched(fail, part, ascent, 99, Limits()) == 99
     assert (ascent.value, ascent.labels.tolist()) == before
+
+
+@pytest.mark.usefixtures("tables_are_small")
+def test_memory_that_runs_out_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that memory runs out on keeps what it began with, and the whole says why."""
+    hard = hard_problem(0, 30, 5, negative=True)
+    edges = {(30, 31): 4}
+    both = replace(
+        hard,
+        nodes=32,
+        edges=np.concatenate([hard.edges, list(edges)]),
+        weights=np.concatenate([hard.weights, list(edges.values())]),
+        reward_at=np.concatenate([hard.reward_at, [[30, 0], [31, 1]]]),
+        rewards=np.concatenate([hard.rewards, [3, 2]]),
+    )
+
+    def eats(*_given: object) -> Result:
+        raise MemoryError
+
+    monkeypatch.setattr(parts_module, "_closed", eats)
+    start = random_labels(hard, 1)
+    limits = Limits()
+    result = solve_parts(both, limits, np.append(start, [34, 35]))
+    assert result.stopped is limits.stopped is Stopped.MEMORY_LIMIT
+    assert result.objective is not None
+    assert result.bound is not None
+    assert hard.value(start) + 7 <= result.objective <= result.bound
+    assert result.objective == worth(both, result.labelling.tolist())
+
+
+def test_a_search_that_takes_all_memory_costs_nothing() -> None:
+    """Bound and labelling stay as they were, and all limits know that memory is full."""
+    part, limits = random_problem(3, nodes=6, labels=3), Limits()
+    field = field_of(part)
+    assert field is not None
+    ascent = begin(field, Limits(), None)
+    before = ascent.value, ascent.labels.tolist()
+
+    def eats(*_: object) -> Result:
+        raise MemoryError
+
+    assert _searched(eats, part, ascent, 99, limits) == 99
+    assert (ascent.value, ascent.labels.tolist()) == before
+    assert limits.stopped is Stopped.MEMORY_LIMIT

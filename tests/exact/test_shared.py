@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
-from layoutopt.exact import shared
-from layoutopt.exact.parts import solve_part
+from layoutopt.exact import parts, shared
+from layoutopt.exact.parts import simple_answer, solve_part
 from layoutopt.exact.shared import _restored, share_columns
 from layoutopt.limits import Limits, Progress
+from layoutopt.presolve import elimination
 from layoutopt.problem import Labelling
 from layoutopt.result import Result, Stopped
 from tests.support import Edges, allowed, labelling, optimum, random_problem, worth
@@ -73,6 +75,40 @@ class TestSmall:
             problem = sparse(seed, 5)
             result = solve_part(problem, Limits(), fresh(problem))
             assert result.objective == result.bound == optimum(problem)
+
+    @pytest.mark.parametrize("idle", [False, True])
+    def test_what_stays_open_goes_on_from_there(
+        self, monkeypatch: pytest.MonkeyPatch, idle: bool
+    ) -> None:
+        """Without dynamic programming the rest proves the optimum; idle, it takes nothing back."""
+        monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
+        shares: list[Result] = []
+        count = 0
+
+        def watched(*given: Any) -> Result | None:
+            found = share_columns(*given)
+            shares.extend([] if found is None or found.objective == found.bound else [found])
+            return found
+
+        monkeypatch.setattr(parts, "share_columns", watched)
+        if idle:
+            monkeypatch.setattr(parts, "_reduced", simple_answer)
+        for seed in range(50):
+            problem, heard = sparse(seed, 5), list[Progress]()
+            best = optimum(problem)
+            shares.clear()
+            result = solve_part(problem, Limits(tell=heard.append), fresh(problem))
+            assert result.objective == worth(problem, result.labelling.tolist())
+            assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
+            if not idle or not shares:
+                assert (result.objective, result.bound) == (best, best)
+                assert result.stopped is Stopped.FINISHED
+            else:
+                assert shares[0].objective == result.objective <= best
+                assert best <= (result.bound or 0) == shares[0].bound
+                assert result.stopped is Stopped.SIZE_LIMIT
+            count += len(shares)
+        assert count > 10
 
     def test_steps_aside(self) -> None:
         """Negative edges, negative rewards and bans are not for it, nor are wide numbers."""

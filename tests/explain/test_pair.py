@@ -11,11 +11,22 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from layoutopt import Change, Graph, PairExplanation, evaluate, explain_pair, read, unwind
+from layoutopt import (
+    Change,
+    Graph,
+    PairExplanation,
+    UnwindingResult,
+    evaluate,
+    explain_pair,
+    read,
+    unwind,
+)
 from layoutopt.errors import InternalError
+from layoutopt.explain import trials
 from layoutopt.explain.subject import Subject
 from layoutopt.explain.threshold import Threshold, least_value
 from layoutopt.explain.trials import Trials
@@ -354,6 +365,42 @@ def test_without_time() -> None:
     assert (found.most, found.alternative_score, found.cost, found.threshold) == (None,) * 4
     assert (found.smallest, found.layouts, found.proved) == (None, None, False)
     assert found.reason.startswith("time ran out")
+
+
+@pytest.mark.parametrize("worse", [{"time_limit": 0}, {"solver": "greedy0"}])
+@pytest.mark.parametrize(
+    ("build", "a", "b"), [(split, "x", "a"), (rivals, "y", "of x"), (tight, "y", "a")]
+)
+def test_time_that_ends_between_solves(
+    monkeypatch: pytest.MonkeyPatch,
+    build: Callable[[], Graph],
+    a: str,
+    b: str,
+    worse: dict[str, Any],
+) -> None:
+    """From wherever on solves prove nothing, what is called proved is what else is found."""
+    graph, calls, most = build(), 0, 10**6
+
+    def counted(*given: Any, **more: Any) -> UnwindingResult:
+        nonlocal calls
+        calls += 1
+        return unwind(*given, **(more if calls <= most else more | worse))
+
+    monkeypatch.setattr(trials, "unwind", counted)
+    result = unwind(graph)
+    full = explain_pair(graph, result, a, b)
+    assert full.proved
+    count = calls
+    assert count >= 3
+    for ended in range(count):
+        calls, most = 0, ended
+        found = explain_pair(graph, result, a, b)
+        assert not found.proved or "solver" in worse
+        assert not found.most_proved or found.most == full.most
+        assert not found.alternative_proved or found.alternative_score == full.alternative_score
+        assert not found.threshold_proved or found.threshold == full.threshold
+        assert not found.smallest_proved or named(found) == named(full)
+        assert str(found)
 
 
 def test_not_proved() -> None:

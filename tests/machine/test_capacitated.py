@@ -11,6 +11,8 @@ from layoutopt.check.elements import by_elements
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import size
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.limits import Limits
+from layoutopt.machine.capacitated import place
 from layoutopt.result import Status
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
@@ -69,6 +71,14 @@ def test_what_is_too_much_is_explained() -> None:
         "sinks need 6 bytes, 2 more than all 2 tiles hold; the heaviest: 'x' 6"
     )
     assert (result.status, result.score, result.bound) == (Status.INFEASIBLE, None, None)
+
+
+def test_the_search_for_places_tells_it_too() -> None:
+    """Asked alone, without a look at all bytes before, it gives the same reason."""
+    found = place(full(room=2), Limits()).result
+    assert found.infeasible == unwind(full(room=2)).infeasible
+    assert found.infeasible.startswith("sinks need 6 bytes, 2 more")
+    assert found.labelling is None
 
 
 def test_what_no_pair_reaches_is_put_where_there_is_room() -> None:

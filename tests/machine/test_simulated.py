@@ -16,6 +16,8 @@ from layoutopt.limits import Limits
 from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked
 from layoutopt.result import Result, Status, Stopped
+from layoutopt.solvers import integer
+from layoutopt.solvers.integer import Found
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import MOST, TileMemory
 from layoutopt.unwinding import unwind
@@ -244,3 +246,33 @@ def test_hooks_that_contradict_themselves() -> None:
 def test_no_time() -> None:
     """Without time there are neither layouts nor a traceback."""
     assert unwind(sorted_twice(), time_limit=0).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "stopped"),
+    [
+        ([Found()], Status.UNKNOWN, Stopped.TIME_LIMIT),
+        ([Found(infeasible=True), Found()], Status.UNKNOWN, Stopped.TIME_LIMIT),
+        ([Found(infeasible=True), Found(infeasible=True)], Status.INFEASIBLE, Stopped.FINISHED),
+    ],
+)
+def test_a_solver_that_finds_no_layout(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Found], status: Status, stopped: Stopped
+) -> None:
+    """Infeasible is what is proved so; else time was up, and hooks are not to blame."""
+    left = iter(answers)
+    monkeypatch.setattr(integer, "cpsat", lambda *_: next(left))
+    result = solve_hooked(sorted_twice(), Limits(), never)
+    assert (result.status, result.stopped) == (status, stopped)
+    assert (result.objective, result.bound, result.labelling) == (None, None, None)
+    assert list(left) == []
+
+
+def test_a_gap_is_good_enough_where_asked() -> None:
+    """A first layout of 11 or less, where outputs anywhere would earn 15, is inside a gap of 1."""
+    result = solve_hooked(sorted_twice(), Limits(gap=1.0), never, table=0)
+    assert result.stopped is Stopped.GAP_LIMIT
+    assert result.objective is not None
+    assert result.bound is not None
+    assert 15 / 2 <= result.objective <= 11 < result.bound <= 15
+    assert result.labelling is not None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto, helper, numpy_helper
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
@@ -19,7 +19,7 @@ from layoutopt.onnx.rules import RULES
 from layoutopt.onnx.training import BACKWARD, FLAT, STATES
 from layoutopt.onnx.views import VIEWS
 from layoutopt.reading import read
-from tests.onnx.networks import Shapes, model, node, pairs, passed_on, save, types
+from tests.onnx.networks import FLOAT, Shapes, model, node, pairs, passed_on, save, types
 from tests.onnx.test_light import FOLDER, NETWORKS
 from tests.support import proved
 
@@ -402,6 +402,58 @@ def test_opaque_gradients_are_listed(tmp_path: Path) -> None:
         "op types without a backward rule, gradients taken for barriers: CumSum (1)",
     )
     assert ("h.gradient", "h", 20) in added(found.graph)
+
+
+@pytest.mark.parametrize("op", [node("Slice", "w s s", "p"), node("Split", "w s", "q p")])
+def test_views_of_unknown_shapes_go_back_opaquely(op: NodeProto, tmp_path: Path) -> None:
+    """What is a barrier forwards, as its cuts are unknown, is one backwards, drawn to ``w``."""
+    network = model(
+        [op, node("Mul", "p x")],
+        {"x": (2, 2), "s": (2,)},
+        constants={"w": np.zeros((4, 2), np.float32)},
+    )
+    known = [helper.make_tensor_value_info(name, FLOAT, (2, 2)) for name in "pq"]
+    network.graph.value_info.extend(known)
+    graph = read_onnx(save(network, tmp_path), training="sgd")
+    assert types(graph)["w.gradient"] == "barrier"
+    assert ("w.gradient", "w", 20) in added(graph)
+    inputs = set(graph.op("w.gradient").inputs)
+    assert {"w", "s"} < inputs
+
+
+def test_einsum_of_two_operands(tmp_path: Path) -> None:
+    """``dv = dy w'`` and ``dw = v' dy`` are products, with their operands on their own sides."""
+    nodes = [node("Einsum", "v w", equation="ij,jk->ki")]
+    graph = step(tmp_path, nodes, {}, {"v": (2, 3), "w": (3, 4)})
+    assert added(graph) == [
+        ("y.loss", "v.gradient.lhs.target", 100),
+        ("w", "v.gradient.rhs.target", 100),
+        ("v", "w.gradient.lhs.target", 100),
+        ("y.loss", "w.gradient.rhs.target", 100),
+        ("v", "v.gradient", 20),
+        ("w", "w.gradient", 20),
+    ]
+    assert [graph.tensor(f"{name}.gradient").shape for name in "vw"] == [(2, 3), (3, 4)]
+
+
+def test_einsum_of_another_number_of_operands(tmp_path: Path) -> None:
+    """A gradient of each is opaque, and reads all operands with the output's."""
+    nodes = [node("Einsum", "x v w", equation="ij,jk,kl->il")]
+    graph = step(tmp_path, nodes, {"x": (2, 3)}, {"v": (3, 4), "w": (4, 5)})
+    for name in "vw":
+        assert types(graph)[f"{name}.gradient"] == "barrier"
+        assert set(graph.op(f"{name}.gradient").inputs) == {"y.loss", "x", "v", "w"}
+        assert (f"{name}.gradient", name, 20) in added(graph)
+
+
+def test_offsets_of_a_deformed_convolution(tmp_path: Path) -> None:
+    """Data and weights have products for gradients, the bias a sum; that of offsets is opaque."""
+    shapes = {"w": (3, 2, 1, 1), "o": (1, 2, 4, 4), "b": (3,)}
+    graph = step(tmp_path, [node("DeformConv", "x w o b")], {"x": (1, 2, 4, 4)}, shapes, opset=19)
+    kinds = types(graph)
+    assert (kinds["w.gradient"], kinds["o.gradient"]) == ("fixed_point", "barrier")
+    assert kinds["b.gradient.reduce"] == "sum_like_reduce"
+    assert set(graph.op("o.gradient").inputs) == {"y.loss", "x", "w", "o", "b"}
 
 
 def test_values_come_from_the_table(tmp_path: Path) -> None:

@@ -77,6 +77,14 @@ def test_frustration_stays_open() -> None:
     assert optimum(cut.rest) == 1
 
 
+def test_costs_that_floats_do_not_tell_apart() -> None:
+    """Label 1 costs 2^54 by itself, label 0 that and 1 more at the neighbour."""
+    table: Given = ((2**54 + 1, 2**54 + 1), (0, 0))
+    cut = two_labels(Problem.of([[0, 2**54], [0, 1]], [(0, 1, table)]))
+    assert cut is not None
+    assert (cut.labels.tolist(), cut.bound) == ([1, 0], 2**54)
+
+
 def test_a_forced_label_decides_the_rest() -> None:
     """One node's only label forces its neighbours, one after the other."""
     equal: Given = ((0, None), (None, 3))
@@ -141,9 +149,12 @@ def test_parts_that_do_not_fit_are_not_cut() -> None:
     """Sums beyond the limit of problems, and nodes of three labels, are left to others."""
     work = Work.of(Problem.of([[0, 2], [1, 2]], [(0, 1, SAME)]))
     assert cut_part(work) == [0, 0]
-    work.costs[0][1] = 2**57
+    work.costs[0][1] = 2**57 - 4  # with 2 and 1 half of the limit, less 1
+    assert cut_part(work) == [0, 0]
+    work.costs[0][1] += 1
     assert cut_part(work) is None
     assert cut_part(Work.of(Problem.of([[0, 0, 0]]))) is None
+    assert cut_part(Work([])) is None
 
 
 def test_parts_with_open_nodes_are_not_cut() -> None:

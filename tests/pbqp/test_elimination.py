@@ -64,3 +64,13 @@ def test_numbers_that_do_not_fit_are_left_to_others() -> None:
 def test_no_time() -> None:
     """Without time it ends without an answer."""
     assert eliminate(ring(4, 2), Limits(deadline=0.0)) is None
+
+
+def test_costs_that_floats_do_not_tell_apart() -> None:
+    """Label 1 costs 2^54 by itself, label 0 that and 1 more at the neighbour."""
+    table = [[2**54 + 1, 2**54 + 1], [0, 0]]
+    for edge in ((0, 1, table), (1, 0, [list(row) for row in zip(*table, strict=True)])):
+        work = Work.of(Problem.of([[0, 2**54], [0, 0]], [edge]))
+        found = eliminate(work, Limits())
+        assert found is not None
+        assert found[0] == 1

@@ -54,6 +54,13 @@ def test_total_counts_each_edge_once_at_its_most() -> None:
     assert PAIR.total() == 3 + 7 + 2 + 9
 
 
+def test_total_leaves_out_what_no_edge_uses() -> None:
+    """Tables without an edge do not count, nor do those that forbid everything."""
+    problem = Problem.of([[0], [2]], [(0, 1, [[5]]), (1, 0, [[None]])])
+    assert problem.total() == 2 + 5
+    assert replace(problem, tables=(*problem.tables, np.array([[7]]))).total() == 2 + 5
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_costs_of_networks_are_those_of_their_modes(seed: int) -> None:
     """A network's problem costs as much as its modes say, with the layouts they need there."""
@@ -82,11 +89,16 @@ WRONG: dict[str, tuple[Given, list[tuple[int, int, Given]], str]] = {
     "negative node": ([[0], [0]], [(-1, 0, [[0]])], "edges join nodes 0 to 1"),
     "loop": ([[0], [0]], [(0, 1, [[0]]), (1, 1, [[0]])], "edge 1 joins node 1 to itself"),
     "shape": ([[0], [0, 0]], [(0, 1, [[0], [0]])], "table of 2 x 1, its nodes have 1 and 2"),
+    "second shape": (
+        [[0], [0, 0]],
+        [(0, 1, [[0, 0]]), (1, 0, [[0, 0]])],
+        "edge 1 has a table of 1 x 2, its nodes have 2 and 1",
+    ),
     "ragged": ([[0, 0], [0, 0]], [(0, 1, [[0, 0], [0]])], "rows of a table must be equally long"),
     "empty table": ([[0], [0]], [(0, 1, [])], "rows of a table must be equally long"),
     "fraction": ([[0.5]], [], "costs must be whole numbers"),  # type: ignore[list-item]
     "text": ([["a"]], [], "costs must be whole numbers"),  # type: ignore[list-item]
-    "beyond 64 bits": ([[2**70]], [], "costs must lie within"),
+    "beyond 64 bits": ([[2**70]], [], f"costs must lie within {-LARGEST} and {LARGEST}"),
     "sum": ([[LARGEST - 1], [1]], [], f"add up to {LARGEST}, allowed is less"),
 }
 

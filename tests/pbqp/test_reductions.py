@@ -152,6 +152,9 @@ class TestNormalForm:
         normalise_all(work)
         assert work.near[0][1] is before
         assert (work.near[0].get(2), work.costs[0]) == (None, [0, 2])
+        work = work_on([[0, None], [0, None]], [(0, 1, normal)])
+        normalise_all(work)
+        assert work.near == [{}, {}]
         work = work_on([[0, 0], [0, 0]], [(0, 1, other)])
         normalise_all(work)
         assert work.costs == [[1, 0], [0, 0]]
@@ -243,6 +246,14 @@ class TestFollowers:
         work = work_on([[0] * 3, [0] * 3], [(0, 1, choice)])
         assert follow(work, 0) is None
         assert follow(work, 1) is None
+
+    def test_forbidden_labels_do_not_count(self) -> None:
+        """One of the node is no choice, and one of its leader needs no reply."""
+        choice = ((0, None, 0), (None, 4, None), (None, None, 0))
+        assert follow(work_on([[0, 0, None], [0, 0, None]], [(1, 0, choice)]), 0) == [1]
+        free = (*self.EQUAL[:2], (0, 0, 0))
+        assert follow(work_on([[0, 0, 0], [0, 0, None]], [(1, 0, free)]), 0) == [1]
+        assert follow(work_on([[0, 0, 0], [0, 0, 0]], [(1, 0, free)]), 0) is None
 
     def test_two_to_one(self) -> None:
         """A node that two labels of its neighbour leave no choice follows, not the other way."""
@@ -344,6 +355,23 @@ def test_parts_are_components() -> None:
     assert sum(left_optimum(part) or 0 for part, _ in parts) == optimum(problem)
     work.leave(4)
     assert [nodes for _, nodes in split(work)] == [[0], [1, 5], [2], [3]]
+
+
+def test_parts_keep_costs_and_tables() -> None:
+    """On 200 random problems each node of a part has its costs, and its neighbours' tables."""
+    several = 0
+    for seed in range(200):
+        work = opened(random_problem(seed))
+        if work is None:
+            continue
+        parts = split(work)
+        assert sorted(u for _, nodes in parts for u in nodes) == work.left()
+        for part, nodes in parts:
+            assert part.costs == [work.costs[u] for u in nodes]
+            tables = [{nodes[k]: table for k, table in near.items()} for near in part.near]
+            assert tables == [work.near[u] for u in nodes]
+        several += len(parts) > 1
+    assert several > 50
 
 
 def test_without_time_nothing_is_reduced() -> None:

@@ -87,3 +87,13 @@ def test_single_pairs_are_forbidden() -> None:
         forbid(work, room)
         assert work.near[0][1] == ((0, left), (left, 0))
         assert work.labels(0) == [0, 1]
+
+
+def test_neighbours_count_at_their_least() -> None:
+    """Label 1 costs 1 itself and 2 at each of two neighbours: for 5 it stays, for 4 it goes."""
+    table = [[0, 4], [4, 0]]
+    for room, left in ((5, [0, 1]), (4, [0])):
+        costs = [[0, 1], [0, 2], [0, 2]]
+        work = Work.of(Problem.of(costs, [(0, 1, table), (0, 2, table)]))
+        forbid(work, room)
+        assert work.labels(0) == left

@@ -377,25 +377,31 @@ class TestIsolatingCuts:
 class TestBestSet:
     """Minimum cuts, against all sets of nodes."""
 
-    def test_smallest_and_largest(self) -> None:
-        """The smallest best set is common to all best ones, the largest holds all of them."""
+    @pytest.mark.parametrize("base", [0, 2**53])
+    def test_smallest_and_largest(self, base: int) -> None:
+        """The smallest best set is common to all best ones, the largest holds all of them.
+
+        Floats would not tell numbers just above a base of 2^53 apart.
+        """
         ties = 0
         for seed in range(200):
             problem = random_problem(seed, 6, 1)
             n, draw = problem.nodes, np.random.default_rng(seed)
             gain = draw.integers(-3, 4, n)
+            gain += base * np.sign(gain)
+            weights = problem.weights + base
             u, v = problem.edges.T
             worths = {}
             for bits in range(2**n):
                 inside = np.array([bits >> k & 1 == 1 for k in range(n)])
-                cut = problem.weights[inside[u] != inside[v]].sum()
+                cut = weights[inside[u] != inside[v]].sum()
                 worths[bits] = int(gain[inside].sum() - cut)
             top = max(worths.values())
             best = [bits for bits, worth in worths.items() if worth == top]
             every = np.array([[bits >> k & 1 == 1 for k in range(n)] for bits in best])
-            given = problem.edges, problem.weights, gain
+            given = problem.edges, weights, gain
             assert best_set(*given, largest=False).tolist() == every.all(axis=0).tolist()
-            if (gain > 0).any():  # without, nothing is taken
+            if (gain > 0).any() or not (gain < 0).any():  # else nothing is looked for
                 assert best_set(*given).tolist() == every.any(axis=0).tolist()
             ties += len(best) > 1
         assert ties > 30
@@ -407,6 +413,8 @@ class TestBestSet:
             ([-1, -1, -1], [0, 0, 0], [0, 0, 0]),
             ([1, 0, 0], [1, 1, 0], [1, 1, 1]),
             ([2, -1, 0], [1, 1, 0], [1, 1, 1]),
+            ([0, 0, 0], [0, 0, 0], [1, 1, 1]),
+            ([0, 0, -1], [0, 0, 0], [0, 0, 0]),
         ]:
             found = best_set(edges, weights, np.array(gain), largest=False)
             assert found.tolist() == list(map(bool, smallest))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from layoutopt.limits import Limits
 from layoutopt.presolve import strength
-from layoutopt.presolve.classes import dominated_labels, losses
+from layoutopt.presolve.classes import losses
 from layoutopt.presolve.contract import contract
 from layoutopt.presolve.strength import strong_sets
 from layoutopt.problem import Labelling
@@ -79,6 +80,24 @@ def test_sets_are_those_of_the_best_partition(wide: int) -> None:
     assert tied > 30
 
 
+@pytest.mark.parametrize("wide", [1, 2**53 + 1])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
+def test_ties_are_strong(order: tuple[int, ...], wide: int) -> None:
+    """Edges of 3 3 3 and 1 1 1 hold four nodes against 4 for each: 12, and against no more.
+
+    No three of them are strong, so the last to come, whichever it is, must get a cut right in
+    which one node counts 9 - 8 and two count 5 - 8.
+    """
+    a, *others = order
+    edges = {(a, v): 3 * wide for v in others} | dict.fromkeys(
+        itertools.combinations(others, 2), wide
+    )
+    near = graph_of(4, edges)
+    found = strong_sets(near, [0, 1, 2, 3], 4 * wide, Limits())
+    assert [sorted(own) for own in found] == [[0, 1, 2, 3]]
+    assert strong_sets(near, [0, 1, 2, 3], 4 * wide + 1, Limits()) == []
+
+
 def test_without_cuts_the_sets_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     """With no work left, no time, or numbers beyond 64 bits only heavy edges join nodes.
 
@@ -93,6 +112,52 @@ def test_without_cuts_the_sets_are_smaller(monkeypatch: pytest.MonkeyPatch) -> N
     assert [sorted(own) for own in strong_sets(huge, nodes, 3 * 2**60, Limits())] == [[2, 3]]
     monkeypatch.setattr(strength, "WORK", -1)
     assert [sorted(own) for own in strong_sets(near, nodes, 3, Limits())] == [[2, 3]]
+
+
+def heavy_closure(near: Near, loss: int) -> set[frozenset[int]]:
+    """Return the sets that come of joining any two that edges of the loss or more join."""
+    sets = [frozenset([u]) for u in range(len(near))]
+    while True:
+        for one, other in itertools.combinations(sets, 2):
+            if 0 < sum(near[u].get(v, 0) for u in one for v in other) >= loss:
+                sets = [own for own in sets if own not in (one, other)] + [one | other]
+                break
+        else:
+            return {own for own in sets if len(own) > 1}
+
+
+def test_without_cuts_heavy_edges_join_all_they_can() -> None:
+    """On 300 random graphs without time the sets are those that joining one by one ends with."""
+    late, large = Limits(deadline=0.0), 0
+    for seed in range(300):
+        near, loss = random_graph(seed)
+        found = strong_sets(near, list(range(len(near))), loss, late)
+        assert set(map(frozenset, found)) == heavy_closure(near, loss)
+        large += any(len(own) > 2 for own in found)
+    assert large > 50
+
+
+def test_numbers_up_to_the_limit() -> None:
+    """All edges, seen from both sides, and the loss may add up to less than 2^61."""
+    x = 2**61 // 15  # a triangle of 2 x is strong for 3 x; 15 x is 2^61 - 2
+    for more, sets in ((0, [[0, 1, 2]]), (1, [])):
+        near = graph_of(3, {(0, 1): 2 * x + more, (1, 2): 2 * x, (0, 2): 2 * x})
+        assert [sorted(own) for own in strong_sets(near, [0, 1, 2], 3 * x, Limits())] == sets
+
+
+def test_nodes_after_one_that_was_tied_early() -> None:
+    """A triangle that becomes heavy enough for a fourth node is tied, and then another one."""
+    triangles = {(u + k, v + k): 2 for u, v in TRIANGLE for k in (0, 4)}
+    near = graph_of(7, triangles | {(0, 3): 1, (1, 3): 1, (2, 3): 1})
+    found = strong_sets(near, list(range(7)), 3, Limits())
+    assert sorted(map(sorted, found)) == [[0, 1, 2, 3], [4, 5, 6]]
+
+
+def test_nodes_may_have_any_numbers() -> None:
+    """A triangle of weight 2 is strong for 3 also as nodes 10, 20 and 30 of many."""
+    near = graph_of(31, {(10, 20): 2, (20, 30): 2, (10, 30): 2})
+    found = strong_sets(near, [10, 20, 30], 3, Limits())
+    assert [sorted(own) for own in found] == [[10, 20, 30]]
 
 
 def owned(weight: int, rewards: Edges, bans: list[tuple[int, int]] | None = None) -> Labelling:
@@ -153,8 +218,8 @@ class TestStrongSets:
         assert fired > 100
 
 
-def strong(problem: Labelling, sets: bool = True) -> Iterator[tuple[list[int], int]]:
-    """Yield the components that the rule looks at, only those with a strong set by default."""
+def lists(problem: Labelling) -> tuple[Near, Near, list[set[int]]]:
+    """Return each node's neighbours with weights, its labels with rewards, and its bans."""
     near: Near = [{} for _ in range(problem.nodes)]
     earns: Near = [{} for _ in range(problem.nodes)]
     bans: list[set[int]] = [set() for _ in range(problem.nodes)]
@@ -164,14 +229,12 @@ def strong(problem: Labelling, sets: bool = True) -> Iterator[tuple[list[int], i
         earns[u][label] = r
     for u, label in problem.banned.tolist():
         bans[u].add(label)
+    return near, earns, bans
+
+
+def strong(problem: Labelling, sets: bool = True) -> Iterator[tuple[list[int], int]]:
+    """Yield the components that the rule looks at, only those with a strong set by default."""
+    near, earns, bans = lists(problem)
     for component, loss in losses(near, earns, bans):
         if not sets or strong_sets(near, component, loss, Limits()):
             yield component, loss
-
-
-def test_equal_labels_leave_one() -> None:
-    """Of many labels that earn the same at one node all but one are dropped."""
-    earns = [dict.fromkeys(range(50), 3), {50: 1}]
-    dropped = dominated_labels([{1: 1}, {0: 1}], earns, [set(), set()])
-    assert len(dropped) == 49
-    assert 50 not in dropped

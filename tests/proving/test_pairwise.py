@@ -123,3 +123,22 @@ def test_what_is_not_proved_is_a_word(
     proof = evidence(problem, [u % 2 for u in range(9)], limited(seconds))
     assert bound(problem, proof) == (20, True)
     assert kinds(proof) == {"components", "word"}
+
+
+@pytest.mark.parametrize("leaves", [1, 4, 64])
+@pytest.mark.parametrize("few", [(), ("TABLE",), ("TABLE", "ENTRIES")])
+def test_nothing_proves_less_than_the_optimum(
+    monkeypatch: pytest.MonkeyPatch, few: tuple[str, ...], leaves: int
+) -> None:
+    """However tables, relaxations and branches are allowed, what is found proves what is asked.
+
+    A bound below the optimum has no evidence; one at the optimum may have.
+    """
+    for setting in few:
+        monkeypatch.setattr(pairwise, setting, 1)
+    problems = [random_pairwise(random.Random(seed)) for seed in range(12)] + [repulsive(6)]
+    for problem in problems:
+        top = best(problem)
+        assert pairwise.proof(problem, top - 1, leaves, limited()) is None
+        found = pairwise.proof(problem, top, leaves, limited())
+        assert found is None or bound(problem, found)[0] == top

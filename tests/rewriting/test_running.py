@@ -21,6 +21,7 @@ from layoutopt.rewriting.running import (
     transposes,
 )
 from tests.rewriting.networks import network
+from tests.support import refused
 
 PAIR = """g (float[2,3] x) => (float[2,3] y) {
     a = Transpose<perm=[1,0]>(x)
@@ -100,6 +101,43 @@ def test_what_cannot_be_run_is_told_in_a_line() -> None:
     with pytest.raises(InputError, match="onnxruntime cannot run it") as error:
         layoutopt.convert(model, check=True)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("seq(float[2])", "input 'x' is no tensor, and cannot be drawn at random"),
+        ("string[2]", "input 'x' holds texts, and cannot be drawn at random"),
+    ],
+)
+def test_inputs_without_numbers_are_refused(kind: str, text: str) -> None:
+    """Sequences and texts are no numbers, and nothing is drawn for them."""
+    model = network(f"g ({kind} x) => ({kind} y) {{ y = Identity(x) }}")
+    with refused(text):
+        random_inputs(model)
+
+
+def test_optimisers_that_fail_are_told_of_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What onnxruntime cannot load, and whatever another optimiser raises, is no traceback."""
+    odd = network("g (float[2,3] x) => (float[2,3] y) { y = my.Twist(x) }", domains=["my"])
+    with refused("onnxruntime cannot load it (", "Twist"):
+        peer_transposes(odd)
+    tool: Any = ModuleType("onnxslim")
+
+    def slim(model: ModelProto) -> ModelProto:
+        raise KeyError("y\nand more")
+
+    tool.slim = slim
+    monkeypatch.setitem(sys.modules, "onnxslim", tool)
+    with refused("onnxslim cannot optimise it ("):
+        peer_transposes(network(PAIR % "Relu"))
+
+
+def test_running_without_onnxruntime_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check needs a package that is not always there."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with refused('running networks needs onnxruntime: pip install "layoutopt[onnx]"'):
+        layoutopt.convert(network(PAIR % "Relu"), check=True)
 
 
 def test_a_check_that_fails_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid
 from layoutopt.operators.op import Op
 from layoutopt.operators.operands import parse_operands
+from layoutopt.rewriting.constants import relaid_tensor
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.running import largest_difference
 from layoutopt.rewriting.write import write_model
 from tests.rewriting.exports import random_export
 from tests.rewriting.networks import conversion, edited, kinds, network, read, values
+from tests.support import refused
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -205,6 +208,46 @@ def test_constants_of_nodes_are_relaid(kind: str) -> None:
     assert ("ConstantOfShape" in kinds(new)) is (kind == "fill")
     assert "k" not in {x.name for x in new.graph.initializer}
     assert largest_difference(model, new) == 0
+
+
+def _sparse(places: list[list[int]] | list[int]) -> onnx.SparseTensorProto:
+    """Return [[0, 2, 0], [0, 0, 3]] by the places of 2 and 3."""
+    found = numpy_helper.from_array(np.array(places, np.int64))
+    return helper.make_sparse_tensor(
+        numpy_helper.from_array(np.array([2, 3], np.float32)), found, [2, 3]
+    )
+
+
+@pytest.mark.parametrize(
+    ("element", "value"),
+    [
+        ("float", {"value_floats": [1.5, 2, 3, 4, 5, 6]}),
+        ("int64", {"value_ints": [1, 2, 3, 4, 5, 6]}),
+        ("float", {"sparse_value": _sparse([1, 5])}),
+        ("float", {"sparse_value": _sparse([[0, 1], [1, 2]])}),
+    ],
+)
+def test_constants_are_relaid_however_they_are_written(element: str, value: dict[str, Any]) -> None:
+    """A list in the order of a Flatten, and a matrix of which only some elements are written."""
+    rank = 2 if "sparse_value" in value else 1
+    middle = "a = Add(t, k)" if rank == 2 else "f = Reshape(t, n) b = Add(f, k) a = Reshape(b, m)"
+    model = network(
+        f"g ({element}[3,2] x) => ({element}[3,2] y) {{"
+        f"t = Transpose<perm=[1,0]>(x) {middle} y = Transpose<perm=[1,0]>(a) }}",
+        {} if rank == 2 else {"n": np.array([6]), "m": np.array([2, 3])},
+    )
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["k"], **value))
+    new = layoutopt.convert(model).model
+    assert "Transpose" not in kinds(new)
+    assert "Constant" not in kinds(new)
+    assert largest_difference(model, new) == 0
+
+
+def test_a_constant_whose_bytes_are_not_there_is_refused() -> None:
+    """An initialiser with fewer bytes than elements cannot be re-laid, and is named."""
+    tensor = TensorProto(name="k", data_type=TensorProto.FLOAT, dims=[2, 2], raw_data=b"123")
+    with refused("constant 'k' cannot be re-laid ("):
+        relaid_tensor(tensor, Relaid("k", None, (1, 0)), "k_turned")
 
 
 def test_freed_inputs_and_outputs_tell_their_new_shapes() -> None:

@@ -1,0 +1,183 @@
+"""How commands end: whatever goes wrong is one line and a code, and what is asked for is there."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from layoutopt import __version__
+from layoutopt.bench.run import Standing
+from layoutopt.cli import main as entry
+from layoutopt.cli import standing, streams, whatif
+from layoutopt.errors import InputError, InternalError
+from layoutopt.io.instance import instance_bytes
+from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice
+from layoutopt.machine.whatif import SmallestMachine
+from layoutopt.onnx.read import read_onnx
+from tests.cli.conftest import Run
+from tests.onnx.networks import model, node, save
+from tests.support import refused
+
+ENDS: dict[str, tuple[BaseException, int, str]] = {
+    "bad input": (InputError("is\nwrong", file="a"), 2, "layoutopt: a: is wrong"),
+    "defect": (InternalError("no"), 70, "layoutopt: internal error, no answer is given: no"),
+    "memory": (MemoryError(), 2, "layoutopt: memory has run out; nothing is written"),
+    "time": (TimeoutError("net: time limit"), 4, "layoutopt: net: time limit"),
+    "time, silently": (TimeoutError(), 4, "layoutopt: time ran out"),
+    "system": (OSError(28, "No space left", "b"), 2, "layoutopt: b: No space left"),
+    "Ctrl-C": (KeyboardInterrupt(), 130, "interrupted"),
+    "unforeseen": (
+        KeyError("x\ny"),
+        70,
+        "layoutopt: internal error, no answer is given: KeyError: 'x\\ny', main.py line ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_each_end_has_its_line_and_code(
+    name: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors become a line on stderr, with the code that the program promises; nothing is out."""
+    error, code, text = ENDS[name]
+
+    def fail(*, standalone_mode: bool) -> int:
+        raise error
+
+    monkeypatch.setattr(entry, "app", fail)
+    monkeypatch.setattr(entry, "discard_stdout", lambda: None)
+    ended = run("anything")
+    assert (ended.code, ended.out) == (code, "")
+    [line] = ended.err.splitlines()
+    assert line.startswith(text)
+    assert (line == text) == (name != "unforeseen")
+
+
+def test_version_and_help(run: Run) -> None:
+    """The version is a line; without a command there is the list of commands."""
+    assert run("--version") == (0, f"layoutopt {__version__}\n", "")
+    plain, asked = run(), run("--help")
+    assert (plain.code, plain.err, plain.out) == (0, "", asked.out)
+    assert "solve" in plain.out
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    """Return the file of a small network."""
+    return save(model([node("Relu", "x")], {"x": (2, 3)}), tmp_path)
+
+
+def test_import_to_stdout_and_in_silence(run: Run, network: Path) -> None:
+    """On stdout there is the instance and nothing else; a quiet import says nothing."""
+    wanted = instance_bytes(read_onnx(network)).decode()
+    assert run("import", network, "--output", "-") == (0, wanted, "")
+    assert not network.with_suffix(".json").exists()
+    assert run("import", network, "--quiet") == (0, "", "")
+    assert network.with_suffix(".json").read_text() == wanted
+
+
+def test_import_refuses_other_kinds_of_files(run: Run, network: Path, tmp_path: Path) -> None:
+    """What is no network, and what an instance cannot be written to, is named."""
+    before = sorted(tmp_path.iterdir())
+    other = network.with_suffix(".txt")
+    ran = run("import", other)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"layoutopt: {other}: is of no known kind; allowed: .onnx\n"
+    ran = run("import", network, "-o", other)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"layoutopt: {other}: must end in .json or .json.gz\n"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (4096, 4096, "  the unconstrained optimum needs 4,096 bytes per tile"),
+        (4096, 8192, "  the unconstrained optimum needs 4,096 to 8,192 bytes per tile"),
+        (4096, None, "  the unconstrained optimum needs 4,096 bytes per tile or more"),
+    ],
+)
+def test_what_is_known_of_the_smallest_machine(low: int, high: int | None, text: str) -> None:
+    """A number that is proved stands alone; of others both ends are told."""
+    assert whatif.smallest_text(SmallestMachine(low, high)) == text
+
+
+def test_prices_that_ran_out_of_time_and_many_sinks() -> None:
+    """Without a bound there is no table; the dearest sinks are shown, and the rest counted."""
+    assert whatif.prices_text(ShadowPrices(Decimal(1), None, (), (), 1, 64)) == (
+        "  no prices: time ran out"
+    )
+    tile = TilePrice(0, Fraction(3), 64)
+    sinks = tuple(SinkCost(f"s{n}", 4, Fraction(40 - n)) for n in range(whatif.SHOWN + 2))
+    text = whatif.prices_text(ShadowPrices(Decimal(1), Fraction(9), (tile,), sinks, 1, 64))
+    lines = text.splitlines()
+    assert lines[0] == "  proved by prices: no score above 9"
+    assert lines[-1] == "  ... and 2 more sinks"
+    first = [line.split()[0] for line in lines if line.strip()]
+    assert first[-2 - whatif.SHOWN : -1] == ["sink", *(f"s{n}" for n in range(whatif.SHOWN))]
+    assert "worth nothing" not in text
+
+
+def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal the line is drawn anew with a bar, and is gone at the end."""
+    shown = on_terminal(
+        monkeypatch,
+        lambda tell: [
+            tell(Standing(done=n, failed=1, left=8 - n, known=2, seconds=61.0, seconds_left=None))
+            for n in (1, 3)
+        ],
+    )
+    assert "5 of 10 solves, 2 known before, 1 failed, 1:01" in shown
+    assert "50%" in shown
+    assert "\x1b[2K" in shown.rpartition("solves")[2]
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, use: Callable[[standing.Tell], object]) -> str:
+    """Return what a run writes to a terminal that stands for stderr."""
+    above, below = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with os.fdopen(below, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with standing.shown(quiet=False) as tell:
+            assert tell is not None
+            use(tell)
+    shown = b""
+    with suppress(OSError):  # so Linux says that the other end is closed
+        while part := os.read(above, 4096):
+            shown += part
+    os.close(above)
+    return shown.decode()
+
+
+def test_what_can_be_written_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If a file cannot be at its place nor elsewhere, the first reason is told; nothing is left."""
+    monkeypatch.setattr(streams.tempfile, "tempdir", str(tmp_path))
+
+    def fail(path: Path) -> None:
+        raise InputError("cannot be written (No space left)", file=str(path))
+
+    target = Path("/nowhere/a.json")
+    with refused(f"{target}: cannot be written (No space left)"):
+        streams.saved(fail, target)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stdout_may_be_closed_or_a_stream_of_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data goes to whatever stands for stdout; if nothing does, it is said."""
+    taken = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", taken)
+    streams.write_out(b"data\n", Path("-"), overwrite=False)
+    assert taken.getvalue() == "data\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    with refused("standard output: cannot be written (it is closed)"):
+        streams.write_out(b"data\n", Path("-"), overwrite=False)
