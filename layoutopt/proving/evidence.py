@@ -12,7 +12,7 @@ from layoutopt.certificate.classes import Class
 from layoutopt.certificate.pairwise import Pairwise
 from layoutopt.certificate.refused import Refused
 from layoutopt.limits import Limits
-from layoutopt.proving.pairwise import LEAVES, proof, table
+from layoutopt.proving.pairwise import SEARCH, proof, table
 from layoutopt.solvers.messages import Field, colouring
 from layoutopt.solvers.relaxation import LARGEST, begin
 
@@ -72,7 +72,7 @@ def _candidates(own: Class, wanted: int, limits: Limits, banned: Banned) -> Iter
         yield exact
         return
     yield from _messages(own, problem, wanted, limits)
-    searched = proof(problem, wanted, LEAVES, limits)
+    searched = proof(problem, wanted, limits.turn(SEARCH))
     if searched is not None:
         yield searched
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from layoutopt.certificate.pairwise import Pairwise, bound, fixed, split, value
+from layoutopt.certificate.pairwise import DEEPEST, Pairwise, bound, fixed, split, value
 from layoutopt.limits import Limits
 from layoutopt.pbqp.elimination import shrink
 from layoutopt.solvers.pairwise import programme, relax
@@ -18,8 +18,14 @@ from layoutopt.solvers.pairwise import programme, relax
 TABLE, TOTAL = 10**6, 3 * 10**7
 """Entries of the largest table, and of all tables together, that a checker is to make."""
 
-LEAVES = 128
-"""Most combinations of labels of nodes that are fixed."""
+SEARCH = 30.0
+"""Effort for one proof, in seconds of a machine of today."""
+
+DEPTH = DEEPEST - 2
+"""Nodes that are fixed at once: a class and its components are around them."""
+
+EACH, PER_ENTRY = 2e-3, 6e-6
+"""Effort for a linear programme, and for each entry of its tables."""
 
 FINEST = 10**4
 """Largest denominator of a message."""
@@ -45,7 +51,7 @@ def evidence(problem: Pairwise, labels: Sequence[int], limits: Limits | None = N
     limits
         When to stop looking for more than a word.
     """
-    limits = limits or Limits()
+    limits = (limits or Limits()).turn(SEARCH)
     order, stuck = _order(problem)
     if not stuck:
         return {"kind": "table", "order": order}
@@ -54,7 +60,7 @@ def evidence(problem: Pairwise, labels: Sequence[int], limits: Limits | None = N
     found = []
     for nodes, own in zip(every, split(problem, every), strict=True):
         wanted = value(own, [labels[u] for u in nodes])
-        proved = proof(own, wanted, LEAVES, limits) or {"kind": "word", "bound": wanted}
+        proved = proof(own, wanted, limits) or {"kind": "word", "bound": wanted}
         found.append({"nodes": nodes, "evidence": proved})
     return {"kind": "components", "parts": found}
 
@@ -101,8 +107,8 @@ def table(problem: Pairwise) -> Evidence | None:
     return None if stuck else {"kind": "table", "order": order}
 
 
-def proof(problem: Pairwise, wanted: int, leaves: int, limits: Limits) -> Evidence | None:
-    """Return evidence for a bound, None if there is none of so many leaves."""
+def proof(problem: Pairwise, wanted: int, limits: Limits, depth: int = 0) -> Evidence | None:
+    """Return evidence for a bound, None if none is found within the limits."""
     order, stuck = _order(problem)
     found: Evidence | None
     if not stuck:
@@ -113,15 +119,12 @@ def proof(problem: Pairwise, wanted: int, leaves: int, limits: Limits) -> Eviden
         found = _dual(problem, limits)
     if found is not None and bound(problem, found)[0] <= wanted:
         return found
-    if not stuck:
+    if not stuck or depth == DEPTH:
         return None
     node = max(stuck, key=lambda u: (len(stuck[u]), -u))
-    width = problem.widths[node]
-    if width > leaves:
-        return None
     parts = []
-    for label in range(width):
-        leaf = proof(fixed(problem, node, label), wanted, leaves // width, limits)
+    for label in range(problem.widths[node]):
+        leaf = proof(fixed(problem, node, label), wanted, limits, depth + 1)
         if leaf is None:
             return None
         parts.append(leaf)
@@ -130,7 +133,9 @@ def proof(problem: Pairwise, wanted: int, leaves: int, limits: Limits) -> Eviden
 
 def _dual(problem: Pairwise, limits: Limits) -> Evidence | None:
     """Return messages of the linear relaxation; any are right, those nearest to it the best."""
-    if sum(table.size for _, _, table in problem.edges) > ENTRIES:
+    entries = sum(table.size for _, _, table in problem.edges)
+    limits.spend(EACH + PER_ENTRY * entries)
+    if entries > ENTRIES:
         return None
     lost = [_lost(own) for own in problem.unary]
     edges = [

@@ -113,32 +113,35 @@ def test_hard_parts_do_not_spoil_easy_ones() -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(("leaves", "seconds"), [(1, None), (128, 0.0)])
+@pytest.mark.parametrize(
+    ("setting", "value", "seconds"), [("SEARCH", 1e-9, None), ("DEPTH", 0, None), ("DEPTH", 9, 0.0)]
+)
 def test_what_is_not_proved_is_a_word(
-    monkeypatch: pytest.MonkeyPatch, leaves: int, seconds: float | None
+    monkeypatch: pytest.MonkeyPatch, setting: str, value: float, seconds: float | None
 ) -> None:
-    """Without branches, and without time, the bound is there, and is told to be a word."""
-    monkeypatch.setattr(pairwise, "LEAVES", leaves)
+    """Without effort, branches or time, the bound is there, and is told to be a word."""
+    monkeypatch.setattr(pairwise, setting, value)
     problem = repulsive(9)
     proof = evidence(problem, [u % 2 for u in range(9)], limited(seconds))
     assert bound(problem, proof) == (20, True)
     assert kinds(proof) == {"components", "word"}
 
 
-@pytest.mark.parametrize("leaves", [1, 4, 64])
+@pytest.mark.parametrize("depth", [0, 2, 48])
 @pytest.mark.parametrize("few", [(), ("TABLE",), ("TABLE", "ENTRIES")])
 def test_nothing_proves_less_than_the_optimum(
-    monkeypatch: pytest.MonkeyPatch, few: tuple[str, ...], leaves: int
+    monkeypatch: pytest.MonkeyPatch, few: tuple[str, ...], depth: int
 ) -> None:
     """However tables, relaxations and branches are allowed, what is found proves what is asked.
 
     A bound below the optimum has no evidence; one at the optimum may have.
     """
+    monkeypatch.setattr(pairwise, "DEPTH", depth)
     for setting in few:
         monkeypatch.setattr(pairwise, setting, 1)
     problems = [random_pairwise(random.Random(seed)) for seed in range(12)] + [repulsive(6)]
     for problem in problems:
         top = best(problem)
-        assert pairwise.proof(problem, top - 1, leaves, limited()) is None
-        found = pairwise.proof(problem, top, leaves, limited())
+        assert pairwise.proof(problem, top - 1, limited()) is None
+        found = pairwise.proof(problem, top, limited())
         assert found is None or bound(problem, found)[0] == top
