@@ -33,6 +33,8 @@ def unbind(result: Path) -> None:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs the command line in this process."""
+    # A solver that an earlier test left may still run, and the command would end the process.
+    monkeypatch.setattr("layoutopt.cli.main._end", sys.exit)
 
     def call(*words: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["layoutopt", *map(str, words)])
