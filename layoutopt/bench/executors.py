@@ -145,8 +145,8 @@ def cluster(address: str) -> Iterator[Team]:
 class _OnCluster(Executor):
     """Runs what is submitted on a Dask cluster.
 
-    Dask's own executor takes it for an error when a worker dies after a job and before its result
-    has arrived; here such a job is carried out again.
+    Dask's own executor asks how a job ended after it has fetched the result.  Where the worker has
+    died in between, it takes the result for an error.
     """
 
     def __init__(self, client: Any) -> None:
@@ -181,7 +181,7 @@ def _client(address: str) -> Any:
         raise InputError("--dask needs Dask: pip install 'layoutopt[dask]'") from None
     where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
-        client: Any = Client(**where, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+        client: Any = Client(**where, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]  # Dask's
         client.wait_for_workers(1, timeout=PATIENCE)
     except (OSError, ValueError) as error:  # a TimeoutError is an OSError
         told = " ".join(str(error).split())

@@ -62,7 +62,7 @@ class Op(
         OpError
             If the attributes do not fit.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # every type of op has its own
 
     def carriers(self, inputs: int) -> range:
         """Return which of so many inputs pass their locations on."""
@@ -70,7 +70,7 @@ class Op(
 
     def view(self, arrays: Sequence[Array]) -> Array:
         """Return the output of a view, for one array per carrier."""
-        raise NotImplementedError
+        raise NotImplementedError  # asked of views alone, which have their own
 
 
 class ShapedOp(Op, frozen=True, kw_only=True):

@@ -45,9 +45,7 @@ def certified(
         return replace(result, uncertified=why)
     limits.report("certificate")
     trusted = result.status is Status.OPTIMAL
-    search = limits.within(
-        limits.left / 4
-    )  # what is found is checked twice, which may take as long
+    search = limits.within(limits.left / 4)  # checking what is found, twice, may take as long
     work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
     try:
         certificate = bounded(work, lambda: limits.over)
