@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.cli.streams import say
+from layoutopt.cli.text import exact
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def unwinding(
         )
         best = ", which is optimal" if found.score == found.bound else ""
         say(
-            f"{path}: accepted: score {_text(found.score)}, bound {_text(found.bound)}{best}; "
+            f"{path}: accepted: score {exact(found.score)}, bound {exact(found.bound)}{best}; "
             f"{found.classes:,} classes of {found.copies:,} copies; {word}"
         )
     return 0
@@ -61,9 +62,9 @@ def _compare(result: UnwindingResult, score: Fraction, bound: Fraction) -> None:
     from layoutopt.certificate.refused import Refused
 
     if result.score is None or Fraction(result.score) != score:
-        raise Refused(f"it is of a score of {_text(score)}, the result has {result.score}")
-    if result.bound is None or bound > Fraction(result.bound):
-        raise Refused(f"it proves a bound of {_text(bound)}, the result has {result.bound}")
+        raise Refused(f"it is of a score of {exact(score)}, the result has {result.score}")
+    if result.bound is not None and bound > Fraction(result.bound):
+        raise Refused(f"it proves a bound of {exact(bound)}, the result has {result.bound}")
 
 
 def conversion(
@@ -83,12 +84,3 @@ def conversion(
     if not quiet:
         say(f"{path}: accepted: {found}")
     return 0
-
-
-def _text(number: Fraction) -> str:
-    """Return an exact number for people."""
-    from decimal import Decimal
-
-    if number.denominator == 1:
-        return f"{number.numerator:,}"
-    return str(Decimal(number.numerator) / Decimal(number.denominator))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.cli import options, whatif
 from layoutopt.cli.progress import both, shown
 from layoutopt.cli.streams import all_done, command_line, note, reserved_stdout, say, write_out
-from layoutopt.cli.text import number, ratio, seconds, table
+from layoutopt.cli.text import exact, number, ratio, seconds, table
 
 if TYPE_CHECKING:
     from layoutopt.result import UnwindingResult
@@ -132,8 +133,15 @@ def _certify(result: UnwindingResult, path: Path, overwrite: bool) -> None:
 
     if result.certificate is None:
         note(f"layoutopt: {path}: no certificate is written: {result.uncertified}")
-    else:
-        write_out(certificate_bytes(result.certificate), path, overwrite)
+        return
+    write_out(certificate_bytes(result.certificate), path, overwrite)
+    proved = Fraction(result.certificate["bound"])
+    found = proved if result.bound is None else Fraction(result.bound)
+    if proved > found:
+        note(
+            f"layoutopt: {path}: proves a bound of {exact(proved)} only; "
+            f"the search's, {exact(found)}, is not certified"
+        )
 
 
 def summary(result: UnwindingResult) -> str:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 
 from layoutopt.pictures.text import number, ratio, seconds
 
-__all__ = ["number", "ratio", "seconds", "table"]
+__all__ = ["exact", "number", "ratio", "seconds", "table"]
+
+
+def exact(value: Fraction) -> str:
+    """Return a number that is a decimal, in full."""
+    if value.denominator == 1:
+        return f"{value.numerator:,}"
+    return str(Decimal(value.numerator) / Decimal(value.denominator))
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1, indent: str = "  ") -> str:

@@ -46,6 +46,8 @@ def certified(
     limits.report("certificate")
     trusted = result.status is Status.OPTIMAL
     search = limits.within(limits.left / 4)  # checking what is found, twice, may take as long
+    if limits.tell is not None:  # scores and bounds of parts would be taken for the whole's
+        search = replace(search, tell=lambda _: limits.report("certificate"))
     work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
     try:
         certificate = bounded(work, lambda: limits.over)

@@ -137,6 +137,7 @@ def _dual(problem: Pairwise, limits: Limits) -> Evidence | None:
     limits.spend(EACH + PER_ENTRY * entries)
     if entries > ENTRIES:
         return None
+    limits.report("certificate: relaxation")
     lost = [_lost(own) for own in problem.unary]
     edges = [
         (i, j, [_lost(row, int(table.max())) for row in table]) for i, j, table in problem.edges

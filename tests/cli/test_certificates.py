@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from layoutopt import Graph, write_instance
+from layoutopt.proving import evidence
 from tests.cli.conftest import Run
+
+INSTANCES = Path(__file__).parents[2] / "instances"
 
 
 @pytest.fixture
@@ -77,12 +80,36 @@ def test_results_are_held_against_certificates(run: Run, instance: Path, certifi
     ran = run("check", instance, greedy, "--certificate", certificate)
     assert ran.code == 1
     assert "refused: it is of a score of 15, the result has 8" in ran.out
+    modest = json.loads(result.read_text()) | {"bound": None, "gap": None, "status": "feasible"}
+    greedy.write_text(json.dumps(modest))  # what claims no bound has nothing else to be proved
+    assert run("check", instance, greedy, "--certificate", certificate).code == 0
     document = json.loads(certificate.read_text())
     document["bound"], document["classes"][0]["evidence"] = 23, {"kind": "earned"}
     certificate.write_text(json.dumps(document))
     ran = run("check", instance, result, "--certificate", certificate)
     assert ran.code == 1
     assert "refused: it proves a bound of 23, the result has 15" in ran.out
+
+
+def test_a_bound_that_is_not_proved_is_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a search's bound is better than what the certificate proves, the command says so."""
+    instance, path = INSTANCES / "hard" / "signed-12x4.json", tmp_path / "certificate.json"
+    result = tmp_path / "result.json"
+    asked = ("solve", instance, "--gap", 0.5, "--certificate", path, "--json", result, "-q")
+    assert run(*asked).err == ""
+    monkeypatch.setattr(evidence, "_candidates", lambda *_: iter(()))  # nothing but all there is
+    ran = run(*asked, "--overwrite")
+    document, answer = json.loads(path.read_text()), json.loads(result.read_text())
+    assert ran.code == 0
+    assert document["bound"] > answer["bound"] > answer["score"]
+    assert ran.err == (
+        f"layoutopt: {path}: proves a bound of {document['bound']:,} only; "
+        f"the search's, {answer['bound']:,.0f}, is not certified\n"
+    )
+    assert run("check", instance, result, "--certificate", path).code == 1
+    assert run("check", instance, "--certificate", path).code == 0
 
 
 def test_certificates_of_something_else(run: Run, instance: Path, certificate: Path) -> None:

@@ -16,7 +16,7 @@ from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.certificate import certificate_bytes, check_certificate, read_certificate
 from layoutopt.io.instance import read_instance
-from layoutopt.limits import Limits
+from layoutopt.limits import Limits, Progress
 from layoutopt.lowering import lower
 from layoutopt.plugins.registry import find
 from layoutopt.problem import Labelling
@@ -234,6 +234,17 @@ def test_what_is_not_solved_to_the_end_has_a_certificate_of_a_bound() -> None:
     assert verdict.score == Fraction(result.score or 0) < verdict.bound
     assert verdict.bound < Fraction(result.max_score)
     assert verdict.on_word == 0
+
+
+def test_certificates_tell_of_themselves_alone() -> None:
+    """What is worth something in a part is not told as if it were the whole's."""
+    told: list[Progress] = []
+    graph = read_instance(INSTANCES / "hard" / "signed-12x4.json")
+    unwind(graph, certificate=True, progress=told.append)
+    phases = [message.phase for message in told]
+    proving = told[phases.index("certificate") :]
+    assert len(proving) > 10
+    assert {(m.phase, m.objective, m.bound) for m in proving} == {("certificate", None, None)}
 
 
 @pytest.mark.parametrize("gave_up", [True, False])
