@@ -127,24 +127,6 @@ class Sums:
         return int((pow(ratio, n, self.prime) - 1) * pow(ratio - 1, -1, self.prime) % self.prime)
 
 
-def flat(box: Box, shape: Sequence[int]) -> Box:
-    """Return a box whose last quantities are indices of a tensor with one flat index instead."""
-    rest, steps = len(box.start) - len(shape), [prod(shape[d + 1 :]) for d in range(len(shape))]
-
-    def joined(vector: tuple[int, ...]) -> tuple[int, ...]:
-        return (*vector[:rest], sum([s * x for s, x in zip(steps, vector[rest:], strict=True)]))
-
-    loops = tuple([(n, joined(step)) for n, step in box.loops])
-    return Box(box.tag, joined(box.start), loops)
-
-
-def inside(box: Box, shape: Sequence[int]) -> bool:
-    """Return whether the last quantities of a box are indices of a tensor."""
-    first = len(box.start) - len(shape)
-    ends = [box.ends(first + d) for d in range(len(shape))]
-    return all(low >= 0 and high < n for (low, high), n in zip(ends, shape, strict=True))
-
-
 def apart(a: Box, b: Box) -> bool:
     """Return whether two boxes of two quantities surely have no member in common."""
     for q in range(2):
@@ -155,10 +137,13 @@ def apart(a: Box, b: Box) -> bool:
     same = [(n, steps[0]) for n, steps in a.loops] == [(n, steps[0]) for n, steps in b.loops]
     strides = sorted((abs(steps[0]), n) for n, steps in a.loops if n > 1)
     simple = all(0 < s * n <= t for (s, n), (t, _) in pairwise([*strides, (MOST, 1)]))
-    if not same or not simple or a.start[0] != b.start[0]:
-        return False
-    gaps = zip(a.loops, b.loops, strict=True)
-    gap = Box((), (a.start[1] - b.start[1],), tuple((n, (s[1] - t[1],)) for (n, s), (_, t) in gaps))
-    common = gcd(*[steps[0] for _, steps in gap.loops])
+    return same and simple and a.start[0] == b.start[0] and differ(a, b, 1, 1)
+
+
+def differ(a: Box, b: Box, q: int, r: int) -> bool:
+    """Return whether quantities of two boxes surely differ at each place of their equal loops."""
+    loops = [(n, (s[q] - t[r],)) for (n, s), (_, t) in zip(a.loops, b.loops, strict=True)]
+    gap = Box((), (a.start[q] - b.start[r],), tuple(loops))
     low, high = gap.ends(0)
+    common = gcd(*[steps[0] for _, steps in loops])
     return low > 0 or high < 0 or (common > 0 and gap.start[0] % common != 0)

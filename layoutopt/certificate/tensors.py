@@ -7,19 +7,9 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
-from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import MOST, Box, Sums, flat, inside, read_boxes
-from layoutopt.certificate.views import (
-    CUTTING,
-    FIXED,
-    OWN,
-    SAME,
-    VIEWS,
-    carried,
-    carriers,
-    check_cut,
-    shape_of,
-)
+from layoutopt.certificate.refused import Refused, entry, listed
+from layoutopt.certificate.sums import MOST, Box, Sums, read_boxes
+from layoutopt.certificate.views import FIXED, OWN, SAME, VIEWS, carriers, line, relation, shape_of
 
 
 class Tensors:
@@ -74,7 +64,7 @@ class Tensors:
         return [self.tensor(op["inputs"][i]) for i in carriers(op)] if op["type"] in VIEWS else []
 
     def traced(self, name: str) -> list[Box]:
-        """Return the boxes of a tensor, with quantities ``(where, indices...)``."""
+        """Return the boxes ``(where, element)`` of a tensor."""
         stack = [name]
         while stack:
             missing = [t for t in self.sources(stack[-1]) if t not in self.boxes]
@@ -88,62 +78,51 @@ class Tensors:
 
     def _own(self, name: str) -> list[Box]:
         """Return the boxes of a tensor that lies at locations of its own, or at mapped ones."""
-        shape, mapping = self.shapes[name], self.ops[name].get("mapping")
-        steps = [prod(shape[d + 1 :]) for d in range(len(shape))]
+        mapping, end = self.ops[name].get("mapping"), self.starts[-1]
         if mapping is not None:
-            indices = [
-                tuple(i // s % n for s, n in zip(steps, shape, strict=True))
-                for i in range(prod(shape))
-            ]
-            end = self.starts[-1]
             where = [end + self.pool[type(v), v] for v in mapping]
-            return [Box(FIXED, (x, *index), ()) for x, index in zip(where, indices, strict=True)]
-        if not prod(shape):
-            return []
-        units = [tuple(int(d == e) for e in range(len(shape))) for d in range(len(shape))]
-        loops = tuple((n, (s, *unit)) for n, s, unit in zip(shape, steps, units, strict=True))
-        return [Box(FIXED, (self.base[name], *[0] * len(shape)), loops)]
+            return [Box(FIXED, (x, at), ()) for at, x in enumerate(where)]
+        first = self.base[name]
+        return [Box(FIXED, (first + b.start[0], 0), b.loops) for b in line(prod(self.shapes[name]))]
 
     def _view(self, name: str) -> list[Box]:
-        """Return the boxes of a view's output."""
+        """Return the boxes of a view's output, by what the certificate says of its inputs'.
+
+        It says of boxes of each input where its op moves their elements, and which boxes the op
+        leaves out.  Where together they are the input, and what is moved is what the op moves,
+        they say nothing wrong.
+        """
         op, ins = self.ops[name], self.sources(name)
-        shapes, inputs = [self.shapes[t] for t in ins], [self.boxes[t] for t in ins]
-        out = self.shapes[name]
-        if op["type"] in CUTTING:
-            cut = _object(_object(self.certificate, "cuts"), name)
-            kept, left = (
-                read_boxes(cut.get(part), 2, 1 + len(shapes[0]), f"the cut of {name!r}")
-                for part in ("kept", "left")
-            )
-            check_cut(op, shapes[0], kept, left)
+        if op["type"] in SAME:
+            return self.boxes[ins[0]]
+        shapes, what = [self.shapes[t] for t in ins], f"view {name!r}"
+        claims = listed(objects(self.certificate, "views").get(name), len(ins), what)
+        found: list[Box] = []
+        for t, moved, claim in zip(ins, relation(op, shapes), claims, strict=True):
+            own = read_boxes(entry(claim, "kept"), 2, 3, what)
+            left = read_boxes(entry(claim, "left"), 2, 2, what)
+            times = max(1, prod(self.shapes[name]) // max(1, prod(self.shapes[t])))
             self._same(
-                ("one", "at"),
-                [flat(box, shapes[0]) for box in (*kept, *left)],
-                [flat(box, shapes[0]) for box in inputs[0]],
-                f"the cut of {name!r} is not its input",
+                ("from", "at"),
+                [box.of(1, 2, tag=()) for box in own],
+                moved,
+                f"{what}: its boxes are not where the op moves elements of {t!r}",
             )
-            inputs = [kept]
-        elif op["type"] in SAME and shapes[0] != out:
-            boxes = self._claimed("tensors", name, 1 + len(out), out)
             self._same(
-                ("one", "at"),
-                [flat(box, out) for box in boxes],
-                [flat(box, shapes[0]) for box in inputs[0]],
-                f"tensor {name!r} does not hold what its input does",
+                ("where", "at"),
+                [box.of(0, 1) for box in own] + left,
+                self.boxes[t],
+                f"{what}: its boxes are not those of {t!r}",
+                times if op["type"] == "expand" else 1,
             )
-            return boxes
-        return carried(op, shapes, inputs)
+            found += [box.of(0, 2) for box in own]
+        return found
 
-    def _claimed(self, what: str, name: str, width: int, shape: Sequence[int]) -> list[Box]:
-        """Return boxes of a tensor that the certificate states."""
-        boxes = read_boxes(_object(self.certificate, what).get(name), 2, width, f"{what} {name!r}")
-        if not all(inside(box, shape) for box in boxes):
-            raise Refused(f"{what} {name!r}: a box is outside the tensor")
-        return boxes
-
-    def _same(self, names: Sequence[str], one: Iterable[Box], two: Iterable[Box], why: str) -> None:
-        """Refuse two lists of boxes that do not hold the same."""
-        if self.sums.total(names, one) != self.sums.total(names, two):
+    def _same(
+        self, names: Sequence[str], one: Iterable[Box], two: Iterable[Box], why: str, times: int = 1
+    ) -> None:
+        """Refuse two lists of boxes of which the first does not hold the second so many times."""
+        if self.sums.total(names, one) != self.sums.total(names, two, times):
             raise Refused(why)
 
     def place(self, where: int) -> int:
@@ -158,7 +137,8 @@ class Tensors:
         return "mapping" if place >= len(self.names) else str(self.ops[self.names[place]]["type"])
 
 
-def _object(given: dict[str, Any], key: str) -> dict[str, Any]:
+def objects(given: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return an object of a certificate, an empty one if there is none."""
     found = given.get(key, {})
     if not isinstance(found, dict):
         raise Refused(f"{key!r} must be an object")

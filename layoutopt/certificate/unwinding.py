@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from fractions import Fraction
-from math import gcd, prod
+from math import prod
 from typing import Any, NamedTuple
 
 from layoutopt.certificate.classes import Class
 from layoutopt.certificate.order import Order
 from layoutopt.certificate.refused import Refused, listed, number
-from layoutopt.certificate.sums import Box, Sums, flat, read_boxes
-from layoutopt.certificate.tensors import Tensors
-from layoutopt.certificate.views import FIXED, OWN, UNTIED
+from layoutopt.certificate.sums import Box, Sums, differ, read_boxes
+from layoutopt.certificate.tensors import Tensors, objects
+from layoutopt.certificate.views import FIXED, OWN, UNTIED, line
 
 
 class Verdict(NamedTuple):
@@ -116,21 +116,20 @@ class Checker(Tensors):
 
     def _sink(self, name: str) -> list[Box]:
         """Return the boxes of a sink, which say of each element once what it is."""
-        shape, base = self.shapes[name], self.base[name]
-        boxes = self._claimed("sinks", name, 2 + len(shape), shape)
-        at = [flat(box, shape) for box in boxes]
+        base = self.base[name]
+        boxes = read_boxes(objects(self.certificate, "sinks").get(name), 2, 3, f"sink {name!r}")
         self._same(
             ("at",),
-            [b.of(2, tag=()) for b in at],
-            _line(prod(shape)),
+            [box.of(2, tag=()) for box in boxes],
+            [box.of(0) for box in line(prod(self.shapes[name]))],
             f"sink {name!r}: its boxes are not all elements, each once",
         )
-        for tag, start, loops in at:
+        for tag, start, loops in boxes:
             own = Box((), (*start[:2], base + start[2]), loops)
             if tag[1:] == (0,) and own.of(0) != own.of(2):
                 raise Refused(f"sink {name!r}: a copy is not named by its node 0")
             self.members[tag].append(own)
-        return [box.of(0, *range(2, 2 + len(shape))) for box in boxes]
+        return [box.of(0, 2) for box in boxes]
 
     def _copies(self, k: int) -> int:
         """Return how many copies a class has; each node is in each of them once."""
@@ -187,17 +186,18 @@ class Checker(Tensors):
                 continue
             boxes = read_boxes(claim, 4, 3, f"pair {n}")
             for t, q in ((a, 1), (b, 2)):
-                own = [flat(box, self.shapes[t]) for box in self.traced(t)]
                 side = [box.of(q, 0, tag=box.tag[2 * q - 2 : 2 * q]) for box in boxes]
-                self._same(("one", "at"), side, own, f"pair {n}: its boxes are not those of {t!r}")
+                why = f"pair {n}: its boxes are not those of {t!r}"
+                self._same(("where", "at"), side, self.traced(t), why)
             for box in boxes:
                 one, two = box.tag[:2], box.tag[2:]
                 if one == two and box.of(1) == box.of(2):  # the same element, always earned
                     constant += worth * box.members
                     continue
                 if one == two == FIXED:
-                    _check_apart(box, n)
-                    continue
+                    if differ(box, box, 1, 2):
+                        continue
+                    raise Refused(f"pair {n}: fixed locations of a box are neither equal nor apart")
                 if UNTIED in (one, two):
                     raise Refused(f"pair {n} reaches elements that are said to be in no class")
                 turned = one == FIXED or (two != FIXED and two < one)
@@ -215,18 +215,3 @@ class Checker(Tensors):
             if rest % sums.prime:
                 raise Refused(f"edges of nodes {about} are not those of the pairs")
         return constant
-
-
-def _line(size: int) -> list[Box]:
-    return [Box((), (0,), ((size, (1,)),))] if size else []
-
-
-def _check_apart(box: Box, n: int) -> None:
-    """Refuse a box of fixed locations of which two may be the same."""
-    gap = Box(
-        (), (box.start[1] - box.start[2],), tuple([(m, (s[1] - s[2],)) for m, s in box.loops])
-    )
-    low, high = gap.ends(0)
-    common = gcd(*[s[0] for _, s in gap.loops])
-    if low <= 0 <= high and gap.start[0] % common == 0:
-        raise Refused(f"pair {n}: a box of fixed locations is neither equal nor different")

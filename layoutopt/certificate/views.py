@@ -1,20 +1,19 @@
-"""What ops make of boxes: the meaning of each type of op, in indices.
+"""What each type of op means: its output's shape, and where its inputs' elements go.
 
-A tensor's boxes have quantities ``(where, index_0, index_1, ...)``: its element at these indices
-lies where the number says, with the box's tag.
+Elements are flat row-major indices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import gcd, prod
-from operator import add
+from collections.abc import Sequence
+from itertools import accumulate, pairwise, product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import Box, inside
+from layoutopt.certificate.sums import Box
 
 Shape: TypeAlias = tuple[int, ...]
 Op: TypeAlias = dict[str, Any]
@@ -35,6 +34,9 @@ OWN = {*BARRIERS, "source", "fixed_point"}
 FIXED, UNTIED = (-1, 0), (-2, 0)
 """Tags of what lies where it is, and of sink elements that no pair reaches."""
 
+LONGEST, MOST_PIECES = 10**7, 10**6
+"""The longest dimension that stripes are laid over, and how many boxes one op may need."""
+
 
 def carriers(op: Op) -> list[int]:
     """Return which inputs of a view its elements come from."""
@@ -52,34 +54,65 @@ def shape_of(op: Op, shapes: Sequence[Shape]) -> Shape:
         return tuple(n for n in first if n != 1)
     if kind in ("reshape", "expand"):
         return tuple(op["shape"])
+    if kind in SAME or kind == "reverse":
+        return first
+    every = [[along(op, shapes, c, d)[1] for d in range(len(first))] for c in range(len(shapes))]
+    sizes = [[sum(box.members for box in boxes) for boxes in dims] for dims in every]
+    return tuple(
+        sum(own) if d == op.get("axis") else own[0]
+        for d, own in enumerate(zip(*sizes, strict=True))
+    )
+
+
+def relation(op: Op, shapes: Sequence[Shape]) -> list[list[Box]]:
+    """Return for each carrier of a view boxes ``(element, element of the output)``."""
+    out = shape_of(op, shapes)
+    if op["type"] in SAME:
+        return [line(prod(out))]
+    found, there = [], steps_of(out)
+    for c, shape in enumerate(shapes):
+        here = steps_of((*[1] * (len(out) - len(shape)), *shape))
+        dims: list[list[Box]] = []
+        for d, step in enumerate(there):
+            e, boxes = along(op, shapes, c, d)
+            dims.append([scaled(box, (here[e], step)) for box in boxes])
+        found.append(crossed(dims, 2))
+    return found
+
+
+def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[Box]]:
+    """Return what is one dimension of the output: of the carrier, and boxes ``(index, index)``.
+
+    Dimensions of the carrier count from the last of the output's, where it has fewer.
+    """
+    kind, n = op["type"], shapes[c][d] if d < len(shapes[c]) else 1
     if kind == "dim_shuffle":
-        return tuple(first[p] for p in op["permutation"])
+        p = op["permutation"][d]
+        return p, line(shapes[c][p])
+    if kind == "reverse":
+        return d, line(n, n - 1, -1) if d in op["dims"] else line(n)
     if kind == "concat":
-        a = op["axis"]
-        return (*first[:a], sum(shape[a] for shape in shapes), *first[a + 1 :])
-    if kind in CUTTING:
-        return tuple(len(kept) for kept in kept_indices(op, first))
-    return first
+        before = sum(shape[d] for shape in shapes[:c]) if d == op["axis"] else 0
+        return d, line(n, 0, 1, before)
+    if kind == "expand":
+        own = (*[1] * (len(op["shape"]) - len(shapes[c])), *shapes[c])[d]
+        return d, line(op["shape"][d], 0, int(own == op["shape"][d]))
+    if kind == "slice":
+        return d, line(op["upper"][d] - op["lower"][d], op["lower"][d])
+    if kind == "sub_sample":
+        return d, line(-(-n // op["strides"][d]), 0, op["strides"][d])
+    return d, runs(kept_of(n, op["setts"][d])) if op["setts"][d] else line(n)
 
 
-def kept_indices(op: Op, shape: Shape) -> list[Any]:
-    """Return which indices of each dimension an op keeps, in order: ranges, or arrays."""
-    if op["type"] == "slice":
-        return [range(a, b) for a, b in zip(op["lower"], op["upper"], strict=True)]
-    if op["type"] == "sub_sample":
-        return [range(0, n, s) for n, s in zip(shape, op["strides"], strict=True)]
-    return [_striped(n, stripes) for n, stripes in zip(shape, op["setts"], strict=True)]
+def line(n: int, first: int = 0, stride: int = 1, at: int = 0) -> list[Box]:
+    """Return boxes ``(index, index)`` of so many indices, and of where they go one by one."""
+    return [Box((), (first, at), ((n, (stride, 1)),))] if n else []
 
 
-MOST_STRIPED, MOST_WALKED = 10**7, 10**8
-"""The longest dimension that stripes are laid over; how many indices of one cut are looked at."""
-
-
-def _striped(n: int, stripes: Sequence[Sequence[int]]) -> Any:
-    if not stripes:
-        return range(n)
-    if n > MOST_STRIPED:
-        raise Refused(f"stripes over a dimension of {n:,}; at most {MOST_STRIPED:,} are looked at")
+def kept_of(n: int, stripes: Sequence[Sequence[int]]) -> Any:
+    """Return the indices that stripes keep of a dimension."""
+    if n > LONGEST:
+        raise Refused(f"stripes over a dimension of {n:,}; at most {LONGEST:,} are looked at")
     kept = place = np.arange(n)
     for on, off, phase in stripes:
         place = (place - phase) % (on + off)
@@ -87,126 +120,46 @@ def _striped(n: int, stripes: Sequence[Sequence[int]]) -> Any:
     return kept
 
 
-def carried(op: Op, shapes: Sequence[Shape], inputs: Sequence[list[Box]]) -> list[Box]:
-    """Return the boxes of a view's output, given those of its carriers.
-
-    Views that cut need boxes of which all elements are kept; those that keep the row-major order
-    keep the shape, too.
-    """
-    kind, shape = op["type"], shapes[0]
-    if kind in SAME:
-        return inputs[0]
-    if kind == "concat":
-        axis, places = op["axis"], np.cumsum([0, *(s[op["axis"]] for s in shapes)]).tolist()
-        found = []
-        for at, boxes in zip(places, inputs, strict=False):
-            begin = (0, *(at * (d == axis) for d in range(len(shape))))
-            for tag, start, loops in boxes:
-                found.append(Box(tag, tuple(map(add, start, begin)), loops))
-        return found
-    if kind == "dim_shuffle":
-        return [box.of(0, *(1 + p for p in op["permutation"])) for box in inputs[0]]
-    if kind == "reverse":
-        dims = set(op["dims"])
-        return [
-            _moved(
-                box,
-                lambda d, x: shape[d] - 1 - x if d in dims else x,
-                lambda d, s: -s if d in dims else s,
-            )
-            for box in inputs[0]
-        ]
-    if kind == "expand":
-        return (
-            []
-            if 0 in op["shape"]
-            else [_expanded(box, shape, tuple(op["shape"])) for box in inputs[0]]
-        )
-    return [_ranked(box, kept_indices(op, shape)) for box in inputs[0]]
-
-
-def _moved(
-    box: Box, place: Callable[[int, int], int], step: Callable[[int, int], int] = lambda _, s: s
-) -> Box:
-    """Return a box with other indices, and other steps, by dimension."""
-    start = (box.start[0], *(place(d, x) for d, x in enumerate(box.start[1:])))
-    loops = [(n, (s[0], *(step(d, x) for d, x in enumerate(s[1:])))) for n, s in box.loops]
-    return Box(box.tag, start, tuple(loops))
-
-
-def _expanded(box: Box, shape: Shape, out: Shape) -> Box:
-    new = len(out) - len(shape)
-
-    def grown(vector: tuple[int, ...]) -> tuple[int, ...]:
-        return (vector[0], *[0] * new, *vector[1:])
-
-    loops = [(n, grown(steps)) for n, steps in box.loops]
-    for d, n in enumerate(out):
-        if d < new or shape[d - new] != n:
-            loops.append((n, (0, *(int(d == e) for e in range(len(out))))))
-    return Box(box.tag, grown(box.start), tuple(loops))
-
-
-def check_cut(op: Op, shape: Shape, kept: Sequence[Box], left: Sequence[Box]) -> None:
-    """Refuse boxes of a tensor that an op does not keep, or keeps, whole."""
-    own = kept_indices(op, shape)
-    for box in (*kept, *left):
-        if not inside(box, shape):
-            raise Refused("a box of a cut is outside its tensor")
-    striped = [q for q, indices in enumerate(own, 1) if not isinstance(indices, range)]
-    if sum(1 + _length(box, q) for box in (*kept, *left) for q in striped) > MOST_WALKED:
-        raise Refused("the boxes of a cut go through its stripes too often")
-    for box in left:
-        if not any(_none(box, 1 + d, indices) for d, indices in enumerate(own)):
-            raise Refused("a box that a cut leaves out has elements that its op may keep")
-
-
-def _none(box: Box, q: int, kept: Any) -> bool:
-    """Return whether no value of one quantity of a box is among indices."""
-    if not isinstance(kept, range):
-        values = _values(box, q)
-        ranks = np.minimum(np.searchsorted(kept, values), len(kept) - 1)
-        return not len(kept) or not (kept[ranks] == values).any()
-    low, high = box.ends(q)
-    common = gcd(kept.step, *[steps[q] for n, steps in box.loops if n > 1])
-    return not kept or high < kept[0] or low > kept[-1] or (low - kept[0]) % common != 0
-
-
-def _ranked(box: Box, own: Sequence[Any]) -> Box:
-    """Return a box with indices counted among those that are kept, all of which are."""
-    ranks = [_ranks(box, q, kept) for q, kept in enumerate(own, 1)]
-    start = (box.start[0], *(rank for rank, _ in ranks))
-    loops = [(n, (s[0], *(own[k] for _, own in ranks))) for k, (n, s) in enumerate(box.loops)]
-    return Box(box.tag, start, tuple(loops))
-
-
-def _ranks(box: Box, q: int, kept: Any) -> tuple[int, list[int]]:
-    """Return where a quantity of a box begins among indices, and its steps there."""
-    places = [box.start[q], *(box.start[q] + s[q] * (n > 1) for n, s in box.loops)]
-    if isinstance(kept, range):
-        known = all(x in kept for x in (*places, *box.ends(q)))
-        ranks = [kept.index(x) for x in places] if known else []
-    else:
-        ranks = np.searchsorted(kept, places).tolist()
-        moved = [(n, (rank - ranks[0],)) for (n, _), rank in zip(box.loops, ranks[1:], strict=True)]
-        line = Box((), (ranks[0],), tuple(moved))
-        low, high = line.ends(0)
-        known = low >= 0 and high < len(kept)
-        known = known and np.array_equal(kept[_values(line, 0)], _values(box, q))
-    if not known:
-        raise Refused("a box that a cut keeps has elements that its op leaves out")
-    return ranks[0], [rank - ranks[0] for rank in ranks[1:]]
-
-
-def _values(box: Box, q: int) -> Any:
-    """Return all values of a quantity, by the loops that move it."""
-    found = np.array(box.start[q])
-    for n, steps in box.loops:
-        if n > 1 and steps[q]:
-            found = found[..., None] + steps[q] * np.arange(n)
+def runs(kept: Any) -> list[Box]:
+    """Return boxes ``(index, rank)`` of ascending indices."""
+    if not len(kept):
+        return []
+    begin = np.flatnonzero(np.diff(kept, prepend=kept[0] - 2) > 1)
+    first, length = kept[begin], np.diff(begin, append=len(kept))
+    gap = np.diff(first, prepend=first[0])
+    odd = (np.diff(length, prepend=0) != 0) | (np.diff(gap, prepend=0) != 0)
+    found = []
+    for a, b in pairwise([*np.flatnonzero(odd).tolist(), len(first)]):
+        n, step = int(length[a]), int(gap[a])
+        start = (int(first[a]), int(begin[a]))
+        found.append(Box((), start, ((n, (1, 1)), (b - a, (step, n)))))
     return found
 
 
-def _length(box: Box, q: int) -> int:
-    """Return how many values of a quantity the loops that move it go through."""
-    return prod([n for n, s in box.loops if s[q]])
+def steps_of(shape: Shape) -> list[int]:
+    """Return how far apart elements are along each dimension."""
+    return [*accumulate(shape[:0:-1], initial=1, func=lambda a, n: a * n)][::-1] if shape else []
+
+
+def scaled(box: Box, by: Sequence[int]) -> Box:
+    """Return a box with each quantity so many times as large."""
+
+    def times(vector: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple([x * s for x, s in zip(vector, by, strict=True)])
+
+    return Box(box.tag, times(box.start), tuple([(n, times(step)) for n, step in box.loops]))
+
+
+def crossed(dims: Sequence[Sequence[Box]], width: int) -> list[Box]:
+    """Return the boxes of all sums of a member for each dimension."""
+    if prod(map(len, dims)) > MOST_PIECES:
+        raise Refused(f"an op keeps more than {MOST_PIECES:,} pieces of its input")
+    zero = [0] * width
+    return [
+        Box(
+            (),
+            tuple(map(sum, zip(zero, *(box.start for box in own), strict=True))),
+            tuple([loop for box in own for loop in box.loops]),
+        )
+        for own in product(*dims)
+    ]

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-from layoutopt.certificate.sums import Box, flat
-from layoutopt.certificate.views import CUTTING, FIXED, SAME, carried, carriers, kept_indices
+import numpy as np
+
+from layoutopt.certificate.sums import Box
+from layoutopt.certificate.views import (
+    CUTTING,
+    FIXED,
+    SAME,
+    along,
+    carriers,
+    crossed,
+    kept_of,
+    line,
+    relation,
+    runs,
+    scaled,
+    steps_of,
+)
 from layoutopt.check.equations import Equations
-from layoutopt.graphs.op import Kind, size
+from layoutopt.graphs.op import Kind
 from layoutopt.graphs.store import Store
-from layoutopt.proving.boxes import cut, indexed, met
+from layoutopt.proving.boxes import met
 from layoutopt.proving.copies import Locations
 
 
@@ -31,9 +47,11 @@ class Tracer:
 
     Attributes
     ----------
-    tensors, cuts, sinks
-        What is noted, by tensor: boxes of tensors that hold their input in another shape, kept
-        and left boxes of what views cut, and boxes of sinks.
+    sinks
+        The boxes ``(copy, location, element)`` of each sink.
+    views
+        For each view, and each input that its elements come from, ``"kept"``: boxes ``(where,
+        element, element of the view)``; and ``"left"``: ``(where, element)``.
     """
 
     def __init__(
@@ -45,18 +63,14 @@ class Tracer:
         equations: Equations,
     ) -> None:
         self.graph, self.ops, self.places, self.equations = graph, ops, places, equations
-        self.tensors: dict[str, list[Box]] = {}
-        self.cuts: dict[str, dict[str, list[Box]]] = {}
-        self.sinks: dict[str, list[Box]] = {}
-        self._found: dict[int, list[Box]] = {}
-        for t, boxes in sinks.items():
-            shape = graph.shapes[t]
-            whole = indexed([box.of(1, 2, 0) for box in boxes], shape)
-            self.sinks[graph.tensor_name(t)] = whole
-            self._found[t] = [box.of(0, *range(2, 2 + len(shape))) for box in whole]
+        self.views: dict[str, list[dict[str, list[Box]]]] = {}
+        self.sinks = {
+            graph.tensor_name(t): [box.of(1, 2, 0) for box in own] for t, own in sinks.items()
+        }
+        self._found = {t: [box.of(0, 1) for box in own] for t, own in sinks.items()}
 
     def boxes(self, t: int) -> list[Box]:
-        """Return the boxes ``(where, indices...)`` of a tensor."""
+        """Return the boxes ``(element, where)`` of a tensor."""
         stack = [t]
         while stack:
             missing = [c for c in self._sources(stack[-1]) if c not in self._found]
@@ -68,14 +82,9 @@ class Tracer:
                     self._found[out] = self._view(out) if self._sources(out) else self._own(out)
         return self._found[t]
 
-    def flat(self, t: int) -> list[Box]:
-        """Return the boxes ``(element, where)`` of a tensor."""
-        shape = self.graph.shapes[t]
-        return [turned(box, shape) for box in self.boxes(t)]
-
     def together(self, a: int, b: int) -> list[Box]:
         """Return boxes ``(element, where, where)`` of two tensors of one shape."""
-        return met(self.flat(a), self.flat(b), self.graph.shapes[a], self.equations)
+        return met(self.boxes(a), self.boxes(b), self.graph.shapes[a], self.equations)
 
     def _sources(self, t: int) -> list[int]:
         producer = self.graph.producers[t]
@@ -85,27 +94,58 @@ class Tracer:
         return [inputs[i] for i in carriers(self.ops[producer])]
 
     def _own(self, t: int) -> list[Box]:
-        shape, mapped = self.graph.shapes[t], self.places.mapped(t)
+        mapped = self.places.mapped(t)
         if mapped is not None:
-            return indexed([box.of(1, 0, tag=FIXED) for box in mapped], shape)
-        count = size(shape)
-        whole = Box(FIXED, (self.places.starts[t], 0), ((count, (1, 1)),))
-        return indexed([whole], shape) if count else []
+            return [box._replace(tag=FIXED) for box in mapped]
+        first = self.places.starts[t]
+        whole = line(prod(self.graph.shapes[t]))
+        return [Box(FIXED, (0, first), box.loops) for box in whole]
 
     def _view(self, t: int) -> list[Box]:
-        ins, out = self._sources(t), self.graph.shapes[t]
-        op, shapes = self.ops[self.graph.producers[t]], [self.graph.shapes[c] for c in ins]
-        inputs, name = [self._found[c] for c in ins], self.graph.tensor_name(t)
-        if op["type"] in CUTTING:
-            kept, left = cut(inputs[0], kept_indices(op, shapes[0]))
-            self.cuts[name] = {"kept": kept, "left": left}
-            inputs = [kept]
-        elif op["type"] in SAME and shapes[0] != out:
-            self.tensors[name] = indexed([flat(box, shapes[0]) for box in inputs[0]], out)
-            return self.tensors[name]
-        return carried(op, shapes, inputs)
+        ins, op = self._sources(t), self.ops[self.graph.producers[t]]
+        if op["type"] in SAME:
+            return self._found[ins[0]]
+        shapes = [self.graph.shapes[c] for c in ins]
+        claims, found = [], []
+        for c, moved, left in zip(ins, relation(op, shapes), _left(op, shapes), strict=True):
+            both, shape = self._found[c], self.graph.shapes[c]
+            kept, rest = (met(own, both, shape, self.equations) for own in (moved, left))
+            claims.append(
+                {"kept": [b.of(2, 0, 1) for b in kept], "left": [b.of(1, 0) for b in rest]}
+            )
+            found += [box.of(1, 2) for box in kept]
+        self.views[self.graph.tensor_name(t)] = claims
+        return found
 
 
-def turned(box: Box, shape: tuple[int, ...]) -> Box:
-    """Return a box ``(where, indices...)`` as ``(element, where)``."""
-    return flat(box, shape).of(1, 0)
+def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[Box]]:
+    """Return for each input of a view boxes ``(element,)`` of what the op leaves out."""
+    if op["type"] not in CUTTING:
+        nothing = op["type"] == "expand" and not prod(op["shape"])
+        whole = [[box.of(0) for box in line(prod(shape))] for shape in shapes]
+        return whole if nothing else [[] for _ in shapes]
+    [shape], found = shapes, []
+    steps = steps_of(shape)
+
+    def at(d: int, boxes: list[Box]) -> list[Box]:
+        return [scaled(box.of(0), (steps[d],)) for box in boxes]
+
+    kept = [at(d, along(op, shapes, 0, d)[1]) for d in range(len(shape))]
+    for d in range(len(shape)):
+        rest = [at(e, line(shape[e])) for e in range(d + 1, len(shape))]
+        found += crossed([*kept[:d], at(d, _between(op, shape[d], d)), *rest], 1)
+    return [found]
+
+
+def _between(op: dict[str, Any], n: int, d: int) -> list[Box]:
+    """Return boxes, with indices first, of what an op leaves of a dimension."""
+    if op["type"] == "slice":
+        a, b = op["lower"][d], op["upper"][d]
+        return line(a) + line(n - b, b)
+    if op["type"] == "sub_sample":
+        s = op["strides"][d]
+        times, rest = divmod(n, s)
+        whole = [Box((), (1, 0), (*own.loops, (times, (s, 0)))) for own in line(s - 1) if times]
+        return whole + line(max(rest - 1, 0), times * s + 1)
+    stripes = op["setts"][d]
+    return runs(np.setdiff1d(np.arange(n), kept_of(n, stripes))) if stripes else []

@@ -98,8 +98,9 @@ class _Writer:
             "sinks": _listed(self.tracer.sinks),
             "pairs": [[_box(b) for b in boxes] for boxes in pairs],
             "read": self._read(),
-            "tensors": _listed(self.tracer.tensors),
-            "cuts": {name: _listed(cut) for name, cut in self.tracer.cuts.items()},
+            "views": {
+                name: [_listed(own) for own in claims] for name, claims in self.tracer.views.items()
+            },
         }
         checker = Checker(self.instance, certificate)
         _, copies, order = checker.prepared()

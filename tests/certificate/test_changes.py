@@ -54,10 +54,9 @@ def choice(checker: Checker, stated: Statement) -> dict[int, Any]:
     found: dict[int, Any] = {e: ("alone", e) for e in number.values()}
     for name, op in checker.ops.items():
         for tag, start, loops in checker.certificate["sinks"][name] if op["type"] == "sink" else ():
-            for _, where, *index in members(Box((), tuple(start), loops)) if tag != UNTIED else ():
-                flat = sum(i * prod(op["shape"][d + 1 :]) for d, i in enumerate(index))
+            for _, where, at in members(Box((), tuple(start), loops)) if tag != UNTIED else ():
                 location = everywhere[where]
-                found[number[name, 0, flat]] = place.get(location, location)
+                found[number[name, 0, at]] = place.get(location, location)
     return found
 
 

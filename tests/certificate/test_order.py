@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +21,11 @@ Instance = dict[str, Any]
 Certificate = dict[str, Any]
 
 EARNED = {"kind": "earned"}
+
+
+def moved(*kept: Any, left: Sequence[Any] = ()) -> dict[str, Any]:
+    """Return what a certificate says of one input of a view."""
+    return {"kept": [*kept], "left": [*left]}
 
 
 def op(name: str, kind: str, inputs: list[str], **more: Any) -> dict[str, Any]:
@@ -221,6 +227,7 @@ def test_choices_that_are_out_in_some_copies_are_not_out_in_all() -> None:
             ],
             "sinks": {"x": [[[0, 0], [0, 0, 0], loop]]},
             "pairs": [[[[0, 0, -1, 0], [0, 0, 2], loop]]],
+            "views": {"t": [moved([[-1, 0], [2 + k, 0, k], []]) for k in (0, 1)]},
             "read": ["x"],
         }
         assert optimum(given) == 1
@@ -240,6 +247,8 @@ def test_what_a_barrier_reads_through_views_is_read() -> None:
         ]
         given = instance(ops, [("x", "b", 5)])
         place = 1 + 1 + 1 + 3 + 5
+        first, last = moved([[-1, 0], [1, 0, 0], []]), moved([[-1, 0], [1, 0, 2], []])
+        middle = [[tag, [w, i, i + 1], []] for tag, w, i in (([-1, 0], 1, 0), ([0, 0], 0, 1))]
         certificate = {
             "unit": 1,
             "score": 5,
@@ -247,6 +256,15 @@ def test_what_a_barrier_reads_through_views_is_read() -> None:
             "classes": [single(5, [0], place) | {"evidence": EARNED}],
             "sinks": {"x": [[[0, 0], [0, place, 0], []]]},
             "pairs": [[[[0, 0, -1, 0], [0, 0, place], []]]],
+            "views": {
+                "r": [moved([[0, 0], [0, 0, 0], []])],
+                "t": [first, moved([[0, 0], [0, 0, 1], []]), last],
+                "u": [
+                    first,
+                    moved(*middle, [[-1, 0], [1, 2, 3], []]),
+                    moved([[-1, 0], [1, 0, 4], []]),
+                ],
+            },
         }
         assert optimum(given) == (5 if name == "s" else 0)
         if name == "s":
@@ -273,6 +291,7 @@ def test_barriers_behind_barriers_wait() -> None:
         "classes": [single(5, [0], 3) | {"evidence": EARNED}],
         "sinks": {"x": [[[0, 0], [0, 3, 0], []]]},
         "pairs": [[[[0, 0, -1, 0], [0, 0, 3], []]]],
+        "views": {"r": [moved([[-1, 0], [1, 0, 0], []])]},
     }
     assert optimum(given) == 0
     for read in ([], ["r"], ["x", "r"]):
@@ -336,11 +355,12 @@ def test_a_box_hides_no_barrier_that_is_read() -> None:
         op("s", "source", [], shape=[1]),
         op("b", "barrier", ["x"], shape=[1]),
         op("t", "concat", ["s", "b"], axis=0),
-        op("r", "reshape", ["t"], shape=[1, 2]),
+        op("r", "reverse", ["t"], dims=[0]),
         op("c", "barrier", ["r"], shape=[1]),
     ]
     given = instance(ops, [("x", "c", 5)])
-    apart = [[[-1, 0], [1, 0, 0], []], [[-1, 0], [2, 0, 1], []]]
+    parts = [moved([[-1, 0], [1 + k, 0, k], []]) for k in (0, 1)]
+    apart = [[[-1, 0], [1 + k, k, 1 - k], []] for k in (0, 1)]
     certificate = {
         "unit": 1,
         "score": 5,
@@ -349,13 +369,14 @@ def test_a_box_hides_no_barrier_that_is_read() -> None:
         "sinks": {"x": [[[0, 0], [0, 7, 0], []]]},
         "pairs": [[[[0, 0, -1, 0], [0, 0, 7], []]]],
         "read": ["r"],
-        "tensors": {"r": apart},
+        "views": {"t": parts, "r": [moved(*apart)]},
     }
     assert optimum(given) == 0
     with pytest.raises(Refused, match="barriers in a circle"):
         check(given, certificate)
     with pytest.raises(Refused, match="a box that is read has locations of several tensors"):
-        check(given, certificate | {"tensors": {"r": [[[-1, 0], [1, 0, 0], [[2, [1, 0, 1]]]]]}})
+        certificate["views"]["r"][0]["kept"] = [[[-1, 0], [1, 0, 1], [[2, [1, 1, -1]]]]]
+        check(given, certificate)
 
 
 def test_too_many_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

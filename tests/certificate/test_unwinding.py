@@ -12,7 +12,7 @@ import pytest
 from layoutopt.certificate import order
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import Verdict, check
-from tests.certificate.test_order import Certificate, Instance, instance, op, optimum
+from tests.certificate.test_order import Certificate, Instance, instance, moved, op, optimum
 
 Change = Callable[[Certificate], None]
 
@@ -69,19 +69,19 @@ def example() -> tuple[Instance, Certificate]:
             [[[-2, 0, -2, 0], [0, 4, 4], []]],
             None,
         ],
-        "tensors": {
-            "r": [[[0, 0], [0, 0, 0], [[2, [1, 1, 0]]]]],
-            "f": [[[-1, 0], [19, 0], [[2, [1, 1]]]]],
-        },
-        "cuts": {
-            "sl": {
-                "kept": [[[-1, 0], [6, 1], [[2, [1, 1]]]]],
-                "left": [[[-1, 0], [5, 0], []], [[-1, 0], [8, 3], []]],
-            },
-            "v": {
-                "kept": [[[-1, 0], [7, 2], [[2, [1, 1]]]]],
-                "left": [[[-1, 0], [5, 0], [[2, [1, 1]]]]],
-            },
+        "views": {
+            "sl": [
+                {
+                    "kept": [[[-1, 0], [6, 1, 0], BOTH]],
+                    "left": [[[-1, 0], [5, 0], []], [[-1, 0], [8, 3], []]],
+                }
+            ],
+            "v": [
+                {
+                    "kept": [[[-1, 0], [7, 2, 0], BOTH]],
+                    "left": [[[-1, 0], [5, 0], [[2, [1, 1]]]]],
+                }
+            ],
         },
     }
     return copy.deepcopy((instance(ops, pairs), certificate))
@@ -176,7 +176,11 @@ def test_boxes_after_one_that_is_never_the_same() -> None:
             }
         ],
         "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
-        "cuts": {"h": {"kept": [[[-1, 0], [1, 0], []]], "left": [[[-1, 0], [2, 1], []]]}},
+        "views": {
+            "h": [moved([[-1, 0], [1, 0, 0], []], left=[[[-1, 0], [2, 1], []]])],
+            "t": [moved([[-1, 0], [1, 0, 0], []]), moved([[0, 0], [0, 0, 1], []])],
+            "r": [moved([[-1, 0], [1, 0, 1], [[2, [1, 1, -1]]]])],
+        },
         "pairs": [[[[-1, 0, -1, 0], [0, 1, 2], []], [[0, 0, -1, 0], [1, 0, 1], []]]],
     }
     assert check(given, certificate).score == 5 == optimum(given)
@@ -213,7 +217,7 @@ def every(*changes: Change) -> Change:
 
 
 X, Y = ("sinks", "x"), ("sinks", "y")
-CLASS = ("classes", 0)
+CLASS, SL = ("classes", 0), ("views", "sl", 0)
 ONE: list[Any] = [[0, 0], [0, 19, 0], []]
 TWO: list[Any] = [[0, 0], [1, 20, 1], []]
 
@@ -236,14 +240,14 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
     ],
     "sinks": [
         (put("sinks", None), "'sinks' must be an object"),
-        (put("sinks", ...), "sinks 'x' must be a list"),
-        (put(*X, ...), "sinks 'x' must be a list"),
+        (put("sinks", ...), "sink 'x' must be a list"),
+        (put(*X, ...), "sink 'x' must be a list"),
         (put(*X, []), "its boxes are not all elements, each once"),
         (put(*X, [ONE]), "its boxes are not all elements, each once"),
         (put(*X, [ONE, TWO, TWO]), "its boxes are not all elements, each once"),
         (put(*X, [ONE, [[0, 0], [0, 19, 0], []]]), "its boxes are not all elements, each once"),
-        (put(*X, [[[0, 0], [0, 19, 1], BOTH]]), "sinks 'x': a box is outside the tensor"),
-        (put(*X, [[[0, 0], [0, 19, -1], BOTH]]), "sinks 'x': a box is outside the tensor"),
+        (put(*X, [[[0, 0], [0, 19, 1], BOTH]]), "its boxes are not all elements, each once"),
+        (put(*X, [[[0, 0], [0, 19, -1], BOTH]]), "its boxes are not all elements, each once"),
         (put(*X, [[[0, 0], [1, 20, 0], [[2, [-1, -1, 1]]]]]), "a copy is not named by its node 0"),
         (put(*X, [[[0, 0], [7, 19, 0], BOTH]]), "a copy is not named by its node 0"),
         (put("sinks", "z", [[[-2, 0], [3, 4, 0], []]]), "a copy is not named by its node 0"),
@@ -321,31 +325,34 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
             "pair 5: its boxes are not those of 'sl'",
         ),
     ],
-    "tensors and cuts": [
-        (put("tensors", []), "'tensors' must be an object"),
-        (put("tensors", "r", ...), "tensors 'r' must be a list"),
-        (put("tensors", "r", []), "tensor 'r' does not hold what its input does"),
-        (put("tensors", "r", 0, 0, [0, 1]), "tensor 'r' does not hold what its input does"),
-        (put("tensors", "r", 0, 1, [1, 0, 0]), "tensor 'r' does not hold what its input does"),
-        (put("tensors", "r", 0, 2, [[2, [1, 0, 1]]]), "tensors 'r': a box is outside the tensor"),
-        (put("tensors", "f", 0, 2, []), "tensor 'f' does not hold what its input does"),
-        (put("cuts", 1), "'cuts' must be an object"),
-        (put("cuts", "sl", None), "'sl' must be an object"),
-        (put("cuts", "sl", {}), "the cut of 'sl' must be a list"),
-        (put("cuts", "sl", "left", ...), "the cut of 'sl' must be a list"),
-        (put("cuts", "sl", "left", []), "the cut of 'sl' is not its input"),
-        (put("cuts", "sl", "left", 0, 1, [5, 3]), "the cut of 'sl' is not its input"),
-        (put("cuts", "sl", "left", 0, 0, [-2, 0]), "the cut of 'sl' is not its input"),
-        (put("cuts", "sl", "kept", []), "the cut of 'sl' is not its input"),
+    "views": [
+        (put("views", []), "'views' must be an object"),
+        (put("views", ...), "view 'sl' must be a list of 1"),
+        (put(*SL[:2], []), "view 'sl' must be a list of 1"),
+        (put(*SL[:2], (moved(),)), "view 'sl' must be a list of 1"),
+        (put(*SL[:2], [None]), "there is no 'kept'"),
+        (put(*SL, "left", ...), "there is no 'left'"),
+        (put(*SL, "left", None), "view 'sl' must be a list"),
+        (put(*SL, "left", []), "view 'sl': its boxes are not those of 's'"),
+        (put(*SL, "left", 0, 1, [5, 3]), "view 'sl': its boxes are not those of 's'"),
+        (put(*SL, "left", 0, 0, [-2, 0]), "view 'sl': its boxes are not those of 's'"),
+        (put(*SL, "left", 1, 1, [8, 4]), "view 'sl': its boxes are not those of 's'"),
+        (put(*SL, "left", 0, [[-1, 0], [5, 0], [[2, [1, 1]]]]), "its boxes are not those of 's'"),
+        (put(*SL, "kept", 0, 0, [-2, 0]), "view 'sl': its boxes are not those of 's'"),
+        (put(*SL, "kept", 0, 1, [7, 1, 0]), "view 'sl': its boxes are not those of 's'"),
         (
-            put("cuts", "sl", {"kept": [[[-1, 0], [5, 0], [[4, [1, 1]]]]], "left": []}),
-            "a box that a cut keeps has elements that its op leaves out",
+            put(*SL, "kept", [[[-1, 0], [7, 1, 0], []], [[-1, 0], [6, 2, 1], []]]),
+            "view 'sl': its boxes are not those of 's'",
         ),
+        (put(*SL, "kept", []), "view 'sl': its boxes are not where the op moves elements of 's'"),
+        (put(*SL, "kept", 0, 1, [5, 0, 0]), "its boxes are not where the op moves elements of 's'"),
+        (put(*SL, "kept", 0, 1, [6, 1, 1]), "its boxes are not where the op moves elements of 's'"),
+        (put(*SL, "kept", 0, 2, [[2, [1, 1, 0]]]), "its boxes are not where the op moves"),
+        (put(*SL, "kept", ([[-1, 0], [6, 1, 0], []],)), "its boxes are not where the op moves"),
         (
-            put("cuts", "sl", {"left": [[[-1, 0], [5, 0], [[4, [1, 1]]]]], "kept": []}),
-            "a box that a cut leaves out has elements that its op may keep",
+            put(*SL, moved([[-1, 0], [5, 0, 0], [[4, [1, 1, 1]]]])),
+            "its boxes are not where the op moves elements of 's'",
         ),
-        (put("cuts", "sl", "left", 0, 1, [5, 4]), "a box of a cut is outside its tensor"),
     ],
 }
 
@@ -388,10 +395,14 @@ def test_fixed_locations_are_the_same_or_not() -> None:
     given = instance(ops, [("s", "t", 5)])
     whole = [[[-1, 0, -1, 0], [0, 0, 2], [[3, [1, 1, -1]]]]]
     alone = [[[-1, 0, -1, 0], [k, k, 2 - k], []] for k in range(3)]
-    certificate = {"unit": 1, "score": 5, "bound": 5, "classes": [], "pairs": [alone]}
+    certificate: Certificate = {"unit": 1, "score": 5, "bound": 5, "classes": []}
+    certificate |= {
+        "views": {"t": [moved([[-1, 0], [0, 0, 2], [[3, [1, 1, -1]]]])]},
+        "pairs": [alone],
+    }
     assert check(given, certificate) == Verdict(Fraction(5), Fraction(5), 0, 0, 0, 0)
     assert optimum(given) == 5
-    with pytest.raises(Refused, match="a box of fixed locations is neither equal nor different"):
+    with pytest.raises(Refused, match="fixed locations of a box are neither equal nor apart"):
         check(given, certificate | {"pairs": [whole]})
 
 
@@ -405,18 +416,18 @@ def test_fixed_locations_are_the_same_at_one_end(names: str, back: bool) -> None
         op("b", "sub_sample", ["s"], strides=[2]),
     ]
     given = instance(ops, [(*names, 5)])
-    cuts = {
-        "a": {"kept": [[[-1, 0], [0, 0], [[2, [1, 1]]]]], "left": [[[-1, 0], [2, 2], []]]},
-        "b": {"kept": [[[-1, 0], [0, 0], [[2, [2, 2]]]]], "left": [[[-1, 0], [1, 1], []]]},
+    views = {
+        "a": [moved([[-1, 0], [0, 0, 0], BOTH], left=[[[-1, 0], [2, 2], []]])],
+        "b": [moved([[-1, 0], [0, 0, 0], [[2, [2, 2, 1]]]], left=[[[-1, 0], [1, 1], []]])],
     }
     second = [1, 1, 2] if names == "ab" else [1, 2, 1]
     alone = [[[-1, 0, -1, 0], own, []] for own in ([0, 0, 0], second)]
     whole = [[[-1, 0, -1, 0], [0, 0, 0], [[2, second]]]]
     if back:
         whole = [[[-1, 0, -1, 0], second, [[2, [-x for x in second]]]]]
-    certificate = {"unit": 1, "score": 5, "bound": 5, "classes": [], "cuts": cuts}
+    certificate = {"unit": 1, "score": 5, "bound": 5, "classes": [], "views": views}
     assert check(given, certificate | {"pairs": [alone]}).score == 5 == optimum(given)
-    with pytest.raises(Refused, match="a box of fixed locations is neither equal nor different"):
+    with pytest.raises(Refused, match="fixed locations of a box are neither equal nor apart"):
         check(given, certificate | {"score": 0, "bound": 0, "pairs": [whole]})
 
 
@@ -444,6 +455,10 @@ def test_weights_that_are_equal_in_a_small_field_only() -> None:
             }
         ],
         "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
+        "views": {
+            "y": [moved([[0, 0], [0, 0, 0], [[wide, [0, 0, 1]]]])],
+            "t": [moved([[-1, 0], [1, 0, 0], [[wide, [0, 0, 1]]]])],
+        },
         "pairs": [[[[0, 0, -1, 0], [0, 0, 1], [[wide, [1, 0, 0]]]]]],
     }
     assert check(given, certificate).score == 2**127
@@ -588,12 +603,13 @@ def test_empty_and_scalar_tensors() -> None:
                 "evidence": {"kind": "earned"},
             }
         ],
-        "sinks": {"e": [], "x": [[[0, 0], [0, 1], []]]},
+        "sinks": {"e": [], "x": [[[0, 0], [0, 1, 0], []]]},
+        "views": {"g": [moved(left=[[[0, 0], [0, 0], []]])], "p": [moved(), moved()]},
         "pairs": [[[[0, 0, -1, 0], [0, 0, 1], []]], []],
         "read": ["p"],
     }
     assert check(given, certificate) == Verdict(Fraction(2), Fraction(2), 1, 1, 0, 0)
     assert optimum(given) == 2
-    wrong = certificate | {"sinks": certificate["sinks"] | {"e": [[[-2, 0], [0, 0, 0, 0], []]]}}
-    with pytest.raises(Refused, match="a box is outside the tensor"):
+    wrong = certificate | {"sinks": certificate["sinks"] | {"e": [[[-2, 0], [0, 0, 0], []]]}}
+    with pytest.raises(Refused, match="sink 'e': its boxes are not all elements"):
         check(given, wrong)

@@ -58,7 +58,7 @@ def test_a_wrong_certificate_is_refused(run: Run, instance: Path, certificate: P
         ({"score": 16}, "the layouts earn 15, the score is said to be another"),
         ({"score": 15.5}, "'15.5' is no whole number"),
         ({"classes": []}, "which no class has"),
-        ({"sinks": {}}, "sinks 'x' must be a list"),
+        ({"sinks": {}}, "sink 'x' must be a list"),
     ):
         certificate.write_text(json.dumps(document | change))
         ran = run("check", instance, "--certificate", certificate)

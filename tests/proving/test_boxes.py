@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import product
 from math import prod
-from typing import Any
 
-import numpy as np
 import pytest
 
 from layoutopt.certificate.sums import Box
-from layoutopt.proving.boxes import cut, decided, indexed
+from layoutopt.check.equations import Equations
+from layoutopt.proving.boxes import decided, met
 
 Member = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -59,54 +58,22 @@ def some(shape: tuple[int, ...], count: int, seed: int) -> list[Box]:
     return found
 
 
-@pytest.mark.parametrize("shape", [(60,), (6, 10), (5, 3, 4), (7, 1, 9), (2, 30)])
-def test_flat_elements_are_written_as_indices(shape: tuple[int, ...]) -> None:
-    """Each member's flat element becomes its indices, as NumPy unravels it."""
-    for seed in range(40):
-        flat = some((prod(shape),), 5, seed)
+@pytest.mark.parametrize("shape", [(60,), (6, 10), (5, 3, 4)])
+@pytest.mark.parametrize("count", [12, 40])
+def test_boxes_are_joined(shape: tuple[int, ...], count: int) -> None:
+    """Members with the same first quantity come together, as often as there are pairs of such."""
+    joined = 0
+    for seed in range(30):
+        n = prod(shape)
+        one, two = ([box.of(1, 2) for box in some((n, 9), count, s)] for s in (seed, seed + 999))
         expected: Counter[Member] = Counter()
-        for (tag, (own, element)), times in members(flat).items():
-            index = [int(i) for i in np.unravel_index(element, shape)]
-            expected[tag, (own, *index)] += times
-        assert members(indexed(flat, shape)) == expected
-
-
-def _kept(draw: random.Random, n: int) -> Any:
-    """Return indices that a view keeps: evenly, or just any."""
-    if draw.random() < 0.5:
-        first = draw.randrange(n)
-        return range(first, draw.randint(first, n), draw.randint(1, 4))
-    return np.array(sorted(draw.sample(range(n), draw.randint(0, n))), np.int64)
-
-
-def test_boxes_are_kept_whole_or_not_at_all() -> None:
-    """What is kept is what has all its indices kept, in boxes that are straight among these."""
-    for seed in range(600):
-        draw = random.Random(seed)
-        shape = draw.choice([(40,), (12, 9), (20, 15)])
-        kept = [_kept(draw, n) for n in shape]
-        boxes = some(shape, 4, seed)
-        inner, outer = cut(boxes, kept)
-        assert members([*inner, *outer]) == members(boxes)
-        for box in inner:
-            for _, values in members([box]):
-                assert all(v in set(own) for v, own in zip(values[1:], kept, strict=True))
-            for q, own in enumerate(kept, 1):
-                ranks = {int(v): r for r, v in enumerate(own)}
-                _assert_straight(box, q, ranks)
-        for _, values in members(outer):
-            assert not all(v in set(own) for v, own in zip(values[1:], kept, strict=True))
-
-
-def _assert_straight(box: Box, q: int, ranks: dict[int, int]) -> None:
-    """Check that each loop goes the same way among the kept indices wherever it begins."""
-    for k, (extent, step) in enumerate(box.loops):
-        others = [loop for i, loop in enumerate(box.loops) if i != k]
-        moves = set()
-        for _, values in members([box._replace(loops=tuple(others))]):
-            row = [ranks[values[q] + i * step[q]] for i in range(extent)]
-            moves.update(np.diff(row).tolist())
-        assert len(moves) <= 1
+        for (tag, (at, x)), times in members(one).items():
+            for (other, (there, y)), often in members(two).items():
+                if at == there:
+                    expected[tag + other, (at, x, y)] += times * often
+        assert members(met(one, two, shape, Equations(10**7))) == expected
+        joined += expected.total()
+    assert joined > 100
 
 
 def test_pairs_are_decided() -> None:
