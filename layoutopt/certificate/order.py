@@ -7,7 +7,7 @@ and is read by ``c`` puts ``b`` before ``c``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
@@ -55,6 +55,11 @@ class Order:
         self.read = {tensors.tensor(str(name)) for name in read}
         if not tensors.shapes.keys() >= self.read:
             raise Refused("read names what is no tensor", sorted(self.read - tensors.shapes.keys()))
+        self.barriers = {
+            str(op["id"]): [tensors.tensor(t) for t in op["inputs"]]
+            for op in tensors.ops.values()
+            if op["type"] in BARRIERS
+        }
         self.offered: dict[tuple[int, int], set[str]] = {}
         for k, own in enumerate(terminals):
             for m, boxes in enumerate(own):
@@ -70,16 +75,6 @@ class Order:
         found = self.tensors.kind(place) in BARRIERS
         return str(self.tensors.ops[self.tensors.names[place]]["id"]) if found else ""
 
-    @cached_property
-    def barriers(self) -> dict[str, list[str]]:
-        """The tensors that each barrier reads."""
-        ops = self.tensors.ops.values()
-        return {
-            op["id"]: [self.tensors.tensor(t) for t in op["inputs"]]
-            for op in ops
-            if op["type"] in BARRIERS
-        }
-
     def check_legal(self, labels: Sequence[Sequence[int]]) -> None:
         """Refuse labels of all classes' nodes that no order of barriers allows.
 
@@ -88,38 +83,29 @@ class Order:
         Refused
             With barriers that would have to precede each other, in a circle.
         """
-        takes: dict[Tag, set[str]] = {}
-        for k, own in enumerate(labels):
-            for j, label in enumerate(own):
-                if (k, label) in self.offered:
-                    takes[k, j] = self.offered[k, label]
-        if not takes:
+        arcs: dict[Any, Any] = {
+            (k, j): self.offered[k, label]
+            for k, own in enumerate(labels)
+            for j, label in enumerate(own)
+            if (k, label) in self.offered
+        }
+        if not arcs:
             return
-        arcs: Arcs = {}
-        for barrier, inputs in self.barriers.items():
-            read = {entry for t in inputs for entry in self._may_read(t)}
-            arcs[barrier] = {op for _, op in read}.union(*(takes.get(tag, ()) for tag, _ in read))
+        tensors = self.tensors
+        for name, op in tensors.ops.items():
+            if op["type"] in BARRIERS:
+                arcs[name] = self.barriers[name] if name == op["id"] else [op["id"]]
+            elif name in self.read:
+                boxes = tensors.traced(name)
+                arcs[name] = {self._barrier(b) if b.tag == FIXED else b.tag for b in boxes} - {""}
+            else:
+                tags = {box.tag for box in tensors.boxes[name]} if op["type"] == "sink" else ()
+                arcs[name] = [*tags, *tensors.sources(name)]
         try:
             TopologicalSorter(arcs).prepare()
         except CycleError as error:
-            raise Refused("the layouts need barriers in a circle", error.args[1]) from None
-
-    def _may_read(self, t: str) -> Iterable[tuple[Tag, str]]:
-        """Yield the tags, and the barriers, of which a tensor may have elements."""
-        if t in self.read:
-            for box in self.tensors.traced(t):
-                yield box.tag, self._barrier(box) if box.tag == FIXED else ""
-            return
-        todo, seen = [t], {t}
-        while todo:
-            name = todo.pop()
-            op, sources = self.tensors.ops[name], self.tensors.sources(name)
-            if op["type"] in BARRIERS:
-                yield (), op["id"]
-            elif op["type"] == "sink":
-                yield from ((tag, "") for tag in {box.tag for box in self.tensors.boxes[name]})
-            todo += [s for s in sources if s not in seen]
-            seen.update(sources)
+            circle = [x for x in dict.fromkeys(error.args[1]) if x in self.barriers]
+            raise Refused("the layouts need barriers in a circle", circle) from None
 
     @cached_property
     def sure(self) -> tuple[Arcs, dict[Tag, set[str]]]:

@@ -189,7 +189,7 @@ def test_a_barrier_that_reads_what_lies_at_it() -> None:
     }
     assert optimum(given) == 0
     for read in ([], ["x"]):
-        with pytest.raises(Refused, match="barriers in a circle: b, b"):
+        with pytest.raises(Refused, match="barriers in a circle: b"):
             check(given, certificate | {"read": read})
     fresh = copy.deepcopy(certificate) | {"read": ["x"], "score": 0, "bound": 0}
     fresh["classes"][0]["labels"] = [-1]
@@ -271,7 +271,7 @@ def test_what_a_barrier_reads_through_views_is_read() -> None:
             assert check(given, certificate).score == 5
             continue
         for read in ([], [name]):
-            with pytest.raises(Refused, match="barriers in a circle: b, b"):
+            with pytest.raises(Refused, match="barriers in a circle: b"):
                 check(given, certificate | {"read": read})
 
 
