@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from layoutopt.cli import options, proofs
-from layoutopt.cli.streams import say
+from layoutopt.cli.streams import note, say
 from layoutopt.cli.text import number
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from layoutopt.io.result import ResultDocument
     from layoutopt.result import UnwindingResult
 
-VIOLATION = 1
+VIOLATION, UNTOLD = 1, 4
 SHOWN = 20
 
 
@@ -39,22 +40,53 @@ def command(
     training: options.Training = None,
     tiles: options.Tiles = None,
     barriers: options.Barriers = None,
+    time_limit: options.TimeLimit = None,
+    memory_limit: options.MemoryLimit = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Recompute a result's score and rules, and what a certificate proves, with no solver.
 
-    The exit code is 1 if anything in them is not so.
+    The exit code is 1 if anything in them is not so, and 4 if time or memory runs out before that
+    can be told.
     """
-    from layoutopt.graphs.hooking import heeded
-    from layoutopt.io.result import read_result
+    from layoutopt.alarm import bounded
+    from layoutopt.limits import limited
 
     if result is None and certificate is None:
         raise typer.BadParameter("a RESULT is needed, or --certificate FILE")
+    options.check_limits(time_limit, 0.0, 1)
+    limits = limited(time_limit)
+    options.limit_memory(memory_limit)
+
+    def load() -> Store:
+        return options.load(instance, attractions, dim, training, tiles)[0]
+
+    def work() -> int:
+        return _checked(instance, result, certificate, load, barriers, quiet)
+
+    try:
+        return bounded(work, lambda: limits.over)
+    except TimeoutError:
+        note(f"layoutopt: {certificate or result}: not checked to the end: {limits.stopped}")
+        return UNTOLD
+
+
+def _checked(
+    instance: Path,
+    result: Path | None,
+    certificate: Path | None,
+    load: Callable[[], Store],
+    barriers: str | None,
+    quiet: bool,
+) -> int:
+    """Check a result and a certificate, whichever there is; return the exit code."""
+    from layoutopt.graphs.hooking import heeded
+    from layoutopt.io.result import read_result
+
     evidence = None if certificate is None else proofs.read(certificate)
     if evidence is not None and evidence.get("problem") == "conversion":
         return proofs.conversion(instance, result, evidence, certificate, quiet)
-    loaded, _ = options.load(instance, attractions, dim, training, tiles)
-    graph = heeded(loaded, barriers)
+    graph = heeded(load(), barriers)
     claimed = None
     if result is not None:
         document = read_result(result)

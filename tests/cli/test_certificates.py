@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from layoutopt import Graph, write_instance
+from layoutopt.cli import proofs
 from layoutopt.proving import evidence
 from tests.cli.conftest import Run
 
@@ -110,6 +111,26 @@ def test_a_bound_that_is_not_proved_is_told(
     )
     assert run("check", instance, result, "--certificate", path).code == 1
     assert run("check", instance, "--certificate", path).code == 0
+
+
+def test_checking_ends_in_time(
+    run: Run, instance: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evidence that takes for ever is neither accepted nor refused when the time is over."""
+
+    def endless(*_: object) -> int:
+        while True:
+            pass
+
+    asked = ("check", instance, "--certificate", certificate, "--time-limit")
+    assert run(*asked, 60).code == 0
+    monkeypatch.setattr(proofs, "unwinding", endless)
+    ran = run(*asked, 0.3)
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err == f"layoutopt: {certificate}: not checked to the end: time limit\n"
+    wrong = run(*asked, -1)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "--time-limit -1.0: must be" in wrong.err
 
 
 def test_certificates_of_something_else(run: Run, instance: Path, certificate: Path) -> None:
