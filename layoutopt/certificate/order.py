@@ -126,9 +126,7 @@ class Order:
                     times, rest = divmod(
                         sum(b.members for b in boxes), sum(b.members for b in copies)
                     )
-                    if not rest and sums.total(("one",), boxes) == sums.total(
-                        ("one",), copies, times
-                    ):
+                    if not rest and sums.total(boxes) == sums.total(copies, times):
                         readers[tag].add(barrier)
         return before, readers
 

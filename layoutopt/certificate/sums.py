@@ -98,30 +98,31 @@ class Sums:
         self._series: dict[Hashable, int] = {}
 
     def point(self, name: Hashable) -> int:
-        """Return the point of a variable."""
+        """Return the point of a variable: the place of a quantity, or a tag."""
         if name not in self._points:
             self._points[name] = 2 + secrets.randbelow(self.prime - 3)
         return self._points[name]
 
-    def total(self, names: Sequence[Hashable], boxes: Iterable[Box], times: int = 1) -> int:
-        """Return the value of a list of boxes, given the variables of its quantities."""
-        points, p, found = [self.point(name) for name in names], self.prime, 0
+    def total(self, boxes: Iterable[Box], times: int = 1) -> int:
+        """Return the value of a list of boxes."""
+        p, found = self.prime, 0
         for tag, start, loops in boxes:
-            value = self.point(("tag", tag)) if tag else 1
-            for point, s in zip(points, start, strict=True):
-                value = value * pow(point, s, p) % p
+            value = self._power(start) * (self.point(tag) if tag else 1) % p
             for n, steps in loops:
-                key = (*names, n, steps)
-                if key not in self._series:
-                    self._series[key] = self._geometric(points, n, steps)
-                value = value * self._series[key] % p
+                if (n, steps) not in self._series:
+                    self._series[n, steps] = self._geometric(n, steps)
+                value = value * self._series[n, steps] % p
             found += value
         return int(times * found % p)
 
-    def _geometric(self, points: Sequence[int], n: int, steps: Sequence[int]) -> int:
-        ratio = 1
-        for point, step in zip(points, steps, strict=True):
-            ratio = ratio * pow(point, step, self.prime) % self.prime
+    def _power(self, exponents: Sequence[int]) -> int:
+        found = 1
+        for q, exponent in enumerate(exponents):
+            found = found * pow(self.point(q), exponent, self.prime) % self.prime
+        return found
+
+    def _geometric(self, n: int, steps: Sequence[int]) -> int:
+        ratio = self._power(steps)
         if ratio == 1:
             return n
         return int((pow(ratio, n, self.prime) - 1) * pow(ratio - 1, -1, self.prime) % self.prime)

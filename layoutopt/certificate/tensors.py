@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -13,7 +13,7 @@ from layoutopt.certificate.views import FIXED, OWN, SAME, VIEWS, carriers, line,
 
 
 class Tensors:
-    """Boxes of tensors, carried through the ops of an instance.
+    """Boxes of tensors, from sinks and sources on through the views of an instance.
 
     Elements are numbered through all tensors, in the order of the file, then the locations that
     mappings name.
@@ -103,13 +103,11 @@ class Tensors:
             left = read_boxes(entry(claim, "left"), 2, 2, what)
             times = max(1, prod(self.shapes[name]) // max(1, prod(self.shapes[t])))
             self._same(
-                ("from", "at"),
                 [box.of(1, 2, tag=()) for box in own],
                 moved,
                 f"{what}: its boxes are not where the op moves elements of {t!r}",
             )
             self._same(
-                ("where", "at"),
                 [box.of(0, 1) for box in own] + left,
                 self.boxes[t],
                 f"{what}: its boxes are not those of {t!r}",
@@ -118,11 +116,9 @@ class Tensors:
             found += [box.of(0, 2) for box in own]
         return found
 
-    def _same(
-        self, names: Sequence[str], one: Iterable[Box], two: Iterable[Box], why: str, times: int = 1
-    ) -> None:
+    def _same(self, one: Iterable[Box], two: Iterable[Box], why: str, times: int = 1) -> None:
         """Refuse two lists of boxes of which the first does not hold the second so many times."""
-        if self.sums.total(names, one) != self.sums.total(names, two, times):
+        if self.sums.total(one) != self.sums.total(two, times):
             raise Refused(why)
 
     def place(self, where: int) -> int:

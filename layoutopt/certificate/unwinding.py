@@ -119,7 +119,6 @@ class Checker(Tensors):
         base = self.base[name]
         boxes = read_boxes(objects(self.certificate, "sinks").get(name), 2, 3, f"sink {name!r}")
         self._same(
-            ("at",),
             [box.of(2, tag=()) for box in boxes],
             [box.of(0) for box in line(prod(self.shapes[name]))],
             f"sink {name!r}: its boxes are not all elements, each once",
@@ -139,7 +138,6 @@ class Checker(Tensors):
         leaders = self.nodes.get((k, 0), [])
         for j in range(1, c.nodes):
             self._same(
-                ("one",),
                 [b.of(0) for b in self.nodes[k, j]],
                 [b.of(0) for b in leaders],
                 f"{c.name}: node {j} is not in each copy once",
@@ -157,7 +155,6 @@ class Checker(Tensors):
         leaders = [box.of(0) for box in self.nodes[k, 0]]
         for m, boxes in enumerate(found):
             self._same(
-                ("one",),
                 [b.of(0) for b in boxes],
                 leaders,
                 f"{c.name}: terminal {m} is not of each copy once",
@@ -169,7 +166,6 @@ class Checker(Tensors):
         for j, label in enumerate(c.labels):
             own = [b.of(0, 2) for b in self.nodes[k, -1 - label]] if label < 0 else found[label]
             self._same(
-                ("one", "two"),
                 [b.of(0, 1) for b in self.nodes[k, j]],
                 own,
                 f"{c.name}: node {j} does not lie where its label says",
@@ -188,7 +184,7 @@ class Checker(Tensors):
             for t, q in ((a, 1), (b, 2)):
                 side = [box.of(q, 0, tag=box.tag[2 * q - 2 : 2 * q]) for box in boxes]
                 why = f"pair {n}: its boxes are not those of {t!r}"
-                self._same(("where", "at"), side, self.traced(t), why)
+                self._same(side, self.traced(t), why)
             for box in boxes:
                 one, two = box.tag[:2], box.tag[2:]
                 if one == two and box.of(1) == box.of(2):  # the same element, always earned
@@ -202,13 +198,13 @@ class Checker(Tensors):
                     raise Refused(f"pair {n} reaches elements that are said to be in no class")
                 turned = one == FIXED or (two != FIXED and two < one)
                 key, ends = ((two, one), (2, 1)) if turned else ((one, two), (1, 2))
-                found[key] += sums.total(("one", "two"), [box.of(*ends, tag=())], worth)
+                found[key] += sums.total([box.of(*ends, tag=())], worth)
         for k, c in enumerate(self.classes):
             leaders = [box.of(0, 0) for box in self.nodes[k, 0]]
-            each = sums.total(("one", "two"), leaders)
+            each = sums.total(leaders)
             for i, j, w in c.edges:
                 found[(k, min(i, j)), (k, max(i, j))] -= w * each
-            ties = [sums.total(("one", "two"), boxes) for boxes in terminals[k]]
+            ties = [sums.total(boxes) for boxes in terminals[k]]
             for i, m, w in c.rewards:
                 found[(k, i), FIXED] -= w * ties[m]
         for about, rest in found.items():
