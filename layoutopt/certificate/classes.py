@@ -122,7 +122,7 @@ class Class:
 def _undominated(worth: Any) -> Any:
     """Return the rows of a table that are not below another one everywhere."""
     kept: list[Any] = []
-    for row in sorted(worth.tolist(), key=sum, reverse=True):
+    for row in sorted(worth.tolist(), reverse=True):
         if not any((other >= np.array(row, object)).all() for other in kept):
             kept.append(np.array(row, object))
     return np.array(kept, object).reshape(len(kept), worth.shape[1])

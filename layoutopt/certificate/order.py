@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import Any, TypeAlias
 
 from layoutopt.certificate.classes import Class
@@ -114,19 +115,16 @@ class Order:
         readers: dict[Tag, set[str]] = defaultdict(set)
         sums = self.tensors.sums
         for barrier, inputs in self.barriers.items():
-            for t in set(inputs) & self.read:
+            parts = [self.tensors.traced(t) for t in set(inputs) & self.read]
+            for part in (*parts, list(chain(*parts))):  # copies may be read one by one
                 own: dict[Tag, list[Box]] = defaultdict(list)
-                for box in self.tensors.traced(t):
+                for box in part:
                     own[box.tag].append(box.of(0, tag=()))
                 before[barrier].update(self._barrier(box) for box in own.pop(FIXED, ()))
-                for tag, boxes in own.items():
-                    if tag not in self.nodes:
-                        continue
+                for tag in own.keys() & self.nodes.keys():
                     copies = [b.of(0) for b in self.nodes[tag]]
-                    times, rest = divmod(
-                        sum(b.members for b in boxes), sum(b.members for b in copies)
-                    )
-                    if not rest and sums.total(boxes) == sums.total(copies, times):
+                    count, of = (sum(b.members for b in boxes) for boxes in (own[tag], copies))
+                    if count % of == 0 and sums.total(own[tag]) == sums.total(copies, count // of):
                         readers[tag].add(barrier)
         return before, readers
 

@@ -45,7 +45,7 @@ class Tensors:
                 shape_of(op, [self.shapes[self.tensor(op["inputs"][i])] for i in carriers(op)])
             ]
         elif op["type"] in {*OWN, "sink"}:
-            shapes = [tuple(s) for s in op.get("shapes") or [op["shape"]]]
+            shapes = [tuple(s) for s in (op["shapes"] if "shapes" in op else [op["shape"]])]
         else:
             raise Refused(f"ops of type {op['type']!r} are not known")
         for k, shape in enumerate(shapes):
@@ -67,13 +67,11 @@ class Tensors:
         """Return the boxes ``(where, element)`` of a tensor."""
         stack = [name]
         while stack:
-            missing = [t for t in self.sources(stack[-1]) if t not in self.boxes]
-            if missing and stack[-1] not in self.boxes:
-                stack += missing
-            else:
-                t = stack.pop()
-                if t not in self.boxes:
-                    self.boxes[t] = self._view(t) if self.sources(t) else self._own(t)
+            t = stack[-1]
+            missing = [s for s in self.sources(t) if s not in self.boxes]
+            stack += missing
+            if not missing and stack.pop() not in self.boxes:
+                self.boxes[t] = self._view(t) if self.sources(t) else self._own(t)
         return self.boxes[name]
 
     def _own(self, name: str) -> list[Box]:
@@ -82,8 +80,7 @@ class Tensors:
         if mapping is not None:
             where = [end + self.pool[type(v), v] for v in mapping]
             return [Box(FIXED, (x, at), ()) for at, x in enumerate(where)]
-        first = self.base[name]
-        return [Box(FIXED, (first + b.start[0], 0), b.loops) for b in line(prod(self.shapes[name]))]
+        return [b._replace(tag=FIXED) for b in line(prod(self.shapes[name]), self.base[name])]
 
     def _view(self, name: str) -> list[Box]:
         """Return the boxes of a view's output, by what the certificate says of its inputs'.

@@ -234,6 +234,50 @@ def test_choices_that_are_out_in_some_copies_are_not_out_in_all() -> None:
         assert check(given, certificate).bound == 2
 
 
+@pytest.mark.parametrize("last", [2, 1])
+def test_copies_that_are_read_one_by_one(last: int) -> None:
+    """Where a barrier reads each copy in some tensor, no copy can lie at its output.
+
+    If it does not read the second one, that can.
+    """
+    ops = [
+        op("x", "sink", [], shape=[2]),
+        op("p", "slice", ["x"], lower=[0], upper=[1]),
+        op("q", "slice", ["x"], lower=[last - 1], upper=[last]),
+        op("b", "barrier", ["p", "q"], shape=[2]),
+    ]
+    given = instance(ops, [("x", "b", 5)])
+    one, two = ([[0, 0], [k, k, 0], []] for k in (0, 1))
+    left = [[[0, 0], [k, k], []] for k in (0, 1)]
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 0,
+        "bound": 0,
+        "classes": [
+            {
+                "labels": [-1],
+                "terminals": [[[[], [0, 4], [[2, [1, 1]]]]]],
+                "edges": [],
+                "rewards": [[0, 0, 5]],
+                "evidence": EARNED,
+            }
+        ],
+        "sinks": {"x": [[[0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, 4], [[2, [1, 1, 1]]]]]],
+        "views": {
+            "p": [moved(one, left=left[1:])],
+            "q": [moved(two, left=left[:1]) if last == 2 else moved(one, left=left[1:])],
+        },
+        "read": ["p", "q"],
+    }
+    assert optimum(given) == (0 if last == 2 else 5)
+    if last == 2:
+        assert check(given, certificate).bound == 0
+    for read in ([], ["p"], ["q"], ["p", "q"])[: 3 if last == 2 else 4]:
+        with pytest.raises(Refused, match="the evidence proves a bound of 10"):
+            check(given, certificate | {"read": read})
+
+
 def test_what_a_barrier_reads_through_views_is_read() -> None:
     """A barrier depends on all that its inputs are made of, named in the certificate or not."""
     for name in ("s", "x", "r", "t", "u"):
