@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -103,12 +104,18 @@ def modules(house: Path) -> dict[str, Path]:
     return found
 
 
+@cache
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """Return all that a module's text consists of; many tests look at the same modules."""
+    return tuple(ast.walk(ast.parse(text)))
+
+
 def imports(path: Path, name: str, package: str = "layoutopt") -> Iterator[tuple[int, str]]:
     """Yield line and absolute dotted name of every import, wherever it stands."""
     here = [package, *name.split(".")]
     if path.name == "__init__.py":
         here.append("__init__")
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path.read_text()):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -157,6 +164,7 @@ def fault(name: str, target: str, inside: set[str]) -> str | None:
 def faults(house: Path) -> list[str]:
     """Return a line for each import that the table of floors forbids."""
     every = modules(house)
+    inside = set(every)
     found = []
     for name, path in every.items():
         room = room_of(name)
@@ -166,7 +174,7 @@ def faults(house: Path) -> list[str]:
             found.append(f"{path.relative_to(house)}: {room} stands on no floor")
             continue
         for line, target in imports(path, name):
-            reason = fault(name, target, set(every))
+            reason = fault(name, target, inside)
             if reason is not None:
                 found.append(f"{path.relative_to(house)}:{line}: imports {target}: {reason}")
     return found
@@ -199,7 +207,7 @@ def lengths(house: Path) -> list[str]:
         lines = len(text.splitlines())
         if lines > LONGEST_MODULE:
             found.append(f"{path.relative_to(house)}: {lines} lines")
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(text):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 long = (node.end_lineno or node.lineno) - node.lineno + 1
                 if long > LONGEST_FUNCTION:

@@ -18,7 +18,7 @@ from layoutopt import write_instance
 from layoutopt.generate.figures import FIGURES
 from tests.cli.conftest import Run, run
 from tests.rewriting.exports import random_export
-from tests.test_floors import HOUSE, imports, modules
+from tests.test_floors import HOUSE, imports, modules, nodes
 
 __all__ = ["run"]
 
@@ -115,7 +115,7 @@ def faults(house: Path) -> list[str]:
             head = target.partition(".")[0]
             if name.partition(".")[0] not in HOMES.get(head, {name.partition(".")[0]}):
                 found.append(f"{where}:{line}: imports {target}")
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path.read_text()):
             if isinstance(node, ast.Call):
                 wrong = faults_of_call(node, {target for _, target in imported})
                 found += [f"{where}:{node.lineno}: {fault}" for fault in wrong]

@@ -57,26 +57,31 @@ def score(lowered: Lowered, labels: np.ndarray) -> Decimal:
     return to_decimal(lowered.constant + lowered.problem.value(labels), lowered.unit)
 
 
-def test_scores_agree_with_the_specification() -> None:
+def test_scores_and_orders_agree_with_the_specification() -> None:
     """The layouts of any labelling are complete, and score what the problem says.
 
-    Arbitrary labels may break the barrier order, of which only the order rule complains.
+    Arbitrary labels may break the barrier order, of which only the order rule complains; both
+    sides agree on what is in order.
     """
-    free = classes = merged = ordered = 0
-    for graph in graphs(600):
+    free = classes = merged = 0
+    seen = {True: 0, False: 0}
+    for graph in graphs(270):
         lowered = lower(graph, Limits())
-        for seed in range(3):
+        for seed in range(3 if lowered.problem.precedence is None else 6):
             labels = some_labels(lowered.problem, seed)
+            legal = _ordered(lowered.problem, labels)
             found = evaluate(graph, lowered.layouts(labels))
             assert all(line.startswith("barrier order") for line in found.violations)
+            assert legal == (not found.violations), graph.name
             assert found.score == score(lowered, labels), graph.name
-            ordered += not found.violations
+            seen[legal] += 1
         free += lowered.problem.nodes > 0
         classes += lowered.size["classes"]
         merged += lowered.size["components"] - lowered.size["classes"]
-    assert free > 400  # the graphs are not trivial,
+    assert free > 180  # the graphs are not trivial,
     assert merged > classes / 10  # some components are merged,
-    assert ordered > 900  # and most orders are possible
+    assert seen[True] > 405  # most orders are possible,
+    assert seen[False] > 20  # and some are not
 
 
 def test_large_components_agree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +104,7 @@ def test_order_rules_agree_with_the_specification() -> None:
     Every named label is tried at every node, all other nodes fresh.
     """
     agreed = forbidden = 0
-    for graph in graphs(400):
+    for graph in graphs(180):
         lowered = lower(graph, Limits())
         problem = lowered.problem
         fresh = problem.labels + np.arange(problem.nodes)
@@ -111,8 +116,8 @@ def test_order_rules_agree_with_the_specification() -> None:
             assert legal == (not found.violations), (graph.name, node, label)
             agreed += 1
             forbidden += not legal
-    assert agreed > 1000
-    assert forbidden > 30
+    assert agreed > 450
+    assert forbidden > 13
 
 
 def _ordered(problem: Labelling, labels: np.ndarray) -> bool:
@@ -175,24 +180,9 @@ class TestReaders:
         assert unwind(graph).score == 12
 
 
-def test_random_pairs_of_labels_and_orders_agree() -> None:
-    """Also with many named labels at once, both sides agree on what is in order."""
-    seen = {True: 0, False: 0}
-    for graph in graphs(400):
-        lowered = lower(graph, Limits())
-        if lowered.problem.precedence is None:
-            continue
-        for seed in range(6):
-            labels = some_labels(lowered.problem, seed)
-            legal = _ordered(lowered.problem, labels)
-            assert legal == (not evaluate(graph, lowered.layouts(labels)).violations), graph.name
-            seen[legal] += 1
-    assert min(seen.values()) > 20
-
-
 def test_labels_of_layouts_come_back() -> None:
     """Reading labels off layouts gives labels of the same value."""
-    for graph in graphs(200):
+    for graph in graphs(90):
         lowered = lower(graph, Limits())
         labels = some_labels(lowered.problem, 1)
         origins = {}

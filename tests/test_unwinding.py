@@ -55,9 +55,9 @@ class TestOptima:
     """What is found, against choosing everything by hand."""
 
     def test_every_solver_finds_the_optimum(self) -> None:
-        """On 120 random graphs exact methods prove the optimum, and no heuristic beats it."""
+        """On 40 random graphs exact methods prove the optimum, and no heuristic beats it."""
         ordered = 0
-        for seed in range(120):
+        for seed in range(40):
             graph = random_graph(seed, negative=seed % 2 == 0)
             best = maximum(state(instance_bytes(graph).decode()))
             for name in METHODS:
@@ -70,11 +70,11 @@ class TestOptima:
                 assert near.status is Status.FEASIBLE
                 assert Fraction(near.score or 0) <= best
             ordered += "precedence" in repr(graph) or bool(graph.barriers())
-        assert ordered > 40
+        assert ordered > 13
 
     def test_results_are_complete(self) -> None:
         """Layouts, pairs, order and counts fit the graph and each other."""
-        for seed in range(60):
+        for seed in range(24):
             graph = random_graph(seed, elements=20)
             for name in ("auto", *APPROXIMATE, "greedy0"):
                 result = unwind(graph, name, seed=seed)
@@ -190,7 +190,7 @@ class TestRepeatability:
 
     def test_same_seed(self) -> None:
         """Two runs agree in everything but time, layouts and order included."""
-        for seed in range(25):
+        for seed in range(10):
             graph = random_graph(seed, elements=24, ops=14, pairs=8, negative=seed % 2 == 0)
             for name in SOLVERS:
                 one, two = (unwind(graph, name, seed=7) for _ in range(2))
@@ -208,8 +208,8 @@ class TestRepeatability:
         assert "branching" in {phase for phase, _, _ in first}
         assert unwind(graph, seed=-4).score == one.score
 
-    def test_other_processes(self) -> None:
-        """Processes that hash differently agree: nothing depends on the order of sets."""
+    def test_other_processes(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Processes that hash differently, this one and another, agree: no order of sets counts."""
         program = (
             "import json\n"
             "from layoutopt.generate.random_graphs import random_graph\n"
@@ -219,19 +219,19 @@ class TestRepeatability:
             "    result = unwind(graph)\n"
             "    print(json.dumps([str(result.score), result.layouts, result.order]))\n"
         )
-        texts = set()
-        for salt in ("1", "2"):
-            run = subprocess.run(
-                [sys.executable, "-c", program],
-                capture_output=True,
-                text=True,
-                check=True,
-                cwd=Path(layoutopt.__file__).parents[1],
-                env={**os.environ, "PYTHONHASHSEED": salt},
-            )
-            texts.add(run.stdout)
-        assert len(texts) == 1
-        assert len(texts.pop().splitlines()) == 30
+        other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+        there = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(layoutopt.__file__).parents[1],
+            env={**os.environ, "PYTHONHASHSEED": other},
+        ).stdout
+        exec(program, {})
+        here = capsys.readouterr().out
+        assert len(here.splitlines()) == 30
+        assert here == there
 
 
 class TestLimits:
@@ -298,7 +298,7 @@ class TestLimits:
 
     def test_gap_beside_a_large_constant(self) -> None:
         """A gap is relative to the whole score, which a constant loss can make small."""
-        graph = hard_graph(2, 5)
+        graph = hard_graph(2, 4)
         x = graph.tensor("x")
         best = unwind(graph).score
         assert best is not None
@@ -318,7 +318,7 @@ class TestMessages:
         """Bounds never rise, objectives never fall, the final ones agree with the last."""
         told = 0
         graphs = [random_graph(s, elements=24, ops=14, pairs=8) for s in range(20)]
-        for graph in [*graphs, hard_graph(3, 5)]:
+        for graph in [*graphs, hard_graph(3, 4)]:
             heard: list[Progress] = []
             result = unwind(graph, name, progress=heard.append)
             best = result.bound if result.bound is not None else result.max_score

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,20 @@ from tests.support import refused
 names = pytest.mark.parametrize("name", APPROXIMATE)
 
 
+@cache
+def contested(seed: int) -> tuple[Graph, UnwindingResult] | None:
+    """Return a tiny graph on tiles that may hold too little, and its optimum, if there is one."""
+    graph = crowded(seed)
+    return None if graph is None else (graph, unwind(graph))
+
+
+@cache
+def hooked(seed: int) -> tuple[Graph, UnwindingResult]:
+    """Return a graph whose barriers have hooks, which must be registered, and its optimum."""
+    graph = random_hooked(seed)
+    return graph, unwind(graph)
+
+
 def legal(graph: Graph, result: UnwindingResult) -> None:
     """Check that layouts break no rule, and earn what the result says, without a proof."""
     found = evaluate(graph, result.layouts or {})
@@ -35,18 +50,18 @@ def legal(graph: Graph, result: UnwindingResult) -> None:
 def test_better_than_greedy0(name: str) -> None:
     """What begins with greedy0's answer earns at least as much, and often more."""
     better = 0
-    for seed in range(150):
+    for seed in range(50):
         graph = random_graph(seed, elements=24, ops=14, pairs=8, negative=seed % 2 == 0)
         greedy, found = unwind(graph, "greedy0"), unwind(graph, name)
         assert (found.score or 0) >= (greedy.score or 0)
         better += (found.score or 0) > (greedy.score or 0)
-    assert better > 30
+    assert better > 10
 
 
 @names
 def test_given_layouts(name: str) -> None:
     """Fixed layouts are kept, and the answer is worth as much as a start at least."""
-    for seed in range(25):
+    for seed in range(12):
         graph = random_graph(seed, elements=20, ops=12, pairs=6)
         best = unwind(graph)
         assert (unwind(graph, name, start=best).score or 0) == (best.score or 0)
@@ -63,11 +78,12 @@ def test_given_layouts(name: str) -> None:
 def test_tile_memories(name: str) -> None:
     """Layouts that fit are an answer, others are none, and no optimum is beaten."""
     seen: Counter[str] = Counter()
-    for seed in range(120):
-        graph = crowded(seed)
-        if graph is None:
+    for seed in range(60):
+        known = contested(seed)
+        if known is None:
             continue
-        best, found = unwind(graph), unwind(graph, name)
+        graph, best = known
+        found = unwind(graph, name)
         seen[str(found.status)] += 1
         if found.layouts is None:
             assert (found.score, found.bound, found.status) == (None, None, Status.UNKNOWN)
@@ -76,7 +92,7 @@ def test_tile_memories(name: str) -> None:
             assert best.score is not None
             assert (found.score or 0) <= best.score
     assert set(seen) == {"feasible", "unknown"}
-    assert min(seen.values()) > 10
+    assert min(seen.values()) > 5
 
 
 @names
@@ -85,8 +101,8 @@ def test_hooks(name: str) -> None:
     answered = 0
     with own_hooks():
         for seed in range(40):
-            graph = random_hooked(seed)
-            best, found = unwind(graph), unwind(graph, name)
+            graph, best = hooked(seed)
+            found = unwind(graph, name)
             if found.layouts is not None:
                 legal(graph, found)
                 assert best.bound is not None
@@ -95,6 +111,7 @@ def test_hooks(name: str) -> None:
             opaque = unwind(graph, name, barriers="opaque")
             assert opaque.bound is None
         with refused("fixed layouts of graphs with barrier hooks are not solved"):
+            graph = random_hooked(39)  # of its own, as it is changed
             sink = graph.sinks()[0]
             source = graph.source(sink.shape, name="here")
             given = {sink: ((source, 0, 0, ((sink.size, 1, 1),)),)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import cache
 from threading import Event
 
 import numpy as np
@@ -38,15 +39,25 @@ IMPROVING = ("refined", "alpha-expansion")
 
 def problems(count: int) -> Iterator[Labelling]:
     """Yield random problems with all mixtures of rules and numbers."""
-    for seed in range(count):
-        yield random_problem(
-            seed,
-            5,
-            negative=seed % 2 == 0,
-            bans=seed % 3 == 0,
-            barriers=(0, 2, 3, 4)[seed // 2 % 4],
-            wide=10**30 if seed % 7 == 0 else 1,
-        )
+    return map(mixture, range(count))
+
+
+def mixture(seed: int) -> Labelling:
+    """Return a random problem; of 24 in a row each mixture of signs and rules is one."""
+    return random_problem(
+        seed,
+        5,
+        negative=seed % 2 == 0,
+        bans=seed % 3 == 0,
+        barriers=(0, 2, 3, 4)[seed // 2 % 4],
+        wide=10**30 if seed % 7 == 0 else 1,
+    )
+
+
+@cache
+def best_of_mixture(seed: int) -> int:
+    """Return the best value of that problem, which every heuristic is held against."""
+    return optimum(mixture(seed))
 
 
 def sound(problem: Labelling, result: Result) -> int:
@@ -61,24 +72,24 @@ def sound(problem: Labelling, result: Result) -> int:
 
 @methods
 def test_random_problems(solve: Method) -> None:
-    """On 200 problems answers keep to all rules, often reach the optimum, and never exceed it."""
+    """On 96 problems answers keep to all rules, often reach the optimum, and never exceed it."""
     reached = ordered = 0
-    for seed, problem in enumerate(problems(200)):
-        best = optimum(problem)
+    for seed, problem in enumerate(problems(96)):
+        best = best_of_mixture(seed)
         for start in (None, random_labels(problem, seed)):
             value = sound(problem, solve(problem, Limits(), start))
             assert 0 <= value <= best or (seed % 2 == 0 and value <= best)
             reached += value == best
             ordered += problem.precedence is not None and value == best
-    assert reached > 230
-    assert ordered > 160
+    assert reached > 110
+    assert ordered > 77
 
 
 @pytest.mark.parametrize("name", IMPROVING)
 def test_never_worse_than_the_start(name: str) -> None:
     """If the start keeps to all rules, the answer is worth at least as much, without time, too."""
     better = kept = 0
-    for seed, problem in enumerate(problems(300)):
+    for seed, problem in enumerate(problems(168)):
         start = random_labels(problem, seed)
         if not allowed(problem, start.tolist()):
             continue
@@ -87,8 +98,8 @@ def test_never_worse_than_the_start(name: str) -> None:
             value = sound(problem, APPROXIMATE[name](problem, Limits(deadline), start))
             assert value >= worth(problem, start.tolist())
             better += value > worth(problem, start.tolist())
-    assert better > 150
-    assert kept > 50
+    assert better > 84
+    assert kept > 28
 
 
 @methods
@@ -107,7 +118,7 @@ def test_equal_seeds_give_equal_answers(solve: Method) -> None:
 @methods
 def test_no_time(solve: Method) -> None:
     """Without time there is still a labelling that keeps to all rules, and it says why."""
-    for problem in problems(60):
+    for problem in problems(48):
         result = solve(problem, Limits(deadline=time.monotonic()), None)
         sound(problem, result)
         assert result.stopped is Stopped.TIME_LIMIT
@@ -141,7 +152,7 @@ def test_interrupt(solve: Method, looks: int) -> None:
 @methods
 def test_wide_numbers_change_nothing(solve: Method) -> None:
     """A common factor beyond 64 bits leaves every label where it is."""
-    for seed in range(60):
+    for seed in range(24):
         problem = random_problem(seed, 7, negative=seed % 2 == 0, barriers=seed % 3)
         wide = Labelling(
             problem.nodes,
@@ -174,7 +185,7 @@ def test_sizes_apart(solve: Method) -> None:
 def test_labels_are_known_where_they_are_used(solve: Method) -> None:
     """A component uses labels that earn it something, and fresh ones of its own nodes."""
     fresh = 0
-    for seed, problem in enumerate(problems(100)):
+    for seed, problem in enumerate(problems(48)):
         labels = solve(problem, Limits(), random_labels(problem, seed)).labelling
         if problem.precedence is not None:
             problem = Labelling(
@@ -186,7 +197,7 @@ def test_labels_are_known_where_they_are_used(solve: Method) -> None:
             own = {*known.tolist(), *(problem.labels + nodes).tolist()}
             assert set(labels[nodes].tolist()) <= own
         fresh += bool((labels >= problem.labels).any())
-    assert fresh > 25
+    assert fresh > 12
 
 
 @methods
@@ -295,7 +306,7 @@ class TestMessages:
     @methods
     def test_objectives_are_reached(self, solve: Method) -> None:
         """No message promises more than what comes out in the end."""
-        for seed in range(60):
+        for seed in range(24):
             problem = random_problem(seed, 8, 4, negative=seed % 2 == 0, barriers=seed % 4)
             heard: list[Progress] = []
             value = sound(problem, solve(problem, Limits(tell=heard.append), None))

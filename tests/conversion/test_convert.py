@@ -25,7 +25,7 @@ from tests.conversion.running import arrays_of, run, run_conversion
 from tests.support import refused
 
 OBJECTIVES = ["bytes", "count", "bytes,count", "count,bytes"]
-PER_SETTING = 150
+PER_SETTING = 63
 
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 """The transposes that lead there."""

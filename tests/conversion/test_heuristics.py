@@ -22,7 +22,7 @@ NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 def test_no_heuristic_beats_the_optimum(solver: str) -> None:
     """Graphs compute the same, cost what is counted, and no less than what is proved."""
     lost = 0
-    for seed in range(8000, 8060):
+    for seed in range(8000, 8030):
         graph = drawn(seed, 6 + seed % 20)
         desired = BlockedCpu(2) if seed % 3 == 0 else None
         best = convert_graph(graph, objective="count,bytes", desired=desired)

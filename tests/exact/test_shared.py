@@ -53,7 +53,7 @@ class TestSmall:
     def test_bounds_hold(self) -> None:
         """The optimum is between the two numbers, and often both."""
         closed = open_ = 0
-        for seed in range(120):
+        for seed in range(60):
             problem = sparse(seed, 5)
             heard: list[Progress] = []
             result = share_columns(problem, Limits(tell=heard.append), fresh(problem))
@@ -66,12 +66,12 @@ class TestSmall:
             assert (result.stopped is Stopped.FINISHED) == (result.objective == result.bound)
             closed += result.objective == result.bound
             open_ += result.objective < (result.bound or 0)
-        assert closed > 20
-        assert open_ > 10
+        assert closed > 10
+        assert open_ > 5
 
     def test_what_stays_open_is_closed(self) -> None:
         """A part is solved to its optimum all the same."""
-        for seed in range(60):
+        for seed in range(30):
             problem = sparse(seed, 5)
             result = solve_part(problem, Limits(), fresh(problem))
             assert result.objective == result.bound == optimum(problem)
@@ -93,7 +93,7 @@ class TestSmall:
         monkeypatch.setattr(parts, "share_columns", watched)
         if idle:
             monkeypatch.setattr(parts, "_reduced", simple_answer)
-        for seed in range(50):
+        for seed in range(25):
             problem, heard = sparse(seed, 5), list[Progress]()
             best = optimum(problem)
             shares.clear()
@@ -108,7 +108,7 @@ class TestSmall:
                 assert best <= (result.bound or 0) == shares[0].bound
                 assert result.stopped is Stopped.SIZE_LIMIT
             count += len(shares)
-        assert count > 10
+        assert count > 5
 
     def test_steps_aside(self) -> None:
         """Negative edges, negative rewards and bans are not for it, nor are wide numbers."""

@@ -80,15 +80,15 @@ def spread(seed: int) -> Graph:
 @pytest.mark.parametrize(
     ("family", "count"),
     [
-        (spread, 150),
-        (awkward, 150),
-        (partial(awkward, negative=True), 100),
-        (partial(awkward, widest=24, largest=900), 40),
-        (mixed, 100),
-        (tangle, 100),
-        (partial(random_graph, elements=30, ops=14, pairs=6), 100),
-        (partial(random_graph, elements=20, ops=14, negative=True), 100),
-        (partial(random_views, ops=12, size=6, ties=6), 40),
+        (spread, 60),
+        (awkward, 60),
+        (partial(awkward, negative=True), 50),
+        (partial(awkward, widest=24, largest=900), 20),
+        (mixed, 50),
+        (tangle, 50),
+        (partial(random_graph, elements=30, ops=14, pairs=6), 50),
+        (partial(random_graph, elements=20, ops=14, negative=True), 50),
+        (partial(random_views, ops=12, size=6, ties=6), 20),
     ],
 )
 def test_random_graphs(family: Callable[[int], Graph], count: int) -> None:

@@ -68,7 +68,7 @@ def test_against_all_layouts(part: int) -> None:
 @pytest.mark.parametrize("part", range(ROUNDS))
 def test_rows_that_are_added_one_by_one(part: int) -> None:
     """Without tables of whole barriers, rows for what the master chose lead to the same optimum."""
-    for graph, layouts in tried(iter(SEEDS[part::ROUNDS])):
+    for graph, layouts in tried(iter(SEEDS[part :: 2 * ROUNDS])):
         if hooked(viewed(graph)) and len(next(iter(layouts.values()))) <= FEW:
             best = best_of_all(graph, layouts)
             result = solve_hooked(graph, Limits(), never, table=0)
@@ -182,14 +182,14 @@ def test_bounds_of_too_large_graphs_hold(monkeypatch: pytest.MonkeyPatch) -> Non
     """Beyond the limit no layout earns more than the bound, whatever grains rules look at."""
     monkeypatch.setattr(simulated, "VARIABLES", 0)
     seen: Counter[bool] = Counter()
-    for graph, layouts in tried(iter(SEEDS)):
+    for graph, layouts in tried(iter(SEEDS[::2])):
         best, result = best_of_all(graph, layouts), unwind(graph)
         assert (result.status is Status.INFEASIBLE) == (best is None), graph.name
         if best is not None:
             assert result.bound is not None
             assert (result.score or 0) <= best <= result.bound, graph.name
             seen[result.status is Status.OPTIMAL] += 1
-    assert min(seen.values()) >= 20, seen
+    assert min(seen.values()) >= 10, seen
 
 
 def test_values_beyond_doubles() -> None:

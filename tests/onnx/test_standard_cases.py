@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -16,19 +15,10 @@ from layoutopt.onnx.read import read_onnx
 from layoutopt.onnx.rules import RULES
 from layoutopt.onnx.views import VIEWS
 from tests.onnx.networks import passed_on, save
+from tests.standard import every_example
 
 NUMBERS_CHANGE = ("Cast", "CastLike")
 IN_TRAINING = "test_training_dropout"
-
-
-@pytest.fixture(scope="module")
-def examples() -> list:
-    """Return the examples: models with inputs and outputs."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.case.node import collect_testcases
-
-        return collect_testcases(None)
 
 
 def with_constants(model: onnx.ModelProto, data: dict) -> onnx.ModelProto:
@@ -47,9 +37,9 @@ def with_constants(model: onnx.ModelProto, data: dict) -> onnx.ModelProto:
 
 
 @pytest.mark.slow
-def test_views_move_elements_as_the_standard_says(examples: list, tmp_path: Path) -> None:
+def test_views_move_elements_as_the_standard_says(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for case in examples:
+    for case in every_example():
         types = {node.op_type for node in case.model.graph.node}
         tensors = all(x.type.HasField("tensor_type") for x in case.model.graph.input)
         changed = not types.isdisjoint(NUMBERS_CHANGE) or case.name.startswith(IN_TRAINING)
@@ -69,10 +59,10 @@ def test_views_move_elements_as_the_standard_says(examples: list, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_every_example_is_read_or_refused_in_one_line(examples: list, tmp_path: Path) -> None:
+def test_every_example_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     """What is refused has sequences in it, or shapes that depend on the data."""
     read = 0
-    for case in examples:
+    for case in every_example():
         try:
             read_onnx(save(case.model, tmp_path))
             read += 1
@@ -80,4 +70,4 @@ def test_every_example_is_read_or_refused_in_one_line(examples: list, tmp_path: 
             reasons = ("is no tensor", "cannot be inferred")
             assert any(reason in str(error) for reason in reasons), case.name
             assert "\n" not in str(error)
-    assert read > 0.9 * len(examples)
+    assert read > 0.9 * len(every_example())

@@ -93,7 +93,7 @@ def test_figures_and_traps(name: str, solver: str) -> None:
 def test_random_graphs(family: str, solver: str) -> None:
     """They agree on random graphs of all ops, with barriers of all kinds."""
     seen: Counter[str] = Counter()
-    for seed in range(200):
+    for seed in range(120):
         graph = FAMILIES[family](seed)
         result = unwind(graph, solver)
         program = schedule(graph, result)
@@ -101,9 +101,9 @@ def test_random_graphs(family: str, solver: str) -> None:
         seen["parts"] += any(not isinstance(entry, str) for entry in result.order)
         seen["barriers"] += any(not isinstance(item, Place) for item in program)
         seen["several pieces"] += any(len(found) > 1 for found in (result.layouts or {}).values())
-    assert seen["several pieces"] >= 10
-    assert seen["barriers"] >= 10
-    assert seen["parts"] >= 3 or family != "tangle"
+    assert seen["several pieces"] >= 6
+    assert seen["barriers"] >= 6
+    assert seen["parts"] >= 2 or family != "tangle"
 
 
 def strided(seed: int) -> Graph:
@@ -159,7 +159,7 @@ def rearranged(graph: Graph, x: Tensor, draw: random.Random) -> Tensor:
 def test_strided_layouts(solver: str) -> None:
     """They agree where layouts have strides of all kinds, both ways, and boxes that are cut."""
     seen: Counter[str] = Counter()
-    for seed in range(100):
+    for seed in range(50):
         graph = strided(seed)
         result = unwind(graph, solver)
         confirm(graph, schedule(graph, result), result)
@@ -171,10 +171,10 @@ def test_strided_layouts(solver: str) -> None:
                 seen["repeated"] += any(step == 0 for _, step, _ in piece[3])
                 sizes = graph.tensor(piece[0]).size, graph.tensor(name).size
                 seen["cut"] += len(list(parts(piece, *sizes))) > 1
-    assert seen["pieces"] > 900
-    assert min(seen["loops of loops"], seen["backwards"]) > 100
-    assert seen["repeated"] > 20 or solver == "greedy0"  # it unwinds one element of a broadcast
-    assert seen["cut"] > 2
+    assert seen["pieces"] > 450
+    assert min(seen["loops of loops"], seen["backwards"]) > 50
+    assert seen["repeated"] > 10 or solver == "greedy0"  # it unwinds one element of a broadcast
+    assert seen["cut"] > 1
 
 
 def every_case() -> dict[str, tuple[Graph, dict[str, tuple[Piece, ...]], dict[str, list[int]]]]:

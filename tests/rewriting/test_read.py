@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 
 from layoutopt.errors import InputError
 from layoutopt.operators.operator import Category
@@ -18,6 +16,7 @@ from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.source import HELD
 from layoutopt.rewriting.write import write_model
 from tests.rewriting.networks import conversion, network, only, read
+from tests.standard import every_example
 
 PARAMETERS = {
     "Pad as attribute": (
@@ -183,9 +182,7 @@ def test_names_of_ops_are_their_own_where_these_are_unique() -> None:
 
 def test_every_example_of_the_standard_is_read() -> None:
     """Every example with one op that comes with the standard is read, and written as it was."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        every = [case.model for case in collect_testcases(None)]
+    every = [case.model for case in every_example()]
     examples = [model for model in every if len(model.graph.node) == 1]
     count = 0
     for model in examples:

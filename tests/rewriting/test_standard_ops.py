@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections import Counter
 from typing import Any
 
@@ -11,11 +10,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 
 import layoutopt
 from layoutopt.errors import InputError
 from layoutopt.rewriting.running import largest_difference, run, transposes
+from tests.standard import every_example
 
 LATEST = 22
 EACH = 3
@@ -67,12 +66,9 @@ def turned(model: ModelProto, data: Arrays, draw: random.Random) -> tuple[ModelP
 
 def examples() -> list[tuple[ModelProto, Arrays]]:
     """Return examples of one op of numbers, with their data."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        every = collect_testcases(None)
     found = []
     counts: Counter[str] = Counter()
-    for case in every:
+    for case in every_example():
         nodes, versions = case.model.graph.node, case.model.opset_import
         version = next((x.version for x in versions if x.domain == ""), 0)
         if len(nodes) != 1 or nodes[0].domain or version < 7 or not case.data_sets:
