@@ -8,7 +8,6 @@ or others.  An edge ``[i, j, w]`` earns ``w`` where two nodes choose the same, a
 from __future__ import annotations
 
 from collections.abc import Collection
-from fractions import Fraction
 from math import floor
 from typing import Any
 
@@ -65,9 +64,8 @@ class Class:
         if kind == "flow":
             return positive - self._flow(evidence, rewards), False
         if kind == "word":
-            return floor(Fraction(number(evidence.get("bound")))), True
-        worth, on_word = bound(self.pairwise(banned), evidence)
-        return floor(Fraction(worth)), on_word  # all weights are whole
+            return floor(number(evidence.get("bound"))), True  # all weights are whole
+        return bound(self.pairwise(banned), evidence)
 
     def _flow(self, evidence: dict[str, Any], rewards: list[tuple[int, int, int]]) -> int:
         """Return how much flows from terminal 0 to the others; no labels lose less.

@@ -54,8 +54,8 @@ class Order:
         self.apart: set[int] = set()
         read = listed(tensors.certificate.get("read", []), None, "read")
         self.read = {tensors.tensor(str(name)) for name in read}
-        if not tensors.shapes.keys() >= self.read:
-            raise Refused("read names what is no tensor", sorted(self.read - tensors.shapes.keys()))
+        if stray := self.read - tensors.shapes.keys():
+            raise Refused("read names what is no tensor", sorted(stray))
         self.barriers = {
             str(op["id"]): [tensors.tensor(t) for t in op["inputs"]]
             for op in tensors.ops.values()
@@ -90,15 +90,13 @@ class Order:
             for j, label in enumerate(own)
             if (k, label) in self.offered
         }
-        if not arcs:
-            return
         tensors = self.tensors
         for name, op in tensors.ops.items():
             if op["type"] in BARRIERS:
                 arcs[name] = self.barriers[name] if name == op["id"] else [op["id"]]
             elif name in self.read:
                 boxes = tensors.traced(name)
-                arcs[name] = {self._barrier(b) if b.tag == FIXED else b.tag for b in boxes} - {""}
+                arcs[name] = {self._barrier(b) if b.tag == FIXED else b.tag for b in boxes}
             else:
                 tags = {box.tag for box in tensors.boxes[name]} if op["type"] == "sink" else ()
                 arcs[name] = [*tags, *tensors.sources(name)]
@@ -124,7 +122,7 @@ class Order:
                 for tag in own.keys() & self.nodes.keys():
                     copies = [b.of(0) for b in self.nodes[tag]]
                     count, of = (sum(b.members for b in boxes) for boxes in (own[tag], copies))
-                    if count % of == 0 and sums.total(own[tag]) == sums.total(copies, count // of):
+                    if sums.total(own[tag]) == sums.total(copies, count // of):
                         readers[tag].add(barrier)
         return before, readers
 
@@ -133,8 +131,7 @@ class Order:
         if k in self.apart:
             return
         c, terminals = self.classes[k], self.terminals[k]
-        every = [(*box.ends(1), m, box) for m, own in enumerate(terminals) for box in own]
-        every.sort(key=lambda entry: entry[0])
+        every = sorted((*box.ends(1), m, box) for m, own in enumerate(terminals) for box in own)
         near: list[tuple[int, int, int, Box]] = []
         compared = 0
         for low, high, m, box in every:
@@ -174,26 +171,25 @@ class Order:
         for k, n in enumerate(copies):
             evidence = own.get(str(k), self.classes[k].evidence)
             banned = self.banned(k, before)
-            key = k, id(evidence), banned
-            if key not in self.known:
+            if (k, banned) not in self.known:
                 kind = evidence.get("kind") if isinstance(evidence, dict) else None
                 if kind not in ("earned", "word"):  # all others take terminals for different
                     self.check_apart(k)
-                self.known[key] = self.classes[k].bound(evidence, banned)
-            total += n * self.known[key][0]
-            words |= {k} if self.known[key][1] else set()
+                self.known[k, banned] = self.classes[k].bound(evidence, banned)
+            bound, on_word = self.known[k, banned]
+            total += n * bound
+            words |= {k} if on_word else set()
         return total, words
 
     def banned(self, k: int, order: Sequence[tuple[str, str]]) -> frozenset[tuple[int, int]]:
         """Return the nodes and terminals that no choice in some order has, in any copy."""
+        _, readers = self.sure
+        nodes = [(j, by) for (c, j), by in readers.items() if c == k]
         found = set()
-        for m in range(len(self.classes[k].terminals)):
-            if self.read and (k, m) in self.offered:
-                early = [self._up_to(b, order) for b in self.offered[k, m]]
-                _, readers = self.sure
-                for j in range(self.classes[k].nodes):
-                    if all(readers.get((k, j), set()) & own for own in early):
-                        found.add((j, m))
+        for (c, m), barriers in self.offered.items():
+            if c == k:
+                early = [self._up_to(b, order) for b in barriers]
+                found |= {(j, m) for j, by in nodes if all(by & own for own in early)}
         return frozenset(found)
 
     def _up_to(self, b: str, order: Sequence[tuple[str, str]]) -> set[str]:

@@ -65,7 +65,7 @@ class Checker(Tensors):
         if unit <= 0:
             raise Refused("the unit must be positive")
         self.unit, self.pairs = unit, []
-        for pair in instance.get("valued_pairs", ()):
+        for pair in instance["valued_pairs"]:
             worth = Fraction(pair["value"]) / unit
             if worth.denominator != 1:
                 raise Refused(f"value {pair['value']} is no multiple of the unit {unit}")

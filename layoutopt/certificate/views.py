@@ -54,7 +54,7 @@ def shape_of(op: Op, shapes: Sequence[Shape]) -> Shape:
         return tuple(n for n in first if n != 1)
     if kind in ("reshape", "expand"):
         return tuple(op["shape"])
-    if kind in SAME or kind == "reverse":
+    if kind in SAME:
         return first
     every = [[along(op, shapes, c, d)[1] for d in range(len(first))] for c in range(len(shapes))]
     sizes = [[sum(box.members for box in boxes) for boxes in dims] for dims in every]

@@ -319,6 +319,38 @@ def test_what_a_barrier_reads_through_views_is_read() -> None:
                 check(given, certificate | {"read": read})
 
 
+@pytest.mark.parametrize(("target", "place"), [("b:1", 3), ("c", 4)])
+def test_barriers_of_several_outputs(target: str, place: int) -> None:
+    """Each output of a barrier waits for all its inputs, and so does who reads that output."""
+    ops = [
+        op("x", "sink", [], shape=[1]),
+        op("y", "sink", [], shape=[1]),
+        op("b", "barrier", ["x"], shapes=[[1], [1]]),
+        op("c", "barrier", ["b:1"], shape=[1]),
+    ]
+    given = instance(ops, [("x", target, 5), ("y", "b:1", 3)])
+    certificate = {
+        "unit": 1,
+        "score": 8,
+        "bound": 8,
+        "classes": [
+            single(5, [0], place) | {"evidence": EARNED},
+            single(3, [0], 3) | {"terminals": [[[[], [1, 3], []]]], "evidence": EARNED},
+        ],
+        "sinks": {"x": [[[0, 0], [0, place, 0], []]], "y": [[[1, 0], [1, 3, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 0, place], []]], [[[1, 0, -1, 0], [0, 1, 3], []]]],
+    }
+    assert optimum(given) == 3
+    for read in ([], ["x"], ["b:1"], ["x", "b:1"]):
+        with pytest.raises(Refused, match="barriers in a circle: "):
+            check(given, certificate | {"read": read})
+    fresh = copy.deepcopy(certificate) | {"score": 3}
+    fresh["classes"][0]["labels"] = [-1]
+    fresh["sinks"]["x"] = [[[0, 0], [0, 0, 0], []]]
+    assert check(given, fresh).bound == 8
+    assert check(given, fresh | {"read": ["x", "b:1"]}).bound == 3
+
+
 def test_barriers_behind_barriers_wait() -> None:
     """A barrier that reads another one waits for all that this one waits for."""
     ops = [

@@ -12,7 +12,15 @@ import pytest
 from layoutopt.certificate import order
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import Verdict, check
-from tests.certificate.test_order import Certificate, Instance, instance, moved, op, optimum
+from tests.certificate.test_order import (
+    Certificate,
+    Instance,
+    instance,
+    moved,
+    op,
+    optimum,
+    single,
+)
 
 Change = Callable[[Certificate], None]
 
@@ -260,6 +268,8 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
         (put(*Y, [[[0, 1], [0, 6, 0], BOTH]]), "node 1 does not lie where its label says"),
         (put(*X, [[[0, 0], [0, 18, 0], BOTH]]), "node 0 does not lie where its label says"),
         (put(*X, [[[-2, 0], [0, 0, 0], BOTH]]), "node 1 is not in each copy once"),
+        (put(*X, [[[0, 0], [0, 19], []]]), "the start of a box of sink 'x' must be a list of 3"),
+        (put(*X, [[[0], [0, 19, 0], BOTH]]), "the tag of a box of sink 'x' must be a list of 2"),
     ],
     "classes": [
         (put("classes", None), "classes must be a list"),
@@ -279,6 +289,8 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
             put(*CLASS, "terminals", 1, [[[], [0, 20], [[2, [1, -1]]]]]),
             "node 0 does not lie where its label says",
         ),
+        (put(*CLASS, "terminals", 0, [[[], [0], [[2, [1]]]]]), "terminal 0 of class 0 must"),
+        (put(*CLASS, "terminals", 0, [[[0], [0, 6], [[2, [1, 1]]]]]), "must be a list of 0"),
         (put(*CLASS, "terminals", 0, [[[], [0, 21], [[2, [1, 1]]]]]), "there is no location 21"),
         (put(*CLASS, "terminals", 0, [[[], [0, -1], [[2, [1, 1]]]]]), "there is no location -1"),
         (put(*CLASS, "terminals", 0, [[[], [0, 2], [[2, [1, 1]]]]]), "no location of its own"),
@@ -297,6 +309,13 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
         (put(*CLASS, "rewards", 0, 2, 1), "edges of nodes ((0, 0), (-1, 0)) are not"),
         (put(*CLASS, "rewards", 0, [0, 0, 2**120]), "edges of nodes ((0, 0), (-1, 0)) are not"),
         (put(*CLASS, "rewards", 0, [0, 0, 2**127 + 1]), "edges of nodes ((0, 0), (-1, 0)) are not"),
+        (
+            every(
+                put(*CLASS, "rewards", 0, [0, 0, 3 - 2**127]),
+                put(*CLASS, "evidence", "kind", "earned"),
+            ),
+            "edges of nodes ((0, 0), (-1, 0)) are not",
+        ),
         (put(*CLASS, "rewards", 0, 1, 1), "are there twice"),
         (put(*CLASS, "rewards", []), "edges of nodes ((0, 0), (-1, 0)) are not"),
         (put(*CLASS, "rewards", ([1, 0, 1],)), "edges of nodes ((0, 1), (-1, 0)) are not"),
@@ -312,6 +331,8 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
         (put("pairs", 0, 0, 0, [-1, 0, 0, 1]), "pair 0: its boxes are not those of 'x'"),
         (put("pairs", 0, 0, 1, [0, 1, 0]), "pair 0: its boxes are not those of 'x'"),
         (put("pairs", 0, 0, 1, [1, 0, 0]), "pair 0: its boxes are not those of 'x'"),
+        (put("pairs", 0, 0, 1, [0, 0]), "the start of a box of pair 0 must be a list of 3"),
+        (put("pairs", 0, 0, 0, [0, 0, 0, 1, 0]), "the tag of a box of pair 0 must be a list of 4"),
         (put("pairs", 0, 0, 2, []), "pair 0: its boxes are not those of 'x'"),
         (put("pairs", 0, 0, 2, [[1, [1, 1, 1]]]), "pair 0: its boxes are not those of 'x'"),
         (
@@ -333,6 +354,10 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
         (put(*SL[:2], [None]), "there is no 'kept'"),
         (put(*SL, "left", ...), "there is no 'left'"),
         (put(*SL, "left", None), "view 'sl' must be a list"),
+        (put(*SL, "left", 0, 1, [5]), "the start of a box of view 'sl' must be a list of 2"),
+        (put(*SL, "left", 0, 0, []), "the tag of a box of view 'sl' must be a list of 2"),
+        (put(*SL, "kept", 0, 1, [6]), "the start of a box of view 'sl' must be a list of 3"),
+        (put(*SL, "kept", 0, 0, []), "the tag of a box of view 'sl' must be a list of 2"),
         (put(*SL, "left", []), "view 'sl': its boxes are not those of 's'"),
         (put(*SL, "left", 0, 1, [5, 3]), "view 'sl': its boxes are not those of 's'"),
         (put(*SL, "left", 0, 0, [-2, 0]), "view 'sl': its boxes are not those of 's'"),
@@ -467,6 +492,27 @@ def test_weights_that_are_equal_in_a_small_field_only() -> None:
         check(given, certificate | {"score": 1, "bound": 1})
 
 
+def test_values_below_zero_are_in_no_small_field_either() -> None:
+    """What costs 2^127 - 1 is no pair that is worth nothing, as it would be modulo this prime."""
+    ops = [op("s", "source", [], shape=[1]), op("x", "sink", [], shape=[1])]
+    given = instance(ops, [("x", "s", 1 - 2**127)])
+    certificate: Certificate = {
+        "unit": 1,
+        "score": 0,
+        "bound": 0,
+        "classes": [single(0, [-1], 0) | {"evidence": {"kind": "earned"}}],
+        "sinks": {"x": [[[0, 0], [1, 1, 0], []]]},
+        "pairs": [[[[0, 0, -1, 0], [0, 1, 0], []]]],
+    }
+    with pytest.raises(Refused, match="are not those of the pairs"):
+        check(given, certificate)
+    own = {"terminals": [[[[], [1, 0], []]]], "rewards": [[0, 0, 1 - 2**127]]}
+    certificate["classes"][0] |= own
+    assert check(given, certificate).score == 0 == optimum(given)
+    certificate["classes"][0]["labels"], certificate["sinks"]["x"][0][1] = [0], [1, 0, 0]
+    assert check(given, certificate | {"score": 1 - 2**127}).bound == 0
+
+
 def test_names_with_a_colon() -> None:
     """An op may be called ``s:0``, which then is not the first output of ``s``."""
     ops = [
@@ -580,7 +626,7 @@ def test_instances_that_have_no_certificates() -> None:
 
 
 def test_empty_and_scalar_tensors() -> None:
-    """A tensor without elements has no boxes, one without dimensions a single element."""
+    """A tensor without elements has no boxes, one without dimensions one; an op may give none."""
     ops = [
         op("e", "sink", [], shape=[0, 3]),
         op("x", "sink", [], shape=[]),
@@ -588,6 +634,7 @@ def test_empty_and_scalar_tensors() -> None:
         op("g", "expand", ["x"], shape=[0]),
         op("p", "concat", ["g", "g"], axis=0),
         op("b", "barrier", ["p"], shape=[0]),
+        op("n", "fixed_point", ["x"], shapes=[]),
     ]
     given = instance(ops, [("x", "s:1", 2), ("p", "b", 4)])
     certificate = {
