@@ -97,7 +97,7 @@ class Places:
     Parameters
     ----------
     boxes
-        The boxes.
+        The boxes, in normal form.
     shape
         The tensor's shape.
     equations

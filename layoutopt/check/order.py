@@ -92,11 +92,9 @@ def derive(given: Dependencies) -> tuple[tuple[Step, ...], list[int]]:
     clock = Clock(given)
     owner = {p: s for s, pieces in enumerate(given.sink_pieces) for p in pieces}
     blocked = [sum(not clock.can_set(p) for p in pieces) for pieces in given.sink_pieces]
-    whole = [s for s, count in enumerate(blocked) if count == 0]
-    parts = [p for p in range(len(given.waits_for)) if clock.can_set(p) and blocked[owner[p]]]
+    whole = [s for s, count in enumerate(blocked) if count == 0]  # ascending, so that it is a heap
+    parts = [p for p in range(len(given.waits_for)) if clock.can_set(p)]
     clock.freed.clear()
-    heapq.heapify(whole)
-    heapq.heapify(parts)
     steps: list[Step] = []
     while whole or parts:
         if whole:

@@ -161,10 +161,8 @@ def _congruent(active: Sequence[Term], k: int, total: int) -> tuple[int, int, in
     """Return first value, step and number of values that leave what the others can divide."""
     c, n, _ = active[k]
     common = gcd(*[d for j, (d, _, _) in enumerate(active) if j != k])
-    if common == 1:
+    if common <= 1:  # 0 without others: the bounds have left the one value there is
         return 0, 1, n
-    if common == 0:  # no others
-        return (total // c, 1, 1) if total % c == 0 and 0 <= total // c < n else (0, 1, 0)
     shared = gcd(c, common)
     if total % shared:
         return 0, 1, 0

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tiling import TILE
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Loop, Piece
 
 Layouts = dict[str, tuple[Piece, ...]]
 
 
+class Origin(NamedTuple):
+    """Whose locations pieces may take, and how many there are."""
+
+    name: str
+    size: int
+
+
 def random_layouts(graph: Graph, seed: int) -> Layouts:
     """Return layouts of random pieces of any origin; most are legal but for barrier order.
 
-    In some, pieces are added, left out or put on top of others, or are any loops at all.
+    On a tile memory some pieces name tiles.  In some layouts, pieces are added, left out or put
+    on top of others, or are any loops at all.
     """
     draw = random.Random(seed)
-    origins = [t for t in graph.tensors() if graph.kind(t) is not Kind.VIEW and t.size]
+    roots = [t for t in graph.tensors() if graph.kind(t) is not Kind.VIEW and t.size]
+    origins = [Origin(t.name, t.size) for t in roots]
+    if graph.tile_memory is not None:
+        origins += [Origin(TILE, graph.tile_memory.tiles)] * len(origins)
     layouts: Layouts = {}
     for sink in graph.sinks():
         pieces = list(_partition(draw, sink, origins))
@@ -53,15 +66,15 @@ def cut(draw: random.Random, size: int, pieces: float = 0.5) -> Iterator[tuple[i
             yield first, n, step
 
 
-def _partition(draw: random.Random, sink: Tensor, origins: list[Tensor]) -> Iterator[Piece]:
+def _partition(draw: random.Random, sink: Tensor, origins: list[Origin]) -> Iterator[Piece]:
     """Yield pieces that cover a sink once."""
     for first, n, step in cut(draw, sink.size):
         inner = draw.choice([d for d in range(1, n + 1) if n % d == 0])
         walk = [(inner, step), (n // inner, step * inner)]
-        yield _piece(draw, first, walk, draw.choice([sink, *origins]))
+        yield _piece(draw, first, walk, draw.choice([Origin(sink.name, sink.size), *origins]))
 
 
-def _piece(draw: random.Random, to: int, walk: list[tuple[int, int]], origin: Tensor) -> Piece:
+def _piece(draw: random.Random, to: int, walk: list[tuple[int, int]], origin: Origin) -> Piece:
     """Return a piece of certain elements of a sink, with any elements of an origin that fit."""
     straight = draw.random() < 0.5
     low = high = 0
@@ -82,7 +95,7 @@ def _piece(draw: random.Random, to: int, walk: list[tuple[int, int]], origin: Te
     return origin.name, start, to, tuple(loops)
 
 
-def _spoil(draw: random.Random, pieces: list[Piece], sink: Tensor, origins: list[Tensor]) -> None:
+def _spoil(draw: random.Random, pieces: list[Piece], sink: Tensor, origins: list[Origin]) -> None:
     """Make a layout illegal, mostly."""
     luck = draw.random()
     if luck < 0.25 and pieces:
@@ -97,4 +110,5 @@ def _spoil(draw: random.Random, pieces: list[Piece], sink: Tensor, origins: list
         inner = draw.choice(factors or [1])
         extents = (inner, sink.size // inner) if sink.size else (1, 2)
         loops = tuple((n, 0, draw.randint(-1, 3)) for n in extents)
-        pieces[:] = [(draw.choice(origins or [sink]).name, 0, draw.randint(-1, 2), loops)]
+        name = draw.choice(origins).name if origins else sink.name
+        pieces[:] = [(name, 0, draw.randint(-1, 2), loops)]

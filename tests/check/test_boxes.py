@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from math import prod
 
 import numpy as np
 import pytest
 
+from layoutopt.check.boxes import FEW as FEW_BOXES
 from layoutopt.check.boxes import Box, Places, normal, unfolded
 from layoutopt.check.equations import Equations
+from layoutopt.check.flow import strides
 from layoutopt.check.merging import merged
 from layoutopt.errors import SizeError
 from layoutopt.pieces import Index, Loop, outer_sum
@@ -26,7 +29,7 @@ def both(box: Box) -> tuple[Index, Index]:
 
 
 def elements(boxes: list[Box]) -> list[tuple[int, int, int]]:
-    """Return label, element there and element here of everything in boxes, in order of these."""
+    """Return element here, label and element there of everything in boxes, in order of these."""
     found = []
     for box in boxes:
         there, here = both(box)
@@ -77,6 +80,51 @@ def test_no_meeting_is_missed(seed: int) -> None:
     assert far > 0 or len(boxes) < 20
 
 
+def random_box(draw: random.Random, here: tuple[int, ...], there: tuple[int, ...]) -> Box:
+    """Return a box of up to three loops of either direction, inside tensors of two shapes."""
+    loops: list[Loop] = []
+    ends = []
+    walks: list[list[int]] = []
+    extents = [draw.choice([1, 2, 2, 3, 4]) for _ in range(draw.randint(0, 3))]
+    for shape in (there, here):
+        size, low, high = prod(shape), 0, 0
+        walks.append([])
+        for n in extents:
+            step = draw.choice([0, 1, draw.randint(1, size), *strides(shape)])
+            step *= draw.choice([1, 1, 2, 3])
+            step *= draw.choice([1, 1, -1])
+            step = step if high - low + abs(step) * (n - 1) < size else 0
+            low, high = low + min(0, step * (n - 1)), high + max(0, step * (n - 1))
+            walks[-1].append(step)
+        ends.append(draw.randint(-low, size - 1 - high))
+    loops = list(zip(extents, *walks, strict=True))
+    return Box(0, *ends, tuple(loops))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_meeting_of_any_loops_is_missed(seed: int) -> None:
+    """Of boxes of any loops, those with a common element are near, by one side and by both."""
+    draw = random.Random(seed)
+    far = 0
+    for _ in range(20):
+        here, there = (
+            tuple(draw.choice([1, 2, 3, 4, 6]) for _ in range(draw.randint(1, 3))) for _ in range(2)
+        )
+        boxes = [normal(*random_box(draw, here, there)) for _ in range(FEW_BOXES + 4)]
+        asked = boxes[:4] + [random_box(draw, here, there) for _ in range(9)]
+        by_one, by_both = (Places(boxes, here, Equations(99), o) for o in (None, there))
+        held = [set(elements([box])) for box in boxes]
+        for box in asked:
+            own = set(elements([box]))
+            near = by_both.near(box)
+            assert all(other in near for other, e in zip(boxes, held, strict=True) if own & e)
+            mine, near = {to for to, _, _ in own}, by_one.near(box)
+            met = [not mine.isdisjoint(to for to, _, _ in e) for e in held]
+            assert all(other in near for other, meets in zip(boxes, met, strict=True) if meets)
+            far += len(boxes) - len(near)
+    assert far > 100
+
+
 def test_near_by_both_sides() -> None:
     """With the origin's shape, boxes that lie in other rows there are not near."""
     boxes = [Box(0, 10 * k, 10 * k, ((10, 1, 1),)) for k in range(10)]
@@ -103,6 +151,7 @@ FEW: dict[str, tuple[list[tuple[int, int, int, list[Loop]]], int]] = {
     "other steps there": ([(0, 5, 0, [(3, 1, 1)]), (0, 8, 3, [(4, 2, 1)])], 2),
     "halves of rows": ([(0, 0, 0, [(4, 6, 6), (2, 1, 1)]), (0, 2, 2, [(4, 6, 6), (4, 1, 1)])], 1),
     "rows at one distance": ([(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(4)], 1),
+    "rows of other steps there": ([(0, 9 * k, 5 * k, [(3, k, 1)]) for k in range(4)], 4),
     "two rows": ([(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(2)], 2),
     "a single element first": ([(0, 0, 0, []), (0, 1, 1, [(6, 1, 1)])], 1),
     "a single element last": ([(0, 6, 6, []), (0, 0, 0, [(6, 1, 1)])], 1),

@@ -49,6 +49,7 @@ LARGE: dict[str, tuple[list[Piece], tuple[int, ...], int]] = {
     "steps of 2, 3 and 5, and the last": (
         *([piece(0, (3, 2), (3, 3), (3, 5)), piece(20)], (28,), 9),  # 0 2 3 .. 18 20, and 20
     ),
+    "steps of 2, 3 and 7": ([piece(0, (3, 2), (3, 3), (3, 7))], (27,), 4),  # all of 0..24 but 1, 23
     "interleaved, and others on top": ([piece(0, (4, 2), (4, 5)), piece(0, (6, 1))], (22,), 4),
     "two loops that overlap a third": ([piece(0, (2, 1), (3, 2), (2, 4))], (12,), 2),
     "three times the same": ([piece(0, (N, 1))] * 3, (3, N), 2 * N),
@@ -125,6 +126,21 @@ def test_against_elements() -> None:
         shape = draw.choice([(a, size // a) for a in range(1, size + 1) if size % a == 0])
         assert cover(layout, shape, Equations(10**5)) == expected, (layout, shape)
         assert marked(layout, size) == expected, layout
+        seen[expected is None] += 1
+
+
+def test_one_box_against_elements() -> None:
+    """Loops of any steps, that come to elements twice or only seem to, beside single elements."""
+    draw, seen = random.Random(2), {True: 0, False: 0}
+    while min(seen.values()) < 300:
+        walk = [(draw.randint(2, 4), draw.randint(1, 9)) for _ in range(draw.randint(2, 3))]
+        layout = [piece(0, *walk)]
+        taken = set(pieces.written(layout[0]).tolist())
+        size = max(max(taken) + 1, pieces.elements(layout[0]))
+        free = [k for k in range(size) if k not in taken]
+        layout += [piece(k) for k in free[: size - pieces.elements(layout[0])]]
+        expected = pieces.cover(layout, size)
+        assert cover(layout, (size,), Equations(10**5)) == expected, layout
         seen[expected is None] += 1
 
 

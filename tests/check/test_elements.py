@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from xml.etree import ElementTree
 
 import pytest
 
@@ -101,6 +102,19 @@ class TestScores:
         score = evaluate(graph, {"x": whole("s", 1)}).score
         assert str(score) == "100000000000000000000.300000000000000000000000000001"
 
+    @pytest.mark.parametrize("far", [2**31, 2**32])
+    def test_numbers_of_any_size(self, far: int) -> None:
+        """Locations behind billions of others are told apart, of which no array is made."""
+        graph = Graph()
+        graph.source((far + 1,), name="s")
+        x, y = graph.sink((1,), name="x"), graph.sink((1,), name="y")
+        graph.valued_pair(x, y, 1)
+        graph.valued_pair(y, graph.source((1,), name="t"), 1)
+        layouts = {"x": whole("s", 1), "y": (("s", far, 0, ()),)}
+        assert [pair.matched for pair in evaluate(graph, layouts).pairs] == [0, 0]
+        layouts["y"] = whole("t", 1)
+        assert [pair.matched for pair in evaluate(graph, layouts).pairs] == [0, 1]
+
     def test_sizes_zero_and_one(self) -> None:
         """A tensor without elements needs no pieces; a rank-0 tensor has one element."""
         graph = Graph()
@@ -149,6 +163,8 @@ class TestCoverage:
         graph = transposed()
         graph.sink((2,), name="y")
         found = evaluate(graph, {"x": (*whole("t", 7), *whole("u", 1))})
+        assert len(found.violations) == 3
+        found = evaluate(graph, {"y": (*whole("t", 7), *whole("u", 1))})
         assert len(found.violations) == 3
 
     def test_pieces_by_hand(self) -> None:
@@ -208,6 +224,14 @@ class TestOrder:
         found = evaluate(graph, {"x": whole("b", 2)})
         assert found.violations == ("barrier order: 'b' waits for itself",)
 
+    def test_a_barrier_named_tile(self) -> None:
+        """Without a tile memory this is a name like any other."""
+        graph = Graph()
+        x = graph.sink((2,), name="x")
+        graph.valued_pair(x, graph.barrier([x], (2,), name="tile"), 1)
+        found = evaluate(graph, {"x": whole("tile", 2)})
+        assert (found.violations, found.score) == (("barrier order: 'tile' waits for itself",), 2)
+
     def test_fixed_points_do_not_wait(self) -> None:
         """With a fixed point instead, the same layout is legal."""
         graph = Graph()
@@ -259,6 +283,21 @@ class TestOrder:
         for origin in ("b", "c"):
             assert evaluate(graph, {"x": whole(origin, 1), "none": ()}).violations == ()
 
+    def test_barriers_of_what_is_fixed(self) -> None:
+        """A barrier of sources and fixed points is known at once; beside sinks it waits."""
+        graph = Graph()
+        x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
+        fixed = [graph.source((2,)), graph.fixed_point([x], (2,))]
+        graph.barrier(fixed, (2,), name="b")
+        graph.barrier([graph.concat([y, *fixed], 0)], (2,), name="c")
+        graph.barrier([x], (2,), name="last")
+        found = evaluate(graph, {"x": whole("b", 2), "y": whole("y", 2)})
+        assert (found.violations, found.order) == ((), ("x", "y"))
+        found = evaluate(graph, {"x": whole("c", 2), "y": whole("b", 2)})
+        assert (found.violations, found.order) == ((), ("y", "x"))
+        found = evaluate(graph, {"x": whole("x", 2), "y": whole("c", 2)})
+        assert found.violations == ("barrier order: 'c' waits for itself",)
+
     def test_views_pass_waiting_on(self) -> None:
         """What a barrier reads is traced through every kind of view, element by element."""
         graph = Graph()
@@ -272,6 +311,20 @@ class TestOrder:
         assert found.order == ("x", ("y", 1), ("y", 0))
         turned = (("b", 0, 0, ((2, 1, 1),)), ("y", 2, 2, ((2, 1, 1),)))
         assert evaluate(graph, {"x": whole("x", 4), "y": turned}).violations != ()
+
+    def test_long_chains(self) -> None:
+        """Thousands of views behind each other, which are more than calls may be nested."""
+        graph = Graph()
+        x, y = graph.sink((3,), name="x"), graph.sink((1,), name="y")
+        view = x
+        for _ in range(2001):
+            view = graph.reverse(view, (0,))
+        graph.valued_pair(view, x, 1)
+        graph.barrier([view], (1,), name="b")
+        graph.valued_pair(y, "b", 1)
+        found = evaluate(graph, {"x": whole("x", 3), "y": whole("b", 1)})
+        assert [pair.matched for pair in found.pairs] == [1, 1]
+        assert found.order == ("x", "y")
 
 
 class TestFaults:
@@ -314,6 +367,21 @@ class TestFaults:
             "order: 'y' is set twice",
             "order: 'y' is set twice",
         ]
+
+
+def test_html() -> None:
+    """Notebooks show the score, each broken rule in red, and what pairs earn."""
+    found = evaluate(dynamic(), {"x": whole("up", 4), "y": whole("down", 2)})
+    page = ElementTree.fromstring(found._repr_html_())
+    score, broken, *_ = page.findall("div")
+    assert "".join(score.itertext()) == "score 600 of 600"
+    assert "".join(broken.itertext()) == found.violations[0]
+    assert broken.get("style") == "color:#b3261e"
+    rows = [[cell.text for cell in row.findall("td")] for row in page.iter("tr")]
+    assert ["down", "y", "100", "2", "2", "0"] in rows
+    uncovered = elements.evaluate(dynamic(), {})._repr_html_()
+    assert "score - of 600" in uncovered
+    assert uncovered.count("has no layout") == 2
 
 
 def test_a_wrong_layout_never_passes() -> None:

@@ -70,6 +70,18 @@ def test_what_waits_for_itself() -> None:
     assert by_elements(chained(), parts).violations == ("barrier order: 'b' waits for itself",)
 
 
+def test_parts_of_a_sink() -> None:
+    """One part of a sink may take the tile of a barrier that reads the other part alone."""
+    graph = Graph()
+    x = graph.sink((2,), name="x")
+    b = graph.barrier([graph.slice(x, (1,), (2,))], (1,), hook="same", name="b")
+    graph.valued_pair(b, graph.slice(x, (0,), (1,)), 1)
+    graph.tile_memory = TileMemory(3, 16)
+    found = by_elements(graph, {"x": [("b", 0, 0, ()), ("tile", 2, 1, ())]})
+    assert (found.violations, found.score) == ((), 1)
+    assert found.order == (("x", 1), ("x", 0))
+
+
 def test_opaque_barriers_never_wait() -> None:
     """On a tile memory a barrier without hook is known from the start, also behind a hook."""
     graph = chained()

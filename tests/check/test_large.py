@@ -9,6 +9,7 @@ import pytest
 from layoutopt.check.choice import SMALL as SMALL_ENOUGH
 from layoutopt.check.claims import counts
 from layoutopt.check.elements import by_elements, by_pieces, evaluate
+from layoutopt.check.needs import dependencies
 from tests.check.large import LARGE, SMALL
 
 MEMORY = 8 * 2**20
@@ -45,3 +46,11 @@ def test_without_elements(name: str) -> None:
     assert found.score == sum(value * matched for (_, _, value), matched in earned)
     assert peak < MEMORY
     assert evaluate(case.graph, case.layouts) == found
+
+
+def test_waiting_without_elements() -> None:
+    """What waits for what is asked by pieces where elements are too many."""
+    case = LARGE["circle"]()
+    given = dependencies(case.graph, case.layouts)
+    parts = {case.graph.ops[b].id: needed for b, needed in given.needs.items()}
+    assert parts == {"up": ({1}, set()), "down": ({0}, set())}
