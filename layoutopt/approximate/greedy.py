@@ -117,7 +117,8 @@ def _forest(
     ends = np.concatenate([place[edges], np.column_stack([place[near], np.full(len(near), root)])])
     cost = np.empty(len(ends))
     cost[np.argsort(-weights, kind="stable")] = np.arange(1, len(ends) + 1)
-    matrix = coo_array((cost, tuple(ends.T)), shape=(root + 1, root + 1))
+    narrow = ends.astype(np.int32)  # SciPy before 1.17 takes no others here
+    matrix = coo_array((cost, tuple(narrow.T)), shape=(root + 1, root + 1))
     tree = minimum_spanning_tree(matrix.tocsr()).tocoo()
     rooted = tree.col == root
     links = tree.row[~rooted], tree.col[~rooted]
