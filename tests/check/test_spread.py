@@ -97,3 +97,19 @@ def test_sums_of_counts() -> None:
     assert plain(summed(parts)) == [(0, 7), (1, 5), (4, 4)]
     assert plain(summed(parts[:1])) == [(1, 5), (4, 6)]
     assert plain(summed([])) == []
+
+
+@pytest.mark.parametrize("size", [6, 2 * 10**9])
+def test_sinks_that_are_not_covered_once(size: int) -> None:
+    """By elements and by pieces each sink that is not covered once is told, and no other."""
+    graph = Graph("wide")
+    x, y = graph.sink((size,), name="x"), graph.sink((size,), name="y")
+    whole: Layouts = {t.name: ((t.name, 0, 0, ((size, 1, 1),)),) for t in (x, y)}
+    assert spread.uncovered(graph, whole) == ()
+    for own in (
+        (("y", 0, 0, ((size - 1, 1, 1),)),),
+        (("y", 0, 0, ((size, 1, 1),)), ("x", 3, 3, ())),
+        (),
+    ):
+        [line] = spread.uncovered(graph, whole | {"y": own})
+        assert "y" in line
