@@ -64,7 +64,10 @@ class Tensors:
         return [self.tensor(op["inputs"][i]) for i in carriers(op)] if op["type"] in VIEWS else []
 
     def traced(self, name: str) -> list[Box]:
-        """Return the boxes ``(where, element)`` of a tensor."""
+        """Return the boxes ``(side, element)`` of a tensor.
+
+        A side is a copy for elements of a class, and a location for those that are fixed.
+        """
         stack = [name]
         while stack:
             t = stack[-1]

@@ -34,7 +34,7 @@ OWN = {*BARRIERS, "source", "fixed_point"}
 FIXED, UNTIED = (-1, 0), (-2, 0)
 """Tags of what lies where it is, and of sink elements that no pair reaches."""
 
-LONGEST, MOST_PIECES = 10**7, 10**6
+LONGEST, MOST_PIECES = 10**7, 2 * 10**5
 """The longest dimension that stripes are laid over, and how many boxes one op may need."""
 
 
@@ -81,9 +81,14 @@ def relation(op: Op, shapes: Sequence[Shape]) -> list[list[Box]]:
 
 
 def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[Box]]:
-    """Return what is one dimension of the output: of the carrier, and boxes ``(index, index)``.
+    """Return the dimension of a carrier that one of the output's comes from, and how.
 
-    Dimensions of the carrier count from the last of the output's, where it has fewer.
+    Where the output has more dimensions, the carrier counts as having as many, of size 1 in front.
+
+    Returns
+    -------
+    tuple
+        The carrier's dimension, and boxes ``(index there, index in the output)``.
     """
     kind, n = op["type"], shapes[c][d] if d < len(shapes[c]) else 1
     if kind == "dim_shuffle":
@@ -153,7 +158,7 @@ def scaled(box: Box, by: Sequence[int]) -> Box:
 def crossed(dims: Sequence[Sequence[Box]], width: int) -> list[Box]:
     """Return the boxes of all sums of a member for each dimension."""
     if prod(map(len, dims)) > MOST_PIECES:
-        raise Refused(f"an op keeps more than {MOST_PIECES:,} pieces of its input")
+        raise Refused(f"an op cuts its input into more than {MOST_PIECES:,} pieces")
     zero = [0] * width
     return [
         Box(

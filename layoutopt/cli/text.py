@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from fractions import Fraction
 
+from layoutopt.errors import InputError
 from layoutopt.pictures.text import number, ratio, seconds
 
 __all__ = ["exact", "number", "ratio", "seconds", "table"]
 
 
 def exact(value: Fraction) -> str:
-    """Return a number that is a decimal, in full."""
-    if value.denominator == 1:
-        return f"{value.numerator:,}"
-    return str(Decimal(value.numerator) / Decimal(value.denominator))
+    """Return a number in full, as the text of a ratio where its decimals do not end."""
+    from layoutopt.graphs.values import exact_decimal
+
+    try:
+        return number(exact_decimal(value))
+    except InputError:
+        return str(value)
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1, indent: str = "  ") -> str:

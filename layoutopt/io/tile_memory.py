@@ -46,4 +46,5 @@ def tile_memory(which: str | Path, **overrides: Any) -> TileMemory:
     if strange:
         allowed = ", ".join(TileMemory.__struct_fields__)
         raise InputError(f"a tile memory has no {strange[0]!r}; allowed: {allowed}")
-    return msgspec.structs.replace(memory, **overrides)
+    # its own `replace` checks nothing before msgspec 0.21
+    return TileMemory(**(msgspec.structs.asdict(memory) | overrides))

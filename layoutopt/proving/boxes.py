@@ -1,4 +1,4 @@
-"""Boxes of several quantities: joined on one of them, written in indices, and cut by views."""
+"""Boxes of several quantities: joined on one of them, and cut where two of them meet."""
 
 from __future__ import annotations
 

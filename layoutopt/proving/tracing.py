@@ -50,8 +50,8 @@ class Tracer:
     sinks
         The boxes ``(copy, location, element)`` of each sink.
     views
-        For each view, and each input that its elements come from, ``"kept"``: boxes ``(where,
-        element, element of the view)``; and ``"left"``: ``(where, element)``.
+        For each view, and each input that its elements come from, ``"kept"``: boxes ``(side,
+        element, element of the view)``; and ``"left"``: ``(side, element)``.
     """
 
     def __init__(
@@ -70,20 +70,18 @@ class Tracer:
         self._found = {t: [box.of(0, 1) for box in own] for t, own in sinks.items()}
 
     def boxes(self, t: int) -> list[Box]:
-        """Return the boxes ``(element, where)`` of a tensor."""
+        """Return the boxes ``(element, side)`` of a tensor."""
         stack = [t]
         while stack:
-            missing = [c for c in self._sources(stack[-1]) if c not in self._found]
-            if missing and stack[-1] not in self._found:
-                stack += missing
-            else:
-                out = stack.pop()
-                if out not in self._found:
-                    self._found[out] = self._view(out) if self._sources(out) else self._own(out)
+            out = stack[-1]
+            missing = [c for c in self._sources(out) if c not in self._found]
+            stack += missing
+            if not missing and stack.pop() not in self._found:
+                self._found[out] = self._view(out) if self._sources(out) else self._own(out)
         return self._found[t]
 
     def together(self, a: int, b: int) -> list[Box]:
-        """Return boxes ``(element, where, where)`` of two tensors of one shape."""
+        """Return boxes ``(element, side, side)`` of two tensors of one shape."""
         return met(self.boxes(a), self.boxes(b), self.graph.shapes[a], self.equations)
 
     def _sources(self, t: int) -> list[int]:
@@ -97,9 +95,8 @@ class Tracer:
         mapped = self.places.mapped(t)
         if mapped is not None:
             return [box._replace(tag=FIXED) for box in mapped]
-        first = self.places.starts[t]
-        whole = line(prod(self.graph.shapes[t]))
-        return [Box(FIXED, (0, first), box.loops) for box in whole]
+        whole = line(prod(self.graph.shapes[t]), self.places.starts[t])
+        return [box.of(1, 0, tag=FIXED) for box in whole]
 
     def _view(self, t: int) -> list[Box]:
         ins, op = self._sources(t), self.ops[self.graph.producers[t]]
