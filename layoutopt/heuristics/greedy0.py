@@ -11,9 +11,10 @@ yet, and flow goes on.  Covered places are never revised.
 Ties: a larger value first; then the partner whose op is farther from the end of the graph
 (longest path, counted in ops, fixed points counting as sources); then the larger number of
 the tensor that grew; then that of its partner.  Where one sink element is reached from
-several positions, the earlier piece wins, then the earlier way back (sinks in order, then
-depth first through consumers in order of insertion).  Through ``expand`` only index 0 of
-a broadcast dimension leads back.
+several positions, the earlier piece wins, then the earlier way back: sinks in order; a tensor's
+ways are noted when the tensor before it is visited, and the latest consumer is visited first, so
+that a direct way comes before one through other views.  Through ``expand`` only index 0 of a
+broadcast dimension leads back.
 
 What remains uncovered in the end gets fresh locations, all at once, and flow goes on; the
 original stops with an error there.

@@ -95,7 +95,9 @@ class Ways:
         if t not in self._numbers:
             number, paths = self._path(t)
             rank = np.empty(len(paths), np.int64)
-            rank[sorted(range(len(paths)), key=lambda n: paths[n])] = np.arange(len(paths))
+            last = self.graph.producers[t]
+            order = sorted(range(len(paths)), key=lambda n: _turn(paths[n], last))
+            rank[order] = np.arange(len(paths))
             self._numbers[t] = rank[number] if len(paths) else number
         return self._numbers[t]
 
@@ -151,3 +153,15 @@ class Ways:
             return number, paths
         present, number = np.unique(number, return_inverse=True)
         return number, [paths[n] for n in present.tolist()]
+
+
+def _turn(path: Path, last: int) -> Path:
+    """Return what paths that end in op ``last`` are ordered by.
+
+    A stack holds the tensors whose readers are still to be visited, so that of several readers
+    the latest comes first; but the inputs of one reader are noted in their own order.
+    """
+    signs = [1] + [-1] * (len(path) - 1)
+    if path[-2:-1] == (last,):
+        signs[-1] = 1
+    return tuple(sign * number for sign, number in zip(signs, path, strict=True))

@@ -47,16 +47,21 @@ class Literal:
             self.length[i] = 1 + max(after, default=0)
         self.back: list[list[tuple[int, dict[int, int]]]] = [[] for _ in range(count)]
         for sink in graph.sinks():
-            self.walk(sink.index, {e: e for e in range(sink.size)}, sink.index)
+            self.walk(sink.index, sink.size)
 
-    def walk(self, t: int, chain: dict[int, int], sink: int) -> None:
-        """Note a way back, and go on to all views that read its tensor, depth first."""
-        self.back[t].append((sink, chain))
-        for i, k in self.readers[t]:
-            onward = self.image(i, k, lowest=True)
-            if onward is not None:
-                out = self.graph.op_outputs[i][0]
-                self.walk(out, {e: chain[o] for e, o in onward.items() if o in chain}, sink)
+    def walk(self, sink: int, count: int) -> None:
+        """Note all ways back to a sink: those of a tensor's readers when it is visited."""
+        front = [(sink, {e: e for e in range(count)})]
+        self.back[sink].append((sink, front[0][1]))
+        while front:
+            t, chain = front.pop()
+            for i, k in self.readers[t]:
+                onward = self.image(i, k, lowest=True)
+                if onward is not None:
+                    out = self.graph.op_outputs[i][0]
+                    way = {e: chain[o] for e, o in onward.items() if o in chain}
+                    self.back[out].append((sink, way))
+                    front.append((out, way))
 
     def image(self, i: int, k: int, *, lowest: bool) -> dict[int, int] | None:
         """Return the output elements of a view that come from input ``k``, or ``None``.
@@ -377,20 +382,39 @@ class TestPieces:
         assert takes(graph, x) == ["u0"]
 
     def test_earlier_ways_win(self) -> None:
-        """Within one piece, the way back through the earlier consumer wins.
+        """Within one piece, ways are taken in the order in which a stack of readers finds them.
 
-        Of concat(x, x) the first half leads back through input 0, the second through input 1;
-        of concat(reverse, x) the first half through the reverse, which is the earlier consumer.
+        Of concat(x, x) the first half leads back through input 0, the second through input 1,
+        and one reader's inputs are noted in order; but behind it, the latter is visited first.
         """
         graph = Graph()
-        x = graph.sink((2,), name="x")
-        graph.valued_pair(graph.concat([x, x], 0), graph.source((4,), name="s"), 1)
+        x, s = graph.sink((2,), name="x"), graph.source((4,), name="s")
+        twice = graph.concat([x, x], 0)
+        graph.valued_pair(twice, s, 1)
         assert takes(graph, x) == ["s0", "s1"]
-        graph = Graph()
-        x = graph.sink((2,), name="x")
-        turned = graph.reverse(x, [0])
-        graph.valued_pair(graph.concat([x, turned], 0), graph.source((4,), name="s"), 1)
-        assert takes(graph, x) == ["s3", "s2"]
+        graph.remove_pairs(twice, s)
+        graph.valued_pair(graph.identity(twice), s, 1)
+        assert takes(graph, x) == ["s2", "s3"]
+
+    def test_direct_ways_win(self) -> None:
+        """What reads the sink itself is noted before what reads its reverse, an earlier op."""
+        for turned_first, expected in ((True, ["s2", "s3"]), (False, ["s0", "s1"])):
+            graph = Graph()
+            x = graph.sink((2,), name="x")
+            turned = graph.reverse(x, [0])
+            parts = [turned, x] if turned_first else [x, turned]
+            graph.valued_pair(graph.concat(parts, 0), graph.source((4,), name="s"), 1)
+            assert takes(graph, x) == expected
+
+    def test_later_readers_win(self) -> None:
+        """Of two views of x that are joined, the later one is visited first."""
+        for turned_first, expected in ((True, ["s2", "s3"]), (False, ["s3", "s2"])):
+            graph = Graph()
+            x = graph.sink((2,), name="x")
+            one = graph.reverse(x, [0] if turned_first else [])
+            two = graph.reverse(x, [] if turned_first else [0])
+            graph.valued_pair(graph.concat([one, two], 0), graph.source((4,), name="s"), 1)
+            assert takes(graph, x) == expected
 
     def test_only_the_lowest_slice_of_expand_leads_back(self) -> None:
         """Copies beyond index 0 of a broadcast dimension cover nothing."""
