@@ -15,6 +15,10 @@ from layoutopt.operators.operands import parse_operands
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import category_of
 
+HELD = "layoutopt::Held"
+"""Type of ops without inputs that stand for tensors that are to stay as they are, and are nobody's
+to free: what a body captures, initialisers that a caller may replace, sparse ones."""
+
 
 class ConversionGraph:
     """Ops over tensors, each after those that it reads from.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutopt.conversion.choice import Choices
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.materialise import Forms, arranged
 from layoutopt.conversion.orders import (
     Form,
@@ -138,7 +138,11 @@ class _Writing:
         self.new.add(changed, sizes)
 
     def _given(self, number: int, form: Form, name: str) -> str:
-        """Return the name of a value as an op gives it."""
+        """Return the name of a value as an op gives it; what is held keeps its own."""
+        producer = self.old.producer(name)
+        if producer is not None and producer.type == HELD:
+            self.laid[number].add(form, self.names.take(name))
+            return name
         free = [n for n in self.values.every[number].tensors if n in self.free]
         if free and is_permutation(form, self.values.every[number].shape):
             found = self.names.take(name if name in free else free[0])

@@ -113,12 +113,16 @@ def captured(node: NodeProto) -> set[str]:
 
 
 def _free_names(graph: GraphProto) -> set[str]:
-    own = {x.name for x in (*graph.input, *graph.initializer)}
-    own.update(x.values.name for x in graph.sparse_initializer)
-    own.update(name for node in graph.node for name in node.output)
     read = {name for node in graph.node for name in (*node.input, *captured(node))}
     read.update(x.name for x in graph.output)
-    return read - own - {""}
+    return read - defined(graph) - {""}
+
+
+def defined(graph: GraphProto) -> set[str]:
+    """Return the names that a graph gives to tensors of its own."""
+    own = {x.name for x in (*graph.input, *graph.initializer)}
+    own.update(x.values.name for x in graph.sparse_initializer)
+    return own.union(*(node.output for node in graph.node))
 
 
 def array(tensor: TensorProto) -> Array | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutopt.onnx.protobuf import bodies
 from layoutopt.onnx.wellformed import schema
 from layoutopt.operators.op import Op
 from layoutopt.operators.registry import operator_of
@@ -18,7 +17,7 @@ from layoutopt.rewriting.names import Names
 from layoutopt.rewriting.source import Source
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto, TensorProto
+    from onnx import NodeProto, TensorProto
 
 
 SLICED = {"starts": 1, "ends": 2, "axes": 3}
@@ -71,11 +70,12 @@ class NodeWriter:
         if before is None or before.type != op.type:
             domain, _, node.op_type = op.type.rpartition("::")
             node.domain, node.name = domain, op.name
-            self._set_operands(node, op, ())
+            self._set_operands(node, op, len(op.inputs))
             given: Mapping[str, Any] = {}
         else:
             node.CopyFrom(self.source.nodes[op.name])
-            self._set_operands(node, op, before.inputs[len(node.input) :])
+            caught = len(before.inputs) - len(node.input)
+            self._set_operands(node, op, len(op.inputs) - caught)
             given = before.attributes
         for name, value in changed(op, given).items():
             if is_attribute(op, name):
@@ -88,18 +88,12 @@ class NodeWriter:
                 self.functions.call(node, op)
         return node
 
-    def _set_operands(self, node: NodeProto, op: Op, caught: Sequence[str]) -> None:
-        """Name inputs and outputs, and what graphs inside the node capture."""
-        inputs = [self.new.get(name, name) for name in op.inputs]
-        count = len(inputs) - len(caught)
+    def _set_operands(self, node: NodeProto, op: Op, count: int) -> None:
+        """Name outputs and the first inputs; those behind are what graphs inside it capture."""
         del node.input[:]
-        node.input.extend(inputs[:count])
+        node.input.extend(self.new.get(name, name) for name in op.inputs[:count])
         del node.output[:]
         node.output.extend(self.new.get(name, name) for name in op.outputs)
-        others = {a: b for a, b in zip(caught, inputs[count:], strict=True) if a != b}
-        if others:
-            for body in bodies(node):
-                _rename(body, others)
 
     def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
@@ -136,14 +130,3 @@ class NodeWriter:
             name = self._made[key] = self.names.fresh(wish)
             self.initialisers.append(numpy_helper.from_array(array, name))
         return name
-
-
-def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
-    """Let a body, and those in it, read what it captures by other names."""
-    for node in graph.node:
-        for n, name in enumerate(node.input):
-            node.input[n] = names.get(name, name)
-        for body in bodies(node):
-            _rename(body, names)
-    for value in graph.output:
-        value.name = names.get(value.name, value.name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.errors import InputError
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.functions import check_functions
@@ -21,7 +21,7 @@ from layoutopt.operators.op import Op
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
 from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types
-from layoutopt.rewriting.source import HELD, Source
+from layoutopt.rewriting.source import Source
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto

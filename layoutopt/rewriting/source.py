@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.operators.op import Op
 
 if TYPE_CHECKING:
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
     Constant: TypeAlias = TensorProto | NodeProto
     """An initialiser, or a node that makes a tensor of known values."""
-
-HELD = "layoutopt::Held"
-"""Type of ops without inputs that stand for tensors that are to stay as they are, and are nobody's
-to free: what a body captures, initialisers that a caller may replace, sparse ones."""
 
 
 @dataclass(frozen=True, eq=False)

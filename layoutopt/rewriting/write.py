@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.onnx.protobuf import bodies, captured
-from layoutopt.operators.op import Shape
+from layoutopt.operators.op import Op, Shape
+from layoutopt.rewriting.capturing import recapture
 from layoutopt.rewriting.constants import is_filled, relaid_fill, relaid_tensor
 from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.metadata import tell
@@ -16,12 +17,10 @@ from layoutopt.rewriting.names import Names
 from layoutopt.rewriting.nodes import NodeWriter, integers
 from layoutopt.rewriting.reshapes import fewer_reshapes
 from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, copied_except, typed
-from layoutopt.rewriting.source import HELD, Source
+from layoutopt.rewriting.source import Source
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
-
-    from layoutopt.rewriting.source import Constant
 
 
 def write_model(
@@ -108,6 +107,11 @@ class _Writer:
         nodes = [writer.node(op) for op in ops]
         _explain(nodes, conversion)
         self._write_bodies(source, nodes, [op.name for op in ops])
+        nodes = [
+            one
+            for pair in zip(ops, nodes, strict=True)
+            for one in self._captured(source, *pair, new)
+        ]
         read = {name for node in nodes for name in (*node.input, *captured(node))}
         read |= {value.name for value in target.output}
         self._write_constants(source, conversion, new, read, target)
@@ -131,6 +135,18 @@ class _Writer:
                     self.write(body, self.conversions[body], new)
                     place.CopyFrom(new)
 
+    def _captured(
+        self, source: Source, op: Op, node: NodeProto, new: Mapping[str, str]
+    ) -> list[NodeProto]:
+        """Return a node, behind what its graphs need to read what they capture by new names."""
+        before = source.ops.get(op.name)
+        if before is None or not any(bodies(node)):
+            return [node]
+        count = len(before.inputs) - len(node.input)
+        now = [new.get(name, name) for name in op.inputs[len(op.inputs) - count :]]
+        names = zip(before.inputs[len(node.input) :], now, strict=True)
+        return [*recapture(node, dict(names), self.names), node]
+
     def _write_constants(
         self,
         source: Source,
@@ -142,37 +158,33 @@ class _Writer:
         """Write constants that are read, and those that were not before."""
         from onnx import NodeProto
 
-        kept = {x.name for x in source.proto.initializer} - _read(source.proto)
-        for name, constant in source.constants.items():
-            if name in read and isinstance(constant, NodeProto):
-                target.node.append(constant)
-                kept.update(constant.input)
-        for tensor in source.proto.initializer:
-            if tensor.name in read or tensor.name in kept:
-                target.initializer.append(tensor)
-        for name, how in conversion.relaid.items():
-            if new[name] in read:
-                self._write_relaid(source.constants[how.source], conversion, name, new, target)
+        nodes = {n: c for n, c in source.constants.items() if isinstance(c, NodeProto)}
+        for name in reversed(nodes):
+            if name in read:
+                read = read.union(nodes[name].input)
+        target.node.extend(node for name, node in nodes.items() if name in read)
+        read = read | {x.name for x in source.proto.initializer} - _read(source.proto)
+        target.initializer.extend(x for x in source.proto.initializer if x.name in read)
+        for name in conversion.relaid:
+            if new.get(name, name) in read:
+                self._write_relaid(source, conversion, name, new.get(name, name), target)
 
     def _write_relaid(
-        self,
-        constant: Constant,
-        conversion: Conversion,
-        name: str,
-        new: Mapping[str, str],
-        target: GraphProto,
+        self, source: Source, conversion: Conversion, name: str, own: str, target: GraphProto
     ) -> None:
+        """Write a constant in another layout, under a name of its own."""
         from onnx import NodeProto
 
         how = conversion.relaid[name]
+        constant = source.constants[how.source]
         fill = isinstance(constant, NodeProto) and is_filled(constant)
         if not fill or how.padding is not None:
-            target.initializer.append(relaid_tensor(constant, how, new[name]))
+            target.initializer.append(relaid_tensor(constant, how, own))
             return
         sizes = [int(size or 0) for size in conversion.graph.tensors[name].shape or ()]
-        shape = integers(sizes, self.names.fresh(f"{new[name]}_shape"))
+        shape = integers(sizes, self.names.fresh(f"{own}_shape"))
         target.initializer.append(shape)
-        target.node.append(relaid_fill(constant, shape, new[name]))
+        target.node.append(relaid_fill(constant, shape, own))
 
 
 def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
