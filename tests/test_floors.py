@@ -91,7 +91,7 @@ HOMES = {
 ONLY = {("presolve", "ortools"): "ortools.graph"}
 """What a room may import of a package, where that is not all of it."""
 
-LONGEST_MODULE = 300
+LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
 
 
@@ -227,7 +227,7 @@ def test_no_import_circles() -> None:
 
 
 def test_nothing_is_too_long() -> None:
-    """Modules have up to 300 lines, functions up to 60."""
+    """Modules have up to 600 lines, functions up to 60."""
     assert lengths(HOUSE) == []
 
 

@@ -63,6 +63,9 @@ class Forms:
         Shapes of tensors that are padded, without padding, by name.
     relaid
         New constants, by name.
+    waiting
+        Vectors that a Gather is to make once they are read, by name: of which vector, and which
+        entries.
     """
 
     def __init__(self, graph: ConversionGraph, values: Values) -> None:
@@ -74,28 +77,63 @@ class Forms:
         self.padding: dict[str, str] = {}
         self.narrow: dict[str, Shape] = {}
         self.relaid: dict[str, Relaid] = {}
+        self.waiting: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._gathered: dict[tuple[str, tuple[int, ...]], str] = {}
 
     def materialised(self, number: int, form: Form, wanted: str) -> str:
         """Return the name of a value in a form; what is missing is added."""
         laid, value = self.laid[number], self.values.every[number]
         found = laid.name(form)
         if found is not None:
-            return found
+            return self._made(found)
         if value.kind == "constant" and laid.like(form) is None:
             return self._constant(number, form, wanted)
         source = laid.like(form)
         if source is None:
             return self._transformed(number, form, wanted)
-        name = laid.name(source) or ""
+        name = self._made(laid.name(source) or "")
         for step in moves(source, form, value.shape):
             name = self._step(number, name, step, wanted)[0]
         return name
+
+    def entries(self, name: str, indices: tuple[int, ...], wanted: str) -> str:
+        """Return the name of a vector of entries of another one.
+
+        Parameters
+        ----------
+        name
+            The other one; it may wait to be made of a third.
+        indices
+            Which entries.
+        wanted
+            What its name should tell of.
+        """
+        source, first = self.waiting.get(name, (name, None))
+        picked = indices if first is None else tuple(first[i] for i in indices)
+        size = (self.new.tensors[source].shape or (None,))[0]
+        if picked == tuple(range(size if isinstance(size, int) else len(picked) + 1)):
+            return source
+        key = source, picked
+        if key not in self._gathered:
+            self._gather(source, picked, self.names.new(f"{wanted}_entries"))
+        return self._gathered[key]
+
+    def _made(self, name: str) -> str:
+        """Return the name of a tensor, and make it if it waits to be."""
+        if name in self.waiting:
+            self._gather(*self.waiting.pop(name), name)
+        return name
+
+    def _gather(self, source: str, indices: tuple[int, ...], name: str) -> None:
+        attributes = {"axis": 0, "indices": indices}
+        self.insert("Gather", source, attributes, name, (len(indices),))
+        self._gathered.setdefault((source, indices), name)
 
     def _transformed(self, number: int, form: Form, wanted: str) -> str:
         """Return the name of a value in a form of another order than it has."""
         laid, shape = self.laid[number], self.values.every[number].shape
         source = laid.forms[0]
-        how, name = Moved(number, source, form), laid.name(source) or ""
+        how, name = Moved(number, source, form), self._made(laid.name(source) or "")
         steps = list(transform(source, form, shape))
         alone = any(step.type in PADDING for step in steps)  # padded tensors are not shared
         padding, transposing = "", ""

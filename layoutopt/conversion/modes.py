@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
 from typing import Any, TypeAlias
@@ -40,6 +40,8 @@ class Mode:
         How the op is written then, where that is not ONNX's way.
     time
         What it costs, in femtoseconds.
+    entries, operands, type
+        As in :class:`~layoutopt.operators.remapping.Remapped`.
     """
 
     attributes: Mapping[str, Any]
@@ -48,6 +50,9 @@ class Mode:
     orders: tuple[Order, ...]
     layouts: OperandLayouts | None = None
     time: int = 0
+    entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    operands: Permutation | None = None
+    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -158,10 +163,20 @@ def key_of(op: Op) -> Key:
 def _distinct(op: Op) -> Iterator[Mode]:
     seen = set()
     for remapped in _remapped(op):
+        if _moves_unknown(op, remapped):
+            continue
         mode = _permuted(op, remapped)
         if mode.orders not in seen:
             seen.add(mode.orders)
             yield mode
+
+
+def _moves_unknown(op: Op, remapped: Remapped) -> bool:
+    """Return whether operands or results would be permuted whose ranks are not known."""
+    orders = (*(remapped.inputs or ()), *(remapped.outputs or ()))
+    shapes = (*op.input_shapes, *op.output_shapes)
+    pairs = zip(orders, shapes, strict=True)
+    return any(shape is None and order is not None for order, shape in pairs)
 
 
 def _remapped(op: Op) -> Iterator[Remapped]:
@@ -171,6 +186,9 @@ def _remapped(op: Op) -> Iterator[Remapped]:
     fixed = known.category in (Category.HEAVY, Category.OPAQUE) or op.layouts is not None
     rank = None if fixed else known.rank(op)
     if rank is None or rank > MOST_AXES:
+        return
+    if known.alternatives is not None:
+        yield from known.alternatives(op)
         return
     for permutation in permutations(range(rank)):
         try:
@@ -195,13 +213,14 @@ def mode_of(
 def _permuted(op: Op, remapped: Remapped) -> Mode:
     inputs = remapped.inputs or (None,) * len(op.inputs)
     outputs = remapped.outputs or (None,) * len(op.outputs)
-    return mode_of(
+    mode = mode_of(
         op,
         remapped.attributes,
         tuple(map(_form, inputs, op.input_shapes)),
         tuple(map(_form, outputs, op.output_shapes)),
         op.layouts,
     )
+    return replace(mode, entries=remapped.entries, operands=remapped.operands, type=remapped.type)
 
 
 def _form(permutation: Permutation | None, shape: Shape | None) -> Form | None:

@@ -48,6 +48,12 @@ class Names:
         self._given.add(found)
         return found
 
+    def new(self, name: str) -> str:
+        """Return a name of a tensor that is not taken, like one that is wished for."""
+        found = _unused(name, self._known)
+        self._given.add(found)
+        return found
+
     def op(self, name: str) -> str:
         """Return a name of an op that is not taken."""
         return _unused(name, self._ops)

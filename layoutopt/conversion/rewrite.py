@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from layoutopt.conversion.choice import Choices
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.materialise import Forms, arranged
+from layoutopt.conversion.modes import Mode
 from layoutopt.conversion.orders import (
     Form,
     Order,
@@ -22,6 +24,10 @@ from layoutopt.conversion.tensor import Tensor
 from layoutopt.conversion.values import Values
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.registry import operator_of
+
+VECTOR_RANKS = {(1, 0), (1, 1)}
+"""Ranks of what a Gather reads where it picks one or several entries of a vector."""
 
 
 @dataclass
@@ -107,10 +113,7 @@ class _Writing:
     def op(self, one: Choices, number: int) -> None:
         """Add an op in one of its modes."""
         mode = one.mode(number)
-        read = tuple(
-            self._read(name, form) if name else ""
-            for name, form in zip(one.op.inputs, mode.inputs, strict=True)
-        )
+        attributes, read = self._operands(one.op, mode)
         names, shapes = list[str](), list[Shape | None]()
         for name, own, shape in zip(
             one.op.outputs, mode.outputs, one.op.output_shapes, strict=True
@@ -121,11 +124,16 @@ class _Writing:
                 form = frame if own is None else renamed(own, frame)
                 new = self._given(self.values.number[name], form, name)
                 self.forms.note(new, self.values.number[name], form)
+                picked = mode.entries.get(len(one.op.inputs) + len(names))
+                if picked is not None:
+                    waiting, new = new, self.names.new(f"{name}_entries")
+                    self.forms.waiting[waiting] = new, picked
+                    own, shape = None, None
             names.append(new)
             shapes.append(shape if own is None or shape is None else sizes_of(own, shape))
         changed = Op(
-            one.op.type,
-            mode.attributes,
+            mode.type or one.op.type,
+            attributes,
             read,
             tuple(names),
             tuple([self.new.tensors[n].shape if n else None for n in read]),
@@ -136,6 +144,38 @@ class _Writing:
         )
         sizes = [self.old.tensors[n].element_bytes if n else None for n in one.op.outputs]
         self.new.add(changed, sizes)
+
+    def _operands(self, op: Op, mode: Mode) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """Return an op's attributes, and the names of what it reads, in a mode."""
+        if (found := self._picked(op, mode)) is not None:
+            return found
+        known, attributes = operator_of(op), mode.attributes
+        told = {n for name, n in known.parameters.items() if name in attributes}
+        told -= {n for name, n in known.parameters.items() if name in op.attributes}
+        read = list[str]()
+        for n, (name, form) in enumerate(zip(op.inputs, mode.inputs, strict=True)):
+            picked = mode.entries.get(n)
+            if not name or n in told:
+                read.append("")
+            elif picked is None:
+                read.append(self._read(name, form))
+            else:
+                vector = self.laid[self.values.number[name]].name((0,)) or self._read(name, None)
+                read.append(self.forms.entries(vector, picked, name))
+        return attributes, tuple(read[n] for n in mode.operands or range(len(read)))
+
+    def _picked(self, op: Op, mode: Mode) -> tuple[Mapping[str, Any], tuple[str, ...]] | None:
+        """Return a Gather of entries of a vector that waits to be made, as one of its source."""
+        indices = mode.attributes.get("indices")
+        if op.type != "Gather" or indices is None or (op.rank(0), op.rank(1)) not in VECTOR_RANKS:
+            return None
+        name = self.laid[self.values.number[op.inputs[0]]].name((0,))
+        if name not in self.forms.waiting:
+            return None
+        source, first = self.forms.waiting[name]
+        one = isinstance(indices, int)
+        picked = first[indices] if one else tuple(first[i] for i in indices)
+        return {**mode.attributes, "indices": picked}, (source, self._read(op.inputs[1], None))
 
     def _given(self, number: int, form: Form, name: str) -> str:
         """Return the name of a value as an op gives it; what is held keeps its own."""

@@ -152,15 +152,49 @@ def _split(op: Op, shape: Shape) -> Iterable[Shape | None]:
         yield (*shape[:axis], part, *shape[axis + 1 :])
 
 
+def _same_rank(op: Op, shape: Shape) -> Shape:
+    """Return sizes that are not known, of as many axes."""
+    return (None,) * len(shape)
+
+
+def _selected(op: Op, shape: Shape) -> Shape | None:
+    """Return the shape of the indices of a GatherElements."""
+    return op.shape(1)
+
+
+def _compressed(op: Op, shape: Shape) -> Shape:
+    axis = op.axis(0, len(shape)) if "axis" in op.attributes else None
+    return (None,) if axis is None else (*shape[:axis], None, *shape[axis + 1 :])
+
+
+def _largest(op: Op, shape: Shape) -> Shape:
+    axis, count = op.axis(-1, len(shape)), op.integers("k")
+    return (*shape[:axis], count[0] if count else None, *shape[axis + 1 :])
+
+
+def _one_hot(op: Op, shape: Shape) -> Shape:
+    axis = op.axis(-1, len(shape) + 1)
+    return (*shape[:axis], None, *shape[axis:])
+
+
+def _resized(op: Op, shape: Shape) -> Shape:
+    """Return sizes where these are given for all axes, as many as there were elsewhere."""
+    sizes = op.integers("sizes")
+    policy = op.attributes.get("keep_aspect_ratio_policy", "stretch")
+    known = sizes is not None and len(sizes) == len(shape) and policy == "stretch"
+    return sizes if known and sizes is not None else (None,) * len(shape)
+
+
 def _window(op: Op, shape: Shape) -> Shape | None:
     """Return the shape of a convolution or pool; its formula is ONNX's.
 
     ``floor((size + pads - dilation * (kernel - 1) - 1) / stride) + 1``, with ``ceil`` for
     ``ceil_mode``; ``ceil(size / stride)`` where pads keep the size.
     """
-    weights, spatial = op.shape(1) if op.type == "Conv" else None, shape[2:]
+    place = _WEIGHTS.get(op.type)
+    weights, spatial = None if place is None else op.shape(place), shape[2:]
     kernel = op.integers("kernel_shape") or (weights[2:] if weights else None)
-    if kernel is None or len(kernel) != len(spatial) or (op.type == "Conv" and not weights):
+    if kernel is None or len(kernel) != len(spatial) or (place is not None and not weights):
         return None
     count = len(spatial)
     strides = _each(op, "strides", 1, count, 1)
@@ -260,7 +294,7 @@ def _pad(op: Op, shape: Shape) -> Shape | None:
     axes = tuple(range(len(shape))) if axes is None else axes
     unknown = op.has(3) and "axes" not in op.attributes
     if pads is None or unknown or len(pads) != 2 * len(axes):
-        return None
+        return (None,) * len(shape)
     sizes = list(shape)
     for axis, before, after in zip(axes, pads, pads[len(axes) :], strict=False):
         size = sizes[axis]
@@ -268,11 +302,62 @@ def _pad(op: Op, shape: Shape) -> Shape | None:
     return tuple(sizes)
 
 
+def _slice(op: Op, shape: Shape) -> Shape:
+    """Return what is left; sizes are known where starts, ends and steps are."""
+    rank, starts, ends = len(shape), op.integers("starts"), op.integers("ends")
+    axes, steps = op.axes(rank), op.integers("steps")
+    if (op.has(3) and axes is None) or (op.has(4) and steps is None):
+        return (None,) * rank
+    if starts is None or ends is None:
+        given = op.shape(1)
+        count = given[0] if given else None
+        moved = axes if axes is not None else range(count if isinstance(count, int) else rank)
+        return tuple(None if i in moved else size for i, size in enumerate(shape))
+    sizes = list(shape)
+    axes = tuple(range(len(starts))) if axes is None else axes
+    for axis, *cut in zip(axes, starts, ends, steps or (1,) * len(starts), strict=False):
+        size = shape[axis]
+        sizes[axis] = len(range(size)[slice(*cut)]) if isinstance(size, int) and cut[2] else None
+    return tuple(sizes)
+
+
+def _tile(op: Op, shape: Shape) -> Shape:
+    repeats = op.integers("repeats") or (None,) * len(shape)
+    pairs = zip(shape, repeats, strict=False)
+    return tuple(s if r == 1 else _multiplied(s, r) for s, r in pairs)
+
+
+def _multiplied(size: Size, factor: int | None) -> Size:
+    return size * factor if isinstance(size, int) and factor is not None else None
+
+
+def _expand(op: Op, shape: Shape) -> Shape | None:
+    [axes], wanted = operator_of(op).follow(op), op.integers("shape")
+    if axes is None:
+        return None
+    if wanted is None:
+        return (None,) * len(axes)
+    every = [(1,) * (len(axes) - len(sizes)) + tuple(sizes) for sizes in (shape, wanted)]
+    return tuple(_one_size(op, sizes) for sizes in zip(*every, strict=True))
+
+
+def _filled_shape(op: Op, shape: Shape) -> Shape | None:
+    size = shape[0] if len(shape) == 1 else None
+    return (None,) * size if isinstance(size, int) else None
+
+
+def _shape(op: Op, shape: Shape) -> Shape:
+    return (len(range(len(shape))[slice(op.integer("start", 0), op.integer("end", len(shape)))]),)
+
+
 def _gather(op: Op, shape: Shape) -> Shape | None:
     indices = op.shape(1)
     axis = op.axis(0, len(shape))
     return None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
 
+
+_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "com.microsoft::FusedConv": 1}
+"""The weights of convolutions."""
 
 _OTHER_SHAPE = {"Size", "DynamicQuantizeLinear"}
 
@@ -287,14 +372,26 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(_SAME.split(), _same),
     **dict.fromkeys(REDUCTIONS.split(), _reduced),
     **dict.fromkeys(["ArgMax", "ArgMin"], _found),
-    **dict.fromkeys(["AveragePool", "Conv", "LpPool", "MaxPool"], _window),
+    **dict.fromkeys(["AveragePool", "LpPool", "MaxPool", *_WEIGHTS], _window),
+    **dict.fromkeys(["CenterCropPad", "ConvTranspose"], _same_rank),
+    **dict.fromkeys(["DepthToSpace", "GridSample", "SpaceToDepth"], _same_rank),
+    **dict.fromkeys(["Resize", "Upsample"], _resized),
     **dict.fromkeys(["GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"], _one_each),
     **dict.fromkeys(["Squeeze", "Transpose", "Unsqueeze"], _followed),
+    "Compress": _compressed,
     "Concat": _concat,
+    "ConstantOfShape": _filled_shape,
+    "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
+    "GatherElements": _selected,
     "Gemm": _gemm,
     "MatMul": _matmul,
+    "OneHot": _one_hot,
     "Pad": _pad,
     "Reshape": _reshape,
+    "Shape": _shape,
+    "Slice": _slice,
+    "Tile": _tile,
+    "TopK": _largest,
 }

@@ -94,6 +94,8 @@ def kept_axes(op: Op) -> tuple[Axes | None, ...]:
     if rank is None:
         return (None,) * len(op.outputs)
     gone = op.axes(rank)
+    if gone is None and op.has(1):
+        return (tuple(range(rank)) if op.integer("keepdims", 1) else None,)
     if not gone:
         gone = () if op.integer("noop_with_empty_axes", 0) else tuple(range(rank))
     return (_all_but(op, rank, gone),)
@@ -109,11 +111,15 @@ def _all_but(op: Op, rank: int, gone: tuple[int, ...]) -> Axes:
     return tuple(i for i in range(rank) if op.integer("keepdims", 1) or i not in gone)
 
 
-def pad(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+def pad(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
     """Permute the pads of both ends, or the axes that they are for."""
+    if op.has(3) and "axes" not in op.attributes:
+        raise RemapError(f"{op}: its axes are known at run time only")
     if (axes := moved_axes(op, permutation)) or op.integers("axes") == ():
         return axes
     pads, rank = op.integers("pads"), len(permutation)
+    if pads is None and op.has(1):
+        return _with_entries(op, 1, (*permutation, *(rank + axis for axis in permutation)))
     if pads is None or len(pads) != 2 * rank:
         raise RemapError(f"{op}: its pads must be two for each of {rank} axes")
     return {"pads": permuted(pads[:rank], permutation) + permuted(pads[rank:], permutation)}
@@ -130,23 +136,29 @@ def cut(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     return {"axes": tuple(map(permutation.index, range(count)))}
 
 
-def tile(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+def tile(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
     """Permute the numbers of repeats."""
+    if "repeats" not in op.attributes:
+        return _with_entries(op, 1, permutation)
     return {"repeats": permuted(_of_each(op, "repeats", len(permutation)), permutation)}
 
 
 def expand(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
     """Permute the shape to broadcast to, the operand with axes of 1 in front."""
-    shape, rank = op.integers("shape") or (), op.rank(0)
-    full = (1,) * (len(permutation) - len(shape)) + shape
+    shape, rank = op.integers("shape"), op.rank(0)
     inputs = (None if rank is None else fitted(permutation, rank),) + (None,) * (len(op.inputs) - 1)
+    if shape is None:
+        found = _with_entries(op, 1, permutation)
+        return Remapped({}, inputs, None, found.entries)
+    full = (1,) * (len(permutation) - len(shape)) + shape
     return Remapped({"shape": permuted(full, permutation)}, inputs)
 
 
 def expanded_rank(op: Op) -> int | None:
     """Return the rank of what Expand makes."""
     shape, rank = op.integers("shape"), op.rank(0)
-    return None if rank is None or shape is None else max(rank, len(shape))
+    count = _size(op, 1) if shape is None else len(shape)
+    return None if rank is None or count is None else max(rank, count)
 
 
 def expanded_axes(op: Op) -> tuple[Axes | None, ...]:
@@ -155,10 +167,62 @@ def expanded_axes(op: Op) -> tuple[Axes | None, ...]:
     return (None if rank is None else tuple(range(rank)),)
 
 
-def crop(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+def shape_of(op: Op, permutation: Permutation) -> Remapped:
+    """Pick the entries of a Shape in the order in which they were.
+
+    Those that follow each other need no Gather where a Shape may start and end anywhere.
+    """
+    rank = len(permutation)
+    start, end = op.integer("start", 0), op.integer("end", rank)
+    picked = tuple(permutation.index(axis) for axis in range(rank)[slice(start, end)])
+    if op.opset < SHAPE_SLICED:
+        return Remapped({}, (permutation,), (None,), {1: picked})
+    if picked and picked == tuple(range(picked[0], picked[0] + len(picked))):
+        return Remapped({"start": picked[0], "end": picked[-1] + 1}, (permutation,), (None,))
+    whole = {"start": 0, "end": rank} if {"start", "end"} & set(op.attributes) else {}
+    return Remapped(whole, (permutation,), (None,), {1: picked})
+
+
+SHAPE_SLICED = 15
+"""The version of the operator set since which Shape may start and end at any axis."""
+
+
+def filled_shape(op: Op, permutation: Permutation) -> Remapped:
+    """Permute the shape of what ConstantOfShape makes."""
+    return Remapped({}, (None,), (permutation,), {0: permutation})
+
+
+def filled_rank(op: Op) -> int | None:
+    """Return the rank of what ConstantOfShape makes."""
+    return _size(op, 0)
+
+
+def filled_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that all axes of what ConstantOfShape makes are permuted."""
+    rank = filled_rank(op)
+    return (None if rank is None else tuple(range(rank)),)
+
+
+def _size(op: Op, n: int) -> int | None:
+    """Return the number of entries of a vector, None if it is not known."""
+    shape = op.shape(n)
+    size = shape[0] if shape is not None and len(shape) == 1 else None
+    return size if isinstance(size, int) else None
+
+
+def _with_entries(op: Op, n: int, indices: tuple[int, ...]) -> Remapped:
+    """Return the op with other entries of a vector that is known at run time only."""
+    if _size(op, n) not in (None, len(indices)):
+        raise RemapError(f"{op}: input {n} must be a vector of {len(indices)} entries")
+    return Remapped({}, None, None, {n: indices})
+
+
+def crop(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
     """Permute the shape of CenterCropPad, or the axes that it is for."""
     if axes := moved_axes(op, permutation):
         return axes
+    if "shape" not in op.attributes:
+        return _with_entries(op, 1, permutation)
     return {"shape": permuted(_of_each(op, "shape", len(permutation)), permutation)}
 
 
@@ -188,6 +252,10 @@ def _of_each(op: Op, name: str, rank: int) -> tuple[int, ...]:
     return values
 
 
+def _one_new_axis(op: Op) -> tuple[Axes | None, ...]:
+    return ((None,),)
+
+
 def _table() -> list[Operator]:
     light = Category.LIGHT
     axes = {"axes": 1}
@@ -199,8 +267,16 @@ def _table() -> list[Operator]:
         *reductions,
         Operator("ArgMax", light, axis_rule(0), follow=kept_but_one),
         Operator("ArgMin", light, axis_rule(0), follow=kept_but_one),
-        Operator("CenterCropPad", light, crop, parameters={"shape": 1}),
+        Operator("CenterCropPad", light, crop, parameters={"shape": 1}, at_run_time=("shape",)),
         Operator("Concat", light, axis_rule(None), operands=None),
+        Operator(
+            "ConstantOfShape",
+            light,
+            filled_shape,
+            operands=(),
+            rank=filled_rank,
+            follow=filled_axes,
+        ),
         Operator("CumProd", light, axis_rule(None), parameters={"axis": 1}),
         Operator("CumSum", light, axis_rule(None), parameters={"axis": 1}),
         Operator(
@@ -208,6 +284,7 @@ def _table() -> list[Operator]:
             light,
             expand,
             parameters={"shape": 1},
+            at_run_time=("shape",),
             rank=expanded_rank,
             follow=expanded_axes,
         ),
@@ -218,14 +295,17 @@ def _table() -> list[Operator]:
         Operator("LogSoftmax", light, axis_rule(-1), since=13),
         Operator("LpNormalization", light, axis_rule(-1)),
         Operator("MeanVarianceNormalization", light, mean_variance),
-        Operator("Pad", light, pad, parameters={"pads": 1, "axes": 3}),
+        Operator(
+            "Pad", light, pad, parameters={"pads": 1, "axes": 3}, at_run_time=("pads", "axes")
+        ),
         Operator("RMSNormalization", light, normalised_tail),
         Operator("ReverseSequence", light, reverse_sequence),
+        Operator("Shape", light, shape_of, follow=_one_new_axis),
         Operator("Slice", light, cut, parameters={"axes": 3}),
         Operator("Softmax", light, flattened_softmax),
         Operator("Softmax", light, axis_rule(-1), since=13),
         Operator("Split", light, axis_rule(0)),
-        Operator("Tile", light, tile, parameters={"repeats": 1}),
+        Operator("Tile", light, tile, parameters={"repeats": 1}, at_run_time=("repeats",)),
         Operator("TopK", light, axis_rule(-1)),
         Operator("Trilu", light, triangle, parameters={"k": 1}),
     ]

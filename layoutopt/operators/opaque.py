@@ -20,13 +20,13 @@ _TYPES = {
         "SplitToSequence StringConcat StringNormalizer StringSplit TfIdfVectorizer"
     ),
     _SOURCE: (
-        "Bernoulli BlackmanWindow Constant ConstantOfShape EyeLike HammingWindow HannWindow "
+        "Bernoulli BlackmanWindow Constant EyeLike HammingWindow HannWindow "
         "ImageDecoder MelWeightMatrix Multinomial RandomNormal RandomNormalLike RandomUniform "
         "RandomUniformLike Range"
     ),
     _RECURRENT: "CausalConvWithState GRU LSTM RNN",
     _BODY: "If Loop Scan SequenceMap",
-    _ORDER: "NonZero Shape Unique",
+    _ORDER: "NonZero Unique",
     _ATTENTION: "Attention LinearAttention RotaryEmbedding TensorScatter",
     _LOSS: "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
     _BOXES: "AffineGrid Col2Im NonMaxSuppression",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -100,6 +100,11 @@ class Operator:
         None for all.
     parameters
         Inputs whose values the rule reads as attributes, with their positions.
+    at_run_time
+        Those of these that the rule can do without, where they are known at run time only.
+    alternatives
+        For ops that run in more ways than the rule tells, in which operands and results are
+        permuted each alone: all of these.
     rank
         How many axes are permuted.
     follow
@@ -122,6 +127,8 @@ class Operator:
     since: int = 1
     operands: tuple[int, ...] | None = (0,)
     parameters: Mapping[str, int] = field(default_factory=dict)
+    at_run_time: tuple[str, ...] = ()
+    alternatives: Callable[[Op], Iterable[Remapped]] | None = None
     rank: Callable[[Op], int | None] = first_rank
     follow: Follow = same_axes
     axes: str | Callable[[Op], str] = ""

@@ -175,7 +175,7 @@ def remap(op: Op, permutation: Iterable[int]) -> Remapped:
     if rank is None and known.category is not Category.OPAQUE:
         raise RemapError(f"{op}: the rank of its operands is unknown")
     for name, place in known.parameters.items():
-        if op.has(place) and name not in op.attributes:
+        if op.has(place) and name not in op.attributes and name not in known.at_run_time:
             raise RemapError(f"{op}: its {name} are known at run time only")
     found = known.rule(op, order)
     if not isinstance(found, Remapped):
@@ -184,6 +184,9 @@ def remap(op: Op, permutation: Iterable[int]) -> Remapped:
         {**op.attributes, **found.attributes},
         _inputs(op, known, order) if found.inputs is None else found.inputs,
         _outputs(op, known, order) if found.outputs is None else found.outputs,
+        found.entries,
+        found.operands,
+        found.type,
     )
 
 

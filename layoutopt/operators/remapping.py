@@ -33,11 +33,22 @@ class Remapped:
         rank wants axes of size 1 put in front first, as in broadcasting.  None: as before.
     outputs
         For each output the permutation in which it comes out; None: as before.
+    entries
+        For inputs, and behind all inputs for outputs, that are vectors with an entry per axis:
+        which entries a Gather picks.  It stands before an input, and picks from the vector as it
+        was; behind an output it picks from what the op gives now.
+    operands
+        The inputs in the order in which the op takes them now; None: as before.
+    type
+        The type of op that it becomes, ``""`` for the same.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
     inputs: tuple[Permutation | None, ...] | None = None
     outputs: tuple[Permutation | None, ...] | None = None
+    entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    operands: Permutation | None = None
+    type: str = ""
 
 
 def fitted(permutation: Permutation, rank: int) -> Permutation | None:
@@ -52,7 +63,10 @@ def fitted(permutation: Permutation, rank: int) -> Permutation | None:
     """
     front = len(permutation) - rank
     tail = permutation[front:]
-    return None if tail == tuple(range(front, len(permutation))) else permutation
+    if tail == tuple(range(front, len(permutation))):
+        return None
+    alone = is_identity(permutation[:front])
+    return tuple(axis - front for axis in tail) if alone else permutation
 
 
 def carried_along(axes: Axes, permutation: Permutation) -> Permutation:

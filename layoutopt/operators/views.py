@@ -54,6 +54,8 @@ def squeezed_axes(op: Op) -> tuple[Axes | None, ...]:
     if shape is None:
         return (None,)
     gone = op.axes(len(shape))
+    if gone is None and op.has(1):
+        return (None,)
     if gone is None:
         if not all(isinstance(size, int) for size in shape):
             return (None,)

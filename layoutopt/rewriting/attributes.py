@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto
 
 FURTHER = {
+    "Gather": {"indices": 1},
     "Slice": {"starts": 1, "ends": 2, "steps": 4},
     "Split": {"split": 1},
     "TopK": {"k": 1},
@@ -41,12 +42,16 @@ def parameters(node: NodeProto, op: Op, values: Mapping[str, NDArray[Any]]) -> d
     values
         Small constants by name.
     """
-    places = {**operator_of(op).parameters, **FURTHER.get(op.type, {})}
     return {
         name: as_value(values[node.input[n]])
-        for name, n in places.items()
+        for name, n in places(op).items()
         if n < len(node.input) and node.input[n] in values
     }
+
+
+def places(op: Op) -> Mapping[str, int]:
+    """Return the inputs whose values stand among an op's attributes, by name."""
+    return {**operator_of(op).parameters, **FURTHER.get(op.type, {})}
 
 
 def as_value(array: NDArray[Any]) -> Any:

@@ -9,8 +9,7 @@ import numpy as np
 
 from layoutopt.onnx.wellformed import schema
 from layoutopt.operators.op import Op
-from layoutopt.operators.registry import operator_of
-from layoutopt.rewriting.attributes import changed, is_attribute, set_attribute
+from layoutopt.rewriting.attributes import changed, is_attribute, places, set_attribute
 from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.names import Names
@@ -18,10 +17,6 @@ from layoutopt.rewriting.source import Source
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
-
-
-SLICED = {"starts": 1, "ends": 2, "axes": 3}
-"""Inputs of a Slice that cuts padding off."""
 
 
 def integers(values: Sequence[int], name: str) -> TensorProto:
@@ -97,7 +92,7 @@ class NodeWriter:
 
     def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
-        place = (SLICED if op.type == "Slice" else operator_of(op).parameters)[name]
+        place = places(op)[name]
         old = node.input[place] if place < len(node.input) else ""
         like = self._known(old) if old else self._known(self._typing(node, op, place))
         array = np.asarray(value, np.int64 if like is None else like.dtype)

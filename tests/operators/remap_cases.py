@@ -34,6 +34,8 @@ class Case:
         Of all permutations, how many it can run in.
     attributes
         Its attributes, inputs of axes and sizes among them.
+    every
+        In how many ways it runs in all, if operands are permuted each alone.
     opset, outputs, runtime
         Of :func:`tests.layout.onnx_ops.op_of` and ``results``.
     kind
@@ -45,6 +47,7 @@ class Case:
     operands: Sequence[Operand]
     taken: int
     attributes: dict[str, Any] = field(default_factory=dict)
+    every: int = 0
     opset: int = LATEST
     outputs: int = 1
     runtime: str = "onnx"
@@ -223,6 +226,28 @@ EXTENTS = [
     Case("Expand", [(2, 1, 4)], 6, {"shape": (1, 3, 1)}),
     Case("CenterCropPad", [R3], 6, {"shape": (4, 3, 2)}),
     Case("CenterCropPad", [R3], 6, {"shape": (5, 1), "axes": (-1, 0)}),
+    Case(
+        "Slice", [R3], 6, {"starts": (1, 0), "ends": (5, 2), "axes": (2, 1)}, opset=9, runtime="ort"
+    ),
+]
+
+AT_RUN_TIME = [
+    Case("Tile", [R3, whole(1, 2, 3)], 6),
+    Case("Expand", [(3, 1), whole(2, 3, 4)], 6),
+    Case("Expand", [R3, whole(2, 3, 1)], 6),
+    Case("Expand", [R3, whole(3, 1)], 1),  # there is no entry for the first axis
+    Case("Pad", [R3, whole(0, 1, 2, 3, 0, 1)], 6),
+    Case("Pad", [R3, whole(0, 1, -1, 0, 2, 0), SEVEN], 6, opset=13, runtime="ort"),
+    Case("Pad", [R3, whole(1, 2, 0, 3)], 6, {"axes": (-1, 0)}),
+    Case("Pad", [R3, whole(1, 2, 0, 3), None, whole(-1, 0)], 1),
+    Case("CenterCropPad", [R3, whole(4, 3, 2)], 6),
+    Case("Slice", [R3, whole(1, 0), whole(5, 2), whole(2, 1)], 1),
+    Case("Shape", [R3], 6),
+    Case("Shape", [R3], 6, opset=13),
+    Case("Shape", [R4], 24, {"start": 1}),
+    Case("Shape", [R4], 24, {"start": -3, "end": -1}),
+    Case("Shape", [R4], 24, {"start": 2, "end": 1}),
+    Case("ConstantOfShape", [whole(2, 3, 4)], 6),
 ]
 
 VIEWS = [
@@ -398,6 +423,7 @@ CASES = [
     *REDUCTIONS,
     *AXES,
     *EXTENTS,
+    *AT_RUN_TIME,
     *VIEWS,
     *INDEXING,
     *PRODUCTS,

@@ -79,7 +79,7 @@ CATEGORIES = {
     Category.LIGHT: "Concat Split Softmax Pad Slice ReduceMean ArgMax Gather TopK MatMul Gemm",
     Category.HEAVY: "Conv ConvTranspose MaxPool GlobalAveragePool Resize BatchNormalization LRN",
     Category.VIEW: "Transpose Reshape Flatten Squeeze Unsqueeze",
-    Category.OPAQUE: "LSTM If NonZero Shape my::Op",
+    Category.OPAQUE: "LSTM If NonZero my::Op",
 }
 
 
@@ -179,7 +179,7 @@ REFUSALS: list[tuple[Op, Permutation, str]] = [
     (op("Relu", None), (1, 0), "the rank of its operands is unknown"),
     (op("Concat", (2, 3), None, axis=0), (1, 0), "the rank of input 1 is unknown"),
     (op("ReduceSum", (2, 3), (1,)), (1, 0), "its axes are known at run time only"),
-    (op("Pad", (2, 3), (4,)), (1, 0), "its pads are known at run time only"),
+    (op("Pad", (2, 3), (3,)), (1, 0), "input 1 must be a vector of 4 entries"),
     (op("Pad", (2, 3), pads=(1, 2)), (1, 0), "its pads must be two for each of 2 axes"),
     (op("Tile", (2, 3), repeats=(1,)), (1, 0), "its repeats must be one for each of 2 axes"),
     (op("Conv", (1, 2, 3, 4), (5, 2, 1, 1)), LAST, "batch and channels must stay axes 0 and 1"),
@@ -396,7 +396,8 @@ def test_the_result_follows_the_operand() -> None:
 def test_fitted_is_none_where_nothing_moves() -> None:
     assert fitted((1, 0, 2), 1) is None
     assert fitted((1, 0, 2), 2) == (1, 0, 2)
-    assert fitted((0, 2, 1), 2) == (0, 2, 1)
+    assert fitted((0, 2, 1), 2) == (1, 0)  # no axis of 1 is needed in front
+    assert fitted((2, 0, 1), 2) == (2, 0, 1)
     assert fitted((2, 1, 0), 0) is None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from layoutopt.conversion.modes import ModeTable
 from layoutopt.operators.op import Op
 from layoutopt.operators.registry import OPERATORS, operator_of, remap
 from layoutopt.operators.remapping import RemapError, Remapped
@@ -35,7 +36,8 @@ def moved(array: Array | None, permutation: tuple[int, ...] | None) -> Array | N
 
 def op_again(op: Op, changed: Remapped, arrays: Sequence[Array | None]) -> Op:
     """Return the op with its new attributes, for operands in their new order."""
-    return op_of(op.type, arrays, dict(changed.attributes), op.opset, len(op.outputs))
+    new = op.type if not changed.type else changed.type
+    return op_of(new, arrays, dict(changed.attributes), op.opset, len(op.outputs))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -55,15 +57,45 @@ def test_remapped_ops_agree(case: Case) -> None:
             assert str(error).startswith(f"{op.type}: ")
             continue
         taken += 1
-        assert len(changed.inputs or ()) == len(op.inputs)
-        operands = [moved(x, p) for x, p in zip(arrays, changed.inputs or (), strict=True)]
-        after = results(op_again(op, changed, operands), operands, case.runtime)
-        assert len(changed.outputs or ()) == len(before)
-        for x, y, p in zip(before, after, changed.outputs or (), strict=True):
-            np.testing.assert_allclose(
-                y, moved(x, p), rtol=1e-5, atol=1e-6, err_msg=f"{permutation}"
-            )
+        compare(case, op, arrays, before, changed)
     assert taken == case.taken
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.every], ids=str)
+def test_other_ways_to_run_agree(case: Case) -> None:
+    """Ops whose operands and results are permuted each alone give the same in every way."""
+    arrays = case.arrays()
+    op = op_of(case.type, arrays, case.attributes, case.opset, case.outputs, kinds=True)
+    before = results(op, arrays, case.runtime)
+    modes = ModeTable().of(op).every
+    assert len(modes) == case.every
+    for mode in modes:
+        forms = mode.attributes, mode.inputs, mode.outputs
+        compare(case, op, arrays, before, Remapped(*forms, mode.entries, mode.operands, mode.type))
+
+
+def compare(
+    case: Case,
+    op: Op,
+    arrays: Sequence[Array | None],
+    before: Sequence[Array],
+    changed: Remapped,
+) -> None:
+    """Run an op again, for operands in their new order, and hold it against its results."""
+    count, inputs, outputs = len(op.inputs), changed.inputs or (), changed.outputs or ()
+    assert len(inputs) == count and len(outputs) == len(before)
+    operands = [moved(x, p) for x, p in zip(arrays, inputs, strict=True)]
+    for n, picked in changed.entries.items():
+        if n < count:
+            operands[n] = np.asarray(operands[n])[list(picked)]
+    operands = [operands[n] for n in changed.operands or range(count)]
+    after = results(op_again(op, changed, operands), operands, case.runtime)
+    for n, (x, y, p) in enumerate(zip(before, after, outputs, strict=True)):
+        picked = changed.entries.get(count + n)
+        found = y if picked is None else y[list(picked)]
+        np.testing.assert_allclose(
+            found, moved(x, p), rtol=1e-5, atol=1e-6, err_msg=str((inputs, outputs))
+        )
 
 
 def test_every_type_is_tried() -> None:

@@ -1,0 +1,130 @@
+"""Networks whose ops run in other orders: what is written, and what it computes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from onnx import ModelProto, checker, parser
+
+import layoutopt
+from layoutopt.proving.asked import Asked
+from layoutopt.proving.conversion import certify, check_certificate, encoded
+from layoutopt.rewriting.running import largest_difference, transposes
+
+HEAD = '<ir_version: 8, opset_import: ["" : {}, "com.microsoft" : 1]>\n'
+IN, OUT = "Transpose<perm=[0,2,3,1]>", "Transpose<perm=[0,3,1,2]>"
+
+
+def network(body: str, inputs: str, outputs: str, opset: int) -> ModelProto:
+    """Return a network in ONNX's text format; ``IN`` and ``OUT`` stand for transposes."""
+    text = body.replace("IN(", f"{IN}(").replace("OUT(", f"{OUT}(")
+    return parser.parse_model(f"{HEAD.format(opset)}g ({inputs}) => ({outputs}) {{ {text} }}")
+
+
+X, Y = "float[N,3,H,5] x", "float[a,b,c,d] y"
+
+CASES: dict[str, tuple[str, str, str, int, int, int]] = {
+    "shape and what it fills": (
+        "t = IN(x) s = Shape(t) z = ConstantOfShape(s) w = Add(t, z) y = OUT(w)",
+        X,
+        f"int64[4] s, {Y}",
+        13,
+        0,
+        1,
+    ),
+    "part of a shape": (
+        "t = IN(x) s = Shape<start=1,end=2>(t) r = Relu(t) y = OUT(r)",
+        X,
+        f"int64[1] s, {Y}",
+        15,
+        0,
+        0,
+    ),
+    "an entry of a shape": (
+        "t = IN(x) i = Constant<value_int=-1>() s = Shape(t) u = Gather(s, i) y = OUT(t)",
+        X,
+        f"int64 u, {Y}",
+        13,
+        0,
+        1,
+    ),
+    "several entries of a shape": (
+        "t = IN(x) i = Constant<value_ints=[3,0]>() s = Shape(t) u = Gather(s, i) y = OUT(t)",
+        X,
+        f"int64[2] u, {Y}",
+        13,
+        0,
+        1,
+    ),
+    "a shape in the first order": (
+        "t = IN(x) s = Shape(t) e = Constant<value_float=3.0>() z = Expand(e, s) "
+        "w = Add(t, z) y = OUT(w)",
+        X,
+        Y,
+        13,
+        0,
+        0,
+    ),
+    "one Gather for two readers": (
+        "t = IN(x) w = Tile(t, n) v = Expand(w, n) y = OUT(v)",
+        f"{X}, int64[4] n",
+        Y,
+        13,
+        0,
+        1,
+    ),
+    "pads at run time": ("t = IN(x) w = Pad(t, n) y = OUT(w)", f"{X}, int64[8] n", Y, 11, 0, 1),
+    "slice of unsorted axes": (
+        "t = IN(x) z = Slice<axes=[3,1], starts=[1,0], ends=[5,2]>(t) y = OUT(z)",
+        X,
+        Y,
+        9,
+        0,
+        0,
+    ),
+    "slice behind another domain": (
+        "t = IN(x) q = com.microsoft.Gelu(t) s = Constant<value_ints=[1,0]>() "
+        "e = Constant<value_ints=[5,2]>() z = Slice(q, s, e) y = OUT(z)",
+        "float[2,3,4,5] x",
+        Y,
+        17,
+        0,
+        0,
+    ),
+    "slice behind an op of unknown rank": (
+        "q = com.microsoft.ExpandDims(x, k) s = Constant<value_ints=[1,0]>() "
+        "e = Constant<value_ints=[5,2]>() z = Slice(q, s, e) t = IN(z) r = Relu(t) y = OUT(r)",
+        "float[3,4,5] x, int32 k",
+        Y,
+        17,
+        2,
+        0,
+    ),
+    "slice behind a normalisation": (
+        "q = GroupNormalization<num_groups=1>(x, k, k) s = Constant<value_ints=[1,0]>() "
+        "e = Constant<value_ints=[5,2]>() z = Slice(q, s, e) t = IN(z) r = Relu(t) y = OUT(r)",
+        "float[2,4,4,5] x, float[4] k",
+        Y,
+        21,
+        0,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ops_run_in_other_orders(name: str) -> None:
+    """Transposes and gathers that are left are as many as expected, and outputs are the same."""
+    body, inputs, outputs, opset, left, gathers = CASES[name]
+    given = network(body, inputs, outputs, opset)
+    checker.check_model(given)
+    found = layoutopt.convert(given, objective="count,bytes")
+    checker.check_model(found.model, full_check=True)
+    assert transposes(found.model) == left
+    kinds = [node.op_type for node in found.model.graph.node]
+    assert kinds.count("Gather") == gathers
+    assert largest_difference(given, found.model) <= 1e-5
+    asked = Asked("count,bytes")
+    verdict = check_certificate(given, json.loads(encoded(certify(found, asked))), found.model)
+    assert verdict.score == verdict.bound
