@@ -117,6 +117,12 @@ class Labelling:
         """Return the sum of all absolute weights and rewards."""
         return exact_sum(np.abs(self.weights)) + exact_sum(np.abs(self.rewards))
 
+    def ceiling(self) -> int:
+        """Return what no labelling exceeds: positive weights, and each node's largest reward."""
+        best = np.zeros(self.nodes, self.rewards.dtype)
+        np.maximum.at(best, self.reward_at[:, 0], self.rewards)
+        return exact_sum(self.weights[self.weights > 0]) + exact_sum(best)
+
 
 def exact_sum(values: WeightArray) -> int:
     """Return the exact sum of integers, whatever their size."""

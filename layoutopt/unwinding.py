@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from layoutopt import __version__
 from layoutopt.alarm import Phases, stoppable
 from layoutopt.approximate.frame import allowed
 from layoutopt.assignment import Assignment, Beginning, begin, by_name
-from layoutopt.check.claims import counts
+from layoutopt.check.claims import ceiling, counts
 from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.check.matching import Layouts
 from layoutopt.check.occupancy import overfull
@@ -210,6 +211,8 @@ class _Run:
         lowered = self.phases.run("trace", lambda: lower(tiled(self.graph), self.limits, given))
         self.size |= lowered.size
         result = self.phases.run("solve", lambda: self._solve(lowered, solver))
+        if result.bound is None:
+            result = replace(result, bound=lowered.problem.ceiling())
         labels = result.labelling
         restore = partial(lowered.layouts, labels)
         layouts = None if labels is None else self.phases.run("restore", restore)
@@ -237,7 +240,7 @@ class _Run:
         self.seconds["total"] = time.monotonic() - self.limits.started
         return UnwindingResult(
             objective=None if checked is None else checked.score,
-            bound=result.bound,
+            bound=self._bound(result),
             labelling=layouts,
             stopped=result.stopped,
             infeasible=result.infeasible,
@@ -253,6 +256,13 @@ class _Run:
             order=() if checked is None else checked.order,
             graph=self.graph,
         )
+
+    def _bound(self, result: Result) -> Decimal | None:
+        """Return the best bound that is known; none where there is no solution."""
+        if result.infeasible:
+            return None
+        most = ceiling(self.graph)
+        return most if result.bound is None else min(most, Decimal(result.bound))
 
     def _checked(self, layouts: Layouts) -> Evaluation | None:
         """Return what layouts earn by the specification; nothing if time or memory runs out."""

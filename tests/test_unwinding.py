@@ -66,9 +66,8 @@ class TestOptima:
                 assert Fraction(result.score or 0) == best == Fraction(result.bound or 0)
             for name in (*APPROXIMATE, *HEURISTICS):
                 near = unwind(graph, name)
-                assert near.bound is None
-                assert near.status is Status.FEASIBLE
-                assert Fraction(near.score or 0) <= best
+                assert Fraction(near.score or 0) <= best <= Fraction(near.bound or 0)
+                assert near.status is not Status.OPTIMAL or near.score == best
             ordered += "precedence" in repr(graph) or bool(graph.barriers())
         assert ordered > 13
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from decimal import Decimal
 
 from layoutopt.check import order
 from layoutopt.check.elements import Evaluation, evaluate
@@ -10,6 +12,7 @@ from layoutopt.check.needs import dependencies
 from layoutopt.check.occupancy import sure_to_fit
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
+from layoutopt.graphs.values import to_decimal, to_integers
 from layoutopt.result import Status, UnwindingResult
 
 GAP_TOLERANCE = 1e-9
@@ -75,6 +78,21 @@ def counts(graph: Store) -> dict[str, int]:
         "free_elements": sum(t.size for t in graph.sinks()),
         "edges": sum(sizes[a] for a, _, _ in graph.pairs),
     }
+
+
+def ceiling(graph: Store) -> Decimal:
+    """Return what no layouts can exceed: all that pairs worth something earn if they match.
+
+    Values of pairs of the same tensors are added up; a tensor always matches itself.
+    """
+    values, unit = to_integers([value for _, _, value in graph.pairs])
+    sums: dict[tuple[int, int], int] = defaultdict(int)
+    for (a, b, _), value in zip(graph.pairs, values, strict=True):
+        sums[min(a, b), max(a, b)] += value
+    earned = (
+        value * size(graph.shapes[a]) for (a, b), value in sums.items() if value > 0 or a == b
+    )
+    return to_decimal(sum(earned), unit)
 
 
 def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:

@@ -16,12 +16,17 @@ from layoutopt.tiles.counting import Walk, on_each
 
 
 def filled(
-    graph: Store, layouts: Mapping[str, Sequence[Piece]], room: IntArray, linear: bool = True
+    graph: Store,
+    layouts: Mapping[str, Sequence[Piece]],
+    room: IntArray,
+    linear: bool = True,
+    shares: Mapping[int, IntArray] | None = None,
 ) -> Layouts | None:
     """Return layouts in which whatever lies at fresh locations has tiles with room.
 
-    Such elements stay where the linear rule puts them, if all of them fit there; else tiles are
-    filled one after the other, with the widest elements first.
+    Such elements stay where the linear rule puts them, if all of them fit there; else each tile
+    gets its share.  Where shares are not known, tiles are filled one after the other, with the
+    widest elements first, which may leave some over although there is a way.
 
     Parameters
     ----------
@@ -33,6 +38,8 @@ def filled(
         Shape ``(tiles,)``: the bytes that everything else leaves.
     linear
         Whether elements may stay where the linear rule puts them; else all get tiles by number.
+    shares
+        For each number of bytes how many elements that take so many go to each tile, if known.
 
     Returns
     -------
@@ -49,14 +56,19 @@ def filled(
     if linear and (_linear(graph, layouts, loose) <= room).all():
         return found
     left = room.copy()
+    shares = {} if shares is None else {width: share.copy() for width, share in shares.items()}
     for name in sorted(loose, key=lambda name: -memory.bytes_of(name)):
         if not loose[name]:
             continue
         kept = [piece for n, piece in enumerate(found[name]) if n not in set(loose[name])]
         for n in loose[name]:
-            moved = _poured(found[name][n], memory.bytes_of(name), left)
+            width = memory.bytes_of(name)
+            counts = shares.get(width, left // width)
+            before = counts.copy()
+            moved = _poured(found[name][n], counts)
             if moved is None:
                 return None
+            left -= (before - counts) * width
             kept += moved
         found[name] = tuple(sorted(kept, key=lambda piece: piece[2]))
     return found
@@ -78,22 +90,26 @@ def _linear(
     return total
 
 
-def _poured(piece: Piece, width: int, left: IntArray) -> list[Piece] | None:
-    """Return a piece cut and put on tiles, whose room shrinks; ``None`` if there is too little."""
+def _poured(piece: Piece, counts: IntArray) -> list[Piece] | None:
+    """Return a piece cut and put on tiles; ``None`` if there is too little room.
+
+    Parameters
+    ----------
+    counts
+        How many elements each tile may take, which become fewer.
+    """
     _, _, to, loops = piece
     rest = [(to, tuple((extent, 0, step) for extent, _, step in loops))]
     found: list[Piece] = []
-    for tile in np.flatnonzero(left >= width).tolist():
-        fits = int(left[tile]) // width
-        while fits and rest:
+    for tile in np.flatnonzero(counts).tolist():
+        while counts[tile] and rest:
             first, own = rest.pop()
             count = math.prod(extent for extent, _, _ in own)
-            taken = min(fits, count)
+            taken = min(int(counts[tile]), count)
             boxes, others = _cut(first, own, taken)
             found += [(TILE, tile, at, inner) for at, inner in boxes]
             rest += others
-            fits -= taken
-            left[tile] -= taken * width
+            counts[tile] -= taken
         if not rest:
             return found
     return None if rest else found

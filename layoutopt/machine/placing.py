@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutopt.capacity.answer import CapacityAnswer
+from layoutopt.capacity.answer import CapacityAnswer, Placement
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind
@@ -77,8 +77,22 @@ class Placing:
             for own, alike in _alike(kind.groups, groups):
                 boxes = kind.boxes(kind.put(components, own.starts, own.labels))
                 layouts |= self.lowered.pieces(boxes, alike)
-        full = filled(self.lowered.graph, self.lowered.completed(layouts), found.room, linear)
+        shares = self._shares(answer.placement) if found.exact else None
+        every = self.lowered.completed(layouts)
+        full = filled(self.lowered.graph, every, found.room, linear, shares)
         return None if full is None else (full, found.exact)
+
+    def _shares(self, placement: Placement) -> dict[int, IntArray]:
+        """Return how many elements that no pair reaches go to each tile, by their bytes."""
+        shares: dict[int, IntArray] = {}
+        first = sum(len(kind.copies) for kind in self.lowered.kinds)
+        for number in range(first, len(self.problem.copies)):
+            share = np.zeros(self.problem.problem.labels, np.int64)
+            for tiles, count in placement.of(number):
+                share[tiles] += count
+            [width] = self.problem.bytes[self.problem.class_of == number].tolist()
+            shares[width] = share
+        return shares
 
 
 def _alike(

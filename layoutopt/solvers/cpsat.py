@@ -35,12 +35,12 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     Returns
     -------
     Result
-        Without objective and bound if the numbers are too large for CP-SAT.
+        Without objective if the numbers are too large for CP-SAT.
     """
     if problem.total() >= LARGEST:
-        return Result(stopped=Stopped.SIZE_LIMIT)
+        return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
     if limits.over:
-        return Result(bound=problem.total(), stopped=limits.stopped or Stopped.TIME_LIMIT)
+        return Result(bound=problem.ceiling(), stopped=limits.stopped or Stopped.TIME_LIMIT)
     given = programme(problem)
     model = _model(given)
     if start is not None:
@@ -56,7 +56,7 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     bound = -int(response.inner_objective_lower_bound)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         # CP-SAT says 0 as long as it knows nothing.
-        bound = min(bound, problem.total()) if bound > 0 else problem.total()
+        bound = min(bound, problem.ceiling()) if bound > 0 else problem.ceiling()
         return Result(bound=bound, stopped=limits.stopped or Stopped.TIME_LIMIT)
     values = np.array(response.solution, np.int64)[: len(given.node)]
     labels = given.labelling(np.flatnonzero(values))

@@ -43,24 +43,24 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     Returns
     -------
     Result
-        Without objective and bound if the numbers are too large for doubles.
+        Without objective if the numbers are too large for doubles.
     """
     values = [*problem.weights.tolist(), *problem.rewards.tolist()]
     unit = math.gcd(*values) or 1
-    total = problem.total() // unit
+    total, most = problem.total() // unit, problem.ceiling()
     if total >= LARGEST:
-        return Result(stopped=Stopped.SIZE_LIMIT)
+        return Result(bound=most, stopped=Stopped.SIZE_LIMIT)
     if not problem.nodes:
         return Result(objective=0, bound=0, labelling=np.zeros(0, np.int64))
     if limits.over:
-        return Result(bound=total * unit, stopped=limits.stopped or Stopped.TIME_LIMIT)
+        return Result(bound=most, stopped=limits.stopped or Stopped.TIME_LIMIT)
     given = programme(problem)
     model = mathopt.Model.from_model_proto(_model(given, unit))
     try:
         answer = _run(model, given, limits, start)
     except TimeoutError:
-        return Result(bound=total * unit, stopped=limits.stopped or Stopped.TIME_LIMIT)
-    bound = min(total, math.floor(_dual(answer, total) + 1e-6 + 1e-9 * total)) * unit
+        return Result(bound=most, stopped=limits.stopped or Stopped.TIME_LIMIT)
+    bound = min(most, math.floor(_dual(answer, total) + 1e-6 + 1e-9 * total) * unit)
     stopped = limits.stopped or Stopped.FINISHED
     if not answer.solutions or answer.solutions[0].primal_solution is None:
         return Result(bound=bound, stopped=limits.stopped or Stopped.TIME_LIMIT)

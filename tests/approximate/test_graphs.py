@@ -40,10 +40,12 @@ def hooked(seed: int) -> tuple[Graph, UnwindingResult]:
 
 
 def legal(graph: Graph, result: UnwindingResult) -> None:
-    """Check that layouts break no rule, and earn what the result says, without a proof."""
+    """Check that layouts break no rule, and earn what the result says, within its bound."""
     found = evaluate(graph, result.layouts or {})
     assert (found.violations, found.score) == ((), result.score)
-    assert (result.bound, result.status) == (None, Status.FEASIBLE)
+    assert result.bound is not None
+    assert result.score is not None
+    assert result.score <= result.bound
 
 
 @pytest.mark.parametrize("name", ["refined", "alpha-expansion"])
@@ -86,13 +88,12 @@ def test_tile_memories(name: str) -> None:
         found = unwind(graph, name)
         seen[str(found.status)] += 1
         if found.layouts is None:
-            assert (found.score, found.bound, found.status) == (None, None, Status.UNKNOWN)
+            assert (found.score, found.status) == (None, Status.UNKNOWN)
         else:
             legal(graph, found)
             assert best.score is not None
             assert (found.score or 0) <= best.score
-    assert set(seen) == {"feasible", "unknown"}
-    assert min(seen.values()) > 5
+    assert min(seen["feasible"], seen["unknown"]) > 5
 
 
 @names
@@ -109,7 +110,8 @@ def test_hooks(name: str) -> None:
                 assert (found.score or 0) <= best.bound
                 answered += 1
             opaque = unwind(graph, name, barriers="opaque")
-            assert opaque.bound is None
+            assert opaque.bound is not None
+            assert (opaque.score or 0) <= opaque.bound
         with refused("fixed layouts of graphs with barrier hooks are not solved"):
             graph = random_hooked(39)  # of its own, as it is changed
             sink = graph.sinks()[0]

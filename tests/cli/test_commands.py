@@ -41,10 +41,15 @@ def test_quiet_says_nothing(run: Run, instance: Path) -> None:
 
 
 def test_unknown_numbers_are_null(run: Run, instance: Path) -> None:
-    document = json.loads(run("solve", instance, "--solver", "greedy0", "--json", "-").out)
-    assert (document["status"], document["score"]) == ("feasible", 8)
-    assert document["bound"] is None
+    document = json.loads(run("solve", instance, "--time-limit", "0", "--json", "-").out)
+    assert (document["status"], document["bound"]) == ("unknown", 23)
+    assert document["score"] is None
     assert document["gap"] is None
+
+
+def test_heuristics_have_the_bound_of_the_values(run: Run, instance: Path) -> None:
+    document = json.loads(run("solve", instance, "--solver", "greedy0", "--json", "-").out)
+    assert (document["status"], document["score"], document["bound"]) == ("feasible", 8, 23)
 
 
 def test_a_file_is_overwritten_only_when_asked(run: Run, instance: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -145,3 +146,41 @@ def test_what_cannot_be_kept_on_tiles() -> None:
             unwind(graph, **kept)
     kept_apart = unwind(graph, fixed={"x": [("s", 0, 0, [(6, 1, 1)])]})
     assert (kept_apart.status, kept_apart.score) == (Status.OPTIMAL, 30)
+
+
+def loose(seed: int) -> Graph | None:
+    """Return sinks of several widths on hardly enough tiles, most in no pair; perhaps too large."""
+    draw = random.Random(seed)
+    graph = Graph(f"loose-{seed}")
+    sinks = [graph.sink((draw.randint(1, 4),)) for _ in range(draw.randint(1, 4))]
+    if sum(sink.size for sink in sinks) > 9:
+        return None
+    tiles, width = draw.randint(2, 4), {sink.name: draw.randint(1, 4) for sink in sinks}
+    total = sum(sink.size * width[sink.name] for sink in sinks)
+    room = max(1, -(-total // tiles) + draw.choice([0, 0, 0, 1, 1, 2]))
+    graph.tile_memory = TileMemory(tiles, room, {"default": 1} | width, draw.choice([1, 1, 1, 2]))
+    for sink in sinks:
+        if draw.random() < 0.35:
+            where = [draw.randrange(tiles) for _ in range(sink.size)]
+            graph.valued_pair(sink, graph.source(sink.shape, where), draw.randint(-1, 4))
+    itself = graph.source((1,), [0])
+    graph.valued_pair(itself, itself, 1)
+    return graph
+
+
+def test_what_no_pair_reaches_is_packed() -> None:
+    """Tiles are filled as the search for room says: the widest first would leave some over."""
+    graphs = [graph for graph in map(loose, range(220)) if graph is not None]
+    graph = Graph("packed")
+    graph.tile_memory = TileMemory(3, 7, element_bytes={"default": 2, "wide": 3})
+    graph.sink((4,), name="narrow")
+    graph.sink((4,), name="wide")
+    source = graph.source((2,), [1, 2])
+    graph.valued_pair(source, source, 2)
+    for one in (graph, *graphs):
+        best, result = tried(one), unwind(one)
+        if best is None:
+            assert result.status is Status.INFEASIBLE, one.name
+        else:
+            assert (result.status, result.score) == (Status.OPTIMAL, best), one.name
+            assert by_elements(one, result.layouts or {}).violations == ()
