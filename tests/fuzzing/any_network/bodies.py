@@ -1,0 +1,224 @@
+"""Nodes that hold graphs, and functions: their bodies grow in scopes of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto, NodeProto, helper
+
+from tests.fuzzing.any_network.scope import Names, Scope, info
+
+DEEPEST = 2
+"""Bodies within bodies."""
+
+
+def _grow(scope: Scope, count: int) -> None:
+    from tests.fuzzing.any_network.pieces import grow  # which in turn tries nodes with bodies
+
+    grow(scope, count)
+
+
+def _inner(scope: Scope, names: Names | None = None) -> Scope:
+    return Scope(scope.draw, scope.opset, names or scope.names, scope)
+
+
+def _graph(body: Scope, name: str, outputs: list[str], inputs: list[Any]) -> GraphProto:
+    """Return a body as a graph; outputs are declared with their shapes, or without."""
+    values = body.visible()
+    shapes = ["its" if body.draw.random() < 0.9 else None for _ in outputs]
+    ends = [info(n, values[n], shape) for n, shape in zip(outputs, shapes, strict=True)]
+    graph = helper.make_graph(body.nodes, name, inputs, ends, body.initialisers)
+    graph.sparse_initializer.extend(body.sparse)
+    return graph
+
+
+def _own(body: Scope, name: str) -> str:
+    """Return a value under a name that the body itself makes, as its outputs must have."""
+    if any(name in node.output for node in body.nodes) and body.draw.random() < 0.7:
+        return name
+    made = body.names.new("t")
+    body.nodes.append(helper.make_node("Identity", [name], [made]))
+    body.values[made] = body.visible()[name]
+    return made
+
+
+def _truth(scope: Scope) -> str:
+    """Return a condition: an input, a constant, or computed."""
+    found = [n for n, v in scope.arrays("b").items() if v.shape == ()]
+    if found and scope.draw.random() < 0.5:
+        return scope.draw.choice(found)
+    return scope.constant(np.array(scope.draw.random() < 0.5))
+
+
+def if_node(scope: Scope) -> bool:
+    """An If whose branches read outer values, of one result or two."""
+    if scope.depth >= DEEPEST or not scope.arrays("f"):
+        return False
+    condition = _truth(scope)
+    draw = scope.draw
+    same = draw.random() < 0.3
+    count = scope.names.count
+    branches, ends = [], []
+    for _ in range(2):
+        if same:
+            scope.names.count = count  # siblings may use the same names
+        body = _inner(scope)
+        _grow(body, draw.choice((0, 1, 2, 3)))
+        branches.append(body)
+    scope.names.count = count + 500 if same else scope.names.count
+    pairs = []
+    for _ in range(draw.choice((1, 1, 2))):
+        one = branches[0].pick()
+        if one is None:
+            return False
+        kind = branches[0].visible()[one].dtype
+        fits = [n for n, v in branches[1].arrays().items() if v.dtype == kind]
+        if fits:
+            pairs.append((one, fits[-1] if draw.random() < 0.6 else draw.choice(fits)))
+    if not pairs:
+        return False
+    for n, body in enumerate(branches):
+        outputs = [_own(body, pair[n]) for pair in pairs]
+        if len(set(outputs)) < len(outputs):
+            return False
+        ends.append(_graph(body, draw.choice(("b", f"b{n}", "")) or f"branch{n}", outputs, []))
+    made = [scope.names.new("t") for _ in pairs]
+    node = helper.make_node("If", [condition], made, then_branch=ends[0], else_branch=ends[1])
+    return scope.add(node)
+
+
+def loop_node(scope: Scope) -> bool:
+    """A Loop that carries values, and collects others."""
+    if scope.depth >= DEEPEST:
+        return False
+    draw = scope.draw
+    carried = [n for n in dict.fromkeys([scope.pick("f", 1, 4), scope.pick("f", 1, 4)]) if n]
+    carried = carried[: draw.choice((1, 1, 2))]
+    if not carried:
+        return False
+    body = _inner(scope)
+    step, go = body.names.new("i"), body.names.new("c")
+    inner = [body.names.new("v") for _ in carried]
+    body.values[step], body.values[go] = np.array(0), np.array(True)
+    body.values.update((n, scope.visible()[o]) for n, o in zip(inner, carried, strict=True))
+    inputs = [info(n, body.values[n], None if draw.random() < 0.3 else "its") for n in inner]
+    inputs = [info(step, np.array(0)), info(go, np.array(True)), *inputs]
+    _grow(body, draw.choice((1, 2, 3)))
+    outputs = [_own(body, go)]
+    for name in inner:
+        start = body.values[name]
+        fits = [
+            n
+            for n, v in body.arrays("f").items()
+            if n in body.values and v.shape == start.shape and v.dtype == start.dtype
+        ]
+        outputs.append(_own(body, fits[-1] if draw.random() < 0.7 else draw.choice(fits)))
+    for _ in range(draw.choice((0, 1))):
+        found = body.pick("fi", 0, 4)
+        outputs.append(_own(body, found or step))
+    if len(set(outputs)) < len(outputs):
+        return False
+    graph = _graph(body, "loop", outputs, inputs)
+    count = scope.constant(np.array(draw.choice((1, 2, 3)), np.int64))
+    first = "" if draw.random() < 0.4 else _truth(scope)
+    made = [scope.names.new("t") for _ in outputs[1:]]
+    return scope.add(helper.make_node("Loop", [count, first, *carried], made, body=graph))
+
+
+def scan_node(scope: Scope) -> bool:
+    """A Scan along any axis and direction, with and without a state."""
+    name = scope.pick("f", 2, 4)
+    if scope.depth >= DEEPEST or name is None or scope.opset < 9:
+        return False
+    draw = scope.draw
+    data = scope.visible()[name]
+    axis = draw.randrange(data.ndim)
+    if not data.shape[axis]:
+        return False
+    body = _inner(scope)
+    state, element = body.names.new("v"), body.names.new("v")
+    start = scope.constant(scope.number([2, 1], "float32"))
+    body.values[state] = scope.visible()[start]
+    body.values[element] = data.take(0, axis)
+    inputs = [info(n, body.values[n]) for n in (state, element)]
+    _grow(body, draw.choice((1, 2, 3)))
+    fits = [n for n, v in body.arrays("f").items()
+            if n in body.values and v.shape == (2, 1) and v.dtype == np.float32]  # fmt: skip
+    found = body.pick("f", 0, 3)
+    if not fits or found is None:
+        return False
+    outputs = [_own(body, draw.choice(fits)), _own(body, found)]
+    if len(set(outputs)) < 2:
+        return False
+    more: dict[str, Any] = {}
+    if axis or draw.random() < 0.5:
+        more["scan_input_axes"] = [axis if draw.random() < 0.7 else axis - data.ndim]
+    if draw.random() < 0.4:
+        more["scan_input_directions"] = [draw.choice((0, 1))]
+    if draw.random() < 0.4:
+        more["scan_output_axes"] = [draw.choice((0, -1, body.visible()[outputs[1]].ndim))]
+    graph = _graph(body, "scan", outputs, inputs)
+    made = [scope.names.new("t") for _ in outputs]
+    node = helper.make_node("Scan", [start, name], made, body=graph, num_scan_inputs=1, **more)
+    return scope.add(node)
+
+
+def function(scope: Scope) -> bool:
+    """A call of a function of the model: a new one, or one that is there."""
+    root, draw = scope.root(), scope.draw
+    if scope.depth >= DEEPEST or scope.closed:
+        return False
+    if root.functions and draw.random() < 0.4:
+        chosen = draw.choice(root.functions)
+        reads = [scope.pick("f", 2, 4) for _ in chosen.input]
+        made = [scope.names.new("t") for _ in chosen.output]
+        if None in reads:
+            return False
+        return scope.add(_call(scope, chosen.name, [*map(str, reads)], made))
+    given = [n for n in dict.fromkeys([scope.pick("f", 2, 4), scope.pick("f", 2, 4)]) if n]
+    if not given:
+        return False
+    body = Scope(draw, scope.opset, Names(draw), scope)
+    body.closed = True
+    inner = [f"p{n}" for n in range(len(given))]
+    body.values.update((n, scope.visible()[o]) for n, o in zip(inner, given, strict=True))
+    rank = body.values["p0"].ndim
+    attributes = []
+    if draw.random() < 0.4:
+        turn = helper.make_node("Transpose", ["p0"], ["turned"])
+        turn.attribute.add(name="perm", ref_attr_name="order", type=7)
+        body.nodes.append(turn)
+        order = draw.sample(range(rank), rank)
+        body.values["turned"] = body.values["p0"].transpose(order)
+        attributes = [("order", order)]
+    _grow(body, draw.choice((1, 2, 3)))
+    found = body.pick("f")
+    if found is None:
+        return False
+    outputs = list(dict.fromkeys([_own(body, found)]))
+    name = draw.choice(("Own", "Relu", f"F{len(root.functions)}", "Transpose"))
+    if any(f.name == name for f in root.functions):
+        return False
+    made_function = helper.make_function(
+        "own", name, inner, outputs, body.nodes, body.imports(), [n for n, _ in attributes]
+    )
+    if "own" in root.domains:
+        del made_function.opset_import[:]
+        made_function.opset_import.extend(body.imports())
+    root.functions.append(made_function)
+    before = "own" in root.domains
+    root.domains.add("own")
+    made = [scope.names.new("t") for _ in outputs]
+    if scope.add(_call(scope, name, given, made, **dict(attributes))):
+        return True
+    root.functions.pop()
+    if not before:
+        root.domains.discard("own")
+    return False
+
+
+def _call(scope: Scope, name: str, inputs: list[str], made: list[str], **more: Any) -> NodeProto:
+    return helper.make_node(name, inputs, made, domain="own", **more)
+
+

@@ -1,0 +1,563 @@
+"""Pieces of networks: what ops of a schema alone would hardly ever give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from tests.fuzzing.any_network.bodies import function, if_node, loop_node, scan_node
+from tests.fuzzing.any_network.ops import any_op
+from tests.fuzzing.any_network.scope import Scope, kind_of
+
+MICROSOFT = "com.microsoft"
+
+
+def node(scope: Scope, op: str, inputs: list[str], *, domain: str = "", **more: Any) -> NodeProto:
+    """Return a node of one result."""
+    made = helper.make_node(op, inputs, [scope.names.new("t")], domain=domain or None, **more)
+    made.name = scope.names.node(op)
+    return made
+
+
+def add(scope: Scope, op: str, inputs: list[str], **more: Any) -> str | None:
+    """Add a node of one result; return its name if it runs."""
+    made = node(scope, op, inputs, **more)
+    return str(made.output[0]) if scope.add(made) else None
+
+
+def transpose(scope: Scope) -> bool:
+    """A transpose, at times one of those that exporters write, at times without ``perm``."""
+    name = scope.pick(None, 2, 6)
+    if name is None:
+        return False
+    rank = scope.visible()[name].ndim
+    draw = scope.draw
+    order = draw.sample(range(rank), rank)
+    if rank > 2 and draw.random() < 0.6:
+        order = draw.choice(([0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]))
+    more = {} if draw.random() < 0.1 else {"perm": order}
+    return add(scope, "Transpose", [name], **more) is not None
+
+
+def around(scope: Scope) -> bool:
+    """A transpose, any piece, and the inverse transpose of the last value of its rank."""
+    if not transpose(scope):
+        return False
+    last = list(scope.values)[-1]
+    perm = next((a.ints for a in scope.nodes[-1].attribute if a.name == "perm"), ())
+    back = np.argsort(perm).tolist() if len(perm) else None
+    for _ in range(scope.draw.choice((0, 1, 1, 2))):
+        any_piece(scope)
+    rank = scope.values[last].ndim
+    names = [n for n, value in scope.arrays(None, rank, rank).items() if n in scope.values]
+    more = {"perm": back} if back else {}
+    return add(scope, "Transpose", [names[-1]], **more) is not None
+
+
+def convolution(scope: Scope) -> bool:
+    """A convolution or its transpose, plain, by groups, or of integers."""
+    draw = scope.draw
+    kind = draw.choice(("Conv", "Conv", "Conv", "ConvTranspose", "ConvInteger"))
+    name = scope.pick("f" if kind != "ConvInteger" else "iu", 3, 5)
+    if name is None:
+        return False
+    data = scope.visible()[name]
+    channels = data.shape[1]
+    group = draw.choice((1, 1, channels)) or 1
+    window = [draw.randint(1, min(3, max(size, 1))) for size in data.shape[2:]]
+    shape = [draw.choice((1, 2, 4)) * group, max(channels // group, 1), *window]
+    if kind == "ConvTranspose":
+        shape[:2] = [channels, draw.choice((1, 2))]
+    weights = scope.constant(scope.number(shape, str(data.dtype)))
+    outputs = shape[1] * group if kind == "ConvTranspose" else shape[0]
+    inputs = [name, weights]
+    if kind != "ConvInteger" and draw.random() < 0.4:
+        inputs.append(scope.constant(scope.number([outputs], str(data.dtype))))
+    more: dict[str, Any] = {"group": group} if draw.random() < 0.9 or group > 1 else {}
+    if draw.random() < 0.4:
+        more["pads"] = [draw.choice((0, 1)) for _ in window] * 2
+    elif draw.random() < 0.2:
+        more["auto_pad"] = draw.choice(("SAME_UPPER", "VALID"))
+    if draw.random() < 0.3:
+        more["strides"] = [draw.choice((1, 2)) for _ in window]
+    if draw.random() < 0.5:
+        more["kernel_shape"] = window
+    return add(scope, kind, inputs, **more) is not None
+
+
+def product(scope: Scope) -> bool:
+    """A MatMul, a Gemm or an Einsum, of two values or of one with a weight, transposed at times."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 5)
+    if name is None:
+        return False
+    data = scope.visible()[name]
+    word, inner = str(data.dtype), data.shape[-1]
+    if data.ndim == 2 and draw.random() < 0.5:
+        flags = {"transA": draw.choice((0, 1)), "transB": draw.choice((0, 1))}
+        rows = data.shape[flags["transA"] - 1]
+        shape = (3, rows) if flags["transB"] else (rows, 3)
+        inputs = [name, scope.constant(scope.number(shape, word))]
+        if scope.opset < 11 or draw.random() < 0.5:
+            bias = draw.choice(([3], [1, 3], [], [data.shape[1 - flags["transA"]], 1]))
+            inputs.append(scope.constant(scope.number(bias, word)))
+        more: dict[str, Any] = {k: v for k, v in flags.items() if v or draw.random() < 0.3}
+        return add(scope, "Gemm", inputs, alpha=draw.choice((1.0, 0.5)), **more) is not None
+    if data.ndim == 3 and draw.random() < 0.2 and scope.opset >= 12:
+        equation = draw.choice(("bij,bkj->bik", "bij->bji", "bij,bjk->bik", "bij,bij->b"))
+        second = name
+        if equation == "bij,bjk->bik":
+            second = scope.constant(scope.number((data.shape[0], inner, 2), word))
+        inputs = [name] if "," not in equation else [name, second]
+        return add(scope, "Einsum", inputs, equation=equation) is not None
+    if draw.random() < 0.4 and data.ndim > 1:
+        order = [*range(data.ndim - 2), data.ndim - 1, data.ndim - 2]
+        other = add(scope, "Transpose", [draw.choice([name, name])], perm=order)
+    else:
+        lead = data.shape[: -2 if data.ndim > 2 and draw.random() < 0.3 else 0]
+        other = scope.constant(scope.number((*lead, inner, draw.choice((1, 2, 3))), word))
+    if other is None:
+        return False
+    inputs = [name, other] if draw.random() < 0.8 else [other, name]
+    return add(scope, "MatMul", inputs) is not None
+
+
+def weight(scope: Scope) -> bool:
+    """A weight that is read behind a transpose, maybe by two."""
+    draw = scope.draw
+    rank = draw.randint(2, 4)
+    array = scope.number([draw.choice((1, 2, 3)) for _ in range(rank)], "float32")
+    name = scope.constant(array)
+    turned = add(scope, "Transpose", [name], perm=draw.sample(range(rank), rank))
+    if turned is None:
+        return False
+    for read in draw.choice(((turned,), (turned, name))):
+        same = [
+            n for n, v in scope.arrays("f", 1).items() if v.shape == scope.visible()[read].shape
+        ]
+        add(scope, draw.choice(("Add", "Mul")), [draw.choice(same), read])
+    return True
+
+
+def sliced(scope: Scope) -> bool:
+    """A Slice as all versions write it: any axes in any order, negative ends and steps."""
+    draw = scope.draw
+    name = scope.pick(None, 1, 5)
+    if name is None:
+        return False
+    shape = scope.visible()[name].shape
+    axes = draw.sample(range(len(shape)), draw.randint(1, len(shape)))
+    starts = [draw.choice((0, 0, 1, -1, -2, shape[a])) for a in axes]
+    ends = [draw.choice((shape[a], 2**31 - 1, -1, 1, 2**62)) for a in axes]
+    steps = [draw.choice((1, 1, 2)) for _ in axes]
+    if draw.random() < 0.3:
+        starts = [draw.choice((-1, shape[a] - 1, 2**31 - 1)) for a in axes]
+        ends = [draw.choice((0, -(2**31), -shape[a] - 1)) for a in axes]
+        steps = [draw.choice((-1, -2)) for _ in axes]
+    written = [a - len(shape) if draw.random() < 0.3 else a for a in axes]
+    if scope.opset < 10:
+        more = {} if axes == [*range(len(shape))] and draw.random() < 0.5 else {"axes": written}
+        return add(scope, "Slice", [name], starts=starts, ends=ends, **more) is not None
+    kind = draw.choice(("int64", "int64", "int32"))
+    if kind == "int32":
+        ends = [max(min(e, 2**31 - 1), -(2**31)) for e in ends]
+    lists: list[list[int] | None] = [starts, ends, written, steps]
+    if axes == [*range(len(axes))] and draw.random() < 0.3:
+        lists[2] = None
+    if all(step == 1 for step in steps) and draw.random() < 0.5:
+        lists.pop()
+    inputs = ["" if x is None else scope.constant(np.array(x, kind)) for x in lists]
+    return add(scope, "Slice", [name, *inputs]) is not None
+
+
+def shapes(scope: Scope) -> bool:
+    """A shape that is computed from another value's, and what is made with it."""
+    draw = scope.draw
+    name = scope.pick(None, 1, 5)
+    if name is None:
+        return False
+    data = scope.visible()[name]
+    got = add(scope, "Shape", [name])
+    if got is None:
+        return False
+    kind = draw.choice(("fill", "expand", "same", "turned", "merge", "grow", "size", "slice"))
+    if kind == "fill" and scope.opset >= 9:
+        value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
+        made = add(scope, "ConstantOfShape", [got], value=value)
+        if made and data.dtype == np.float32:
+            return add(scope, "Add", [name, made]) is not None
+        return made is not None
+    if kind == "expand" and scope.opset >= 8:
+        one = scope.constant(scope.number([1], str(data.dtype) if data.dtype != object else "str"))
+        return add(scope, "Expand", [one, got]) is not None
+    if kind == "same":
+        other = [n for n, v in scope.arrays().items() if v.size == data.size]
+        return add(scope, "Reshape", [draw.choice(other), got]) is not None
+    if kind == "turned":
+        order = draw.sample(range(data.ndim), data.ndim)
+        where = scope.constant(np.array(order, np.int64))
+        turned = add(scope, "Gather", [got, where], axis=0)
+        return turned is not None and add(scope, "Reshape", [name, turned]) is not None
+    if kind == "merge":
+        axis = draw.randrange(data.ndim)
+        one = add(scope, "Gather", [got, scope.constant(np.array([axis], np.int64))], axis=0)
+        rest = scope.constant(np.array([-1], np.int64))
+        if one is None:
+            return False
+        parts = [one, rest] if draw.random() < 0.6 else [rest, one]
+        shape = add(scope, "Concat", parts, axis=0)
+        return shape is not None and add(scope, "Reshape", [name, shape]) is not None
+    if kind == "grow":
+        two = add(scope, "Mul", [got, scope.constant(np.array([1] * data.ndim, np.int64))])
+        return two is not None and add(scope, "Reshape", [name, two]) is not None
+    if kind == "slice" and scope.opset >= 10:
+        ends = [scope.constant(np.array([n], np.int64)) for n in (draw.randrange(2), data.ndim)]
+        tail = add(scope, "Slice", [got, *ends])
+        return tail is not None and add(scope, "Cast", [tail], to=TensorProto.FLOAT) is not None
+    size = add(scope, "Size", [name])
+    if size is None:
+        return False
+    wide = add(scope, "Cast", [size], to=TensorProto.FLOAT)
+    return wide is not None
+
+
+def reshaped(scope: Scope) -> bool:
+    """Transpose, reshape, transpose: heads of attention, channel shuffles, merged axes."""
+    draw = scope.draw
+    name = scope.pick(None, 2, 4)
+    if name is None or not transpose(scope):
+        return False
+    last = list(scope.values)[-1]
+    shape = list(scope.values[last].shape)
+    n = draw.randrange(len(shape) - 1)
+    new = [*shape[:n], shape[n] * shape[n + 1], *shape[n + 2 :]]
+    wanted = scope.constant(np.array(new, np.int64))
+    merged = add(scope, "Reshape", [last, wanted])
+    if merged is None:
+        return False
+    if draw.random() < 0.6:
+        wanted = scope.constant(np.array(shape, np.int64))
+        split = add(scope, "Reshape", [merged, wanted])
+        order = draw.sample(range(len(shape)), len(shape))
+        return split is not None and add(scope, "Transpose", [split], perm=order) is not None
+    return True
+
+
+def again(scope: Scope) -> bool:
+    """A node that is there already, once more, under other names."""
+    found = [n for n in scope.nodes if n.op_type not in ("If", "Loop", "Scan", "Dropout")]
+    if not found:
+        return False
+    copy = NodeProto()
+    copy.CopyFrom(scope.draw.choice(found))
+    copy.name = ""
+    for n, name in enumerate(copy.output):
+        copy.output[n] = scope.names.new("t") if name else ""
+    return scope.add(copy)
+
+
+def quantised(scope: Scope) -> bool:
+    """A quantised op between QuantizeLinear and DequantizeLinear, the standard's or Microsoft's."""
+    draw = scope.draw
+    name = scope.pick("f", 2, 4)
+    if scope.opset < 10 or name is None or scope.visible()[name].dtype != np.float32:
+        return False
+    kind = draw.choice((np.uint8, np.int8))
+    scale = scope.constant(np.array(0.25, np.float32))
+    zero = scope.constant(np.array(draw.choice((0, 3)), kind))
+    q = add(scope, "QuantizeLinear", [name, scale, zero])
+    if q is None:
+        return False
+    if draw.random() < 0.5 and scope.visible()[q].ndim > 1:
+        rank = scope.visible()[q].ndim
+        q = add(scope, "Transpose", [q], perm=draw.sample(range(rank), rank)) or q
+    data = scope.visible()[q]
+    one = [q, scale, zero]
+    made: str | None = q
+    op = draw.choice(("none", "conv", "matmul", "add", "mul", "act", "pool", "concat", "softmax"))
+    if op == "conv" and data.ndim == 4:
+        w = scope.constant(scope.number((2, data.shape[1], 1, 1), str(np.dtype(kind))))
+        made = add(scope, "QLinearConv", [*one, w, scale, zero, scale, zero])
+    elif op == "matmul":
+        w = scope.constant(scope.number((data.shape[-1], 2), str(np.dtype(kind))))
+        made = add(scope, "QLinearMatMul", [*one, w, scale, zero, scale, zero])
+    elif op != "none":
+        scope.root().domains.add(MICROSOFT)
+        if op in ("add", "mul"):
+            w = scope.constant(scope.number(data.shape[draw.choice((0, 1)) :], str(data.dtype)))
+            inputs = [*one, w, scale, zero, scale, zero]
+            made = add(scope, f"QLinear{op.title()}", inputs, domain=MICROSOFT)
+        elif op == "act":
+            kinds = draw.choice(("QLinearLeakyRelu", "QLinearSigmoid"))
+            made = add(scope, kinds, [*one, scale, zero], domain=MICROSOFT)
+        elif op == "pool":
+            more = {"channels_last": draw.choice((0, 1))}
+            kinds = draw.choice(("QLinearGlobalAveragePool", "QLinearAveragePool"))
+            if kinds == "QLinearAveragePool":
+                more["kernel_shape"] = [1, 2]  # type: ignore[assignment]
+            made = add(scope, kinds, [*one, scale, zero], domain=MICROSOFT, **more)
+        elif op == "concat":
+            inputs = [scale, zero, *one, *one]
+            axis = draw.randrange(data.ndim)
+            made = add(scope, "QLinearConcat", inputs, domain=MICROSOFT, axis=axis)
+        else:
+            more = {"axis": draw.randrange(-data.ndim, data.ndim), "opset": scope.opset}
+            made = add(scope, "QLinearSoftmax", [*one, scale, zero], domain=MICROSOFT, **more)
+    if made is None:
+        return False
+    return add(scope, "DequantizeLinear", [made, scale, zero]) is not None
+
+
+def microsoft(scope: Scope) -> bool:
+    """An op of onnxruntime's own domain, some of which have the names of ONNX's own."""
+    draw = scope.draw
+    name = scope.pick("f", 1, 4)
+    if name is None:
+        return False
+    data = scope.visible()[name]
+    word = str(data.dtype)
+    last = data.shape[-1:]
+    tests: dict[str, Callable[[], tuple[list[str], dict[str, Any]]]] = {
+        "Gelu": lambda: ([name], {}),
+        "QuickGelu": lambda: ([name], {"alpha": 1.0}),
+        "FastGelu": lambda: ([name], {}),
+        "BiasGelu": lambda: ([name, scope.constant(scope.number(last, word))], {}),
+        "FusedMatMul": lambda: (
+            [name, scope.constant(scope.number((data.shape[-1], 2), word))],
+            {"alpha": 0.5},
+        ),
+        "TransposeMatMul": lambda: ([name, name], {"transB": 1}),
+        "Inverse": lambda: ([name], {}),
+        "Trilu": lambda: ([name], {"upper": draw.choice((0, 1))}),
+        "Pad": lambda: ([name, scope.constant(np.array([1, 0] * data.ndim, np.int64))], {}),
+        "ExpandDims": lambda: ([name, scope.constant(np.array(1, np.int32))], {}),
+        "SkipLayerNormalization": lambda: (
+            [name, name, scope.constant(scope.number(last, word))],
+            {},
+        ),
+        "FusedConv": lambda: (
+            [name, scope.constant(scope.number((2, data.shape[1], 1, 1), word))],
+            {"activation": "Relu"},
+        ),
+        "GridSample": lambda: ([name, scope.constant(np.zeros((len(data), 2, 2, 2), word))], {}),
+        "Rfft": lambda: ([name], {"signal_ndim": 1, "normalized": 0, "onesided": 1}),
+    }
+    op = draw.choice(list(tests))
+    if (op == "FusedConv" and data.ndim != 4) or (op == "GridSample" and data.ndim != 4):
+        return False
+    inputs, more = tests[op]()
+    before = MICROSOFT in scope.root().domains
+    scope.root().domains.add(MICROSOFT)
+    found = add(scope, op, inputs, domain=MICROSOFT, **more)
+    if found is None and not before:
+        scope.root().domains.discard(MICROSOFT)
+    return found is not None
+
+
+def recurrent(scope: Scope) -> bool:
+    """An LSTM, GRU or RNN with some of its optional operands and results."""
+    draw = scope.draw
+    name = scope.pick("f", 3, 3)
+    if name is None:
+        return False
+    data = scope.visible()[name]
+    word = str(data.dtype)
+    kind, gates = draw.choice((("LSTM", 4), ("GRU", 3), ("RNN", 1)))
+    direction = draw.choice(("forward", "reverse", "bidirectional"))
+    both, hidden = 1 + (direction == "bidirectional"), 2
+    more: dict[str, Any] = {"hidden_size": hidden, "direction": direction}
+    batch = data.shape[1]
+    if scope.opset >= 14 and draw.random() < 0.4:
+        more["layout"], batch = 1, data.shape[0]
+    inputs = [name, *(scope.constant(scope.number((both, gates * hidden, n), word))
+                      for n in (data.shape[2], hidden))]  # fmt: skip
+    steps = data.shape[0] if "layout" not in more else data.shape[1]
+    options = [
+        scope.number((both, 2 * gates * hidden), word),
+        np.full((batch,), steps, np.int32),
+        scope.number((batch, both, hidden) if "layout" in more else (both, batch, hidden), word),
+    ]
+    inputs += [scope.constant(x) if draw.random() < 0.4 else "" for x in options]
+    while not inputs[-1]:
+        inputs.pop()
+    count = 3 if kind == "LSTM" else 2
+    outputs = [scope.names.new("t") if draw.random() < 0.6 else "" for _ in range(count)]
+    if not any(outputs):
+        outputs[0] = scope.names.new("t")
+    while not outputs[-1]:
+        outputs.pop()
+    return scope.add(helper.make_node(kind, inputs, outputs, **more))
+
+
+def resized(scope: Scope) -> bool:
+    """A Resize as all versions write it, with empty operands."""
+    draw = scope.draw
+    name = scope.pick("f", 2, 5)
+    if name is None or scope.opset < 10:
+        return False
+    rank = scope.visible()[name].ndim
+    mode = draw.choice(("nearest", "linear"))
+    scales = np.array([1.0] * rank, np.float32)
+    for axis in draw.sample(range(rank), min(rank, draw.choice((1, 2)))):
+        scales[axis] = draw.choice((2.0, 0.5, 1.5))
+    if scope.opset == 10:
+        return add(scope, "Resize", [name, scope.constant(scales)], mode=mode) is not None
+    more: dict[str, Any] = {"mode": mode}
+    if draw.random() < 0.5:
+        more["coordinate_transformation_mode"] = draw.choice(("asymmetric", "align_corners"))
+    shape = scope.visible()[name].shape
+    if draw.random() < 0.5:
+        axes = [*range(rank)]
+        if scope.opset >= 18 and draw.random() < 0.6:
+            axes = draw.sample(axes, draw.randint(1, rank))
+            more["axes"] = axes
+        inputs = ["", scope.constant(scales[axes])]
+    else:
+        sizes = [max(round(s * k), 1) for s, k in zip(shape, scales, strict=True)]
+        inputs = ["", "", scope.constant(np.array(sizes, np.int64))]
+    if scope.opset < 13:
+        empty = scope.constant(np.zeros(0, np.float32))
+        inputs = [x or empty for x in inputs]
+    return add(scope, "Resize", [name, *inputs], **more) is not None
+
+
+def narrow(scope: Scope) -> bool:
+    """Ops on elements that NumPy does not have: bfloat16, of 8 and of 4 bits."""
+    draw = scope.draw
+    name = scope.pick("f", 2, 5)
+    if name is None or scope.opset < 13:
+        return False
+    types = {13: [TensorProto.BFLOAT16], 19: [TensorProto.FLOAT8E4M3FN], 21: [TensorProto.INT4]}
+    to = draw.choice([kind for since, kinds in types.items() if scope.opset >= since for kind in kinds])
+    names = [scope.names.new("t") for _ in range(4)]
+    rank = scope.visible()[name].ndim
+    order = draw.sample(range(rank), rank)
+    nodes = [helper.make_node("Cast", [name], names[:1], to=to)]
+    op = draw.choice(("Transpose", "Identity", "Reshape", "Transpose"))
+    inputs = [names[0]]
+    if op == "Reshape":
+        inputs.append(scope.constant(np.array([-1, 1], np.int64)))
+    more = {"perm": order} if op == "Transpose" else {}
+    nodes.append(helper.make_node(op, inputs, names[1:2], **more))
+    if op == "Transpose" and draw.random() < 0.5:
+        back = np.argsort(order).tolist()
+        nodes.append(helper.make_node("Transpose", names[1:2], names[2:3], perm=back))
+    last = nodes[-1].output[0]
+    nodes.append(helper.make_node("Cast", [last], names[3:], to=TensorProto.FLOAT))
+    return scope.add(*nodes, keep=names[3:])
+
+
+def half(scope: Scope) -> bool:
+    """A value in another type of number or text, that others may go on with."""
+    name = scope.pick("fiu")
+    if name is None:
+        return False
+    kinds = ("float16", "float64", "int8", "uint8", "int32", "bool", "str")
+    kind = scope.draw.choice(kinds)
+    if kind == "str":
+        shape = scope.visible()[name].shape
+        return bool(scope.constant(scope.number(shape, "str")))
+    to = kind_of(np.zeros(0, kind))
+    return add(scope, "Cast", [name], to=to) is not None
+
+
+def sequence(scope: Scope) -> bool:
+    """Tensors made a sequence, and made a tensor again."""
+    draw = scope.draw
+    name = scope.pick("f", 2, 4)
+    if name is None or scope.opset < 11:
+        return False
+    axis = draw.randrange(scope.visible()[name].ndim)
+    keep = draw.choice((0, 1))
+    made = add(scope, "SplitToSequence", [name], axis=axis, keepdims=keep)
+    if made is None:
+        return False
+    if draw.random() < 0.5:
+        return add(scope, "SequenceAt", [made, scope.constant(np.array(0, np.int64))]) is not None
+    return add(scope, "ConcatFromSequence", [made], axis=axis, new_axis=1 - keep) is not None
+
+
+def located(scope: Scope) -> bool:
+    """Ops that look at places of images: regions, grids, boxes, windows for unpooling."""
+    draw = scope.draw
+    name = scope.pick("f", 4, 4)
+    if name is None:
+        return False
+    data = scope.visible()[name]
+    word = str(data.dtype)
+    kind = draw.choice(("RoiAlign", "MaxRoiPool", "GridSample", "Unpool", "NMS", "Deform", "Col2Im"))
+    boxes = np.array([[0, 0, 1, 1], [0, 0, 2, 1]], word)
+    if kind == "RoiAlign" and scope.opset >= 10:
+        inputs = [name, scope.constant(boxes), scope.constant(np.zeros(2, np.int64))]
+        return add(scope, kind, inputs, output_height=2, output_width=1) is not None
+    if kind == "MaxRoiPool":
+        rois = scope.constant(np.concatenate([np.zeros((2, 1), word), boxes], 1))
+        return add(scope, kind, [name, rois], pooled_shape=[1, 2]) is not None
+    if kind == "GridSample" and scope.opset >= 16:
+        grid = scope.constant(scope.number((len(data), 2, 3, 2), word))
+        return add(scope, kind, [name, grid]) is not None
+    if kind == "Unpool":
+        outputs = [scope.names.new("t"), scope.names.new("t")]
+        pool = helper.make_node("MaxPool", [name], outputs, kernel_shape=[1, 2], strides=[1, 2])
+        if not scope.add(pool):
+            return False
+        more = {"kernel_shape": [1, 2], "strides": [1, 2]}
+        return add(scope, "MaxUnpool", outputs, **more) is not None
+    if kind == "NMS" and scope.opset >= 10:
+        every = scope.constant(boxes.astype(np.float32)[None])
+        scores = scope.constant(np.abs(scope.number((1, 2, 2), "float32")))
+        most = scope.constant(np.array([2], np.int64))
+        return add(scope, "NonMaxSuppression", [every, scores, most]) is not None
+    if kind == "Deform" and scope.opset >= 19:
+        weights = scope.constant(scope.number((2, data.shape[1], 1, 1), word))
+        offset = scope.constant(scope.number((len(data), 2, *data.shape[2:]), word))
+        return add(scope, "DeformConv", [name, weights, offset]) is not None
+    return False
+
+
+PIECES: dict[Callable[[Scope], bool], int] = {
+    any_op: 45,
+    transpose: 22,
+    around: 14,
+    convolution: 5,
+    product: 7,
+    weight: 3,
+    sliced: 6,
+    shapes: 8,
+    reshaped: 5,
+    again: 3,
+    quantised: 3,
+    microsoft: 3,
+    recurrent: 2,
+    resized: 2,
+    narrow: 1,
+    half: 3,
+    sequence: 1,
+    located: 2,
+    if_node: 4,
+    loop_node: 3,
+    scan_node: 2,
+    function: 3,
+}
+"""All kinds of pieces, and how often each is tried."""
+
+
+def any_piece(scope: Scope) -> bool:
+    """Add a piece of any kind; return whether it was found to run."""
+    kinds = [*PIECES]
+    piece = scope.draw.choices(kinds, [PIECES[kind] for kind in kinds])[0]
+    try:
+        return piece(scope)
+    except (IndexError, ValueError, TypeError, KeyError):  # not for values of these shapes
+        return False
+
+
+def grow(scope: Scope, count: int) -> None:
+    """Add pieces until so many have been found to run, or many more were tried."""
+    for _ in range(5 * count):
+        if count <= 0:
+            return
+        count -= any_piece(scope)

@@ -1,0 +1,275 @@
+"""What must hold of every conversion of every network that onnxruntime runs."""
+
+from __future__ import annotations
+
+import re
+import traceback
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, numpy_helper
+
+import layoutopt
+from layoutopt.conversion.convert import SOLVERS
+from layoutopt.errors import InputError
+from layoutopt.requirements.backends import BACKENDS
+from layoutopt.rewriting.running import optimised_transposes, transposes
+from tests.fuzzing.any_network.draw import Case
+from tests.fuzzing.any_network.scope import Value, execute
+from tests.fuzzing.guard import timed
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "count": {"objective": "count"},
+    "bytes": {"objective": "bytes"},
+    "bytes,count": {"objective": "bytes,count"},
+    "free": {"free_io": True},
+    "free bytes": {"free_io": True, "objective": "bytes"},
+    **{f"backend {name}": {"backend": name} for name in sorted(BACKENDS)},
+    "layout Conv": {"layout": "Conv=NHWC,HWIO"},
+    "layout default": {"layout": "default=NHWC"},
+    "layout pools": {"layout": "MaxPool=NHWC;AveragePool=NHWC;GlobalAveragePool=NHWC"},
+    "layout blocks": {"layout": "Conv=NCHW2c,OIHW2i2o"},
+    "pad": {"layout": "Conv=NCHW4c,OIHW4i4o", "padding": True},
+    "free nhwc": {"layout": "default=NHWC", "free_io": True},
+    **{f"solver {name}": {"solver": name} for name in SOLVERS[1:]},
+}
+"""Arguments of ``convert`` by name."""
+
+TOLERANCES = {"float16": 3e-2, "float32": 2e-4, "float64": 1e-6}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A promise that was broken.
+
+    Parameters
+    ----------
+    variant
+        Which conversion.
+    promise
+        Which promise.
+    kind
+        How, in words that do not depend on names and numbers.
+    text
+        How, in full.
+    """
+
+    variant: str
+    promise: str
+    kind: str
+    text: str
+
+    @property
+    def signature(self) -> tuple[str, str]:
+        """What two failures of one cause have in common."""
+        return self.promise, self.kind
+
+
+@dataclass
+class Given:
+    """A case that runs, and what is known of it.
+
+    Parameters
+    ----------
+    case
+        The network.
+    """
+
+    case: Case
+    outputs: dict[str, Value] = field(default_factory=dict)
+    fixed: bool = True
+    valid: bool = False
+    strict: bool = False
+
+    @classmethod
+    def of(cls, case: Case) -> Given | None:
+        """Return a case with what it gives, None if onnxruntime refuses it."""
+        found = cls(case)
+        names = [x.name for x in case.model.graph.output]
+        if case.runs:
+            try:
+                first = execute(case.model, case.feeds, names)
+                second = execute(case.model, case.feeds, names)
+            except Exception:  # whatever it says, the network is none that runs
+                return None
+            found.outputs = dict(zip(names, first, strict=True))
+            pairs = zip(first, second, strict=True)
+            found.fixed = not case.random and all(_same(a, b) for a, b in pairs)
+        found.valid = _checked(case.model) == ""
+        found.strict = _inferred(case.model) == ""
+        if not case.runs and not found.valid:
+            return None
+        return found
+
+
+def failures(given: Given, variant: str) -> list[Failure]:
+    """Return the promises that a conversion breaks; after the first grave one no more."""
+
+    def failure(promise: str, text: str, kind: str = "") -> Failure:
+        return Failure(variant, promise, kind or _plain(text), text)
+
+    case, options = given.case, VARIANTS[variant]
+    try:
+        with warnings.catch_warnings(record=True) as caught, timed():
+            warnings.simplefilter("always")
+            result = layoutopt.convert(case.model, **options)
+            model, freed = result.model, result.conversions[0].freed
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever it is, it is a failure
+        where = _place(error)
+        return [failure("raises", f"{type(error).__name__}: {error} ({where})")]
+    if caught:
+        return [failure("warns", str(caught[0].message))]
+    if given.valid and (said := _checked(model)):
+        return [failure("passes the checker", said)]
+    if given.strict and (said := _inferred(model)):
+        return [failure("passes shape inference", said)]
+    if case.runs and (found := _ran(given, model, freed)):
+        return [failure(*found)]
+    plain = not {"backend", "layout"} & set(options)
+    before, after = transposes(case.model), transposes(model)
+    if plain and "bytes" not in options.get("objective", "")[:5] and after > before:
+        return [failure("has no more transposes", f"{after} of {before}", "more")]
+    if variant == "default":
+        if (again := _again(model, after)) is not None:
+            return [failure("stays when converted again", *again)]
+        if case.runs and (fewer := _peer(case.model)) < after:
+            return [failure("leaves no more than onnxruntime", f"{after}, peer {fewer}", "peer")]
+    return []
+
+
+def _ran(given: Given, model: ModelProto, freed: Any) -> tuple[str, ...] | None:
+    """Return how the outputs of the new network are not those of the given one."""
+    feeds = {n: _turned(v, freed.get(n)) for n, v in given.case.feeds.items()}
+    names = [x.name for x in given.case.model.graph.output]
+    try:
+        found = execute(model, feeds, names)
+    except Exception as error:  # of whatever class
+        return "runs", str(error)
+    if not given.fixed:
+        return None
+    for name, new in zip(names, found, strict=True):
+        old = _turned(given.outputs[name], freed.get(name))
+        if apart := _apart(old, new):
+            if _unstable(given, name):
+                return None
+            return "gives the same", f"{name}: {apart}", apart.split(":")[0]
+    return None
+
+
+def _turned(value: Value, order: Any) -> Value:
+    return value if order is None else np.ascontiguousarray(np.transpose(value, order))
+
+
+def _same(one: Value, other: Value) -> bool:
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one is None or np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f")
+
+
+def _apart(old: Value, new: Value) -> str:
+    """Return how much two values differ, empty if it is no more than rounding explains."""
+    if isinstance(old, list):
+        if len(old) != len(new):
+            return f"length: {len(old)} {len(new)}"
+        return next(filter(None, map(_apart, old, new)), "")
+    old, new = np.asarray(old), np.asarray(new)
+    if old.shape != new.shape or old.dtype != new.dtype:
+        return f"shape: {old.dtype}{list(old.shape)}, not {new.dtype}{list(new.shape)}"
+    if old.dtype.kind not in "fiu" or not old.size:
+        return "" if np.array_equal(old, new) else "values: other ones"
+    a, b = old.astype(np.float64), new.astype(np.float64)
+    with np.errstate(all="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        if same.all():
+            return ""
+        scale = np.abs(a[np.isfinite(a)]).max(initial=0.0)
+        worst = np.abs(a - b)[~same].max()
+    bound = TOLERANCES.get(str(old.dtype), 0) * scale
+    if old.dtype in (np.uint8, np.int8):
+        bound = 1
+    return "" if worst <= bound else f"values: {worst:.3g} of {scale:.3g}"
+
+
+def _unstable(given: Given, name: str) -> bool:
+    """Return whether a network's output changes as much when its numbers are nearly the same."""
+    model = ModelProto()
+    for seed in range(4):
+        draw = np.random.default_rng(seed)
+        model.CopyFrom(given.case.model)
+        for tensor in model.graph.initializer:
+            array = numpy_helper.to_array(tensor)
+            if array.dtype.kind == "f":
+                tensor.CopyFrom(numpy_helper.from_array(_near(array, draw), tensor.name))
+        feeds = {n: _near(v, draw) for n, v in given.case.feeds.items()}
+        try:
+            found = execute(model, feeds, [name])
+        except Exception:  # of whatever class
+            return True
+        if _apart(given.outputs[name], found[0]):
+            return True
+    return False
+
+
+def _near(value: Value, draw: np.random.Generator) -> Value:
+    if isinstance(value, list) or value.dtype.kind != "f":
+        return value
+    step = float(np.finfo(value.dtype).eps) * 4
+    noise = draw.choice([-step, step], value.shape)
+    return (value * (1 + noise) + noise * 1e-3).astype(value.dtype)
+
+
+def _again(model: ModelProto, count: int) -> tuple[str, str] | None:
+    """Return how a second conversion fails or finds fewer transposes."""
+    try:
+        with timed():
+            found = transposes(layoutopt.convert(model).model)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever it is, it is a failure
+        text = f"{type(error).__name__}: {error} ({_place(error)})"
+        return text, _plain(text)
+    return None if found == count else (f"{count}, then {found}", "count")
+
+
+def _peer(model: ModelProto) -> int:
+    try:
+        return optimised_transposes(model)
+    except InputError:  # it refuses what it runs unoptimised
+        return 10**9
+
+
+def _checked(model: ModelProto) -> str:
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except Exception as error:  # of several classes
+        return str(error)
+    return ""
+
+
+def _inferred(model: ModelProto) -> str:
+    try:
+        onnx.shape_inference.infer_shapes(model, True, True, True)
+    except Exception as error:  # of several classes
+        return str(error)
+    return ""
+
+
+def _place(error: BaseException) -> str:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/layoutopt/" in f.filename]
+    last = frames[-1:] if not isinstance(error, InputError) else frames[-1:]
+    return " ".join(f"{f.filename.rpartition('/layoutopt/')[2]}:{f.name}" for f in last)
+
+
+def _plain(text: str) -> str:
+    """Return a text without names and numbers."""
+    text = re.sub(r"^(\w+): (g|main graph|layoutopt.convert): ", r"\1: ", text.split("\n")[0])
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|\([A-Za-z]+_?\d*\)|Name:\S*", "_", text)
+    text = re.sub(r"\b[A-Z]\w* _: (its result|nothing)", r"op: \1", text)
+    text = re.sub(r"node \(.*?\)|node with name _?\S*", "node", text)
+    return re.sub(r"[\[(][-\d, ]*[\])]|-?\d+|\{[^}]*\}", "#", text)[:300]
