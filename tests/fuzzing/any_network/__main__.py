@@ -22,7 +22,7 @@ from tests.fuzzing.any_network.reduce import reduce
 
 CHUNK = 50
 REDUCED = 3
-"""Failures that are reduced of those that look alike; wrong outputs all look alike, ten times these."""
+"""Failures that are reduced of those that look alike, of wrong outputs ten times these."""
 
 
 @dataclass
@@ -125,7 +125,9 @@ def report(tally: Tally, small: Iterable[tuple[int, Small]], seconds: float) -> 
         same = found.setdefault(signature, {})
         if one.key not in same or len(one.text) < len(same[one.key].text):
             same[one.key] = one
-    for signature, count in sorted(counts.items(), key=lambda x: (x[0][0] == "leaves no more than onnxruntime", -x[1])):
+    for signature, count in sorted(
+        counts.items(), key=lambda x: (x[0][0] == "leaves no more than onnxruntime", -x[1])
+    ):
         seeds = [seed for seed, _, failure in tally.failed if failure.signature == signature]
         variants = Counter(f.variant for _, _, f in tally.failed if f.signature == signature)
         lines.append(f"\n## {signature[0]}: {count} networks\n")

@@ -220,5 +220,3 @@ def function(scope: Scope) -> bool:
 
 def _call(scope: Scope, name: str, inputs: list[str], made: list[str], **more: Any) -> NodeProto:
     return helper.make_node(name, inputs, made, domain="own", **more)
-
-

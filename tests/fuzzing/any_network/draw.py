@@ -145,5 +145,3 @@ def _input_info(draw: random.Random, name: str, value: Any) -> ValueInfoProto:
     if choice < 0.62:
         return info(name, value, None)
     return _declared(draw, name, np.asarray(value), wrong=0)
-
-

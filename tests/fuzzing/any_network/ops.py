@@ -28,7 +28,7 @@ RANDOM = {"RandomNormalLike", "RandomUniformLike", "Bernoulli"}
 @cache
 def schemas(opset: int) -> dict[str, Any]:
     """Return the schema of each op of the standard that a version has."""
-    found = {}
+    found: dict[str, Any] = {}
     for one in defs.get_all_schemas_with_history():
         if one.domain == "" and one.name not in LEFT_OUT and one.since_version <= opset:
             before = found.get(one.name)

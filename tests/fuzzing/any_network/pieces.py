@@ -115,7 +115,7 @@ def product(scope: Scope) -> bool:
         return add(scope, "Einsum", inputs, equation=equation) is not None
     if draw.random() < 0.4 and data.ndim > 1:
         order = [*range(data.ndim - 2), data.ndim - 1, data.ndim - 2]
-        other = add(scope, "Transpose", [draw.choice([name, name])], perm=order)
+        other = add(scope, "Transpose", [name], perm=order)
     else:
         lead = data.shape[: -2 if data.ndim > 2 and draw.random() < 0.3 else 0]
         other = scope.constant(scope.number((*lead, inner, draw.choice((1, 2, 3))), word))
@@ -203,11 +203,11 @@ def shapes(scope: Scope) -> bool:
         return turned is not None and add(scope, "Reshape", [name, turned]) is not None
     if kind == "merge":
         axis = draw.randrange(data.ndim)
-        one = add(scope, "Gather", [got, scope.constant(np.array([axis], np.int64))], axis=0)
+        size = add(scope, "Gather", [got, scope.constant(np.array([axis], np.int64))], axis=0)
         rest = scope.constant(np.array([-1], np.int64))
-        if one is None:
+        if size is None:
             return False
-        parts = [one, rest] if draw.random() < 0.6 else [rest, one]
+        parts = [size, rest] if draw.random() < 0.6 else [rest, size]
         shape = add(scope, "Concat", parts, axis=0)
         return shape is not None and add(scope, "Reshape", [name, shape]) is not None
     if kind == "grow":
@@ -431,7 +431,9 @@ def narrow(scope: Scope) -> bool:
     if name is None or scope.opset < 13:
         return False
     types = {13: [TensorProto.BFLOAT16], 19: [TensorProto.FLOAT8E4M3FN], 21: [TensorProto.INT4]}
-    to = draw.choice([kind for since, kinds in types.items() if scope.opset >= since for kind in kinds])
+    to = draw.choice(
+        [kind for since, kinds in types.items() if scope.opset >= since for kind in kinds]
+    )
     names = [scope.names.new("t") for _ in range(4)]
     rank = scope.visible()[name].ndim
     order = draw.sample(range(rank), rank)
@@ -440,7 +442,7 @@ def narrow(scope: Scope) -> bool:
     inputs = [names[0]]
     if op == "Reshape":
         inputs.append(scope.constant(np.array([-1, 1], np.int64)))
-    more = {"perm": order} if op == "Transpose" else {}
+    more: dict[str, Any] = {"perm": order} if op == "Transpose" else {}
     nodes.append(helper.make_node(op, inputs, names[1:2], **more))
     if op == "Transpose" and draw.random() < 0.5:
         back = np.argsort(order).tolist()
@@ -488,7 +490,7 @@ def located(scope: Scope) -> bool:
         return False
     data = scope.visible()[name]
     word = str(data.dtype)
-    kind = draw.choice(("RoiAlign", "MaxRoiPool", "GridSample", "Unpool", "NMS", "Deform", "Col2Im"))
+    kind = draw.choice(("RoiAlign", "MaxRoiPool", "GridSample", "Unpool", "NMS", "Deform"))
     boxes = np.array([[0, 0, 1, 1], [0, 0, 2, 1]], word)
     if kind == "RoiAlign" and scope.opset >= 10:
         inputs = [name, scope.constant(boxes), scope.constant(np.zeros(2, np.int64))]

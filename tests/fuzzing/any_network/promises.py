@@ -262,8 +262,7 @@ def _inferred(model: ModelProto) -> str:
 
 def _place(error: BaseException) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/layoutopt/" in f.filename]
-    last = frames[-1:] if not isinstance(error, InputError) else frames[-1:]
-    return " ".join(f"{f.filename.rpartition('/layoutopt/')[2]}:{f.name}" for f in last)
+    return " ".join(f"{f.filename.rpartition('/layoutopt/')[2]}:{f.name}" for f in frames[-1:])
 
 
 def _plain(text: str) -> str:

@@ -60,7 +60,7 @@ def kind_of(value: Value) -> int:
     return int(helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype))
 
 
-def info(name: str, value: Value, shape: Sequence[Any] | None | str = "its") -> ValueInfoProto:
+def info(name: str, value: Value, shape: Sequence[Any] | str | None = "its") -> ValueInfoProto:
     """Return the declaration of a value, with the shape that it has or another one."""
     if isinstance(value, list):
         inner = kind_of(value[0]) if value else TensorProto.FLOAT
@@ -170,7 +170,6 @@ class Scope:
                 return name
         name = self.names.new(stem)
         choice = 0.0 if plain else self.draw.random()
-        version = 13 if self.opset >= 13 else 1
         tensor = numpy_of.from_array(array, name)
         if choice < 0.6:
             if array.dtype.kind == "f" and self.draw.random() < 0.3:
@@ -217,7 +216,6 @@ class Scope:
             turned = self.constant(array.transpose(np.argsort(order)), "w", plain=True)
             self.nodes.append(helper.make_node("Transpose", [turned], [name], perm=order))
         else:
-            assert version
             self.initialisers.append(tensor)
         if self.closed:  # functions have no initialisers
             self._as_nodes()

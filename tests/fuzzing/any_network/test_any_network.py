@@ -1,0 +1,96 @@
+"""Networks of any kind are drawn; conversions that break a promise are found and made small."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from onnx import ModelProto
+
+import layoutopt
+from tests.fuzzing.any_network.draw import Case, draw_case
+from tests.fuzzing.any_network.promises import Failure, Given, failures
+from tests.fuzzing.any_network.reduce import reduce
+from tests.fuzzing.any_network.scope import info
+from tests.rewriting.networks import network, random_array
+
+TEXT = """g (float[2,3] x) => (float[3,2] y, float[2,3] z) {
+    a = Relu(x)
+    b = Exp(a)
+    c = Sub(b, w)
+    z = Neg(c)
+    y = Transpose<perm=[1,0]>(c) }"""
+
+
+def case() -> Case:
+    """Return a small network with numbers for its input."""
+    return Case(network(TEXT, {"w": (2, 3)}), {"x": random_array((2, 3))})
+
+
+def test_a_seed_is_a_network() -> None:
+    """Equal seeds draw equally; hardly a network does not run, and together they hold much."""
+    assert draw_case(7).model == draw_case(7).model
+    ran, ops, versions = 0, set(), set()
+    for seed in range(60):
+        given = Given.of(draw_case(seed))
+        if given is not None:
+            ran += 1
+            ops |= {(n.domain, n.op_type) for n in given.case.model.graph.node}
+            versions |= {x.version for x in given.case.model.opset_import if not x.domain}
+    assert ran > 50
+    assert len(ops) > 80
+    assert len(versions) > 12
+
+
+def broken(model: ModelProto, fault: str) -> None:
+    """Spoil a network in one way."""
+    if fault == "runs":
+        model.graph.node[0].input[0] = "nothing"
+    elif fault == "gives the same":
+        next(n for n in model.graph.node if n.op_type == "Sub").op_type = "Add"
+    elif fault == "passes the checker":
+        model.graph.node[0].name = "n"
+        model.graph.node[0].op_type = "Unknown"
+    elif fault == "has no more transposes":
+        model.graph.output.append(info("more", random_array((2, 3))))
+        for reads, makes in (("x", "turned"), ("turned", "more")):
+            model.graph.node.add(op_type="Transpose", input=[reads], output=[makes])
+
+
+@pytest.mark.parametrize(
+    "fault", ["runs", "gives the same", "passes the checker", "has no more transposes"]
+)
+def test_broken_promises_are_found_and_made_small(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fault is found, and what has no part in it is taken away."""
+    real = layoutopt.convert
+
+    def spoilt(model: ModelProto, **options: Any) -> Any:
+        result = real(model, **options)
+        new = ModelProto()
+        new.CopyFrom(result.model)
+        broken(new, fault)
+        return replace(result, model=new)
+
+    given = Given.of(case())
+    assert given is not None
+    assert failures(given, "default") == []
+    monkeypatch.setattr(layoutopt, "convert", spoilt)
+    [found] = failures(given, "default")
+    assert found.promise in (fault, "passes the checker")
+    small, said = reduce(case(), found)
+    assert said.signature == found.signature
+    kinds = Counter(n.op_type for n in small.model.graph.node)
+    assert len(small.model.graph.output) == 1
+    assert kinds.total() < 5
+
+
+def test_refusals_are_failures() -> None:
+    """What is raised is told with its class and text, names and numbers left out of its kind."""
+    given = Given.of(Case(network("g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }"), {}))
+    assert given is None  # it has no numbers
+    failure = Failure("default", "raises", "", "")
+    assert failure.signature == ("raises", "")
