@@ -30,7 +30,8 @@ class Measured:
     peak_mb
         Largest resident memory of the process, in MiB.
     failure
-        ``"out of memory"``, ``"died"`` or ``"ended"``; empty if it returned.
+        ``"out of memory"``, ``"died"``, ``"ended"``, or what it raised, in one line; empty if it
+        returned.
     """
 
     answer: Any
@@ -72,6 +73,9 @@ def _run(pipe: Connection, target: Callable[..., Any], args: tuple[Any, ...]) ->
         answer, failure = target(*args), ""
     except MemoryError:
         answer, failure = None, "out of memory"
+    except Exception as error:  # of any package that is measured
+        first = next(iter(str(error).strip().splitlines()), "")
+        answer, failure = None, f"{type(error).__name__}: {first}"
     spent = time.perf_counter() - started
     if isinstance(answer, Timed):
         answer, spent = answer.answer, answer.seconds

@@ -17,6 +17,9 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 UNBOUNDED = ("dev", "lock")
 """Extras of tools, which the lock alone bounds above."""
 
+UNLOCKED = ("fuzz", "networks")
+"""Extras that are installed by hand, where they are used."""
+
 pytestmark = pytest.mark.skipif(not LOCK.exists(), reason="no lock outside of the repository")
 
 
@@ -29,10 +32,10 @@ def pinned() -> dict[str, set[str]]:
 
 
 def test_what_is_needed_is_locked() -> None:
-    """Every dependency, and those of extras but fuzz, is there in versions that are allowed."""
+    """Every dependency, and those of most extras, is there in versions that are allowed."""
     locked = pinned()
     needed = [*PROJECT["dependencies"]]
-    needed += [each for extra, texts in EXTRAS.items() if extra != "fuzz" for each in texts]
+    needed += [each for extra, texts in EXTRAS.items() if extra not in UNLOCKED for each in texts]
     for requirement in map(Requirement, needed):
         if requirement.name == "layoutopt":
             continue
@@ -67,7 +70,7 @@ def test_bounds_have_reasons() -> None:
         i
         for i in range(begin + 1, end)
         if re.match(r'  "|\w+ = \[', lines[i])
-        and not lines[i - 1].startswith(('  "', "fuzz", "dev"))
+        and not lines[i - 1].startswith(('  "', "dev", *UNLOCKED))
     ]
     assert len(entries) >= len(PROJECT["dependencies"]) + len(EXTRAS) - 1
     assert [lines[i] for i in entries if not lines[i - 1].lstrip().startswith("#")] == []

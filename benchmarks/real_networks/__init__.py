@@ -1,0 +1,1 @@
+"""Networks of real exporters: their transposes, and what layoutopt and other optimisers leave."""

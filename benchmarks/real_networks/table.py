@@ -1,0 +1,82 @@
+"""The table of the documentation, from measurements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.measure import markdown
+from benchmarks.real_networks.measuring import OPTIMISERS
+
+STANDARD = ("onnxsim", "onnxslim", "onnxruntime basic")
+"""Optimisers that write standard ops only."""
+
+HEAD = (
+    *("network", "exporter", "nodes", "transposes given", "**layoutopt**", *OPTIMISERS),
+    *("status", "s", "peak MiB", "difference", "ms before", "ms after", "after / before"),
+)
+
+
+def page(text: str, rows: Sequence[dict[str, Any]], versions: str) -> str:
+    """Return the text of the page with its table, and what it adds up to, written anew."""
+    content = f"{summary(rows)}\n\n{table(rows)}\n\nMeasured with {versions}."
+    pattern = r"(<!-- results -->\n).*?(\n<!-- end of results -->)"
+    if not re.search(pattern, text, re.DOTALL):
+        raise ValueError("the page has no place for the table")
+    return re.sub(
+        pattern, lambda found: f"{found[1]}\n{content}\n{found[2]}", text, flags=re.DOTALL
+    )
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a line for each export."""
+    return markdown(HEAD, [_line(row) for row in rows], left=2)
+
+
+def _line(row: dict[str, Any]) -> list[str]:
+    framework, network, *exporter = row["name"].split("-")
+    left = row["transposes"]
+    counts = [_count(left.get(name)) for name in ("given", "layoutopt", *OPTIMISERS)]
+    counts[1] = f"**{counts[1]}**"
+    told = row["status"] or row["failures"].get("layoutopt", "")
+    amounts = (row["seconds"], row["peak_mb"], row["difference"])
+    latencies = (row["latency"], row["latency_after"], row["latency_ratio"])
+    return [
+        *(f"{framework} {network}", " ".join(exporter), f"{row['nodes']:,}", *counts, told),
+        *map(_amount, amounts, ("{:.2f}", "{:,.0f}", "{:.0e}")),
+        *map(_amount, latencies, ("{:.2f}", "{:.2f}", "{:.2f}")),
+    ]
+
+
+def _count(value: int | None) -> str:
+    return "failed" if value is None else f"{value:,}"
+
+
+def _amount(value: float | None, form: str) -> str:
+    return "-" if value is None else "0" if value == 0 else form.format(value)
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> str:
+    """Return in words what the table says."""
+    done = [row for row in rows if "layoutopt" in row["transposes"]]
+    lines = [
+        f"{len(done)} of {len(rows)} exports are converted, "
+        f"{sum(row['status'] == 'optimal' for row in done)} with proof; "
+        f"{_sum(done, 'given'):,} transposes become {_sum(done, 'layoutopt'):,}."
+    ]
+    for name in OPTIMISERS:
+        both = [row for row in done if name in row["transposes"]]
+        fewer = [row for row in both if row["transposes"][name] < row["transposes"]["layoutopt"]]
+        more = [row for row in both if row["transposes"][name] > row["transposes"]["layoutopt"]]
+        named = ", ".join(row["name"] for row in fewer)
+        lines.append(
+            f"Of {len(both)} that {name} takes, too, it leaves {_sum(both, name):,} and layoutopt "
+            f"{_sum(both, 'layoutopt'):,}: more in {len(more)}, fewer in {len(fewer)}"
+            + (f" ({named})." if named else ".")
+        )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _sum(rows: Sequence[dict[str, Any]], name: str) -> int:
+    return sum(row["transposes"][name] for row in rows)
