@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutopt.alarm import bounded, grace
-from layoutopt.conversion.convert import SOLVERS, convert_graph
+from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
+from layoutopt.conversion.costs import parse_objective
 from layoutopt.conversion.hashes import network_hash
 from layoutopt.conversion.result import Conversion, Tally
-from layoutopt.errors import InputError, InternalError
+from layoutopt.errors import InputError, SizeError
 from layoutopt.limits import Limits, Progress, interruptible, limited
 from layoutopt.requirements.backends import backend_named
 from layoutopt.requirements.costs import OpCosts, read_costs
 from layoutopt.requirements.desired import parse_desired
 from layoutopt.requirements.requirements import Requirements
 from layoutopt.result import Stopped
-from layoutopt.rewriting.files import Loaded, load, loaded
+from layoutopt.rewriting.files import Loaded, copied, load, loaded
 from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
-from layoutopt.rewriting.running import largest_difference, peer_transposes, tolerance
+from layoutopt.rewriting.running import Outputs, peer_transposes, tolerance
+from layoutopt.rewriting.sound import Attempt, Found, Key, Unsound, soundest
 from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.verifying import fault
 from layoutopt.rewriting.write import write_model
 
 if TYPE_CHECKING:
     from layoutopt.rewriting.source import Model
 
 PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
+
+MOST_NOTES = 8
+"""So many ops that could not be converted are named."""
 
 
 def convert(
@@ -83,8 +88,6 @@ def convert(
     ------
     InputError
         If the network is not well-formed or not read, or an option is wrong.
-    InternalError
-        If a check finds that outputs differ.
     TimeoutError
         If time runs out before any network can be written.
     """
@@ -132,39 +135,37 @@ class _Wanted:
 
 
 def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResult:
-    marks = [limits.started]
+    clock = _Clock(limits.started)
     source = read_model(given.model)
-    marks.append(time.monotonic())
-    found = _conversions(source, wanted, limits)
-    marks.append(time.monotonic())
-    new = write_model(source, found[source], found)
-    marks.append(time.monotonic())
-    difference = None
-    if wanted.check:
-        difference = _difference(given.model, new, found[source], limits.seed)
-    marks.append(time.monotonic())
+    clock.end("read")
+    trial = _Trial(given.model, source, wanted, limits, clock)
+    found = soundest(trial.ops, trial.attempt, lambda: limits.left == 0)
+    attempt = found.attempt or trial.unconverted(found.error)
     heuristics = _heuristics(source, wanted, limits) if wanted.compare else {}
-    marks.append(time.monotonic())
+    clock.end("heuristics")
     others = peer_transposes(given.model) if wanted.peers else {}
-    marks.append(time.monotonic())
-    seconds = {name: b - a for name, (a, b) in zip(PHASES, pairwise(marks), strict=True)}
+    clock.end("peers")
     result = ConversionResult(
-        model=new,
-        conversions=tuple(found.values()),
+        model=attempt.model,
+        conversions=tuple(attempt.conversions.values()),
         opaque=dict(Counter(op.type for op in source.opaque())),
-        difference=difference,
+        difference=attempt.difference,
         heuristics=heuristics,
         peers=others,
-        seconds={**seconds, "total": marks[-1] - marks[0]},
+        seconds={**clock.seconds, "total": time.monotonic() - limits.started},
         seed=limits.seed,
-        instance_hash=network_hash(one.graph for one in found),
+        instance_hash=network_hash(one.graph for one in attempt.conversions),
         source=given,
+        notes=(*_notes(found), *trial.notes),
+        partial=found.error is not None,
     )
     describe(result)
     return result
 
 
-def _conversions(source: Source, wanted: _Wanted, limits: Limits) -> dict[Source, Conversion]:
+def _conversions(
+    source: Source, wanted: _Wanted, limits: Limits, written: Collection[Key] = ()
+) -> dict[Source, Conversion]:
     """Return what becomes of a network's graph and of all inside it, the network's own first."""
     with interruptible(limits):
         return {
@@ -175,10 +176,106 @@ def _conversions(source: Source, wanted: _Wanted, limits: Limits) -> dict[Source
                 objective=wanted.objective,
                 solver=wanted.solver,
                 free_io=wanted.free_io and one is source,
+                written={name for graph, name in written if graph is one},
                 limits=limits,
             )
             for one in source.every()
         }
+
+
+class _Trial:
+    """Conversions of one network; the arguments are those of :func:`_converted`."""
+
+    def __init__(
+        self, model: Model, source: Source, wanted: _Wanted, limits: Limits, clock: _Clock
+    ) -> None:
+        self.model, self.source, self.wanted, self.limits = model, source, wanted, limits
+        self.clock = clock
+        self.ops = [(one, op.name) for one in source.every() for op in one.graph.ops]
+        self.notes: list[str] = []
+
+    def attempt(self, written: frozenset[Key]) -> Attempt:
+        """Convert with some ops as they are written.
+
+        Raises
+        ------
+        Unsound
+            If what comes out is not sound, or nothing does.
+        """
+        before = self._before if self.wanted.check else None
+        found: dict[Source, Conversion] = {}
+        difference = None
+        try:
+            found = _conversions(self.source, self.wanted, self.limits, written)
+            self.clock.end("solve")
+            new = write_model(self.source, found[self.source], found)
+            why = fault(self.model, new)
+            self.clock.end("write")
+            if before is not None and not why:
+                difference = before.difference(new, found[self.source].freed)
+                self.clock.end("check")
+        except (MemoryError, TimeoutError, SizeError):
+            raise
+        except InputError as error:
+            if self.wanted.desired is not None or self.wanted.costs is not None:
+                raise
+            raise Unsound(str(error), found) from error
+        except Exception as error:  # a defect of this package, which costs a user no network
+            raise Unsound(f"{type(error).__name__}: {error}", found) from error
+        if difference is not None and difference > tolerance(self.model):
+            why = f"outputs differ by {difference:.2g}"
+        if why:
+            raise Unsound(why, found)
+        return Attempt(found, new, difference)
+
+    def unconverted(self, error: Unsound | None) -> Attempt:
+        """Return the network as it was given, or raise what a user can mend of it."""
+        assert error is not None
+        if isinstance(error.__cause__, InputError) and not error.conversions:
+            raise error.__cause__
+        names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
+        why = "the network is kept as it is given"
+        found = {
+            one: unconverted(one.graph, names, self.wanted.costs, why)
+            for one in self.source.every()
+        }
+        self.notes.append(f"{why}; rewritten, {error.reason}")
+        return Attempt(found, copied(self.model), None)
+
+    @cached_property
+    def _before(self) -> Outputs:
+        """The outputs of the network as it is given."""
+        found = Outputs(self.model, self.limits.seed)
+        if found.random:
+            names = ", ".join(map(repr, found.random))
+            self.notes.append(f"outputs that depend on random numbers are not compared: {names}")
+        return found
+
+
+def _notes(found: Found) -> Iterator[str]:
+    """Yield what a user should know of ops that could not be converted."""
+    for (source, name), why in list(found.written.items())[:MOST_NOTES]:
+        op = source.ops[name]
+        yield (
+            f"{op} stays as it is written, as the network would not be sound otherwise ({why}); "
+            "status and bound are those of the problem with this op as it is"
+        )
+    if len(found.written) > MOST_NOTES:
+        yield f"so do {len(found.written) - MOST_NOTES} other ops"
+
+
+class _Clock:
+    """Seconds by phase, from a moment on."""
+
+    def __init__(self, begin: float) -> None:
+        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self._last = begin
+
+    def end(self, phase: str) -> None:
+        """Count what has passed since the last phase ended."""
+        now = time.monotonic()
+        self.seconds[phase] += now - self._last
+        self._last = now
 
 
 def _heuristics(source: Source, wanted: _Wanted, limits: Limits) -> dict[str, Tally]:
@@ -200,12 +297,3 @@ def _desired(
     if layout is not None:
         return parse_desired(layout, padding)
     return backend_named(backend) if isinstance(backend, str) else backend
-
-
-def _difference(before: Model, after: Model, conversion: Conversion, seed: int) -> float:
-    """Return how much two networks differ, or say that they are not the same."""
-    found = largest_difference(before, after, conversion.freed, seed)
-    if found > tolerance(before):
-        name = conversion.graph.name
-        raise InternalError(f"graph {name!r}: rewritten, its outputs differ by {found:.2g}")
-    return found

@@ -189,6 +189,7 @@ def summary(result: ConversionResult, name: str) -> str:
     rows.append(["seconds", seconds(result.seconds.get("total"))])
     lines = [f"{name}: {len(result.model.graph.node):,} nodes", table(rows, left=2), ""]
     lines.append(table([["", "transforms", "bytes moved", "free"], *_tallies(result)]))
+    lines += [line for note in result.notes for line in ("", f"  note: {note}")]
     if result.opaque:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(result.opaque.items()))
         lines += ["", f"  ops that must stay as they are: {kinds}"]
@@ -249,6 +250,7 @@ def document(result: ConversionResult, model: Path, output: Path | None) -> dict
         "difference": result.difference,
         "heuristics": {name: _tally(tally) for name, tally in result.heuristics.items()},
         "peers": dict(result.peers),
+        "notes": list(result.notes),
     }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,9 +19,9 @@ from layoutopt.conversion.explain import remaining
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
 from layoutopt.conversion.labelling import Labelling, labelling
-from layoutopt.conversion.modes import ModeTable
+from layoutopt.conversion.modes import ModeTable, as_written
 from layoutopt.conversion.orders import has_parts
-from layoutopt.conversion.result import Conversion, Stated
+from layoutopt.conversion.result import Conversion, Remaining, Stated
 from layoutopt.conversion.rewrite import Rewritten, rewrite
 from layoutopt.conversion.search import proved
 from layoutopt.conversion.statement import stated
@@ -34,6 +35,7 @@ from layoutopt.pbqp.solve import heuristic_pbqp
 from layoutopt.problem import IntArray
 from layoutopt.requirements.costs import OpCosts
 from layoutopt.requirements.requirements import Requirements
+from layoutopt.result import Stopped
 
 
 def convert_graph(
@@ -44,6 +46,7 @@ def convert_graph(
     objective: str = "bytes",
     free_io: bool = False,
     solver: str = "auto",
+    written: Collection[str] = (),
     limits: Limits | None = None,
 ) -> Conversion:
     """Return a graph that computes the same, with transforms of least cost.
@@ -68,6 +71,8 @@ def convert_graph(
     solver
         ``"auto"`` proves that nothing is better.  Heuristics prove nothing: ``"forward"``,
         ``"push-through"``, ``"one-layout"``, ``"chains"`` (:mod:`.heuristics`), and ``"pbqp"``.
+    written
+        Names of ops that run as they are written, whatever is required of them.
     limits
         When to stop.
 
@@ -79,11 +84,54 @@ def convert_graph(
     names = parse_objective(objective, costs is not None)
     if solver not in SOLVERS:
         raise InputError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
-    run = _Run(graph, desired, costs, names, free_io)
+    run = _Run(graph, desired, costs, names, free_io, written)
     run.prepare()
     with run.clock.phase("solve"):
         answer = run.answer(solver, limits or Limits())
     return run.conversion(answer, solver == "auto")
+
+
+def unconverted(
+    graph: ConversionGraph, objectives: tuple[str, ...], costs: OpCosts | None, why: str
+) -> Conversion:
+    """Return a conversion that leaves a graph as it is given, and proves nothing.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    objectives
+        What was to be minimised, in order.
+    costs
+        As for :func:`convert_graph`.
+    why
+        Why its transforms are there.
+    """
+    tallied = tally(graph)
+    times = Times(graph, costs).total() if costs else 0
+    lines = [
+        Remaining(op.name, op.inputs[0], "", "", tallied.by_op[op.name], "", (), why)
+        for op in graph.ops
+        if op.name in tallied.by_op
+    ]
+
+    def state() -> Stated:
+        raise InputError(f"graph {graph.name!r}: it is left as it is given; nothing is proved")
+
+    return Conversion(
+        graph=graph,
+        relaid={},
+        freed={},
+        objectives=objectives,
+        objective=measured(tallied, objectives, costs or NO_TIMES, times),
+        bound=(0,) * len(objectives),
+        stopped=Stopped.FINISHED,
+        seconds={},
+        before=tallied,
+        after=tallied,
+        explain=partial(tuple, lines),
+        state=state,
+    )
 
 
 def state_graph(
@@ -128,7 +176,9 @@ class _Run:
         costs: OpCosts | None,
         names: tuple[str, ...],
         free_io: bool,
+        written: Collection[str] = (),
     ) -> None:
+        self.written = frozenset(written)
         self.graph, self.desired, self.costs = graph, desired, costs
         self.names, self.free_io = names, free_io
         self.times = costs or NO_TIMES
@@ -143,7 +193,8 @@ class _Run:
 
     def _choose(self) -> None:
         graph = self.graph
-        table = ModeTable(self.desired, Times(graph, self.costs) if self.costs else None)
+        times = Times(graph, self.costs) if self.costs else None
+        table = ModeTable(self.desired, times, self.written)
         self.values = values_of(graph)
         ops = [(op, table.of(op)) for op in graph.ops if transposition(op) is None]
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]
@@ -246,7 +297,22 @@ class _Run:
                 frozenset(one.op.name for one in self.every if len(one.rows) == 1),
             ),
             state=partial(self.stated, answer.labelling),
+            changed=self._changed(answer),
         )
+
+    def _changed(self, answer: Answer) -> frozenset[str]:
+        """Return the names of ops that do not run as they are written."""
+        assert answer.labelling is not None
+        found = set()
+        for one, number in zip(
+            self.every, self.problem.modes(self.every, answer.labelling), strict=True
+        ):
+            mode, written = one.mode(number), as_written(one.op)
+            if replace(mode, time=0, inputs=(), outputs=()) != replace(
+                written, inputs=(), outputs=()
+            ):
+                found.add(one.op.name)
+        return frozenset(found)
 
     def _rewritten(self, answer: Answer) -> Rewritten:
         assert answer.labelling is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
@@ -105,13 +105,19 @@ class ModeTable:
         run.  None: as they are written.
     times
         What ops cost in each layout; these are the layouts that they may run in.
+    written
+        Names of ops that run as they are written, whatever is required.
     """
 
     def __init__(
-        self, requirements: Requirements | None = None, times: Times | None = None
+        self,
+        requirements: Requirements | None = None,
+        times: Times | None = None,
+        written: Collection[str] = (),
     ) -> None:
         self._requirements = requirements
         self._times = times
+        self._written = written
         self._known: dict[Key, Modes] = {}
 
     def of(self, op: Op) -> Modes:
@@ -120,6 +126,9 @@ class ModeTable:
         Elementwise ops, ops whose attributes name axes, and views have one for each permutation of
         their axes that :func:`~layoutopt.operators.registry.remap` takes.  All others have one.
         """
+        if op.name in self._written:
+            time = 0 if self._times is None else self._times.written(op)
+            return Modes((replace(as_written(op), time=time),), self._times is not None)
         priced = None if self._times is None else self._priced(op, self._times)
         if priced:
             return Modes(tuple(priced), True)
@@ -143,8 +152,14 @@ class ModeTable:
             other = found.get(mode.orders)
             if other is None or time < other.time:
                 found[mode.orders] = mode
-        written = mode_of(op, {}, (None,) * len(op.inputs), (None,) * len(op.outputs)).orders
+        written = as_written(op).orders
         return sorted(found.values(), key=lambda mode: mode.orders != written)
+
+
+def as_written(op: Op) -> Mode:
+    """Return the mode in which an op is written."""
+    forms = (None,) * len(op.inputs), (None,) * len(op.outputs)
+    return mode_of(op, dict(op.attributes), *forms, op.layouts)
 
 
 def _required(op: Op, needed: Required) -> Mode:

@@ -145,6 +145,8 @@ class Conversion:
         Tells why each transform of the new graph is there; see :attr:`remaining`.
     state
         Tells the problem as plain data, and what was chosen; for certificates.
+    changed
+        Names of ops that run in another way than they are written.
     """
 
     graph: ConversionGraph
@@ -159,6 +161,7 @@ class Conversion:
     after: Tally
     explain: Callable[[], tuple[Remaining, ...]] = field(repr=False)
     state: Callable[[], Stated] = field(repr=False)
+    changed: frozenset[str] = field(default=frozenset(), repr=False)
 
     @cached_property
     def remaining(self) -> tuple[Remaining, ...]:

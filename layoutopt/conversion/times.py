@@ -35,10 +35,10 @@ class Times:
 
     def total(self) -> int:
         """Return the femtoseconds that all ops take as they are written."""
-        return sum(map(self._written, self._graph.ops))
+        return sum(map(self.written, self._graph.ops))
 
-    def _written(self, op: Op) -> int:
-        """Return what an op takes; nothing if no line of the table is for its layouts."""
+    def written(self, op: Op) -> int:
+        """Return what an op takes as it is written; nothing if its layouts are not in the table."""
         fitting = []
         for desired, time in self.of(op):
             needed = required(op, desired)

@@ -78,7 +78,14 @@ def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None
         What was asked of it.
     limits
         When to stop looking for evidence; what is missing then rests on the solver's word.
+
+    Raises
+    ------
+    InputError
+        If some ops could not be converted, as another problem was solved than was asked.
     """
+    if result.partial:
+        raise InputError("there is no certificate, as some ops could not be converted; see notes")
     return {
         "format": FORMAT,
         "problem": PROBLEM,

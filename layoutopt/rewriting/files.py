@@ -61,6 +61,15 @@ def loaded(model: ModelProto) -> Loaded:
     return Loaded(model, name)
 
 
+def copied(model: ModelProto) -> ModelProto:
+    """Return a network that may be changed in place of another."""
+    from onnx import ModelProto
+
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
 def load(path: str | Path) -> Loaded:
     """Read a network, with weights that are in files of their own.
 

@@ -48,6 +48,10 @@ class ConversionResult:
         Of this package.
     source
         The network as it was given, and the files that it came from.
+    notes
+        What a user should know of it: which ops could not be converted, and why.
+    partial
+        Whether there are ops that could not be converted.
     """
 
     model: ModelProto
@@ -61,6 +65,8 @@ class ConversionResult:
     instance_hash: str
     version: str = __version__
     source: Loaded = field(repr=False)
+    notes: tuple[str, ...] = ()
+    partial: bool = False
 
     @property
     def objectives(self) -> tuple[str, ...]:

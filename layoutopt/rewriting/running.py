@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.errors import InputError
+from layoutopt.onnx.folding import RANDOM
+from layoutopt.onnx.protobuf import bodies, captured, graphs
+from layoutopt.onnx.rules import is_standard
 from layoutopt.rewriting.files import write_proto
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, ValueInfoProto
+    from onnx import ModelProto, NodeProto, ValueInfoProto
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -58,11 +61,58 @@ def largest_difference(
     InputError
         If onnxruntime is missing, or cannot run one of them.
     """
-    inputs = random_inputs(before, seed) if inputs is None else inputs
-    outputs = run(before, inputs)
-    others = run(after, _freed(inputs, freed or {}))
-    wanted = _freed(outputs, freed or {})
-    return max((_difference(wanted[name], others[name]) for name in wanted), default=0.0)
+    return Outputs(before, seed, inputs).difference(after, freed)
+
+
+class Outputs:
+    """What a network gives for some inputs, unoptimised.
+
+    Parameters
+    ----------
+    model, seed, inputs
+        As for :func:`largest_difference`.
+
+    Attributes
+    ----------
+    random
+        Outputs that depend on random numbers, and are not compared.
+
+    Raises
+    ------
+    InputError
+        If onnxruntime is missing, or cannot run it.
+    """
+
+    def __init__(self, model: ModelProto, seed: int = 0, inputs: Arrays | None = None) -> None:
+        self.inputs = random_inputs(model, seed) if inputs is None else inputs
+        self.random = random_outputs(model)
+        self.arrays = run(model, self.inputs)
+
+    def difference(
+        self, other: ModelProto, freed: Mapping[str, Sequence[int]] | None = None
+    ) -> float:
+        """Return how much the outputs of another network differ, as by largest_difference."""
+        found = run(other, _freed(self.inputs, freed or {}))
+        wanted = _freed(self.arrays, freed or {})
+        names = [name for name in wanted if name not in self.random]
+        return max((_difference(wanted[name], found[name]) for name in names), default=0.0)
+
+
+def random_outputs(model: ModelProto) -> list[str]:
+    """Return the names of outputs that depend on random numbers."""
+    drawn: set[str] = set()
+    for node in model.graph.node:
+        reads = {*node.input, *captured(node)}
+        inside = (other for body in bodies(node) for g in graphs(body) for other in g.node)
+        if not drawn.isdisjoint(reads) or any(map(_draws, (node, *inside))):
+            drawn.update(node.output)
+    return [value.name for value in model.graph.output if value.name in drawn]
+
+
+def _draws(node: NodeProto) -> bool:
+    """Return whether a node draws numbers; Dropout may in training only."""
+    training = node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] != ""
+    return is_standard(node.domain) and (training or node.op_type in RANDOM)
 
 
 def tolerance(model: ModelProto) -> float:
@@ -174,8 +224,6 @@ def peer_transposes(model: ModelProto) -> dict[str, int | None]:
 
 def transposes(model: ModelProto) -> int:
     """Return the number of transposes in a network, those in graphs inside nodes too."""
-    from layoutopt.onnx.protobuf import graphs
-
     return sum(node.op_type == "Transpose" for g in graphs(model.graph) for node in g.node)
 
 

@@ -11,8 +11,7 @@ import pytest
 from onnx import ModelProto
 
 import layoutopt
-import layoutopt.converting
-from layoutopt.errors import InputError, InternalError
+from layoutopt.errors import InputError
 from layoutopt.rewriting.running import (
     largest_difference,
     optimised_transposes,
@@ -140,10 +139,13 @@ def test_running_without_onnxruntime_says_what_to_install(monkeypatch: pytest.Mo
         layoutopt.convert(network(PAIR % "Relu"), check=True)
 
 
-def test_a_check_that_fails_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a rewritten network computes something else nothing is returned."""
-    model = network(PAIR % "Relu")
-    other = network(PAIR % "Exp")
-    monkeypatch.setattr(layoutopt.converting, "write_model", lambda *_: other)
-    with pytest.raises(InternalError, match="differ by"):
-        layoutopt.convert(model, check=True)
+def test_outputs_that_depend_on_random_numbers_are_not_compared() -> None:
+    """What is drawn anew in each run differs, though nothing is wrong."""
+    model = network(
+        """g (float[2,3] x) => (float[2,3] y, float[2,3] z) {
+        r = RandomNormalLike(x) a = Transpose<perm=[1,0]>(x) z = Transpose<perm=[1,0]>(a)
+        y = Add(x, r) }"""
+    )
+    result = layoutopt.convert(model, check=True)
+    assert result.difference == 0
+    assert result.notes == ("outputs that depend on random numbers are not compared: 'y'",)

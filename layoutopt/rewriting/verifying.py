@@ -1,0 +1,108 @@
+"""Rewritten networks held against ONNX's checker and its inference of types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
+
+from layoutopt.onnx.protobuf import SMALL, bodies, first_line
+from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, copied_except
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, TensorProto
+
+
+def fault(before: ModelProto, after: ModelProto) -> str:
+    """Return what is wrong with a rewritten network, in one line; nothing if it is sound.
+
+    It is held against the checker, then against the inference of types and shapes, which must
+    agree with the types that it declares.  What the given network does not keep to either, as
+    its ops are not known or its shapes are stale, is not asked of it.
+
+    Parameters
+    ----------
+    before, after
+        The network as it was given, and as it is to be written.  Neither is changed.
+    """
+    missing = next(_unmade(after.graph, frozenset()), None)
+    if missing is not None:
+        return f"nothing makes {missing!r}, which is read"
+    light = without_weights(after)
+    for check in (_checked, _typed):
+        reason = _refusal(check, light)
+        if reason and not _refusal(check, without_weights(before)):
+            return reason
+    return ""
+
+
+def without_weights(model: ModelProto) -> ModelProto:
+    """Return a network with inputs in place of large weights, of the same types and shapes."""
+    import onnx
+    from onnx import ModelProto
+
+    light = ModelProto()
+    copied_except(model, light, "graph", "metadata_props", "training_info")
+    light.ir_version = min(max(model.ir_version, SINCE_OVERRIDABLE), onnx.IR_VERSION)
+    copied_except(model.graph, light.graph, "initializer", "node", "quantization_annotation")
+    inputs = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        if _count(tensor) <= SMALL:
+            light.graph.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            _add_input(light.graph, tensor.name, tensor)
+    for node in model.graph.node:
+        held = [a.t for a in node.attribute if a.HasField("t")]
+        if node.op_type == "Constant" and held and _count(held[0]) > SMALL:
+            _add_input(light.graph, node.output[0], held[0])
+        else:
+            light.graph.node.append(node)
+    return light
+
+
+def _add_input(graph: GraphProto, name: str, tensor: TensorProto) -> None:
+    from onnx import helper
+
+    value = helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
+    graph.input.append(value)
+
+
+def _count(tensor: TensorProto) -> int:
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count
+
+
+def _checked(model: ModelProto) -> None:
+    from onnx import checker
+
+    checker.check_model(model)
+
+
+def _typed(model: ModelProto) -> None:
+    from onnx import shape_inference
+
+    shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+
+
+def _refusal(check: Callable[[ModelProto], None], model: ModelProto) -> str:
+    from onnx import checker, shape_inference
+
+    known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
+    try:
+        check(model)
+    except known as error:
+        return " ".join(str(error).split()) or first_line(error)
+    return ""
+
+
+def _unmade(graph: GraphProto, outside: Collection[str]) -> Iterator[str]:
+    """Yield the names that a graph, or one inside it, reads before something makes them."""
+    made = {"", *outside, *(x.name for x in (*graph.input, *graph.initializer))}
+    made.update(x.values.name for x in graph.sparse_initializer)
+    for node in graph.node:
+        yield from (name for name in node.input if name not in made)
+        for body in bodies(node):
+            yield from _unmade(body, made)
+        made.update(node.output)
+    yield from (value.name for value in graph.output if value.name not in made)
