@@ -74,8 +74,12 @@ def _count(tensor: TensorProto) -> int:
 
 
 def _checked(model: ModelProto) -> None:
-    from onnx import checker
+    """Hold a network against the checker, which wants outputs to have shapes."""
+    from onnx import checker, shape_inference
 
+    kinds = [value.type for value in model.graph.output]
+    if any(x.HasField("tensor_type") and not x.tensor_type.HasField("shape") for x in kinds):
+        model = shape_inference.infer_shapes(model)
     checker.check_model(model)
 
 

@@ -217,11 +217,14 @@ def _same_values(source: Source, graph: ConversionGraph) -> Iterator[ValueInfoPr
 
 
 def _set_shape(value: ValueInfoProto, shape: Shape | None) -> None:
+    """Declare a shape in place of another one, which may have another rank, or be missing."""
     if shape is None or typed(value.type).shape == shape:
         return
-    dims = value.type.tensor_type.shape.dim
-    for dim, size in zip(dims, shape, strict=True):
-        dim.Clear()
+    kind = value.type.tensor_type
+    kind.ClearField("shape")
+    kind.shape.SetInParent()
+    for size in shape:
+        dim = kind.shape.dim.add()
         if isinstance(size, int):
             dim.dim_value = size
         elif size is not None:
