@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
+import layoutopt
 from layoutopt.errors import InputError
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import category_of
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.source import HELD
 from layoutopt.rewriting.write import write_model
-from tests.rewriting.networks import conversion, network, only, read
+from tests.rewriting.networks import conversion, kinds, network, only, read
 from tests.standard import every_example
 
 PARAMETERS = {
@@ -201,8 +202,8 @@ def _cut(model: ModelProto, change: str) -> ModelProto:
         graph.node[0].input[0] = "y"
     elif change == "missing":
         graph.node[0].input[0] = "nobody"
-    elif change == "no shape":
-        graph.input[0].type.tensor_type.ClearField("shape")
+    elif change == "no type":
+        graph.input[0].ClearField("type")
     elif change == "no version":
         del model.opset_import[:]
     elif change == "twice":
@@ -219,7 +220,7 @@ def _cut(model: ModelProto, change: str) -> ModelProto:
 WRONG: Mapping[str, tuple[Any, list[str]]] = {
     "cycle": ("cycle", ["Relu 'a'", "'y'", "cycle"]),
     "missing": ("missing", ["Relu 'a'", "nothing above it makes 'nobody'"]),
-    "no shape": ("no shape", ["input 'x'", "no shape"]),
+    "no type": ("no type", ["input 'x'", "no type"]),
     "no version": ("no version", ["operator set"]),
     "twice": ("twice", ["'a'"]),
     "no output": ("no output", ["no node makes", "'nobody'"]),
@@ -241,12 +242,30 @@ def test_networks_that_are_not_well_formed_are_refused_in_a_line(case: str) -> N
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("opset", [6, 23])
+@pytest.mark.parametrize("opset", [6, defs.onnx_opset_version() + 1])
 def test_other_versions_are_refused(opset: int) -> None:
     """The line says which versions are read."""
     model = network("g (float[2] x) => (float[2] y) { y = Relu(x) }", opset=opset)
-    with pytest.raises(InputError, match=f"version {opset}; 7 to 22"):
+    latest = defs.onnx_opset_version()
+    with pytest.raises(InputError, match=f"version {opset}; 7 to {latest}"):
         read_model(model)
+
+
+@pytest.mark.parametrize("opset", range(7, defs.onnx_opset_version() + 1))
+def test_all_versions_that_onnx_has_are_read(opset: int) -> None:
+    """The plainest network is converted in each of them."""
+    text = "g (float[2,3] x) => (float[2,3] y) { a = Transpose(x) b = Relu(a) y = Transpose(b) }"
+    assert kinds(layoutopt.convert(network(text, opset=opset)).model) == ["Relu"]
+
+
+def test_inputs_may_have_no_shape() -> None:
+    """What is computed from one of unknown rank stays as it is, the rest is converted."""
+    text = """g (float[2,3] x, float[] s) => (float[2,3] y, float[] z) {
+        a = Transpose(x)
+        b = Relu(a)
+        y = Transpose(b)
+        z = Transpose(s) }"""
+    assert sorted(kinds(layoutopt.convert(network(text)).model)) == ["Relu", "Transpose"]
 
 
 def test_a_network_is_not_changed_by_reading() -> None:
