@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from layoutopt.check.elements import Evaluation, evaluate
 from layoutopt.dense.layouts import Layouts, pieces_of
 from layoutopt.errors import InputError
 from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import check_layouts, plain_piece
 from layoutopt.graphs.locations import Locations, Origins
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.store import Store
@@ -53,6 +53,8 @@ def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
     InputError
         If a sink, a piece or an array does not fit the graph.
     """
+    if given is not None:
+        check_layouts(given, what)
     if isinstance(given, UnwindingResult):
         given = given.layouts
     if given:
@@ -81,15 +83,18 @@ def _check_named(graph: Store, layout: Any) -> None:
         raise InputError(f"pieces of origin {TILE!r} are not read here; name a source on the tile")
 
 
-def by_name(graph: Store, given: Assignment | None) -> Assignment | None:
+def by_name(graph: Store, given: Assignment | None, what: str) -> Assignment | None:
     """Return layouts by the names of their sinks, which fit copies of the graph, too.
 
     Raises
     ------
     InputError
-        If a handle is of another graph.
+        If they are no layouts, or a handle is of another graph.
     """
-    if given is None or isinstance(given, UnwindingResult):
+    if given is None:
+        return None
+    check_layouts(given, what)
+    if isinstance(given, UnwindingResult):
         return given
     return {graph.tensor(k).name if isinstance(k, Tensor) else k: x for k, x in given.items()}
 
@@ -102,7 +107,7 @@ def whole_layouts(graph: Store, given: Assignment) -> Layouts | None:
         if isinstance(layout, np.ndarray):
             return None
         try:
-            found[_sink(graph, key).name] = tuple(_plain(piece) for piece in layout)
+            found[_sink(graph, key).name] = tuple(plain_piece(piece) for piece in layout)
         except (InputError, TypeError, ValueError):
             return None  # reading it once more tells what is wrong
     return found if found.keys() == {sink.name for sink in graph.sinks()} else None
@@ -122,7 +127,7 @@ def complete(graph: Store, given: Assignment, what: str) -> tuple[Layouts, int]:
     for key, layout in (whole or {}).items():
         sink = graph.tensor(key)
         if not isinstance(layout, np.ndarray) and (origins[sink.index][0] >= 0).all():
-            layouts[sink.name] = tuple(_plain(piece) for piece in layout)
+            layouts[sink.name] = tuple(plain_piece(piece) for piece in layout)
     return layouts, missing
 
 
@@ -240,7 +245,7 @@ def _of_array(numbers: Locations, sink: Tensor, where: Array) -> tuple[Array, Ar
 def _of_pieces(graph: Store, sink: Tensor, layout: Any) -> tuple[Array, Array]:
     tensors, elements = np.full(sink.size, -1), np.zeros(sink.size, np.int64)
     try:
-        layout = [_plain(piece) for piece in layout]
+        layout = [plain_piece(piece) for piece in layout]
     except (TypeError, ValueError):
         raise InputError(
             f"sink {sink.name!r}: needs an array of locations, or pieces (origin, from, to, "
@@ -262,13 +267,3 @@ def _of_pieces(graph: Store, sink: Tensor, layout: Any) -> tuple[Array, Array]:
 
 def _repeats(elements: Array) -> bool:
     return len(unique(elements)) < len(elements)
-
-
-def _plain(piece: Any) -> Piece:
-    """Return a piece with names and integers only, whatever sequences it was written in."""
-    origin, start, to, loops = piece
-    name = origin.name if isinstance(origin, Tensor) else origin
-    if not isinstance(name, str):
-        raise TypeError
-    plain = tuple((index(n), index(a), index(b)) for n, a, b in loops)
-    return name, index(start), index(to), plain

@@ -8,11 +8,11 @@ from decimal import Decimal
 
 from layoutopt import decimals
 from layoutopt.assignment import Assignment
-from layoutopt.errors import InputError
+from layoutopt.errors import InputError, printable
 from layoutopt.graphs.store import Store
 from layoutopt.limits import Progress
 from layoutopt.pictures import html
-from layoutopt.pictures.tables import csv_table, markdown_table
+from layoutopt.pictures.tables import csv_table, markdown_table, text_table
 from layoutopt.pictures.text import number, ratio, seconds
 from layoutopt.result import PairScore, Result, Stopped, UnwindingResult, picture_html
 from layoutopt.unwinding import unwind
@@ -157,10 +157,10 @@ class Comparison:
                 str(r.status),
                 number(r.score),
                 number(r.bound),
-                ratio(r.gap),
-                ratio(gap),
+                ratio(r.gap, r.score),
+                ratio(gap, r.score),
                 seconds(r.seconds.get("total"), 3),
-                ratio(loss),
+                ratio(loss, self.best),
             ]
             for r, gap, loss in zip(self.results, self.gaps(), self.losses(), strict=True)
         ]
@@ -209,6 +209,10 @@ class Comparison:
             parts.append(html.line(f"... and {len(lost) - SHOWN:,} more pairs", html.MUTED))
         return html.block([*parts, html.beside(part for part in drawn if part[1])])
 
+    def __str__(self) -> str:
+        head = printable(self.name or "unnamed")
+        return f"{head}\n{text_table([COLUMNS, *self.rows()], left=2)}"
+
     def _repr_html_(self) -> str:
         return self.to_html()
 
@@ -253,7 +257,7 @@ def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str
 
 def compare(
     graph: Store,
-    solvers: Sequence[str] = ("auto", "greedy0"),
+    solvers: Sequence[str] | str = ("auto", "greedy0"),
     *,
     fixed: Assignment | None = None,
     time_limit: float | None = None,
@@ -269,7 +273,7 @@ def compare(
     graph
         The graph.
     solvers
-        Names from :data:`layoutopt.unwinding.SOLVERS`.
+        Names from :data:`layoutopt.unwinding.SOLVERS`; or one of them.
     fixed
         Layouts of some sinks, or of parts of them, that every solver keeps.
     time_limit
@@ -280,10 +284,13 @@ def compare(
     Raises
     ------
     InputError
-        As :func:`layoutopt.unwinding.unwind` does.
+        If no solver is named, and as :func:`layoutopt.unwinding.unwind` does.
     """
+    names = [solvers] if isinstance(solvers, str) else solvers
+    if not isinstance(names, Iterable):
+        raise InputError(f"solvers must be a list of names, not {type(solvers).__name__}")
     results = []
-    for solver in solvers:
+    for solver in names:
         result = unwind(
             graph,
             solver,
@@ -297,4 +304,6 @@ def compare(
         results.append(result)
         if result.stopped is Stopped.INTERRUPTED:
             break
+    if not results:
+        raise InputError("solvers: at least one name is needed")
     return Comparison(tuple(results), graph.name)

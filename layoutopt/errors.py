@@ -39,10 +39,23 @@ class InputError(LayoutoptError, ValueError):
 def _line(text: str) -> str:
     """Return a text as one line that any terminal can show; what it quotes may be anything."""
     line = " ".join(text.splitlines())
-    shown = "".join(c if c.isprintable() else _escaped(c) for c in line)
+    shown = printable(line)
     if len(shown) <= LONGEST:
         return shown
     return f"{shown[: LONGEST * 3 // 4]} ... {shown[-LONGEST // 4 :]}"
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return a text with characters that no terminal should be sent, such as escapes, spelt out.
+
+    Parameters
+    ----------
+    keep
+        Characters that stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in text)
 
 
 def _escaped(character: str) -> str:

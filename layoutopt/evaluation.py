@@ -7,6 +7,7 @@ from dataclasses import replace
 from layoutopt.assignment import Assignment, complete, whole_layouts
 from layoutopt.check import elements
 from layoutopt.check.elements import Evaluation
+from layoutopt.graphs.layouts import check_graph, check_layouts
 from layoutopt.graphs.store import Store
 
 
@@ -28,6 +29,8 @@ def evaluate(graph: Store, layouts: Assignment) -> Evaluation:
     SizeError
         If layouts that leave elements out, or arrays, are of sinks that do not fit the memory.
     """
+    check_graph(graph)
+    check_layouts(layouts, "layouts")
     whole = whole_layouts(graph, layouts)
     if whole is not None:  # no array of elements is needed
         found = elements.evaluate(graph, whole)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from numbers import Integral, Real
 from threading import Event
 from types import FrameType
 from typing import Any
@@ -230,8 +231,14 @@ def limited(
     Raises
     ------
     InputError
-        If a number is out of its range; the text names it.
+        If one is no number, or out of its range; the text names it.
     """
+    _check_number("time_limit", 0.0 if time_limit is None else time_limit, Real)
+    _check_number("gap", gap, Real)
+    _check_number("seed", seed, Integral)
+    _check_number("workers", workers, Integral)
+    if not (progress is None or callable(progress)):
+        raise InputError(f"progress must be a function, not {type(progress).__name__}")
     if time_limit is not None and not time_limit >= 0:
         raise InputError(f"time_limit must be 0 seconds or more, got {time_limit}")
     if not gap >= 0:
@@ -240,6 +247,12 @@ def limited(
         raise InputError(f"workers must be 1 or more, got {workers}")
     deadline = math.inf if time_limit is None else time.monotonic() + time_limit
     return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress)
+
+
+def _check_number(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        what = "an integer" if kind is Integral else "a number"
+        raise InputError(f"{name} must be {what}, got {value!r}")
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from pathlib import Path
 from layoutopt.building import build, is_function
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.io.files import INSTANCES, named
 from layoutopt.io.instance import read_instance
 
-SUFFIXES = (".json", ".json.gz", ".onnx")
+SUFFIXES = (*INSTANCES, ".onnx")
 """How the names of files end that can be read."""
 
 
@@ -42,7 +43,7 @@ def read(
     InputError
         If the file cannot be read, with the place in it and the reason.
     """
-    name = str(path)
+    name = str(named(path))
     if name.endswith(".onnx"):
         from layoutopt.onnx.read import read_onnx
 

@@ -156,7 +156,7 @@ class UnwindingResult(Result):
 
     def __repr__(self) -> str:
         told = [f"score {number(self.score)}", f"bound {number(self.bound)}"]
-        told += [f"gap {ratio(self.gap)}", f"solver {self.solver!r}"]
+        told += [f"gap {ratio(self.gap, self.score)}", f"solver {self.solver!r}"]
         return f"UnwindingResult({self.instance!r}: {self.status}, {', '.join(told)})"
 
     def _repr_html_(self) -> str:
@@ -182,7 +182,7 @@ def picture_html(result: UnwindingResult) -> str:
 
 def _verdict(result: UnwindingResult) -> str:
     why = "" if result.stopped is Stopped.FINISHED else f" ({result.stopped})"
-    numbers = [number(result.score), number(result.bound), ratio(result.gap)]
+    numbers = [number(result.score), number(result.bound), ratio(result.gap, result.score)]
     rest = [number(result.max_score), seconds(result.seconds.get("total")), result.solver]
     return html.table(
         ["status", "score", "bound", "gap", "if all matched", "seconds", "solver"],

@@ -22,6 +22,7 @@ from layoutopt.choosing import choose
 from layoutopt.confirming import confirm
 from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import heeded, hooked
+from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.values import nearest, to_decimal
@@ -103,7 +104,8 @@ def unwind(
     found = find(solver)
     _check_input(graph, found, start)
     limits = limited(time_limit, gap, seed, workers, progress)
-    begun = begin(heeded(graph, barriers), by_name(graph, fixed), by_name(graph, start))
+    kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
+    begun = begin(heeded(graph, barriers), kept, first)
     run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         answer = run.answer(run.result(found), found)
@@ -303,6 +305,7 @@ class _Run:
 
 
 def _check_input(graph: Store, solver: Solver, start: Assignment | None) -> None:
+    check_graph(graph)
     if start is not None and solver.kind is Kind.GRAPH:
         others = ", ".join(name for name in SOLVERS if find(name).kind is not Kind.GRAPH)
         raise InputError(f"{solver.name} begins from nothing; start is for {others}")

@@ -16,11 +16,12 @@ HOUSE = Path(layoutopt.__file__).parent
 FLOORS = {
     "problem": 0,
     "integers": 0,
-    "errors": 0,
+    "errors": -1,
     "pieces": 0,
     "certificate": 0,
     "saving": 0,
     "decimals": 0,
+    "extras": 0,
     "pictures": 0,
     "picture": 1,
     "memory": 1,
@@ -265,7 +266,7 @@ WRONG = {
         "sideways",
     ),
     "problem.py": ("import layoutopt.limits", "up"),
-    "errors.py": ("from . import problem", "sideways"),
+    "pieces.py": ("from . import problem", "sideways"),
     "result.py": ("from layoutopt import evaluate", "the front door is for visitors"),
     "attic/l.py": ("import os", "attic stands on no floor"),
 }

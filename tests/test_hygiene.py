@@ -23,7 +23,7 @@ from tests.test_floors import HOUSE, imports, modules, nodes
 __all__ = ["run"]
 
 NETWORK = {
-    *("asyncio", "ftplib", "http", "httpx", "imaplib", "poplib", "requests", "smtplib", "socket"),
+    *("ftplib", "http", "httpx", "imaplib", "poplib", "requests", "smtplib", "socket"),
     *("socketserver", "ssl", "telnetlib", "urllib", "urllib3", "webbrowser", "xmlrpc"),
 }
 UNPACKING = {"dbm", "dill", "joblib", "cloudpickle", "marshal", "pickle", "shelve"}
@@ -34,6 +34,7 @@ HOMES = {
     "multiprocessing": {"bench"},
     "distributed": {"bench"},
     "dask": {"bench"},
+    "asyncio": {"bench"},
     "ctypes": {"alarm", "bench"},
     "secrets": {"saving", "certificate"},
 } | {name: set[str]() for name in NETWORK | UNPACKING | UNSEEDED | {"yaml", "pty", "code"}}

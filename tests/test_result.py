@@ -56,7 +56,7 @@ def test_a_result_holds_the_graph_that_was_solved(graph: Graph, tmp_path: Path) 
     path = tmp_path / "result.json"
     write_result(result, path)
     assert "graph" not in path.read_text()
-    again = read_result(path).result()
+    again = read_result(path)
     assert again.graph is None
     assert "<svg" not in again._repr_html_()
     assert rows(again._repr_html_())[2:] == rows(result._repr_html_())[2:]

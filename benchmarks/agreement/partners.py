@@ -22,7 +22,7 @@ from layoutopt.graphs.values import to_integers
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.io.certificate import check_certificate
 from layoutopt.io.instance import instance_bytes, parse_instance
-from layoutopt.io.result import parse_result, result_bytes
+from layoutopt.io.result import parse_document, result_bytes
 from layoutopt.lifting.places import CellPlaces
 from layoutopt.limits import Limits
 from layoutopt.lowering import LIFT_FROM, lower
@@ -162,7 +162,7 @@ def _through_files(case: Case) -> Claim:
     """Let instance and answer go through files, and hold these against each other."""
     graph = parse_instance(instance_bytes(case.graph))
     result = unwind(graph, fixed=case.fixed, start=case.start)
-    read = parse_result(result_bytes(result))
+    read = parse_document(result_bytes(result))
     claimed = read.result()
     broken = list(violations(parse_instance(instance_bytes(graph)), claimed, read.status, read.gap))
     return _claim(claimed, broken[0] if broken else "")

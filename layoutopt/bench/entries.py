@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layoutopt.errors import InputError
-from layoutopt.io.files import read_bytes
+from layoutopt.io.files import read_utf8
 
 Seconds = Annotated[float, Meta(ge=0, le=1e6)]
 """No more than system calls can wait for."""
@@ -100,7 +100,7 @@ def read_document(path: Path) -> Document:
     """
     file = str(path)
     try:
-        content = tomllib.loads(read_bytes(path).decode())
+        content = tomllib.loads(read_utf8(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"is not TOML ({error})", file=file) from None
     except RecursionError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -16,9 +18,13 @@ from layoutopt.bench.crew import Crew
 from layoutopt.bench.job import Job, Outcome, machine_name
 from layoutopt.bench.work import Desk, perform, warm_up
 from layoutopt.errors import InputError
+from layoutopt.extras import needed
 
 PATIENCE = 30
-"""Seconds in which a scheduler and its first worker must answer."""
+"""Seconds in which a scheduler must answer, and have its first worker."""
+
+GREETING = 5
+"""Seconds in which a scheduler must take a connection."""
 
 AHEAD = 1000
 """Jobs that a scheduler is given at a time; more workers may join while it has them."""
@@ -175,18 +181,49 @@ class _OnCluster(Executor):
 
 
 def _client(address: str) -> Any:
+    """Return a client of a scheduler with a worker.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, or nobody answers in time.
+    """
+    distributed = needed("distributed", "--dask")
+    where = _address(address)
     try:
-        from distributed import Client
-    except ImportError:
-        raise InputError("--dask needs Dask: pip install 'layoutopt[dask]'") from None
-    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+        asyncio.run(_greet(distributed, where))  # a client would try for minutes
+        client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
+    except (OSError, TypeError, ValueError) as error:  # a TimeoutError is an OSError
+        told = " ".join(str(error).split()) or f"not within {GREETING} s"
+        raise InputError(f"--dask {address}: no scheduler answers: {told}") from None
     try:
-        client: Any = Client(**where, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]  # Dask's
         client.wait_for_workers(1, timeout=PATIENCE)
-    except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-        told = " ".join(str(error).split())
-        raise InputError(f"--dask {address}: no scheduler with a worker answers: {told}") from None
+    except OSError:
+        client.close()
+        told = f"the scheduler has no worker, nor got one in {PATIENCE} s"
+        raise InputError(f"--dask {address}: {told}") from None
     return client
+
+
+def _address(given: str) -> str:
+    """Return a scheduler's address, perhaps from its file."""
+    if not Path(given).is_file():
+        return given
+    try:
+        found = json.loads(Path(given).read_bytes())["address"]
+    except (OSError, ValueError, KeyError, TypeError):
+        found = None
+    if not isinstance(found, str):
+        raise InputError(f"--dask {given}: is no file of a Dask scheduler, which has its address")
+    return found
+
+
+async def _greet(distributed: Any, address: str) -> None:
+    """Connect to a scheduler, and leave it alone again."""
+    how = distributed.Security().get_connection_args("client")
+    greeting = distributed.comm.connect(address, timeout=GREETING, **how)
+    comm = await asyncio.wait_for(greeting, GREETING)
+    await comm.close()
 
 
 def _about_all(client: Any, address: str) -> tuple[str, tuple[str, ...]]:

@@ -64,7 +64,7 @@ def to_markdown(rows: Sequence[Row], *, measured: bool = True) -> bytes:
 
 def _cells(row: Row) -> tuple[str, ...]:
     memory = "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
-    numbers = number(row.score), number(row.bound), ratio(row.gap), f"{row.seconds:.3f}"
+    numbers = number(row.score), number(row.bound), ratio(row.gap, row.score), f"{row.seconds:.3f}"
     return (row.instance, row.solver, row.status, *numbers, memory)
 
 

@@ -31,7 +31,8 @@ class Summary:
     optimal, feasible, infeasible, unknown, failed
         How many have each status.
     gap
-        Mean gap of the rows that have one; ``None`` without any.
+        Mean gap of the rows that have one, but for those whose score of 0 it cannot be relative
+        to; ``None`` without any.
     seconds
         Shifted geometric mean of the wall-clock seconds (:func:`shifted_mean`); a row without
         an answer (``unknown`` or ``failed``) counts with its time limit, if that is longer.
@@ -86,10 +87,15 @@ def best_scores(rows: Iterable[Row]) -> dict[Task, Decimal]:
 
 def loss(row: Row, best: dict[Task, Decimal]) -> float | None:
     """Return ``(best - score) / max(|best|, 1e-9)``; ``None`` without a score."""
-    if row.score is None:
+    top = best_of(row, best)
+    if row.score is None or top is None:
         return None
-    top = best[_task(row)]
     return decimals.relative(decimals.difference(top, row.score), top)
+
+
+def best_of(row: Row, best: dict[Task, Decimal]) -> Decimal | None:
+    """Return the best score on a row's instance; ``None`` without any."""
+    return best.get(_task(row))
 
 
 def _task(row: Row) -> Task:
@@ -98,7 +104,7 @@ def _task(row: Row) -> Task:
 
 def _summary(rows: list[Row], best: dict[Task, Decimal]) -> Summary:
     count = {str(status): 0 for status in (*Status, FAILED)} | Counter(row.status for row in rows)
-    gaps = [gap for row in rows if (gap := row.gap) is not None]
+    gaps = [gap for row in rows if (gap := row.gap) is not None and (row.score or not gap)]
     losses = [lost for row in rows if (lost := loss(row, best)) is not None]
     silent = sum(row.score is None and _task(row) in best for row in rows)
     return Summary(

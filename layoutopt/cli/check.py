@@ -81,7 +81,7 @@ def _checked(
 ) -> int:
     """Check a result and a certificate, whichever there is; return the exit code."""
     from layoutopt.graphs.hooking import heeded
-    from layoutopt.io.result import read_result
+    from layoutopt.io.result import read_document
 
     evidence = None if certificate is None else proofs.read(certificate)
     if evidence is not None and evidence.get("problem") == "conversion":
@@ -89,10 +89,12 @@ def _checked(
     graph = heeded(load(), barriers)
     claimed = None
     if result is not None:
-        document = read_result(result)
+        document = read_document(result)
         claimed = document.result()
         if not _holds(graph, document, claimed, result, quiet):
             return VIOLATION
+        if evidence is None and claimed.bound is not None and not quiet:
+            say(f"{result}: {_unproved(claimed)}")
     if evidence is not None:
         return proofs.unwinding(graph, claimed, evidence, certificate, quiet)
     return 0
@@ -119,6 +121,16 @@ def _holds(
         else:
             say(f"{path}: legal; the layouts earn {number(claimed.score)}, as the result says")
     return not broken
+
+
+def _unproved(claimed: UnwindingResult) -> str:
+    """Return which claims of a result cannot be checked without a certificate."""
+    from layoutopt.result import Status
+
+    what = f"bound {number(claimed.bound)}"
+    if claimed.status is Status.OPTIMAL:
+        what = f"status optimal and {what}"
+    return f"not checked: {what}; what `solve --certificate` writes lets `check` prove that"
 
 
 def _infeasible(graph: Store) -> str:

@@ -13,7 +13,7 @@ from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, write_out
 from layoutopt.cli.text import ratio, seconds, table
-from layoutopt.errors import InputError
+from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
     from layoutopt.conversion.result import Tally
@@ -161,7 +161,7 @@ def _certify(
     from layoutopt.proving.asked import Asked
     from layoutopt.proving.conversion import certify, encoded
 
-    costs = asked["costs"] and asked["costs"].read_text("utf-8")
+    costs = asked["costs"] and asked["costs"].read_text("utf-8-sig")
     question = Asked(",".join(result.objectives), **{**asked, "costs": costs})
     with reserved_stdout():
         data = encoded(certify(result, question, limited(time_limit)))
@@ -187,12 +187,12 @@ def summary(result: ConversionResult, name: str) -> str:
     if result.difference is not None:
         rows.append(["difference", f"{result.difference:.2g}, relative"])
     rows.append(["seconds", seconds(result.seconds.get("total"))])
-    lines = [f"{name}: {len(result.model.graph.node):,} nodes", table(rows, left=2), ""]
+    lines = [f"{printable(name)}: {len(result.model.graph.node):,} nodes", table(rows, left=2), ""]
     lines.append(table([["", "transforms", "bytes moved", "free"], *_tallies(result)]))
     lines += [line for note in result.notes for line in ("", f"  note: {note}")]
     if result.opaque:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(result.opaque.items()))
-        lines += ["", f"  ops that must stay as they are: {kinds}"]
+        lines += ["", printable(f"  ops that must stay as they are: {kinds}")]
     return "\n".join(lines)
 
 
@@ -211,7 +211,7 @@ def _tallies(result: ConversionResult) -> list[list[str]]:
 
 def reasons(result: ConversionResult) -> str:
     """Return a line for each transform that remains."""
-    lines = [f"  {line.op}: {line.why}" for line in result.remaining]
+    lines = [printable(f"  {line.op}: {line.why}") for line in result.remaining]
     return "\n".join(["", *(lines or ["  no transform remains"])])
 
 

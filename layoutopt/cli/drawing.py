@@ -17,9 +17,13 @@ Png = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw it
 
 
 def check_png(path: Path | None) -> None:
-    """Refuse to print pixels."""
+    """Refuse to print pixels, and to make any without what it takes."""
     if str(path) == "-":
         raise InputError("--png -: pixels need a file")
+    if path is not None:
+        from layoutopt.report import raster
+
+        raster.check_installed()
 
 
 def write_picture(picture: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:

@@ -119,9 +119,9 @@ def _result(graph: Store, path: Path | None, how: dict[str, Any]) -> UnwindingRe
 
     if path is None:
         return unwind(graph, **how)
-    document = read_result(path)
-    check_hash(document.instance_hash, graph, str(path))
-    return document.result()
+    found = read_result(path)
+    check_hash(found.instance_hash, graph, str(path))
+    return found
 
 
 def _told(

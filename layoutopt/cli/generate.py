@@ -40,7 +40,7 @@ def command(
 ) -> int:
     """Write an instance of a named family, or list the families."""
     from layoutopt.generate.families import FAMILIES, generate
-    from layoutopt.io.instance import instance_bytes, write_instance
+    from layoutopt.io.instance import check_name, instance_bytes, write_instance
 
     if family is None and (settings or seed is not None or output is not None):
         raise InputError(f"a family is needed; allowed: {', '.join(FAMILIES)}")
@@ -51,8 +51,8 @@ def command(
     if output is None:
         raise InputError("--output FILE is needed; - is stdout")
     options.check_target(output, overwrite)
-    if str(output) != "-" and not str(output).endswith((".json", ".json.gz")):
-        raise InputError("must end in .json or .json.gz", file=str(output))
+    if str(output) != "-":
+        check_name(output)
     graph = generate(family, given)
     if str(output) == "-":
         write_out(instance_bytes(graph), output, overwrite)

@@ -31,15 +31,15 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Write the unwinding instance of a network."""
-    from layoutopt.io.instance import instance_bytes, write_instance
+    from layoutopt.io.instance import check_name, instance_bytes, write_instance
 
     if model.suffix != ".onnx":
         raise InputError("is of no known kind; allowed: .onnx", file=str(model))
     own = model.stem if training is None else f"{model.stem}-{training}"
     target = model.with_name(f"{own}.json") if output is None else output
     options.check_target(target, overwrite)
-    if str(target) != "-" and not str(target).endswith((".json", ".json.gz")):
-        raise InputError("must end in .json or .json.gz", file=str(target))
+    if str(target) != "-":
+        check_name(target)
     graph, _ = options.load(model, attractions, dim, training, tiles)
     if str(target) == "-":
         write_out(instance_bytes(graph), target, overwrite)

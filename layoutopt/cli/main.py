@@ -37,6 +37,9 @@ OUT_OF_TIME = 4
 INTERNAL = 70
 INTERRUPTED = SIGNALLED + signal.SIGINT
 
+HOUSE = Path(__file__).parents[1]
+"""Where this package lies."""
+
 app = typer.Typer(
     help="Provably optimal memory layouts for neural-network graphs.",
     add_completion=False,
@@ -126,7 +129,7 @@ def _described(error: Exception) -> str:
     """Return an unforeseen error, and the place in this package where it came up."""
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
-        if "layoutopt" in frame.filename:
+        if Path(frame.filename).is_relative_to(HOUSE):
             place = f", {Path(frame.filename).name} line {frame.lineno}"
     return f"{type(error).__name__}: {error}{place}"
 

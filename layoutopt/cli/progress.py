@@ -34,7 +34,7 @@ def line(message: Progress) -> str:
         parts.append(f"score {number(message.objective)}")
     if message.bound is not None:
         parts.append(f"bound {number(message.bound)}")
-    if message.gap is not None:
+    if message.gap is not None and (message.objective or not message.gap):
         parts.append(f"gap {message.gap:.3%}")
     return "  ".join(parts)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from layoutopt.cli.text import number, ratio, table
+from layoutopt.errors import printable
 
 if TYPE_CHECKING:
     from layoutopt.bench.changes import Change, Difference
@@ -45,15 +46,20 @@ def _summary(s: Summary) -> list[str]:
 
 def row_table(rows: Sequence[Row]) -> str:
     """Return a line for each row, with what fails beneath."""
-    from layoutopt.bench.summary import best_scores, loss
+    from layoutopt.bench.summary import best_of, best_scores, loss
 
     best = best_scores(rows)
     lines = [["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]]
     for row in rows:
         memory = "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
         told = [row.instance, _way(row), row.status, number(row.score), number(row.bound)]
-        lines.append([*told, ratio(row.gap), f"{row.seconds:.3f}", memory, ratio(loss(row, best))])
-    errors = [f"{row.instance} {row.solver}: {row.error} ({row.log})" for row in rows if row.error]
+        lost = ratio(loss(row, best), best_of(row, best))
+        lines.append([*told, ratio(row.gap, row.score), f"{row.seconds:.3f}", memory, lost])
+    errors = [
+        printable(f"{row.instance} {row.solver}: {row.error} ({row.log})")
+        for row in rows
+        if row.error
+    ]
     return "\n".join([table(lines, left=3, indent=""), *errors])
 
 

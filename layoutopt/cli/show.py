@@ -13,7 +13,7 @@ from layoutopt.cli import drawing, options, solve
 from layoutopt.cli import tiles as machines
 from layoutopt.cli.streams import command_line, say, write_out
 from layoutopt.cli.text import number, table
-from layoutopt.errors import InputError
+from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
@@ -93,7 +93,7 @@ def _check(targets: dict[str, Path | None], by: By, overwrite: bool) -> None:
 def _read(path: Path) -> UnwindingResult:
     from layoutopt.io.result import read_result
 
-    return read_result(path).result()
+    return read_result(path)
 
 
 def _shown(
@@ -177,17 +177,18 @@ def _page(shown: UnwindingResult | Graph) -> str:
 
 
 def _is_result(path: Path) -> bool:
-    """Return whether a file says that it is a result; whatever is wrong shows later."""
+    """Return whether a file says that it is a result; what else is wrong in it shows later."""
     import msgspec
 
-    from layoutopt.io.files import read_bytes
+    from layoutopt.building import is_function
+    from layoutopt.io.files import read_utf8
     from layoutopt.io.result import FORMAT
 
-    if path.suffix == ".onnx":
+    if path.suffix == ".onnx" or is_function(str(path)):
         return False
     try:
-        document = msgspec.json.decode(read_bytes(path), type=dict[str, msgspec.Raw])
-    except (InputError, msgspec.DecodeError):
+        document = msgspec.json.decode(read_utf8(path), type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
         return False
     return bytes(document.get("format", b"")) == f'"{FORMAT}"'.encode()
 
@@ -199,7 +200,7 @@ def instance_text(graph: Graph) -> str:
     found = outline(graph)
     ops = ", ".join(f"{count:,} {kind}" for kind, count in found.ops.items())
     lines = [
-        f"{graph.name or 'unnamed'}: {graph.description}".rstrip(": "),
+        printable(f"{graph.name or 'unnamed'}: {graph.description}".rstrip(": ")),
         f"  {len(graph.ops):,} ops: {ops}",
         f"  {len(graph.pairs):,} valued pairs",
         "",

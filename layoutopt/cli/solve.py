@@ -12,6 +12,7 @@ from layoutopt.cli import options, whatif
 from layoutopt.cli.progress import both, shown
 from layoutopt.cli.streams import all_done, command_line, note, reserved_stdout, say, write_out
 from layoutopt.cli.text import exact, number, ratio, seconds, table
+from layoutopt.errors import printable
 
 if TYPE_CHECKING:
     from layoutopt.result import UnwindingResult
@@ -147,8 +148,9 @@ def _certify(result: UnwindingResult, path: Path, overwrite: bool) -> None:
 def summary(result: UnwindingResult) -> str:
     """Return what people want to know of a result."""
     size = {name: f"{count:,}" for name, count in result.size.items()}
+    name = printable(result.instance or "unnamed")
     lines = [
-        f"{result.instance or 'unnamed'}: {size['tensors']} tensors, {size['elements']} elements "
+        f"{name}: {size['tensors']} tensors, {size['elements']} elements "
         f"({size['free_elements']} free), {size['edges']} pair positions",
         table(_verdict(result)),
     ]
@@ -167,7 +169,7 @@ def _verdict(result: UnwindingResult) -> list[list[str]]:
         ["status", f"{result.status}{why}"],
         ["score", number(result.score)],
         ["bound", number(result.bound)],
-        ["gap", ratio(result.gap)],
+        ["gap", ratio(result.gap, result.score)],
         ["if all matched", number(result.max_score)],
         ["seconds", seconds(result.seconds.get("total"))],
     ]

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from layoutopt.errors import InputError
+from layoutopt.errors import InputError, printable
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -200,6 +200,7 @@ def _told_stdout() -> Iterator[None]:
 
 
 def _shown(text: str, stream: TextIO) -> str:
-    """Return a text with what a stream cannot show, such as odd names of files, escaped."""
+    """Return a text with what a stream or a terminal cannot show, as in odd names, spelt out."""
     encoding = stream.encoding or "utf-8"
+    text = printable(text, keep="\n")
     return text.encode(encoding, "backslashreplace").decode(encoding)

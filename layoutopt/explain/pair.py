@@ -14,6 +14,7 @@ from layoutopt.explain.threshold import least_value
 from layoutopt.explain.told import Change, PairExplanation
 from layoutopt.explain.trials import Answer, Trial, Trials
 from layoutopt.explain.winning import most, won
+from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.limits import Progress, interruptible, limited
@@ -63,6 +64,7 @@ def explain_pair(
     SizeError
         If the graph is too irregular to be solved by classes, and too large for memory.
     """
+    check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     with interruptible(limits):
         subject = Subject(graph, result, limits)

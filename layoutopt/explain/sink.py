@@ -14,6 +14,7 @@ from layoutopt.explain.pair import explained
 from layoutopt.explain.subject import Subject
 from layoutopt.explain.told_sink import Share, SinkExplanation
 from layoutopt.graphs.hooking import unused
+from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.store import Store
@@ -65,6 +66,7 @@ def explain_sink(
     SizeError
         If the graph is too irregular to be solved by classes, and too large for memory.
     """
+    check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     tensor = sink_of(graph, sink)
     if alternatives < 0:

@@ -18,6 +18,7 @@ from layoutopt.dense.layouts import Layouts
 from layoutopt.errors import InputError, InternalError
 from layoutopt.explain.views import views_of
 from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import check_result
 from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
@@ -75,6 +76,8 @@ class Subject:
     """
 
     def __init__(self, graph: Store, result: UnwindingResult, limits: Limits) -> None:
+        check_result(result)
+        check_result(result)
         self.graph, self.result, self.limits = graph, result, limits
         if result.layouts is None:
             raise InputError("the result has no layouts to be explained")

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from layoutopt import decimals
+from layoutopt.errors import printable
 from layoutopt.explain.words import exact, listed, paired, sure
 from layoutopt.pictures import html
 from layoutopt.pictures.text import number
@@ -152,7 +153,7 @@ class PairExplanation:
 
     def __str__(self) -> str:
         lines = [self._title(), *(f"  {name:<9} {text}" for name, text in self._lines())]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
         told = [html.line(f"{name}: {text}") for name, text in self._lines()]

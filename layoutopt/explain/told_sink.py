@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+from layoutopt.errors import printable
 from layoutopt.explain.told import PairExplanation
 from layoutopt.graphs.tiling import TILE
 from layoutopt.pictures import html
@@ -82,6 +83,7 @@ class SinkExplanation:
     def __str__(self) -> str:
         lines = [f"{self.sink}: {self.elements:,} elements"]
         lines += [f"  {text}" for text in self._lines()]
+        lines = list(map(printable, lines))
         for explanation in self.alternatives:
             lines += ["", str(explanation)]
         return "\n".join([*lines, *self._more()])

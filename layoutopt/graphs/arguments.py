@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from operator import index
 from typing import Any, TypeVar
 
@@ -24,8 +25,10 @@ def listed(name: str, given: Iterable[Item]) -> list[Item]:
 
 
 def integers(values: Any) -> Shape:
-    """Return the values as a tuple of Python integers, or say which are none."""
+    """Return the values, or the only one, as Python integers, or say which are none."""
     try:
+        if isinstance(values, Integral):
+            return (index(values),)
         if isinstance(values, Tensor):  # which would be sliced into rows
             raise TypeError
         return tuple(map(index, values))

@@ -17,7 +17,8 @@ from layoutopt.graphs.tensor import Tensor
 
 Value: TypeAlias = float | Decimal | str
 Operand: TypeAlias = Tensor | str
-Dims: TypeAlias = Iterable[int]
+Dims: TypeAlias = int | Iterable[int]
+"""Integers, one for each of several dimensions; one alone stands for a list of one."""
 
 
 class Builder(Editor):
@@ -168,8 +169,8 @@ class Builder(Editor):
     def slice(
         self,
         x: Operand,
-        lower: Dims | int,
-        upper: Dims | int,
+        lower: Dims,
+        upper: Dims,
         dim: int | None = None,
         name: str | None = None,
     ) -> Tensor:
@@ -194,7 +195,7 @@ class Builder(Editor):
         return self._one(ops.Slice, (x,), name, lower=integers(lower), upper=integers(upper))
 
     def sub_sample(
-        self, x: Operand, strides: Dims | int, dim: int | None = None, name: str | None = None
+        self, x: Operand, strides: Dims, dim: int | None = None, name: str | None = None
     ) -> Tensor:
         """Add every ``strides[d]``-th index of each dimension, from index 0.
 

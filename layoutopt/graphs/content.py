@@ -8,7 +8,7 @@ from decimal import Decimal
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Op, OpError, Shape
 from layoutopt.graphs.tensor import Slot, Tensor
-from layoutopt.tiles.memory import TileMemory
+from layoutopt.tiles.memory import TileMemory, known_memory
 
 
 class Content:
@@ -31,14 +31,12 @@ class Content:
         Tensor numbers by op number.
     pairs
         ``(tensor number, tensor number, value)`` in order of insertion.
-    tile_memory
-        The instance's tile memory, if any.
     """
 
     def __init__(self, name: str = "", description: str = "") -> None:
         self.name = name
         self.description = description
-        self.tile_memory: TileMemory | None = None
+        self._tile_memory: TileMemory | None = None
         self.ops: list[Op] = []
         self.shapes: list[Shape] = []
         self.producers: list[int] = []
@@ -48,6 +46,21 @@ class Content:
         self._slots: list[Slot] = []
         self._number: dict[str, int] = {}
         self._forget()
+
+    @property
+    def tile_memory(self) -> TileMemory | None:
+        """The instance's tile memory, if any; it can be set to one, or to a preset's name.
+
+        Raises
+        ------
+        InputError
+            If it is set to anything else.
+        """
+        return self._tile_memory
+
+    @tile_memory.setter
+    def tile_memory(self, given: TileMemory | str | None) -> None:
+        self._tile_memory = None if given is None else known_memory(given)
 
     def tensor(self, which: Tensor | str) -> Tensor:
         """Return the handle of a tensor given by name or handle.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from layoutopt.graphs import drawing
 from layoutopt.graphs.drawing import Layouts
+from layoutopt.graphs.layouts import check_layouts
 from layoutopt.graphs.op import Kind, type_name
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tensor import Tensor
@@ -59,6 +60,8 @@ def draw(
     else:
         named = [tensors] if isinstance(tensors, str | Tensor) else tensors
         chosen = sorted({graph.number(t) for t in named})
+    if layouts is not None:
+        check_layouts(layouts, "layouts")
     if isinstance(layouts, UnwindingResult):
         layouts = layouts.layouts
     if len(chosen) > TENSORS:

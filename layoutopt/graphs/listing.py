@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from layoutopt.graphs.op import type_name
 from layoutopt.graphs.store import Store
+from layoutopt.pictures.tables import text_table
 
 MOST_OPS = 60
 """Graphs are shown up to so many ops."""
@@ -20,14 +21,13 @@ def table(graph: Store) -> str:
     An op has a line for each output.  Attractions are the tensors that it is in a ValuedPair
     with, and the values.
     """
-    rows = [("tensor", "type", "inputs", "shape", "attractions")]
+    rows: list[tuple[str, ...]] = [("tensor", "type", "inputs", "shape", "attractions")]
     for op, outputs in zip(graph.ops[:MOST_OPS], graph.op_outputs, strict=False):
         head = type_name(op), _cell(op.inputs)
         rows += [_row(graph, t, *head) for t in outputs] or [(op.id, *head, "", "")]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     left = len(graph.ops) - MOST_OPS
-    return "\n".join([repr(graph), *lines, *([f"... and {left:,} more ops"] if left > 0 else [])])
+    more = [f"... and {left:,} more ops"] if left > 0 else []
+    return "\n".join([repr(graph), text_table(rows, len(rows[0]), ""), *more])
 
 
 def _row(graph: Store, t: int, tag: str, inputs: str) -> tuple[str, str, str, str, str]:

@@ -36,7 +36,7 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     InputError
         If it cannot be read, or is no certificate.
     """
-    raw = files.read_bytes(Path(path))
+    raw = files.read_utf8(files.named(path))
     try:
         found = json.loads(raw, parse_float=str, parse_constant=str)
     except (ValueError, RecursionError) as error:

@@ -21,6 +21,27 @@ Decoded = TypeVar("Decoded")
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
+BOM = b"\xef\xbb\xbf"
+"""What some editors write before UTF-8; it says nothing."""
+
+INSTANCES = (".json", ".json.gz")
+"""How the names of instance files end."""
+
+
+def named(path: str | Path) -> Path:
+    """Return a file by its name.
+
+    Raises
+    ------
+    InputError
+        If that is no name.
+    """
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"the name of a file is needed, not {type(path).__name__}") from None
+
+
 def read_bytes(path: Path) -> bytes:
     """Return a file's bytes, unpacked if its name ends in ``.gz``.
 
@@ -40,6 +61,17 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(f"is no whole gzip file ({error})", file=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", file=str(path)) from None
+
+
+def read_utf8(path: Path) -> bytes:
+    """Return a text file's bytes, unpacked if its name ends in ``.gz``, without a mark of order.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    return read_bytes(path).removeprefix(BOM)
 
 
 def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
@@ -97,7 +129,7 @@ def decode(
         With the place in the document: a JSON path, or line and column.
     """
     try:
-        return decoder.decode(raw)
+        return decoder.decode(raw.removeprefix(BOM))
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `")
         place = place.rstrip("`")

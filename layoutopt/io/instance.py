@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.op import Op, type_name
 from layoutopt.graphs.ops import AnyOp
 from layoutopt.graphs.store import Store
@@ -112,15 +113,32 @@ def read_instance(path: str | Path) -> Graph:
     InputError
         If it cannot be read or does not describe a graph.
     """
-    return parse_instance(files.read_bytes(Path(path)), str(path))
+    return parse_instance(files.read_bytes(files.named(path)), str(path))
 
 
-def write_instance(graph: Graph, path: str | Path, *, overwrite: bool = True) -> None:
-    """Write a graph as an instance file, packed with gzip if its name ends in ``.gz``.
+def check_name(path: Path) -> None:
+    """Refuse a name under which no instance would be read, unless it is that of a device.
 
     Raises
     ------
     InputError
-        If it cannot be written, or exists although ``overwrite`` is false.
+        If it ends otherwise.
     """
-    files.write_bytes(Path(path), instance_bytes(graph), overwrite=overwrite)
+    device = path.exists() and not path.is_file()
+    if not (device or path.name.endswith(files.INSTANCES)):
+        raise InputError(f"must end in {' or '.join(files.INSTANCES)}", file=str(path))
+
+
+def write_instance(graph: Graph, path: str | Path, *, overwrite: bool = True) -> None:
+    """Write a graph as an instance file, ``.json``, or ``.json.gz`` packed with gzip.
+
+    Raises
+    ------
+    InputError
+        If the name ends otherwise, the file cannot be written, or exists although
+        ``overwrite`` is false.
+    """
+    check_graph(graph)
+    target = files.named(path)
+    check_name(target)
+    files.write_bytes(target, instance_bytes(graph), overwrite=overwrite)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.layouts import check_result
 from layoutopt.graphs.values import SUM_DIGITS
 from layoutopt.io import files
 from layoutopt.io.hashes import PATTERN
@@ -127,8 +128,8 @@ def result_document(result: UnwindingResult) -> dict[str, Any]:
     }
 
 
-def parse_result(raw: bytes, file: str = "") -> ResultDocument:
-    """Return what the bytes of a result file say.
+def parse_document(raw: bytes, file: str = "") -> ResultDocument:
+    """Return what the bytes of a result file say, word by word.
 
     Parameters
     ----------
@@ -153,15 +154,33 @@ def parse_result(raw: bytes, file: str = "") -> ResultDocument:
     return document
 
 
-def read_result(path: str | Path) -> ResultDocument:
-    """Read a result file, packed with gzip if its name ends in ``.gz``.
+def read_document(path: str | Path) -> ResultDocument:
+    """Read a result file word by word, packed with gzip if its name ends in ``.gz``.
 
     Raises
     ------
     InputError
         If it cannot be read or is no result.
     """
-    return parse_result(files.read_bytes(Path(path)), str(path))
+    path = files.named(path)
+    return parse_document(files.read_bytes(path), str(path))
+
+
+def read_result(path: str | Path) -> UnwindingResult:
+    """Read a result file, packed with gzip if its name ends in ``.gz``.
+
+    Returns
+    -------
+    UnwindingResult
+        What :func:`layoutopt.unwind` returned when the file was written, but for the graph.  Status
+        and gap follow from score and bound; ``layoutopt check`` tells whether these are so.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is no result.
+    """
+    return read_document(path).result()
 
 
 def write_result(result: UnwindingResult, path: str | Path, *, overwrite: bool = True) -> None:
@@ -170,9 +189,10 @@ def write_result(result: UnwindingResult, path: str | Path, *, overwrite: bool =
     Raises
     ------
     InputError
-        If it cannot be written, or exists although ``overwrite`` is false.
+        If it is no result, cannot be written, or exists although ``overwrite`` is false.
     """
-    files.write_bytes(Path(path), result_bytes(result), overwrite=overwrite)
+    check_result(result)
+    files.write_bytes(files.named(path), result_bytes(result), overwrite=overwrite)
 
 
 def _known(raw: msgspec.Raw, place: str) -> Decimal | None:

@@ -63,6 +63,9 @@ class Layout:
     undefined: bool = False
 
     def __post_init__(self) -> None:
+        given: object = self.dims
+        if isinstance(given, str):
+            raise LayoutError(f"a text is read by Layout.parse({given!r})")
         check_dialect(self.dialect)
 
     @staticmethod

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import memory_of
@@ -65,6 +66,7 @@ def on_machine(graph: AnyGraph, memory: TileMemory | None) -> AnyGraph:
     InputError
         If there is neither.
     """
+    check_graph(graph)
     found = deepcopy(graph)
     if memory is not None:
         found.tile_memory = memory

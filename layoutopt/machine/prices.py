@@ -12,6 +12,7 @@ from layoutopt.check.elements import evaluate
 from layoutopt.check.occupancy import held
 from layoutopt.dense.layouts import Layouts
 from layoutopt.errors import InputError
+from layoutopt.graphs.layouts import check_graph, given_layouts
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.limits import Progress, interruptible, limited
@@ -149,12 +150,10 @@ def shadow_prices(
     SizeError
         If the graph is too irregular to be solved by classes, and too large for memory.
     """
+    check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     memory = memory_of(graph)
-    found = layouts.layouts if isinstance(layouts, UnwindingResult) else dict(layouts)
-    if found is None:
-        raise InputError("the result has no layouts")
-    given = {sink: tuple(pieces) for sink, pieces in found.items()}
+    given = given_layouts(graph, layouts)
     checked = evaluate(graph, given)
     if checked.violations or checked.score is None:
         raise InputError(next(iter(checked.violations), "the layouts have no score"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutopt.check.spread import Counts, Integers, Spread, spread, uncovered
 from layoutopt.errors import InputError
+from layoutopt.graphs.layouts import given_layouts
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import SumLikeReduce
 from layoutopt.graphs.store import Store
@@ -193,9 +194,7 @@ def simulate(
 
 def _covered(graph: Store, layouts: Mapping[str, Sequence[Piece]] | UnwindingResult) -> Spread:
     """Return where elements lie in layouts that cover all sinks."""
-    found = layouts.layouts if isinstance(layouts, UnwindingResult) else layouts
-    if found is None:
-        raise InputError("the result has no layouts")
+    found = given_layouts(graph, layouts)
     broken = uncovered(graph, found)
     if broken:
         raise InputError(broken[0])

@@ -16,6 +16,7 @@ from fractions import Fraction
 from layoutopt.capacity.answer import CapacityAnswer
 from layoutopt.capacity.curve import smallest_capacity, sweep
 from layoutopt.errors import InputError
+from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.store import Store
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.graphs.values import exact_decimal, to_decimal
@@ -107,6 +108,7 @@ def capacity_sweep(
     SizeError
         If the graph is too irregular to be solved by classes, and too large for memory.
     """
+    check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     wanted = capacities(graph, scales, bytes_per_tile)
     unknown = [Result() for _ in wanted]
@@ -144,6 +146,7 @@ def smallest_machine(
     SizeError
         If the graph is too irregular to be solved by classes, and too large for memory.
     """
+    check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
     with interruptible(limits):
         try:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.values import exact_decimal
-from layoutopt.io.files import read_bytes
+from layoutopt.io.files import read_utf8
 
 Attractions: TypeAlias = Mapping[str, Decimal]
 """Value per element by table and key, for instance ``"matmul.lhs"``."""
@@ -36,7 +36,7 @@ def read_attractions(path: str | Path | None = None) -> Attractions:
     values = _entries(shipped, "attractions.toml")
     if path is None:
         return values
-    changes = _entries(read_bytes(Path(path)), str(path))
+    changes = _entries(read_utf8(Path(path)), str(path))
     for key in changes:
         if key not in values:
             raise InputError(f"there is no such entry; known: {', '.join(values)}", key, str(path))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutopt.errors import InputError
+from layoutopt.extras import needed
 from layoutopt.graphs.op import Array
 from layoutopt.io.files import read_bytes
 
@@ -54,13 +55,9 @@ def parse_model(path: str | Path) -> ModelProto:
     InputError
         If the ``onnx`` package is missing, or the file holds no model.
     """
-    try:
-        import onnx
-    except ImportError:
-        reason = 'reading .onnx files needs the onnx package: pip install "layoutopt[onnx]"'
-        raise InputError(reason, file=str(path)) from None
+    onnx = needed("onnx", "reading a network", str(path))
     raw = read_bytes(Path(path))
-    model = onnx.ModelProto()
+    model: ModelProto = onnx.ModelProto()
     try:
         model.ParseFromString(raw)
     except Exception:  # protobuf's own error class has no types

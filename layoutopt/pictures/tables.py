@@ -1,4 +1,4 @@
-"""Tables as plain text: CSV for programs, Markdown for people."""
+"""Tables as text: CSV for programs, Markdown and columns for people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+
+from layoutopt.errors import printable
 
 SIGNS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
 """What Markdown would not show as it is; an underline within a word it does."""
@@ -31,5 +33,22 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int
     return "".join(f"| {line} |\n" for line in lines)
 
 
+def text_table(rows: Iterable[Sequence[str]], left: int = 1, indent: str = "  ") -> str:
+    """Return rows in columns; the first ``left`` columns are flush left, others flush right.
+
+    Every row is a line: what names in cells hold besides printable characters is spelt out.
+    """
+    cells = [list(map(printable, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        padded = [
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(indent + "  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
 def _cell(words: str) -> str:
-    return " ".join(SIGNS.sub(r"\\\g<0>", words).split())
+    return printable(" ".join(SIGNS.sub(r"\\\g<0>", words).split()))

@@ -64,9 +64,15 @@ def seconds(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def ratio(value: float | None) -> str:
-    """Return a ratio in percent; ``-`` if it is unknown."""
-    if value is None:
+def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
+    """Return a ratio in percent; ``-`` if it is unknown.
+
+    Parameters
+    ----------
+    whole
+        What it is a ratio to, where that may be 0: then it says nothing, unless it is 0, too.
+    """
+    if value is None or (value != 0 and whole == 0):
         return "-"
     if value == 0:
         return "0"

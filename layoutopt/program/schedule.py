@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from layoutopt.errors import InputError
+from layoutopt.errors import InputError, printable
+from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.store import Store
 from layoutopt.program.steps import Layouts, Place, ProgramStep, steps, with_needs
 from layoutopt.result import UnwindingResult
@@ -53,7 +54,8 @@ class Schedule:
 
     def __str__(self) -> str:
         width = len(str(len(self.items)))
-        return "\n".join(f"{i:{width}}  {item}" for i, item in enumerate(self.items, 1))
+        lines = [printable(str(item)) for item in self.items]
+        return "\n".join(f"{i:{width}}  {line}" for i, line in enumerate(lines, 1))
 
 
 def schedule(
@@ -90,6 +92,7 @@ def schedule(
         If ``ops`` or ``creates`` name something unknown, or ops wait for each other; and as
         :func:`~layoutopt.steps` does.
     """
+    check_graph(graph)
     before = _before(ops)
     creators = _creators(graph, before, creates or {})
     plan = steps(graph, result)

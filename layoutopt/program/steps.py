@@ -12,6 +12,7 @@ from layoutopt.check.elements import evaluate
 from layoutopt.check.needs import dependencies
 from layoutopt.check.order import Dependencies
 from layoutopt.errors import InputError
+from layoutopt.graphs.layouts import check_graph, given_layouts
 from layoutopt.graphs.store import Store
 from layoutopt.pieces import Piece, elements
 from layoutopt.result import UnwindingResult
@@ -95,9 +96,8 @@ def steps(graph: Store, result: UnwindingResult | Layouts) -> tuple[ProgramStep,
     InputError
         If there are no layouts, they break a rule, or the result's order does.
     """
-    layouts = result.layouts if isinstance(result, UnwindingResult) else result
-    if not isinstance(layouts, Mapping):
-        raise InputError("steps need layouts: pieces by sink name, or a result that has them")
+    check_graph(graph)
+    layouts = given_layouts(graph, result)
     found = evaluate(graph, layouts)
     if found.violations:
         raise InputError(found.violations[0])

@@ -96,8 +96,8 @@ def _solvers(every: Sequence[Summary]) -> str:
     return pages.table(head, rows, left, sortable=True) + pages.paragraph(told, "soft")
 
 
-def _ratio(value: float | None) -> Cell:
-    return Cell(ratio(value), order="" if value is None else f"{value:.17g}")
+def _ratio(value: float | None, whole: Decimal | None = None) -> Cell:
+    return Cell(ratio(value, whole), order="" if value is None else f"{value:.17g}")
 
 
 def _seconds(value: float) -> Cell:
@@ -135,9 +135,9 @@ def _solve(row: Row, solver: str, instance: Instance, found: Runs, best: Decimal
         Cell(row.status, f'<span class="{tone}">{escaped(row.status)}</span>', kind="short"),
         _number(row.score),
         _number(row.bound),
-        _ratio(row.gap),
-        _ratio(found.gap_of(row, instance)),
-        _ratio(loss),
+        _ratio(row.gap, row.score),
+        _ratio(found.gap_of(row, instance), row.score),
+        _ratio(loss, best),
         _seconds(row.seconds),
         Cell(peak, order="" if row.peak_bytes is None else str(row.peak_bytes)),
     ]

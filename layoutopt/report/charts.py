@@ -56,7 +56,7 @@ def gaps(trace: Sequence[Point]) -> tuple[tuple[float, float], ...]:
 
 
 def _ratio(score: float | None, bound: float | None) -> float | None:
-    if score is None or bound is None:
+    if score is None or bound is None or (score == 0 and bound > 0):
         return None
     return max(0.0, (bound - score) / max(abs(score), 1e-9))
 

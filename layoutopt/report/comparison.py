@@ -126,7 +126,8 @@ def _lost(found: Comparison) -> str:
             ]
             for p in pairs[:PAIRS]
         ]
-        told = f"{result.solver} loses {ratio(loss)} against {best.solver}: {_sum(result, best)}"
+        share = f" loses {ratio(loss)}" if best.score else ""
+        told = f"{result.solver}{share} against {best.solver}: {_sum(result, best)}"
         head = ["pair", "loses", "value", "matched", "by the best", "of"]
         parts.append(pages.table(head, rows, caption=told, sortable=True))
         if len(pairs) > PAIRS:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, fromstring
 
-from layoutopt.errors import InputError
+from layoutopt.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +38,17 @@ ROUND = 0.5523
 Style = Mapping[str, str]
 
 
+def check_installed() -> None:
+    """Refuse to make pixels without matplotlib.
+
+    Raises
+    ------
+    InputError
+        If it is missing.
+    """
+    needed("matplotlib", "a picture as PNG")
+
+
 def png(svg: str, scale: float = SCALE) -> bytes:
     """Return a picture of this package as PNG, on white ground.
 
@@ -53,11 +64,9 @@ def png(svg: str, scale: float = SCALE) -> bytes:
     InputError
         If matplotlib is missing.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        reason = 'pictures as PNG need matplotlib: pip install "layoutopt[plot]"'
-        raise InputError(reason) from None
+    check_installed()
+    from matplotlib.figure import Figure
+
     root = fromstring(svg)  # noqa: S314  # one of our own pictures
     wide, high = float(root.attrib["width"]), float(root.attrib["height"])
     figure = Figure(figsize=(wide / 72, high / 72), dpi=72 * scale, frameon=False)

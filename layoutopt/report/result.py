@@ -66,7 +66,7 @@ def _lead(result: UnwindingResult) -> str:
     facts = [
         ("score", number(result.score)),
         ("bound", number(None if result.bound is None else Decimal(result.bound))),
-        ("gap", ratio(result.gap)),
+        ("gap", ratio(result.gap, result.score)),
         ("if all matched", number(result.max_score)),
         ("seconds", seconds(result.seconds.get("total"))),
         ("solver", result.solver or "-"),

@@ -44,7 +44,8 @@ def _proved(result: Result) -> str:
     if result.bound is None:
         return "nothing is proved about better ones."
     bound = number(Decimal(result.bound))
-    return f"no layouts earn more than {bound}, which is {ratio(result.gap)} above this score."
+    above = f", which is {ratio(result.gap)} above this score" if result.objective else ""
+    return f"no layouts earn more than {bound}{above}."
 
 
 def _why(result: Result) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.values import exact_decimal
+from layoutopt.io.files import named, read_utf8
 from layoutopt.operators.op import Op
 from layoutopt.requirements.desired import Desired, parse_desired
 
@@ -94,11 +95,8 @@ def read_costs(path: str | Path) -> OpCosts:
     """
     file = str(path)
     try:
-        text = Path(path).read_text("utf-8")
-        document = tomllib.loads(text, parse_float=Decimal)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read ({error})", file=file) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        document = tomllib.loads(read_utf8(named(path)).decode(), parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is not TOML ({error})", file=file) from None
     try:
         return costs_from(document)

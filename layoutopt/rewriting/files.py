@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from layoutopt.errors import InputError
-from layoutopt.io.files import write_bytes, written
+from layoutopt.extras import needed
+from layoutopt.io.files import named, write_bytes, written
 from layoutopt.onnx.protobuf import DATA_FIELDS, parse_model
 from layoutopt.rewriting.skeleton import copied_except
 
@@ -51,9 +52,8 @@ def loaded(model: ModelProto) -> Loaded:
     InputError
         If it is none, or its weights are not there.
     """
-    from onnx import ModelProto
-
-    if not isinstance(model, ModelProto):
+    onnx = needed("onnx", "converting a network")
+    if not isinstance(model, onnx.ModelProto):
         raise InputError(f"model must be a network of ONNX or a file, not {type(model).__name__}")
     name = model.graph.name
     if _outside(model):
@@ -78,10 +78,10 @@ def load(path: str | Path) -> Loaded:
     InputError
         If a file is missing, or holds no network.
     """
-    from onnx import external_data_helper
-
-    path = Path(path)
+    path = named(path)
     model = parse_model(path)
+    from onnx import external_data_helper  # which is there, as the model could be read
+
     outside = _outside(model)
     places = [entry.value for x in outside for entry in x.external_data if entry.key == "location"]
     names = frozenset(x.name for x in outside)

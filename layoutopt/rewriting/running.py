@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.errors import InputError
+from layoutopt.extras import needed
 from layoutopt.onnx.folding import RANDOM
 from layoutopt.onnx.protobuf import bodies, captured, graphs
 from layoutopt.onnx.rules import is_standard
@@ -228,12 +229,7 @@ def transposes(model: ModelProto) -> int:
 
 
 def _runtime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError:
-        reason = 'running networks needs onnxruntime: pip install "layoutopt[onnx]"'
-        raise InputError(reason) from None
-    return onnxruntime
+    return needed("onnxruntime", "running a network")
 
 
 def _options(runtime: Any) -> Any:

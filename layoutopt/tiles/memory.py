@@ -120,3 +120,19 @@ The bandwidth of 4 bytes per cycle is derived, not quoted.  Graphcore gives 8 TB
 for a GC200; over 1472 tiles at about 1.33 GHz that is 4.1.  For the GC2, at 1.6 GHz, the same 4
 is assumed.  Part of a real tile's memory holds code: give a smaller ``bytes_per_tile`` for that.
 """
+
+
+def known_memory(given: TileMemory | str) -> TileMemory:
+    """Return a memory itself, or the preset of a name.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    if isinstance(given, TileMemory):
+        return given
+    if isinstance(given, str) and given in PRESETS:
+        return PRESETS[given]
+    known = ", ".join(PRESETS)
+    raise InputError(f"a TileMemory is needed, or the name of one ({known}), not {given!r}")

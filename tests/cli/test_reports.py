@@ -64,7 +64,7 @@ def test_show_writes_the_same_page_of_a_result(run: Run, instance: Path) -> None
     assert run(*words).code == 0
     expected = [key for key in sections(first.read_text()) if key != "progress"]
     assert sections(second.read_text()) == expected
-    assert str(read(instance).draw(read_result(result).result().layouts)) in second.read_text()
+    assert str(read(instance).draw(read_result(result).layouts)) in second.read_text()
 
 
 def test_pages_go_to_stdout_alone(run: Run, instance: Path, store: Path) -> None:

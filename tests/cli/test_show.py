@@ -43,7 +43,7 @@ def test_a_result_is_drawn_on_its_instance(run: Run, instance: Path, result: Pat
     ran = run("show", result, "--instance", instance, "--svg", svg, "--html", page)
     assert (ran.code, ran.err) == (0, "")
     assert "optimal" in ran.out
-    layouts = read_result(result).result().layouts
+    layouts = read_result(result).layouts
     assert drawn(svg) == f"{read(instance).draw(layouts)}\n"
     text = page.read_text(encoding="utf-8")
     assert "if all matched" in text

@@ -122,7 +122,7 @@ def test_a_result_on_tiles(run: Run, layer: Path, machine: Path, solved: Path) -
     assert more.startswith(ran.out)
     graph = read(layer)
     graph.tile_memory = MACHINE
-    found = simulate(graph, read_result(solved).result())
+    found = simulate(graph, read_result(solved))
     assert found.bytes == 6 * 8
     assert f"exchanged      {found.bytes} bytes in 1 phases" in more
     assert f"cycles         {found.cycles}" in more
@@ -136,7 +136,7 @@ def test_tiles_are_drawn(run: Run, layer: Path, machine: Path, solved: Path, by:
     words = ["show", solved, "--instance", layer, "--tiles", machine]
     graph = read(layer)
     graph.tile_memory = MACHINE
-    found = simulate(graph, read_result(solved).result())
+    found = simulate(graph, read_result(solved))
     assert run(*words, "--svg", "-", "--by", by).out == f"{found.draw(by)}\n"
     page = layer.with_name("page.html")
     more = ["--html", page, "--svg", layer.with_name("tiles.svg"), "--by", by]

@@ -115,7 +115,7 @@ def test_what_does_not_fit(run: Run, crammed: Path) -> None:
     assert "status infeasible" in found
     assert "no prices without layouts" in found
     assert found[-3:-1] == ["2 100.00% - - infeasible", "3 150.00% 15 15 optimal"]
-    assert read_result(result).result().status == "infeasible"
+    assert read_result(result).status == "infeasible"
     assert "status infeasible" in lines(run("show", result).out)
 
 

@@ -29,7 +29,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.certificate import document_of, read_certificate
 from layoutopt.io.hashes import known_hash
 from layoutopt.io.instance import instance_bytes, parse_instance
-from layoutopt.io.result import parse_result, result_bytes
+from layoutopt.io.result import parse_document, result_bytes
 from layoutopt.io.tile_memory import tile_memory
 from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import DIALECTS, Layout
@@ -100,13 +100,13 @@ def instance(raw: bytes, folder: Path) -> None:
 
 def _solve(graph: Graph) -> None:
     result = unwind(graph, time_limit=LIMIT)
-    document = parse_result(result_bytes(result))
+    document = parse_document(result_bytes(result))
     assert not list(violations(graph, document.result(), document.status, document.gap))
 
 
 def result(raw: bytes, folder: Path) -> None:
     """A result: it is checked, and its layouts are scored, kept and improved."""
-    document = parse_result(raw, "result.json")
+    document = parse_document(raw, "result.json")
     known: list[Graph] = [g for g in seeds.graphs() if g.name == document.instance]
     graph: Store = [*known, *seeds.graphs()][0]
     found = document.result()

@@ -332,7 +332,7 @@ def test_results_and_their_files(tmp_path: object) -> None:
     assert result.layouts is not None
     path = f"{tmp_path}/result.json"
     write_result(result, path)
-    again = simulate(graph, read_result(path).result())
+    again = simulate(graph, read_result(path))
     assert again.pairs == simulate(graph, result).pairs == simulate(graph, result.layouts).pairs
 
 

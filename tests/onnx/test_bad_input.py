@@ -57,7 +57,8 @@ def test_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert refused(path) == (
-        'reading .onnx files needs the onnx package: pip install "layoutopt[onnx]"'
+        'reading a network needs onnx, which an extra brings: pip install ".[onnx]" in a clone of '
+        "layoutopt"
     )
 
 

@@ -135,7 +135,7 @@ def test_optimisers_that_fail_are_told_of_in_a_line(monkeypatch: pytest.MonkeyPa
 def test_running_without_onnxruntime_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check needs a package that is not always there."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with refused('running networks needs onnxruntime: pip install "layoutopt[onnx]"'):
+    with refused('running a network needs onnxruntime, which an extra brings: pip install ".['):
         layoutopt.convert(network(PAIR % "Relu"), check=True)
 
 

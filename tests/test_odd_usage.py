@@ -1,0 +1,191 @@
+"""What users give to functions by mistake, or because NumPy takes it: it works, or is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import layoutopt as lo
+from layoutopt.errors import InputError, printable
+from layoutopt.io.certificate import read_certificate
+from layoutopt.onnx.attractions import read_attractions
+from layoutopt.pictures.text import ratio
+from layoutopt.requirements.costs import read_costs
+from layoutopt.tiles.memory import PRESETS
+
+BOM = b"\xef\xbb\xbf"
+
+
+def small(name: str = "small") -> lo.Graph:
+    """Return a graph of one sink, worth 12."""
+    graph = lo.Graph(name)
+    x, t = graph.sink((2, 3), name="x"), graph.source((3, 2), name="t")
+    graph.valued_pair(graph.dim_shuffle(x, (1, 0), name="y"), t, 2)
+    return graph
+
+
+GRAPH = small()
+RESULT = lo.unwind(GRAPH)
+
+TAKE_A_GRAPH: dict[str, Callable[[Any], object]] = {
+    "unwind": lo.unwind,
+    "compare": lo.compare,
+    "evaluate": lambda g: lo.evaluate(g, {}),
+    "explain_pair": lambda g: lo.explain_pair(g, RESULT, "y", "t"),
+    "explain_sink": lambda g: lo.explain_sink(g, RESULT, "x"),
+    "simulate": lambda g: lo.simulate(g, RESULT),
+    "shadow_prices": lambda g: lo.shadow_prices(g, RESULT),
+    "capacity_sweep": lambda g: lo.capacity_sweep(g, [1]),
+    "smallest_machine": lo.smallest_machine,
+    "cycle_values": lo.cycle_values,
+    "steps": lambda g: lo.steps(g, RESULT),
+    "schedule": lambda g: lo.schedule(g, RESULT),
+    "write_instance": lambda g: lo.write_instance(g, "never.json"),
+}
+
+
+@pytest.mark.parametrize("name", TAKE_A_GRAPH)
+def test_what_is_no_graph_is_refused(name: str) -> None:
+    """The name of a file comes with the function that reads it."""
+    with pytest.raises(InputError, match=r"^a Graph is needed, not NoneType$"):
+        TAKE_A_GRAPH[name](None)
+    with pytest.raises(InputError, match=r"not str; layoutopt.read\('foo.json'\) reads one"):
+        TAKE_A_GRAPH[name]("foo.json")
+
+
+ODD: dict[str, tuple[Callable[[], object], str]] = {
+    "explain_pair": (lambda: lo.explain_pair(GRAPH, None, "y", "t"), "a result of unwind is"),
+    "explain_sink": (lambda: lo.explain_sink(GRAPH, {}, "x"), "a result of unwind is needed"),
+    "evaluate nothing": (lambda: lo.evaluate(GRAPH, None), "layouts must be pieces by sink"),
+    "evaluate a file": (lambda: lo.evaluate(GRAPH, "r.json"), r"layoutopt.read_result\('r.json'\)"),
+    "fixed": (lambda: lo.unwind(GRAPH, fixed="r.json"), "fixed must be pieces by sink name"),
+    "start": (lambda: lo.unwind(GRAPH, start=[1]), "start must be pieces by sink name"),
+    "steps of a number": (lambda: lo.steps(GRAPH, {"x": 3}), "sink 'x': needs pieces"),
+    "steps of numbers": (lambda: lo.steps(GRAPH, {"x": [1]}), "sink 'x': needs pieces"),
+    "draw": (lambda: GRAPH.draw(3), "layouts must be pieces by sink name"),
+    "time limit": (lambda: lo.unwind(GRAPH, time_limit="3"), "time_limit must be a number"),
+    "gap": (lambda: lo.unwind(GRAPH, gap="x"), "gap must be a number, got 'x'"),
+    "seed": (lambda: lo.unwind(GRAPH, seed=1.5), "seed must be an integer, got 1.5"),
+    "workers": (lambda: lo.unwind(GRAPH, workers="2"), "workers must be an integer, got '2'"),
+    "progress": (lambda: lo.unwind(GRAPH, progress=3), "progress must be a function, not int"),
+    "no solvers": (lambda: lo.compare(GRAPH, []), "at least one name is needed"),
+    "solvers": (lambda: lo.compare(GRAPH, None), "solvers must be a list of names"),
+    "memory": (lambda: setattr(small(), "tile_memory", "ipu"), r"\(ipu-mk1, ipu-mk2\), not 'ipu'"),
+    "cycles": (lambda: lo.cycle_values(GRAPH, 3), "a TileMemory is needed"),
+    "read": (lambda: lo.read(None), "the name of a file is needed, not NoneType"),
+    "read_result": (lambda: lo.read_result(3), "the name of a file is needed, not int"),
+    "write_result": (lambda: lo.write_result(GRAPH, "never.json"), "not Graph"),
+    "write nowhere": (lambda: lo.write_result(RESULT, None), "the name of a file is needed"),
+    "suffix": (lambda: lo.write_instance(GRAPH, "z.txt"), r"z.txt: must end in .json or .json.gz"),
+    "layout": (lambda: lo.Layout("NHWC"), r"read by Layout.parse\('NHWC'\)"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_arguments_are_one_line(name: str) -> None:
+    call, told = ODD[name]
+    with pytest.raises(InputError, match=told) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_a_number_is_a_shape_of_one_dimension() -> None:
+    """As in NumPy."""
+    graph = lo.Graph()
+    x = graph.sink(6)
+    assert [t.shape for t in (x, graph.source(4), graph.barrier([x], 3))] == [(6,), (4,), (3,)]
+    assert graph.reshape(graph.sink((2, 3)), -1).shape == (6,)
+    assert graph.op(graph.reverse(x, 0)).dims == (0,)
+
+
+def test_a_preset_may_be_named() -> None:
+    graph = small()
+    graph.tile_memory = "ipu-mk2"
+    assert graph.tile_memory == PRESETS["ipu-mk2"]
+    assert lo.simulate(GRAPH, RESULT, "ipu-mk1").memory == PRESETS["ipu-mk1"]
+    graph.tile_memory = None
+    assert graph == GRAPH
+
+
+def test_one_solver_may_be_named_alone() -> None:
+    assert [r.solver for r in lo.compare(GRAPH, "greedy0").results] == ["greedy0"]
+
+
+def test_a_result_from_a_file_is_a_result(tmp_path: Path) -> None:
+    """Whatever takes that of `unwind` takes it."""
+    path = tmp_path / "result.json"
+    lo.write_result(RESULT, path)
+    again = lo.read_result(path)
+    assert type(again) is type(RESULT)
+    assert lo.evaluate(GRAPH, again).score == 12
+    assert lo.unwind(GRAPH, fixed=again).score == 12
+    assert lo.steps(GRAPH, again) == lo.steps(GRAPH, RESULT)
+    assert lo.explain_pair(GRAPH, again, "y", "t").matched == 6
+    assert lo.explain_sink(GRAPH, again, "x").elements == 6
+    lo.write_result(again, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def test_a_mark_of_byte_order_says_nothing(tmp_path: Path) -> None:
+    """Editors of Windows write it before JSON and TOML."""
+
+    def marked(name: str, text: bytes) -> Path:
+        (tmp_path / name).write_bytes(BOM + text)
+        return tmp_path / name
+
+    path = tmp_path / "plain.json"
+    lo.write_instance(GRAPH, path)
+    assert lo.read(marked("graph.json", path.read_bytes())) == GRAPH
+    lo.write_result(RESULT, path)
+    assert lo.read_result(marked("result.json", path.read_bytes())).score == 12
+    assert read_certificate(marked("c.json", b'{"format": "layoutopt/certificate/1"}'))
+    assert read_attractions(marked("a.toml", b""))
+    assert read_costs(marked("costs.toml", b"[transform]\nus = 1\n"))
+
+
+def test_a_comparison_prints_as_a_table() -> None:
+    lines = str(lo.compare(GRAPH)).splitlines()
+    assert lines[0] == "small"
+    assert lines[1].split()[:4] == ["solver", "status", "score", "bound"]
+    assert [line.split()[0] for line in lines[2:]] == ["auto", "greedy0"]
+    assert [line.split()[2] for line in lines[2:]] == ["12", "12"]
+
+
+def test_dir_names_what_is_public() -> None:
+    assert dir(lo) == sorted(lo.__all__)
+
+
+def test_names_cannot_steer_a_terminal() -> None:
+    """Escape sequences, line feeds and marks of direction are spelt out."""
+    graph = lo.Graph("a\x1b[31m\nb")
+    x, t = graph.sink((2,), name="x\x1b]0;title\x07"), graph.source((2,), name="t\u202e\n")
+    graph.valued_pair(x, t, 1)
+    result = lo.unwind(graph)
+    explained = lo.explain_pair(graph, result, x, t), lo.explain_sink(graph, result, x)
+    for shown in (graph, result, lo.compare(graph), lo.schedule(graph, result), *explained):
+        assert str(shown).replace("\n", "").isprintable(), shown
+    assert len(str(lo.schedule(graph, result)).splitlines()) == 1
+    assert printable("é\t\x1b") == "é\\t\\x1b"
+
+
+def test_a_gap_to_a_score_of_zero_is_not_shown() -> None:
+    """It is relative to nothing; the number in files stays what docs/formats.md says."""
+    nothing = replace(RESULT, objective=Decimal(0), bound=Decimal(100))
+    assert nothing.gap == 1e11
+    assert "gap -," in repr(nothing)
+    assert "e+11" not in nothing._repr_html_()
+    comparison = lo.comparison.Comparison((nothing, replace(nothing, objective=Decimal(-5))))
+    assert [row[4:6] + row[-1:] for row in comparison.rows()] == [
+        ["-", "-", "0"],
+        ["2100.00%", "2100.00%", "-"],
+    ]
+    assert [ratio(0.0, Decimal(0)), ratio(1e11, Decimal(0)), ratio(0.5)] == [
+        "0",
+        "-",
+        "50.00%",
+    ]
