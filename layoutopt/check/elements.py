@@ -35,6 +35,7 @@ from layoutopt.pictures import html
 from layoutopt.pictures.text import number
 from layoutopt.pieces import Piece, Step
 from layoutopt.result import PairScore, pairs_html
+from layoutopt.tiles.blocks import TileMap
 
 
 @dataclass(frozen=True)
@@ -221,32 +222,45 @@ class _Numbers:
                 self.pool.setdefault(where, len(self.pool))
         small = self.count + len(self.pool) < 2**31
         self.dtype = np.dtype(np.int32 if small else np.int64)
+        self.tiles: dict[int, TileMap] = {}
+        self.mapped: dict[int, Array] = {}
 
     def own(self, t: int) -> Array:
         """Return the numbers of the locations that a root tensor has of its own."""
+        if self.graph.tile_memory is not None:
+            return self._rule(t).tiles()
+        return self.at(t, np.arange(size(self.graph.shapes[t]), dtype=self.dtype))
+
+    def at(self, t: int, elements: Array) -> Array:
+        """Return the numbers of the locations of some flat elements of a root tensor.
+
+        What a mapping or a rule says of the whole tensor is worked out once, however many pieces
+        ask for a part of it.
+        """
         op = self.graph.ops[self.graph.producers[t]]
         if self.graph.tile_memory is not None:
-            return root_tiles(self.graph, t).tiles()
-        if isinstance(op, Source) and op.mapping is not None:
-            return np.array([self.count + self.pool[w] for w in op.mapping], self.dtype)
-        start = self.base[t]
-        return np.arange(start, start + size(self.graph.shapes[t]), dtype=self.dtype)
+            return self._rule(t).at(elements)
+        if not isinstance(op, Source) or op.mapping is None:
+            return elements + self.dtype.type(self.base[t])
+        if t not in self.mapped:
+            numbers = [self.count + self.pool[w] for w in op.mapping]
+            self.mapped[t] = np.array(numbers, self.dtype)
+        return self.mapped[t][elements]
+
+    def _rule(self, t: int) -> TileMap:
+        if t not in self.tiles:
+            self.tiles[t] = root_tiles(self.graph, t)
+        return self.tiles[t]
 
     def laid_out(self, t: int, layout: Sequence[Piece]) -> Array:
         """Return the numbers that a sink's elements take."""
         taken = np.empty(size(self.graph.shapes[t]), self.dtype)
         on_tiles = self.graph.tile_memory is not None
         for piece in layout:
-            if on_tiles and piece[0] == TILE:
-                taken[pieces.written(piece)] = pieces.read(piece)
-                continue
-            origin = self.graph.number(piece[0])
-            mapped = self.graph.ops[self.graph.producers[origin]]
             where = pieces.read(piece)
-            if on_tiles or (isinstance(mapped, Source) and mapped.mapping is not None):
-                taken[pieces.written(piece)] = self.own(origin)[where]
-            else:
-                taken[pieces.written(piece)] = where + self.base[origin]
+            if not (on_tiles and piece[0] == TILE):
+                where = self.at(self.graph.number(piece[0]), where)
+            taken[pieces.written(piece)] = where
         return taken
 
 

@@ -120,6 +120,7 @@ class SpreadByElements:
     ) -> None:
         self.graph, self.layouts = graph, layouts
         self._found = {} if tiles is None else tiles
+        self._rules: dict[int, TileMap] = {}
 
     def each(self, t: int) -> Counts:
         """Return how many elements of a tensor lie on each tile."""
@@ -154,9 +155,15 @@ class SpreadByElements:
         for piece in self.layouts[graph.tensor_name(t)]:
             where = pieces.read(piece)
             if piece[0] != TILE:
-                where = root_tiles(graph, graph.number(piece[0])).at(where)
+                where = self._rule(graph.number(piece[0])).at(where)
             taken[pieces.written(piece)] = where
         return taken
+
+    def _rule(self, root: int) -> TileMap:
+        """Return the tiles of a root tensor, worked out once."""
+        if root not in self._rules:
+            self._rules[root] = root_tiles(self.graph, root)
+        return self._rules[root]
 
 
 def _counted(tiles: Array) -> Counts:
