@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 
-RICH_SINCE = 7
-"""Operator set since which nearly all op types tell the shapes of their outputs."""
-
-
 @dataclass(frozen=True, eq=False)
 class Placed:
     """A node that has been added.
@@ -158,8 +154,6 @@ class Builder:
         if name in self.shaped.others:
             raise InputError(f"{name!r} is no tensor, but a sequence, map or optional")
         why = self.shaped.why()
-        if not why and self.versions.get("", 1) < RICH_SINCE:
-            why = "its operator set is old; onnx.version_converter makes newer ones"
         raise InputError(f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else ""))
 
 

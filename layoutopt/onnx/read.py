@@ -18,9 +18,12 @@ from layoutopt.onnx.protobuf import load_model
 from layoutopt.onnx.rules import is_known, type_of
 from layoutopt.onnx.shapes import infer
 from layoutopt.onnx.training import Trainer, check_training
-from layoutopt.onnx.wellformed import check_nodes
+from layoutopt.onnx.wellformed import check_nodes, check_version
 
 LOG = logging.getLogger(__name__)
+
+OLDEST = 6
+"""The first version of ONNX's own operator set that is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +129,7 @@ def read_network(
     )
     opaque: Mapping[str, int] = {}
     try:
+        check_version(model, OLDEST)
         model = inlined(model)
         check_nodes(model)
         shaped = infer(model, dims or {})

@@ -16,6 +16,37 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 
+def check_version(model: ModelProto, oldest: int) -> None:
+    """Check that a network follows a version of ONNX's operator set that can be read.
+
+    Parameters
+    ----------
+    model
+        The network.
+    oldest
+        The first version that is read; the last is that of the onnx package that is installed.
+
+    Raises
+    ------
+    InputError
+        If it is another.
+    """
+    from onnx import defs
+
+    latest = defs.onnx_opset_version()
+    for version in (x.version for x in model.opset_import if is_standard(x.domain)):
+        if version > latest:
+            raise InputError(
+                f"its operator set is of version {version}; {oldest} to {latest} are read, "
+                "as the onnx package that is installed knows no newer ones"
+            )
+        if version < oldest:
+            raise InputError(
+                f"its operator set is of version {version}; {oldest} to {latest} are read, "
+                "which onnx.version_converter can make of others"
+            )
+
+
 def check_nodes(model: ModelProto) -> None:
     """Check operands and attributes of all nodes of a network, in graphs inside nodes too.
 

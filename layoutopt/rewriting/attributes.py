@@ -16,6 +16,10 @@ from layoutopt.operators.registry import operator_of
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto
 
+RULES_UP_TO = 28
+"""The version of ONNX's operator set that rules are known to be true of.  Ops that a later version
+changes are opaque; their type ends in its number."""
+
 FURTHER = {
     "Gather": {"indices": 1},
     "Slice": {"starts": 1, "ends": 2, "steps": 4},
@@ -110,13 +114,17 @@ def op_of(
     """
     type, layouts = known.get((node.domain, node.op_type), (type_of(node), None))
     domain = node.domain if layouts is None else type.rpartition("::")[0]
+    version = versions.get("" if is_standard(domain) else domain, 1)
+    since = getattr(schema(type, version), "since_version", 0) if is_standard(domain) else 0
+    if since > RULES_UP_TO:
+        type = f"{type}-{since}"
     return Op(
         type,
         attributes(node),
         tuple(node.input),
         tuple(node.output),
         name=name,
-        opset=versions.get("" if is_standard(domain) else domain, 1),
+        opset=version,
         layouts=layouts,
     )
 

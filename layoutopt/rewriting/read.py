@@ -16,7 +16,7 @@ from layoutopt.onnx.functions import check_functions
 from layoutopt.onnx.network import title
 from layoutopt.onnx.protobuf import bodies, captured
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.wellformed import check_nodes
+from layoutopt.onnx.wellformed import check_nodes, check_version
 from layoutopt.operators.op import Op
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
@@ -66,17 +66,10 @@ def read_model(model: ModelProto) -> Source:
 
 def _versions(model: ModelProto) -> dict[str, int]:
     versions = {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
-    from onnx import defs
-
-    latest = defs.onnx_opset_version()
     standard = versions.get("")
     if standard is None:
         raise InputError("it does not tell which version of ONNX's operator set it follows")
-    if not OLDEST <= standard <= latest:
-        raise InputError(
-            f"its operator set is of version {standard}; {OLDEST} to {latest} are read, "
-            "which onnx.version_converter can make of others"
-        )
+    check_version(model, OLDEST)
     return versions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -148,13 +149,39 @@ def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
     names = [value.name for value in model.graph.output]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        write_proto(model, path, _large(model))
-        try:
-            session = runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-            found = session.run(names, dict(inputs))
-        except Exception as error:  # classes of its own for each status, some of them private
-            raise InputError(f"onnxruntime cannot run it ({_first_line(error)})") from None
-    return dict(zip(names, found, strict=True))
+        while True:
+            write_proto(model, path, _large(model))
+            try:
+                session = runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+                found = session.run(names, dict(inputs))
+                return dict(zip(names, found, strict=True))
+            except Exception as error:  # classes of its own for each status, some private
+                older = _older(model, str(error))
+                if older is None:
+                    reason = f"onnxruntime cannot run it ({_first_line(error)})"
+                    raise InputError(reason) from None
+                model = older
+
+
+def _older(model: ModelProto, refusal: str) -> ModelProto | None:
+    """Return a network as one of the latest versions that onnxruntime says it knows.
+
+    Most ops are the same in the next version; of the others onnxruntime says what it cannot run.
+    """
+    from onnx import ModelProto
+
+    format = re.search(r"max supported IR version: (\d+)", refusal)
+    standard = re.search(r"support for domain ai.onnx is till opset (\d+)", refusal)
+    if format is None and standard is None:
+        return None
+    older = ModelProto()
+    older.CopyFrom(model)
+    if format is not None:
+        older.ir_version = min(int(format[1]), model.ir_version)
+    for entry in older.opset_import:
+        if standard is not None and is_standard(entry.domain):
+            entry.version = min(int(standard[1]), entry.version)
+    return None if older == model else older
 
 
 def random_inputs(model: ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:

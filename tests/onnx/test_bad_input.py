@@ -141,14 +141,6 @@ def test_operands_that_do_not_fit_give_the_reason_of_shape_inference(tmp_path: P
     assert text.startswith("MatMul 'y': the shape of 'y' cannot be inferred (Incompatible dim")
 
 
-def test_old_operator_sets_may_not_tell_shapes(tmp_path: Path) -> None:
-    network = model([node("Reshape", "x", shape=[3, 2])], {"x": (2, 3)}, opset=1)
-    assert refused(save(network, tmp_path)) == (
-        "Reshape 'y': the shape of 'y' cannot be inferred "
-        "(its operator set is old; onnx.version_converter makes newer ones)"
-    )
-
-
 def test_shapes_that_cannot_be_computed(tmp_path: Path) -> None:
     """There is no dimension 7, and a shape is no string."""
     nodes = [node("Shape", "x", "s"), node("Gather", "s i", "g"), node("Reshape", "x g")]

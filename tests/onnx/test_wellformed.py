@@ -65,8 +65,17 @@ def test_attributes_without_a_value(tmp_path: Path) -> None:
 
 def test_ops_of_other_versions(tmp_path: Path) -> None:
     """An op that its operator set does not have is refused, one that nobody knows is a barrier."""
-    reason = "Relu 'y': ONNX's operator set of version 0 has no such op"
-    assert refused(model([node("Relu", "x")], {"x": (2,)}, opset=0), tmp_path) == reason
+    reason = "Mish 'y': ONNX's operator set of version 6 has no such op"
+    assert refused(model([node("Mish", "x")], {"x": (2,)}, opset=6), tmp_path) == reason
+
+
+@pytest.mark.parametrize("opset", [0, 5, 99])
+def test_other_operator_sets(opset: int, tmp_path: Path) -> None:
+    """A version that nobody read the rules for is no silent guess."""
+    reason = f"its operator set is of version {opset}; 6 to "
+    assert refused(model([node("Relu", "x")], {"x": (2,)}, opset=opset), tmp_path).startswith(
+        reason
+    )
 
 
 def test_texts_that_are_not_utf_8(tmp_path: Path) -> None:
