@@ -122,7 +122,7 @@ class TestRegistered:
 
         found = unwind(drawn(), "first-label")
         assert (found.score, found.bound, found.solver) == (6, 6, "first-label")
-        assert found.status is Status.FEASIBLE
+        assert found.status is Status.OPTIMAL
         assert first.__name__ == "first"
         assert "first-label" in names()
 
