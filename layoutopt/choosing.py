@@ -1,4 +1,4 @@
-"""Layouts that a heuristic chooses: on elements, or on a few of them that stand for all."""
+"""Layouts that a heuristic chooses: on elements, or on boxes of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from typing import Protocol
 
 from layoutopt.check.elements import evaluate
 from layoutopt.dense.layouts import Layouts, pieces_of
-from layoutopt.errors import SizeError
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import size
 from layoutopt.graphs.store import Store
+from layoutopt.greedy_boxes import greedy0_by_boxes
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.heuristics.places import Elements, Places
-from layoutopt.lifting.places import CellPlaces
 from layoutopt.limits import Limits
-from layoutopt.memory import require
+from layoutopt.memory import fits, require
 
 
 class Heuristic(Protocol):
@@ -31,8 +30,14 @@ HEURISTICS: dict[str, Heuristic] = {"greedy0": greedy0}
 BYTES = 12
 """What a heuristic keeps of an element: a location, and the piece that gave it."""
 
-LIFT_FROM = 10**7
+LARGE = 10**7
 """Graphs of so many elements are not looked at element by element."""
+
+TOO_LARGE = 10**9
+"""Graphs of so many elements are not even where boxes are too many."""
+
+SHARE = 0.5
+"""Share of the time that is left for boxes: their layouts are to be checked, too."""
 
 
 def choose(
@@ -40,12 +45,14 @@ def choose(
     name: str,
     limits: Limits,
     given: Given,
-    lift_from: int = LIFT_FROM,
+    large: int = LARGE,
     own: Heuristic | None = None,
 ) -> Layouts | None:
     """Return the layouts that a heuristic chooses; ``None`` if a tile memory is too small for them.
 
-    They earn the same whether elements are looked at or what stands for them.
+    Greedy0 chooses the same whether it looks at elements or at boxes of them.  Where irregular
+    views make too many boxes, and the graph is too large for its elements, it covers what it can
+    in time; the rest gets fresh locations.
 
     Parameters
     ----------
@@ -53,7 +60,7 @@ def choose(
         A key of :data:`HEURISTICS`, or the name of ``own``.
     given
         Sink elements whose locations are given; with any, every element is looked at.
-    lift_from
+    large
         Graphs of so many elements are not looked at element by element.
     own
         A user's heuristic, which always looks at every element.
@@ -61,17 +68,15 @@ def choose(
     Raises
     ------
     SizeError
-        If the graph's elements, or what stands for them, do not fit this machine's memory.
+        If the graph's elements do not fit this machine's memory, and must be looked at.
     TimeoutError
         If time runs out.
     """
     heuristic, elements = own or HEURISTICS[name], sum(map(size, graph.shapes))
-    if own is None and elements >= lift_from and not given.count:
-        try:
-            cells = CellPlaces(graph, limits)
-            return _kept(graph, cells.layouts(heuristic(graph, limits, given, cells)))
-        except SizeError:
-            limits.report("views are too irregular to be lifted")
+    if heuristic is greedy0 and elements >= large and not given.count:
+        found = greedy0_by_boxes(graph, limits.within(SHARE * limits.left))
+        if found.complete or elements >= TOO_LARGE or limits.over or not fits(BYTES * elements):
+            return _kept(graph, found.layouts)
     require(BYTES * elements, f"{name}, which looks at every element here,")
     chosen = heuristic(graph, limits, given, Elements(graph))
     named = {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in chosen.items()}

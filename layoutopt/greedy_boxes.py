@@ -11,7 +11,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from math import prod
+from contextlib import suppress
+from typing import NamedTuple
 
 from layoutopt.check.boxes import Box, Places, normal
 from layoutopt.check.equations import Equations
@@ -28,6 +29,7 @@ from layoutopt.graphs.store import Store
 from layoutopt.heuristics.dependence import consumers, lengths, partners, relevant
 from layoutopt.heuristics.ways import Path, turned
 from layoutopt.limits import Limits
+from layoutopt.pieces import Piece
 
 STEPS = 10**6
 """How many steps may be taken; see :class:`~layoutopt.check.equations.Equations`."""
@@ -39,37 +41,65 @@ Gap = tuple[int, tuple[Line, ...]]
 """The first index of a set along one axis, and its loops."""
 
 
-def greedy0_by_boxes(graph: Store, limits: Limits, steps: int = STEPS) -> Layouts:
+class Chosen(NamedTuple):
+    """What was chosen.
+
+    Parameters
+    ----------
+    layouts
+        The pieces of every sink.
+    complete
+        Whether time and steps sufficed; else the rest got fresh locations.
+    """
+
+    layouts: Layouts
+    complete: bool
+
+
+def greedy0_by_boxes(graph: Store, limits: Limits, steps: int = STEPS) -> Chosen:
     """Choose layouts as Greedy0 does, as far as time and steps suffice.
 
     Parameters
     ----------
     steps
         How many steps may be taken.
-
-    Returns
-    -------
-    dict
-        The pieces of every sink.
     """
-    greedy = _Greedy(graph, limits, Equations(steps))
+    greedy = _Greedy(graph, limits, _Timed(steps, limits))
     try:
         greedy.run()
+        complete = True
     except (SizeError, TimeoutError):
-        limits.report("greedy0: the rest gets fresh locations")
-    return {sink.name: greedy.layout(sink.index) for sink in graph.sinks()}
+        complete = False
+    return Chosen({sink.name: greedy.layout(sink.index) for sink in graph.sinks()}, complete)
+
+
+class _Timed(Equations):
+    """Equations that end with the time."""
+
+    def __init__(self, steps: int, limits: Limits) -> None:
+        super().__init__(steps)
+        self.limits = limits
+
+    def spend(self, steps: int = 1) -> None:
+        """Count steps, and look at the time."""
+        super().spend(steps)
+        if self.limits.over:
+            raise TimeoutError
 
 
 class _Greedy:
-    """The state of one run: pieces of tensors, and what sinks lack."""
+    """The state of one run: pieces of tensors; what is covered of sinks, and what they lack."""
 
     def __init__(self, graph: Store, limits: Limits, equations: Equations) -> None:
         self.graph, self.limits, self.equations = graph, limits, equations
         needed = relevant(graph, Given(graph))
         self.pieces: dict[int, list[list[Box]]] = {t: [] for t in needed}
         self.missing = {t: size(graph.shapes[t]) for t in needed}
-        sinks = {sink.index for sink in graph.sinks()}
-        self.lacking = {t: [_whole(graph, t, 0)] for t in needed if t in sinks and self.missing[t]}
+        self.sinks: dict[int, tuple[list[Box], list[Box]]] = {
+            sink.index: ([], [_whole(graph, sink.index, 0)])
+            for sink in graph.sinks()
+            if self.missing.get(sink.index)
+        }
         self.consumers = consumers(graph)
         self.length = lengths(graph, self.consumers)
         self.partners = partners(graph)
@@ -97,16 +127,17 @@ class _Greedy:
                 _, _, t, p = heapq.heappop(self.queue)
                 self._carry_back(-t, -p)
 
-    def layout(self, sink: int) -> tuple[tuple[str, int, int, tuple[tuple[int, int, int], ...]], ...]:
+    def layout(self, sink: int) -> tuple[Piece, ...]:
         """Return the pieces of a sink; what is not covered has locations of its own."""
-        if sink in self.pieces:
-            found = [box for piece in self.pieces[sink] for box in piece]
-            rest = self.lacking.get(sink, [])
-        else:
-            found, rest = [], [_whole(self.graph, sink, 0)] if size(self.graph.shapes[sink]) else []
-        for _, _, to, loops in rest:
-            found.append(normal(sink, to, to, [(n, here, here) for n, _, here in loops]))
-        found = merged(found, Equations(STEPS))
+        every = [_whole(self.graph, sink, 0)] if size(self.graph.shapes[sink]) else []
+        covered, lacking = self.sinks.get(sink, ([], every))
+        rest = [
+            normal(sink, to, to, [(n, here, here) for n, _, here in loops])
+            for _, _, to, loops in lacking
+        ]
+        found = covered + rest
+        with suppress(SizeError):
+            found = merged(found, Equations(STEPS))
         return tuple((self.graph.tensor_name(b.label), b.start, b.to, b.loops) for b in found)
 
     def _flow(self) -> set[int]:
@@ -166,21 +197,22 @@ class _Greedy:
         for piece in self.pieces[t][first:]:
             places = Places(piece, self.graph.shapes[t], self.equations)
             for sink, way in self.ways.back(p):
-                if self.lacking.get(sink):
-                    image = [
-                        box for step in way for box in moved(step.turned, places, self.equations)
-                    ]
+                if self.missing[sink]:
+                    image: list[Box] = []
+                    for step in way:
+                        image += moved(step.turned, places, self.equations)
                     self._take(sink, merged(image, self.equations))
 
     def _take(self, sink: int, image: Sequence[Box]) -> None:
         """Cover what a sink lacks of an image."""
-        lacking, found = self.lacking[sink], []
+        covered, lacking = self.sinks[sink]
+        found: list[Box] = []
         for box in image:
             taken, lacking = self._cut(lacking, box)
             found += taken
         if found:
             found, lacking = (merged(boxes, self.equations) for boxes in (found, lacking))
-            self.lacking[sink] = lacking
+            self.sinks[sink] = covered + found, lacking
             self._cover(sink, found)
 
     def _cut(self, lacking: Sequence[Box], box: Box) -> tuple[list[Box], list[Box]]:
@@ -342,7 +374,7 @@ class _Ways:
     def _of(self, t: int) -> Iterator[Box]:
         i = self.graph.producers[t]
         op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
-        if op.kind is Kind.SINK and prod(self.graph.shapes[t]):
+        if op.kind is Kind.SINK and size(self.graph.shapes[t]):
             yield _whole(self.graph, t, 1)._replace(label=self._number((t,)))
         if op.kind is not Kind.VIEW:
             return

@@ -25,7 +25,7 @@ from layoutopt.lifting.contest import lifted_contest
 from layoutopt.lifting.kinds import LiftedKind, lift_kind
 from layoutopt.limits import Limits
 from layoutopt.lowered import Kind, Lowered
-from layoutopt.memory import available, require
+from layoutopt.memory import fits, require
 from layoutopt.problem import Labelling, Precedence, WeightArray
 
 LIFT_FROM = 10**5
@@ -104,7 +104,7 @@ class _Work:
                 contest = lifted_contest(self.graph, barriers, contested, self.free)
                 return self._kinds(contest), contest
             except SizeError as error:
-                if not _fits(CONTEST_BYTES * elements):
+                if not fits(CONTEST_BYTES * elements):
                     raise error from None
         require(CONTEST_BYTES * elements, "barrier order, looked at element by element,")
         contest = find_contest(self.graph, self.groups, self.given, barriers, contested)
@@ -145,7 +145,7 @@ class _Work:
             try:
                 return self._lifted(groups, contest)
             except SizeError as error:
-                if not _fits(needed):
+                if not fits(needed):
                     raise error from None
         name = self.graph.tensor_name((group.sinks or group.fixed)[0])
         require(needed, f"tracing every element of the group of tensor {name!r}")
@@ -159,11 +159,6 @@ class _Work:
     def _pays(self, elements: int, things: int) -> bool:
         """Return whether there are so many elements to so few tensors that lifting pays."""
         return elements >= self.lift_from * max(1, things / PER_GROUP)
-
-
-def _fits(needed: int) -> bool:
-    limit = available()
-    return limit is None or needed <= limit
 
 
 def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:

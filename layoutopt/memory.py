@@ -61,6 +61,12 @@ def require(needed: float, what: str) -> None:
         )
 
 
+def fits(needed: float) -> bool:
+    """Return whether work that takes about so many bytes fits the memory."""
+    free = available()
+    return free is None or needed <= free
+
+
 def available() -> int | None:
     """Return the bytes that this process may still take, if the system tells."""
     known = [size for size in (_machine(), _group(), _left()) if size is not None]

@@ -20,7 +20,7 @@ from layoutopt.check.matching import Layouts
 from layoutopt.check.occupancy import overfull
 from layoutopt.choosing import choose
 from layoutopt.confirming import confirm
-from layoutopt.errors import InputError
+from layoutopt.errors import InputError, SizeError
 from layoutopt.graphs.hooking import heeded, hooked
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.store import Store
@@ -135,6 +135,10 @@ class _Run:
             return Result(stopped=self.limits.stopped or Stopped.TIME_LIMIT)
         except MemoryError:
             return self.limits.exhausted()
+        except SizeError:
+            if solver.kind is Kind.GRAPH:
+                raise
+            return replace(self.result(find("greedy0")), stopped=Stopped.SIZE_LIMIT)
 
     def found(self, solver: Solver) -> Result:
         """Return what a solver finds in time."""

@@ -51,6 +51,7 @@ FLOORS = {
     "confirming": 7,
     "proving": 7,
     "assignment": 4,
+    "greedy_boxes": 4,
     "building": 4,
     "onnx": 4,
     "generate": 4,

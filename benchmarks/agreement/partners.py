@@ -19,11 +19,10 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.values import to_integers
-from layoutopt.heuristics.greedy0 import greedy0
+from layoutopt.greedy_boxes import greedy0_by_boxes
 from layoutopt.io.certificate import check_certificate
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.io.result import parse_document, result_bytes
-from layoutopt.lifting.places import CellPlaces
 from layoutopt.limits import Limits
 from layoutopt.lowering import LIFT_FROM, lower
 from layoutopt.proving.unwinding import certify
@@ -192,10 +191,9 @@ def _certified(lift_from: int, case: Case) -> Claim:
     return Claim(found.score, found.bound)
 
 
-def _on_cells(case: Case) -> Claim:
-    """Ask Greedy0 on cells: it must choose what it chooses on elements."""
-    places = CellPlaces(case.graph, Limits())
-    lifted = places.layouts(greedy0(case.graph, Limits(), None, places))
+def _on_boxes(case: Case) -> Claim:
+    """Ask Greedy0 on boxes: it must choose what it chooses on elements."""
+    lifted = greedy0_by_boxes(case.graph, Limits()).layouts
     traced = choose(case.graph, "greedy0", Limits(), Given(case.graph))
     given = stated(case.graph)
     alike = where(case.graph, given, lifted) == where(case.graph, given, traced or {})
@@ -233,7 +231,7 @@ def _partners() -> Iterator[tuple[str, Partner]]:
     for name in APPROXIMATE:
         yield name, Partner(100, _anything, partial(_unwound, name))
     yield "greedy0", Partner(10, _no_start, partial(_unwound, "greedy0"))
-    yield "greedy0, on cells", Partner(50, _plain, _on_cells)
+    yield "greedy0, on boxes", Partner(50, _plain, _on_boxes)
     yield "trying everything", Partner(1, _tiny, partial(_modelled, exhaustive.maximum))
     yield "trying all tiles", Partner(1, _small_tiles, _tried_on_tiles)
     yield "trying all tiles, hooks", Partner(1, _small_hooks, _tried_with_hooks)

@@ -1,7 +1,7 @@
 """Places: what a heuristic gives locations to, and how views and ValuedPairs relate them.
 
-A place is an element of a tensor.  Where tensors are too large for that, it is one element that
-stands for all that no heuristic can tell from it (:mod:`layoutopt.lifting.places`).
+A place is an element of a tensor.  Where tensors are too large for that, greedy0 works on boxes
+of elements instead (:mod:`layoutopt.greedy_boxes`).
 """
 
 from __future__ import annotations

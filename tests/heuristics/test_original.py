@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from layoutopt.reading import read
+from layoutopt.result import Status, Stopped
 from layoutopt.unwinding import unwind
 
 GRAPHS = Path(__file__).parent / "original"
@@ -21,3 +22,12 @@ def test_scores(name: str, score: int) -> None:
     """In the first graph a tensor has two ways back to one sink, and the direct one is first."""
     result = unwind(read(GRAPHS / f"views-{name}.json.gz"), "greedy0")
     assert result.score == Decimal(score)
+
+
+@pytest.mark.parametrize("solver", ["auto", "mip", "greedy0"])
+def test_too_irregular_and_too_large(solver: str) -> None:
+    """A graph of 1.7e9 elements that makes no classes gets what greedy0 chooses, with a bound."""
+    result = unwind(read(GRAPHS / "views-64x4096-300.json.gz"), solver)
+    assert (result.status, result.score) == (Status.FEASIBLE, 4_312_028_458)
+    assert result.bound == 17_232_297_984
+    assert (result.stopped is Stopped.SIZE_LIMIT) == (solver != "greedy0")
