@@ -31,7 +31,7 @@ from layoutopt.heuristics.ways import Path, turned
 from layoutopt.limits import Limits
 from layoutopt.pieces import Piece
 
-STEPS = 10**6
+STEPS = 2 * 10**5
 """How many steps may be taken; see :class:`~layoutopt.check.equations.Equations`."""
 
 Line = tuple[int, int]
