@@ -24,7 +24,7 @@ from layoutopt import choosing, unwinding
 from layoutopt.approximate.methods import APPROXIMATE
 from layoutopt.check.elements import evaluate
 from layoutopt.choosing import HEURISTICS
-from layoutopt.errors import InputError, InternalError
+from layoutopt.errors import InternalError
 from layoutopt.exact.methods import METHODS
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
