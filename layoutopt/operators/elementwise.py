@@ -52,7 +52,7 @@ def with_bias(op: Op, permutation: Permutation) -> Mapping[str, Any]:
 
 def dropout(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     """Change nothing, unless elements are dropped at random: others would be."""
-    if op.has(2):
+    if op.has(2) and op.integer("training_mode", 1):
         raise RemapError(f"{op}: in training it drops elements by their order")
     return {}
 

@@ -81,7 +81,7 @@ class Op:
         if given is None:
             return None
         values = np.atleast_1d(np.asarray(given))
-        if values.ndim > 1 or (values.size and values.dtype.kind not in "iu"):
+        if values.ndim > 1 or (values.size and values.dtype.kind not in "iub"):
             raise InputError(f"{self}: {name} must be integers, not {given!r}")
         return tuple(map(int, values))
 

@@ -21,12 +21,13 @@ RULES_UP_TO = 28
 changes are opaque; their type ends in its number."""
 
 FURTHER = {
+    "Dropout": {"training_mode": 2},
     "Gather": {"indices": 1},
     "Slice": {"starts": 1, "ends": 2, "steps": 4},
     "Split": {"split": 1},
     "TopK": {"k": 1},
 }
-"""Inputs that rules do not change, whose values tell shapes."""
+"""Inputs that rules do not change, whose values tell shapes, or whether an op is random."""
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from layoutopt.errors import InputError
 from layoutopt.extras import needed
-from layoutopt.onnx.folding import RANDOM
+from layoutopt.onnx.folding import RANDOM, known_values
 from layoutopt.onnx.protobuf import bodies, captured, graphs
 from layoutopt.onnx.rules import is_standard
 from layoutopt.rewriting.files import write_proto
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, ValueInfoProto
+    from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -103,17 +103,19 @@ class Outputs:
 def random_outputs(model: ModelProto) -> list[str]:
     """Return the names of outputs that depend on random numbers."""
     drawn: set[str] = set()
+    values = known_values(model.graph)
     for node in model.graph.node:
         reads = {*node.input, *captured(node)}
         inside = (other for body in bodies(node) for g in graphs(body) for other in g.node)
-        if not drawn.isdisjoint(reads) or any(map(_draws, (node, *inside))):
+        if not drawn.isdisjoint(reads) or any(_draws(x, values) for x in (node, *inside)):
             drawn.update(node.output)
     return [value.name for value in model.graph.output if value.name in drawn]
 
 
-def _draws(node: NodeProto) -> bool:
-    """Return whether a node draws numbers; Dropout may in training only."""
-    training = node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] != ""
+def _draws(node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
+    """Return whether a node draws numbers; Dropout may, unless it is known not to train."""
+    given = node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] != ""
+    training = given and bool(values.get(node.input[2], np.array(True)).any())
     return is_standard(node.domain) and (training or node.op_type in RANDOM)
 
 
@@ -270,28 +272,42 @@ def _large(model: ModelProto) -> set[str]:
     return {x.name for x in model.graph.initializer if len(x.raw_data) >= LARGE}
 
 
-def _random(
-    value: ValueInfoProto, sizes: dict[str, int], draw: np.random.Generator
+def _random(value: ValueInfoProto, sizes: dict[str, int], draw: np.random.Generator) -> Any:
+    """Return a random value of the type of an input: a tensor, or a sequence of two."""
+    kind = value.type
+    while kind.HasField("optional_type"):
+        kind = kind.optional_type.elem_type
+    if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
+        inner = kind.sequence_type.elem_type.tensor_type
+        return [_random_tensor(value.name, inner, sizes, draw) for _ in range(2)]
+    if not kind.HasField("tensor_type"):
+        raise InputError(f"input {value.name!r} is no tensor, and cannot be drawn at random")
+    return _random_tensor(value.name, kind.tensor_type, sizes, draw)
+
+
+def _random_tensor(
+    name: str, kind: TypeProto.Tensor, sizes: dict[str, int], draw: np.random.Generator
 ) -> NDArray[Any]:
     from onnx import helper
 
-    kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type"):
-        raise InputError(f"input {value.name!r} is no tensor, and cannot be drawn at random")
     shape = []
     for axis, dim in enumerate(kind.shape.dim):
-        name = dim.dim_param or f"{value.name}.{axis}"
-        fallback = sizes.setdefault(name, OPEN_SIZES[len(sizes) % len(OPEN_SIZES)])
+        symbol = dim.dim_param or f"{name}.{axis}"
+        fallback = sizes.setdefault(symbol, OPEN_SIZES[len(sizes) % len(OPEN_SIZES)])
         shape.append(dim.dim_value if dim.HasField("dim_value") else fallback)
     dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
     if dtype.kind in "biu":
         return draw.integers(0, 2, shape).astype(dtype)
     if dtype.kind == "O":
-        raise InputError(f"input {value.name!r} holds texts, and cannot be drawn at random")
+        return np.array(draw.choice(["", "a", "b c"], shape), object)
     return draw.standard_normal(shape).astype(dtype)
 
 
 def _difference(before: Any, after: Any) -> float:
+    if isinstance(before, list) and isinstance(after, list):
+        if len(before) != len(after):
+            return float("inf")
+        return max(map(_difference, before, after), default=0.0)
     a, b = np.asarray(before), np.asarray(after)
     if a.shape != b.shape or a.dtype != b.dtype:
         return float("inf")

@@ -105,8 +105,7 @@ def test_what_cannot_be_run_is_told_in_a_line() -> None:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("seq(float[2])", "input 'x' is no tensor, and cannot be drawn at random"),
-        ("string[2]", "input 'x' holds texts, and cannot be drawn at random"),
+        ("map(int64, float[2])", "input 'x' is no tensor, and cannot be drawn at random"),
     ],
 )
 def test_inputs_without_numbers_are_refused(kind: str, text: str) -> None:
