@@ -79,7 +79,7 @@ def vit() -> Any:
     for _ in range(3):
         y = layers.LayerNormalization()(x)
         x = layers.Add()([x, layers.MultiHeadAttention(4, 8)(y, y)])
-        y = layers.Dense(64, activation="gelu")(layers.LayerNormalization()(x))
+        y = layers.Dense(64, activation="swish")(layers.LayerNormalization()(x))
         x = layers.Add()([x, layers.Dense(32)(y)])
     return keras.Model(given, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
 

@@ -18,6 +18,8 @@ from benchmarks.measure import Measured, Timed, measure, timed
 TIME_LIMIT = 120.0
 """Seconds that a conversion, or another optimiser, may take."""
 
+Arrays = dict[str, NDArray[Any]]
+
 LATENCY_SECONDS, LATENCY_RUNS = 3.0, 15
 """For how long two networks run in turns, and how often each does at least."""
 
@@ -34,6 +36,8 @@ class Measurement:
         Nodes in the file, those inside of other nodes included, and in the converted file.
     transposes
         Transposes by who left them: ``given``, ``layoutopt`` and the other optimisers.
+    foreign
+        Optimisers that wrote ops of other domains than the network has.
     failures
         What went wrong, by who failed.
     status
@@ -52,6 +56,7 @@ class Measurement:
     nodes: int = 0
     nodes_after: int = 0
     transposes: dict[str, int] = field(default_factory=dict)
+    foreign: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     status: str = ""
     seconds: float | None = None
@@ -75,37 +80,45 @@ def measured(path: Path, output: Path, known: dict[str, Any]) -> dict[str, Any]:
     if not _failed(found, "layoutopt", answer):
         found.status, found.seconds = answer.answer, answer.seconds
         found.nodes_after, found.transposes["layoutopt"] = counts(output)
-        for target in (_difference, _latency):
-            answer = measure(target, path, output, seconds=TIME_LIMIT)
-            if not _failed(found, target.__name__.strip("_"), answer):
-                for name, value in answer.answer.items():
-                    setattr(found, name, value)
+        answer = measure(_run, path, output, seconds=TIME_LIMIT)
+        if not _failed(found, "onnxruntime", answer):
+            found.difference, found.latency, found.latency_after, found.latency_ratio = (
+                answer.answer
+            )
     for name, optimise in OPTIMISERS.items():
-        for kept, earlier in ((found.transposes, "transposes"), (found.failures, "failures")):
-            if name in known.get(earlier, {}):
-                kept[name] = known[earlier][name]
-        if name in found.transposes or name in found.failures:
-            continue
-        answer = measure(_optimise, optimise, path, output.with_suffix(".tmp"), seconds=TIME_LIMIT)
-        if not _failed(found, name, answer):
-            found.transposes[name] = answer.answer
+        if name in known.get("transposes", {}):
+            found.transposes[name] = known["transposes"][name]
+            found.foreign += [name] * (name in known["foreign"])
+        elif name in known.get("failures", {}):
+            found.failures[name] = known["failures"][name]
+        else:
+            answer = measure(
+                _optimise, optimise, path, output.with_suffix(".tmp"), seconds=TIME_LIMIT
+            )
+            if not _failed(found, name, answer):
+                found.transposes[name], foreign = answer.answer
+                found.foreign += [name] * foreign
     output.with_suffix(".tmp").unlink(missing_ok=True)
     return asdict(found)
 
 
 def counts(path: Path) -> tuple[int, int]:
     """Return the numbers of nodes and of transposes in a file, inside of other nodes too."""
-    model = onnx.load(path)
-    nodes = [node for graph in (model.graph, *model.functions) for node in _nodes(graph)]
+    nodes = _nodes(path)
     return len(nodes), sum(node.op_type == "Transpose" and not node.domain for node in nodes)
 
 
-def _nodes(graph: Any) -> list[onnx.NodeProto]:
+def _nodes(path: Path) -> list[onnx.NodeProto]:
+    model = onnx.load(path)
+    return [node for graph in (model.graph, *model.functions) for node in _within(graph)]
+
+
+def _within(graph: Any) -> list[onnx.NodeProto]:
     found = list(graph.node)
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-                found += _nodes(inner)
+                found += _within(inner)
     return found
 
 
@@ -175,22 +188,28 @@ OPTIMISERS: dict[str, Optimiser] = {
 """Other optimisers by name."""
 
 
-def _optimise(optimise: Optimiser, path: Path, output: Path) -> int:
-    """Return how many transposes an optimiser leaves."""
+def _optimise(optimise: Optimiser, path: Path, output: Path) -> tuple[int, bool]:
+    """Return how many transposes an optimiser leaves, and whether it writes foreign ops."""
     optimise(path, output)
-    return counts(output)[1]
+    given, found = ({node.domain for node in _nodes(each)} for each in (path, output))
+    return counts(output)[1], not found <= {*given, "", "ai.onnx"}
 
 
-def _difference(path: Path, output: Path) -> dict[str, float]:
+def _run(path: Path, output: Path) -> tuple[float, float, float, float]:
+    """Return the largest difference of outputs, both latencies, and their ratio."""
+    inputs = dict(np.load(path.with_suffix(".npz")))
+    return (_difference(path, output, inputs), *_latencies(path, output, inputs))
+
+
+def _difference(path: Path, output: Path, inputs: Arrays) -> float:
     """Run two networks on the same inputs, not optimised, and compare their outputs."""
     import onnxruntime
 
-    inputs = dict(np.load(path.with_suffix(".npz")))
     options = _options()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     both = [_session(each, options).run(None, inputs) for each in (path, output)]
     pairs = zip(*both, strict=True)
-    return {"difference": max(_relative(np.asarray(a), np.asarray(b)) for a, b in pairs)}
+    return max(_relative(np.asarray(a), np.asarray(b)) for a, b in pairs)
 
 
 def _relative(wanted: NDArray[Any], found: NDArray[Any]) -> float:
@@ -204,9 +223,8 @@ def _relative(wanted: NDArray[Any], found: NDArray[Any]) -> float:
     return float(np.abs(a - b).max()) / largest
 
 
-def _latency(path: Path, output: Path) -> dict[str, float]:
-    """Run two networks in turns, one thread each, and return what a run takes."""
-    inputs = dict(np.load(path.with_suffix(".npz")))
+def _latencies(path: Path, output: Path, inputs: Arrays) -> tuple[float, float, float]:
+    """Run two networks in turns, one thread each; return milliseconds of both, and the ratio."""
     sessions = [_session(each, _options()) for each in (path, output)]
     seconds: tuple[list[float], list[float]] = ([], [])
     for session in sessions:
@@ -219,11 +237,8 @@ def _latency(path: Path, output: Path) -> dict[str, float]:
             sessions[which].run(None, inputs)
             seconds[which].append(time.perf_counter() - started)
     before, after = seconds
-    return {
-        "latency": 1e3 * median(before),
-        "latency_after": 1e3 * median(after),
-        "latency_ratio": median(b / a for a, b in zip(before, after, strict=True)),
-    }
+    ratio = median(b / a for a, b in zip(before, after, strict=True))
+    return 1e3 * median(before), 1e3 * median(after), ratio
 
 
 def _options() -> Any:

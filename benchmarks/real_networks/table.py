@@ -9,9 +9,6 @@ from typing import Any
 from benchmarks.measure import markdown
 from benchmarks.real_networks.measuring import OPTIMISERS
 
-STANDARD = ("onnxsim", "onnxslim", "onnxruntime basic")
-"""Optimisers that write standard ops only."""
-
 HEAD = (
     *("network", "exporter", "nodes", "transposes given", "**layoutopt**", *OPTIMISERS),
     *("status", "s", "peak MiB", "difference", "ms before", "ms after", "after / before"),
@@ -37,7 +34,8 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 def _line(row: dict[str, Any]) -> list[str]:
     framework, network, *exporter = row["name"].split("-")
     left = row["transposes"]
-    counts = [_count(left.get(name)) for name in ("given", "layoutopt", *OPTIMISERS)]
+    names = ("given", "layoutopt", *OPTIMISERS)
+    counts = [_count(left.get(name), name in row["foreign"]) for name in names]
     counts[1] = f"**{counts[1]}**"
     told = row["status"] or row["failures"].get("layoutopt", "")
     amounts = (row["seconds"], row["peak_mb"], row["difference"])
@@ -49,8 +47,8 @@ def _line(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _count(value: int | None) -> str:
-    return "failed" if value is None else f"{value:,}"
+def _count(value: int | None, foreign: bool) -> str:
+    return "failed" if value is None else f"{value:,}{' †' * foreign}"
 
 
 def _amount(value: float | None, form: str) -> str:
@@ -69,11 +67,11 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
         both = [row for row in done if name in row["transposes"]]
         fewer = [row for row in both if row["transposes"][name] < row["transposes"]["layoutopt"]]
         more = [row for row in both if row["transposes"][name] > row["transposes"]["layoutopt"]]
-        named = ", ".join(row["name"] for row in fewer)
+        named = ", ".join(row["name"] for row in fewer if name not in row["foreign"])
         lines.append(
             f"Of {len(both)} that {name} takes, too, it leaves {_sum(both, name):,} and layoutopt "
-            f"{_sum(both, 'layoutopt'):,}: more in {len(more)}, fewer in {len(fewer)}"
-            + (f" ({named})." if named else ".")
+            f"{_sum(both, 'layoutopt'):,}: more in {len(more)}, fewer in {len(fewer)}; fewer with "
+            f"standard ops in {named or 'none'}."
         )
     return "\n".join(f"- {line}" for line in lines)
 

@@ -36,6 +36,7 @@ def row(name: str, given: int, ours: int, other: int) -> dict[str, object]:
         "name": name,
         "nodes": 1234,
         "transposes": {"given": given, "layoutopt": ours, "onnxslim": other},
+        "foreign": [],
         "failures": {},
         "status": "optimal",
         "seconds": 0.5,
@@ -67,10 +68,11 @@ def test_a_network_is_measured(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(NETWORK), path)
     x = np.arange(60, dtype=np.float32).reshape(1, 4, 5, 3)
     np.savez(path.with_suffix(".npz"), x=x, c=np.array(False))
-    known = {"transposes": dict.fromkeys(OPTIMISERS, 7)}
+    known = {"transposes": dict.fromkeys(OPTIMISERS, 7), "foreign": ["onnxslim"]}
     found = measured(path, tmp_path / "converted.onnx", known)
     assert found["failures"] == {}
     assert found["nodes"] == 8
+    assert found["foreign"] == ["onnxslim"]
     assert found["transposes"] == {**known["transposes"], "given": 4, "layoutopt": 0}
     assert found["difference"] == 0
     assert found["status"] == "optimal"
@@ -95,11 +97,17 @@ def test_the_page_tells_who_leaves_fewer() -> None:
     assert text.startswith("Above.\n\n<!-- results -->\n\n- 2 of 2 exports")
     assert text.endswith("Measured with versions.\n\n<!-- end of results -->\n\nBelow.\n")
     assert "14 transposes become 5" in summary(rows)
-    assert "leaves 7 and layoutopt 5: more in 1, fewer in 1 (pytorch-b-dynamo-20)." in text
+    assert (
+        "leaves 7 and layoutopt 5: more in 1, fewer in 1; fewer with standard ops in pytorch-b-"
+        in text
+    )
+    rows[1]["foreign"] = ["onnxslim"]
+    assert "fewer in 1; fewer with standard ops in none." in summary(rows)
+    assert "| 2 † |" in table(rows)
     wanted = (
         "| keras a | tf2onnx 17 | 1,234 | 10 | **2** | failed | 5 | failed | failed | optimal |"
     )
     assert f"{wanted} 0.50 | 100 | 0 | 2.00 | 1.00 | 0.50 |" in table(rows)
-    assert page(text, rows, "versions") == text
+    assert page(page(PAGE, rows, "versions"), rows, "versions") == page(PAGE, rows, "versions")
     with pytest.raises(ValueError, match="no place"):
         page("Nothing.", rows, "versions")
