@@ -27,6 +27,7 @@ from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
 from layoutopt.rewriting.running import Outputs, peer_transposes, tolerance
+from layoutopt.rewriting.simplify import simplified
 from layoutopt.rewriting.sound import Attempt, Found, Key, Unsound, soundest
 from layoutopt.rewriting.source import Source
 from layoutopt.rewriting.verifying import fault
@@ -34,6 +35,8 @@ from layoutopt.rewriting.write import write_model
 
 if TYPE_CHECKING:
     from layoutopt.rewriting.source import Model
+
+NOTHING = Tally(0, 0, 0)
 
 PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
 
@@ -136,7 +139,8 @@ class _Wanted:
 
 def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResult:
     clock = _Clock(limits.started)
-    source = read_model(given.model)
+    plain = simplified(given.model)
+    source = read_model(plain.model, plain.weights)
     clock.end("read")
     trial = _Trial(given.model, source, wanted, limits, clock)
     found = soundest(trial.ops, trial.attempt, lambda: limits.left == 0)
@@ -156,7 +160,8 @@ def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResu
         seed=limits.seed,
         instance_hash=network_hash(one.graph for one in attempt.conversions),
         source=given,
-        notes=(*_notes(found), *trial.notes),
+        removed=plain.removed if found.attempt else NOTHING,
+        notes=(*plain.notes, *_notes(found), *trial.notes),
         partial=found.error is not None,
     )
     describe(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,7 +118,8 @@ def _evaluated(
 ) -> dict[str, Array] | None:
     """Return a node's outputs by name, or nothing if they are not known or not small."""
     if node.op_type in ("Shape", "Size") and is_standard(node.domain):
-        return _shape_value(node, shapes)
+        value = shape_value(node, shapes.get(node.input[0]))
+        return None if value is None else {node.output[0]: value}
     inputs = {name: values.get(name) for name in node.input if name}
     barred = node.op_type in RANDOM | WINDOWS or any(bodies(node)) or not is_standard(node.domain)
     small = node.op_type in UNTOLD or all(
@@ -126,7 +127,7 @@ def _evaluated(
     )
     if barred or not small or any(x is None for x in inputs.values()):
         return None
-    results = _run(model, node, {k: v for k, v in inputs.items() if v is not None})
+    results = run_alone(model, node, {k: v for k, v in inputs.items() if v is not None})
     if results is None:
         return None
     names = filter(None, node.output)
@@ -134,7 +135,10 @@ def _evaluated(
     return named if all(v.size <= SMALL for v in named.values()) else None
 
 
-def _run(model: ModelProto, node: NodeProto, inputs: Mapping[str, Array]) -> list[Array] | None:
+def run_alone(
+    model: ModelProto, node: NodeProto, inputs: Mapping[str, Array]
+) -> list[Array] | None:
+    """Return the outputs of a node of a model, None if they cannot be told."""
     from onnx import ValueInfoProto, helper
     from onnx.reference import ReferenceEvaluator
 
@@ -154,15 +158,16 @@ def _run(model: ModelProto, node: NodeProto, inputs: Mapping[str, Array]) -> lis
     return results
 
 
-def _shape_value(node: NodeProto, shapes: Mapping[str, Shape]) -> dict[str, Array] | None:
-    shape = shapes.get(node.input[0])
+def shape_value(node: NodeProto, shape: Sequence[int | str | None] | None) -> Array | None:
+    """Return what ``Shape`` or ``Size`` of a tensor of some shape gives, if all of it is known."""
     if shape is None:
         return None
-    if node.op_type == "Size":
-        return {node.output[0]: np.array(size(shape), np.int64)}
     bounds = {a.name: a.i for a in node.attribute}
     part = shape[bounds.get("start", 0) : bounds.get("end", len(shape))]
-    return {node.output[0]: np.array(part, np.int64)}
+    sizes = [length for length in part if isinstance(length, int)]
+    if len(sizes) < len(part):
+        return None
+    return np.array(size(tuple(sizes)) if node.op_type == "Size" else sizes, np.int64)
 
 
 def _kept(node: NodeProto, results: Mapping[str, Array] | None) -> list[NodeProto]:

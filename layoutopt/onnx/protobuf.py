@@ -64,7 +64,7 @@ def parse_model(path: str | Path) -> ModelProto:
         raise InputError("is no ONNX model, or only part of one", file=str(path)) from None
     if not _has_texts(model):
         raise InputError("is no ONNX model: a text in it is not UTF-8", file=str(path))
-    if not model.graph.node:
+    if not model.graph.node and not model.graph.output:
         raise InputError("is no ONNX model: it has no graph with nodes", file=str(path))
     if not model.graph.output:
         raise InputError("the network has no outputs", file=str(path))

@@ -7,7 +7,7 @@ by :mod:`layoutopt.certificate.conversion`, which knows neither solver nor netwo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from layoutopt.proving.pairwise import evidence
 from layoutopt.rewriting.files import load, loaded
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
+from layoutopt.rewriting.simplify import Simplified, simplified
 
 if TYPE_CHECKING:
     from layoutopt.rewriting.source import Model, Source
@@ -163,7 +164,7 @@ def check_certificate(
         raise Refused(f"it is no certificate of a {PROBLEM} in format {FORMAT}")
     asked = Asked.of(entry(certificate, "asked"))
     arguments = asked.arguments()
-    every = list(_source(model).every())
+    every = list(_source(model, simplified).every())
     graphs = listed(entry(certificate, "graphs"), len(every), "graphs")
     on_word = 0
     for one, graph in zip(every, graphs, strict=True):
@@ -185,10 +186,15 @@ def check_certificate(
     return verdict
 
 
-def _source(model: Model | str | Path) -> Source:
+def _source(
+    model: Model | str | Path, simplify: Callable[[Model], Simplified] | None = None
+) -> Source:
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     try:
-        return read_model(given.model)
+        if simplify is None:
+            return read_model(given.model)
+        plain = simplify(given.model)
+        return read_model(plain.model, plain.weights)
     except InputError as error:
         raise error.located(file=given.name) from None
 

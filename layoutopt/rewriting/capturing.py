@@ -46,6 +46,30 @@ def recapture(node: NodeProto, captured: Mapping[str, str], names: Names) -> lis
     return added
 
 
+def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) -> None:
+    """Let a node, and the graphs inside it, read by other names.
+
+    Parameters
+    ----------
+    node
+        The node; it is changed.
+    names
+        The new names by old ones.
+    results
+        Whether what it makes gets new names as well.
+    """
+    if not names:
+        return
+    for n, name in enumerate(node.input):
+        if name in names:
+            node.input[n] = names[name]
+    for n, name in enumerate(node.output if results else ()):
+        if name in names:
+            node.output[n] = names[name]
+    for body in bodies(node):
+        _rename(body, names)
+
+
 def _defined_within(graph: GraphProto) -> Iterator[str]:
     """Yield the names that a graph, and those inside it, give to something of their own."""
     yield from defined(graph)

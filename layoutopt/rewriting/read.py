@@ -20,11 +20,12 @@ from layoutopt.onnx.wellformed import check_nodes, check_version
 from layoutopt.operators.op import Op
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
+from layoutopt.rewriting.ordering import is_in_order, sort_nodes
 from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types
 from layoutopt.rewriting.source import Source
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
     from layoutopt.rewriting.source import Constant
 
@@ -34,7 +35,7 @@ OLDEST = 7
 UNKNOWN = Typed(None, 4)
 
 
-def read_model(model: ModelProto) -> Source:
+def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> Source:
     """Return a network as ops that run in layouts, and all graphs inside it.
 
     Initialisers and constant nodes become constants, nodes that compute shapes too where these
@@ -45,7 +46,30 @@ def read_model(model: ModelProto) -> Source:
     Parameters
     ----------
     model
-        The network, its weights included.  It is not changed.
+        The network.  It is not changed.
+    weights
+        The weights by name whose data it does not include.
+
+    Raises
+    ------
+    InputError
+        If its operator set is not read, or it is not well-formed; in one line.
+    """
+    from onnx import ModelProto
+
+    versions = check_network(model)
+    if not is_in_order(model.graph):
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        sort_nodes(copy.graph)
+        model = copy
+    known = skeleton(model)
+    reader = _Reader(model, versions, overridable(model), weights or {})
+    return reader.graph(model.graph, known.graph, {}, {})
+
+
+def check_network(model: ModelProto) -> dict[str, int]:
+    """Check a network as a whole, and its nodes one by one; return the versions of operator sets.
 
     Raises
     ------
@@ -53,15 +77,15 @@ def read_model(model: ModelProto) -> Source:
         If its operator set is not read, or it is not well-formed; in one line.
     """
     versions = _versions(model)
-    if not model.graph.node:
+    made = {x.name for x in (*model.graph.input, *model.graph.initializer)}
+    if not model.graph.node and not made.intersection(x.name for x in model.graph.output):
         raise InputError("is no ONNX model: it has no graph with nodes")
     if not model.graph.output:
         raise InputError("the network has no outputs")
     _check_inputs(model)
     check_functions(model)
     check_nodes(model)
-    known = skeleton(model)
-    return _Reader(model, versions, overridable(model)).graph(model.graph, known.graph, {}, {})
+    return versions
 
 
 def _versions(model: ModelProto) -> dict[str, int]:
@@ -90,10 +114,18 @@ class _Reader:
         The version of each operator set.
     held
         Initialisers that a caller may replace.
+    weights
+        Weights of its own graph whose data is not in it.
     """
 
-    def __init__(self, model: ModelProto, versions: Mapping[str, int], held: set[str]) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: ModelProto,
+        versions: Mapping[str, int],
+        held: set[str],
+        weights: Mapping[str, TensorProto],
+    ) -> None:
+        self.model, self.weights = model, weights
         self.versions = versions
         self.held = held
         self.known = known_layouts(model)
@@ -122,7 +154,8 @@ class _Reader:
         graph = ConversionGraph(proto.name, self.versions[""])
         shapes = types(known)
         values = {**values, **known_values(known)}
-        constants = _constants(proto, known, values)
+        own = self.weights if proto is self.model.graph else {}
+        constants = _constants(proto, known, values, own)
         self._roots(graph, proto, known, constants, shapes, outside)
         nodes: dict[str, NodeProto] = {}
         inside: list[Source] = []
@@ -196,11 +229,16 @@ def _hold(graph: ConversionGraph, name: str, kind: Typed) -> None:
 
 
 def _constants(
-    proto: GraphProto, known: GraphProto, values: Mapping[str, NDArray[Any]]
+    proto: GraphProto,
+    known: GraphProto,
+    values: Mapping[str, NDArray[Any]],
+    weights: Mapping[str, TensorProto],
 ) -> dict[str, Constant]:
     """Return initialisers and nodes that make known values, by the name of what they make."""
     kept = {x.name for x in known.initializer}
-    found: dict[str, Constant] = {x.name: x for x in proto.initializer if x.name in kept}
+    found: dict[str, Constant] = {
+        x.name: weights.get(x.name, x) for x in proto.initializer if x.name in kept
+    }
     originals = {node.output[0]: node for node in proto.node if node.output}
     for node in known.node:
         if not is_standard(node.domain) or not node.output:

@@ -43,7 +43,9 @@ class ConversionResult:
     seed
         Seed of everything random.
     instance_hash
-        The network's :func:`~layoutopt.conversion.hashes.network_hash`.
+        The :func:`~layoutopt.conversion.hashes.network_hash` of the network once simplified.
+    removed
+        What the transposes cost that are gone as the network was simplified.
     version
         Of this package.
     source
@@ -63,6 +65,7 @@ class ConversionResult:
     seconds: Mapping[str, float]
     seed: int
     instance_hash: str
+    removed: Tally
     version: str = __version__
     source: Loaded = field(repr=False)
     notes: tuple[str, ...] = ()
@@ -103,7 +106,7 @@ class ConversionResult:
     @property
     def before(self) -> Tally:
         """What the transforms of the network cost as it was given."""
-        return whole(one.before for one in self.conversions)
+        return whole([*(one.before for one in self.conversions), self.removed])
 
     @property
     def after(self) -> Tally:

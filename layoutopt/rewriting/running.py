@@ -186,6 +186,52 @@ def _older(model: ModelProto, refusal: str) -> ModelProto | None:
     return None if older == model else older
 
 
+def evaluate(
+    model: ModelProto, nodes: Sequence[NodeProto], inputs: Arrays, results: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Return what nodes of a network make of constants, unoptimised.
+
+    Parameters
+    ----------
+    model
+        The network, for the versions of its operator sets.
+    nodes
+        The nodes, each below those that it reads from.
+    inputs
+        All that they read besides.
+    results
+        Names of results that are wanted.
+
+    Raises
+    ------
+    InputError
+        If onnxruntime is missing, or cannot run them.
+    """
+    from onnx import ValueInfoProto, helper
+
+    runtime = _runtime()
+    options = _options(runtime)
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        kinds = {name: helper.np_dtype_to_tensor_dtype(x.dtype) for name, x in inputs.items()}
+        graph = helper.make_graph(
+            nodes,
+            "constants",
+            [helper.make_tensor_value_info(n, kinds[n], x.shape) for n, x in inputs.items()],
+            [ValueInfoProto(name=name) for name in results],
+        )
+        alone = helper.make_model(graph, opset_imports=model.opset_import)
+        alone.ir_version = model.ir_version
+        data = alone.SerializeToString()
+        session = runtime.InferenceSession(data, options, ["CPUExecutionProvider"])
+        found = session.run(list(results), dict(inputs))
+    except Exception as error:  # see above
+        raise InputError(f"onnxruntime cannot run it ({_first_line(error)})") from None
+    if not all(isinstance(x, np.ndarray) for x in found):
+        raise InputError("not all that it gives is tensors")
+    return dict(zip(results, found, strict=True))
+
+
 def random_inputs(model: ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Return random inputs of a network; its initialisers are left as they are.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutopt.errors import InputError
+from layoutopt.onnx.declared import give_back, take_declared, types_of
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, graphs
@@ -58,13 +59,39 @@ def overridable(model: ModelProto) -> set[str]:
 def skeleton(model: ModelProto) -> ModelProto:
     """Return a network with all shapes that can be told, without the data of large tensors.
 
-    What computes shapes from shapes has become constants.  What is no constant though it has an
-    initialiser, being an input as well or sparse, is an input.
+    What computes shapes from shapes has become constants.  Declared shapes count where nothing
+    else follows from the nodes.
+
+    Parameters
+    ----------
+    model
+        The network; see :func:`bare_model` for what becomes of its initialisers.
 
     Raises
     ------
     InputError
         If the network is not well-formed.
+    """
+    bare = bare_model(model)
+    declared = take_declared(bare.graph)
+    while True:
+        bare = with_shapes(bare)
+        shapes = {
+            name: shape
+            for name, (shape, _) in types(bare.graph).items()
+            if shape is not None and all(isinstance(size, int) for size in shape)
+        }
+        if not fold(bare, shapes):  # type: ignore[arg-type]  # sizes are numbers
+            break
+    give_back(bare.graph, declared, types_of(bare.graph))
+    return with_shapes(bare)
+
+
+def bare_model(model: ModelProto) -> ModelProto:
+    """Return a network without the data of large tensors.
+
+    What is no constant though it has an initialiser, being an input as well or sparse, is an
+    input.
     """
     from onnx import ModelProto
 
@@ -76,15 +103,7 @@ def skeleton(model: ModelProto) -> ModelProto:
         values = (a for node in graph.node for a in node.attribute if a.HasField("t"))
         for tensor in (*graph.initializer, *(a.t for a in values)):
             _drop_data(tensor)
-    while True:
-        bare = with_shapes(bare)
-        shapes = {
-            name: shape
-            for name, (shape, _) in types(bare.graph).items()
-            if shape is not None and all(isinstance(size, int) for size in shape)
-        }
-        if not fold(bare, shapes):  # type: ignore[arg-type]  # sizes are numbers
-            return bare
+    return bare
 
 
 def types(graph: GraphProto) -> dict[str, Typed]:
@@ -134,7 +153,7 @@ def _add_initialisers(model: ModelProto, bare: GraphProto) -> None:
     for tensor in model.graph.initializer:
         if tensor.name not in kept:
             new = bare.initializer.add()
-            large = _count(tensor) > SMALL
+            large = element_count(tensor) > SMALL
             copied_except(tensor, new, *(DATA_FIELDS if large else ()))
     for x in model.graph.sparse_initializer:
         kind = x.values.data_type
@@ -143,12 +162,13 @@ def _add_initialisers(model: ModelProto, bare: GraphProto) -> None:
 
 
 def _drop_data(tensor: TensorProto) -> None:
-    if _count(tensor) > SMALL:
+    if element_count(tensor) > SMALL:
         for field in DATA_FIELDS:
             tensor.ClearField(field)
 
 
-def _count(tensor: TensorProto) -> int:
+def element_count(tensor: TensorProto) -> int:
+    """Return the number of elements of a tensor."""
     count = 1
     for size in tensor.dims:
         count *= size

@@ -164,7 +164,10 @@ class _Writer:
                 read = read.union(nodes[name].input)
         target.node.extend(node for name, node in nodes.items() if name in read)
         read = read | {x.name for x in source.proto.initializer} - _read(source.proto)
-        target.initializer.extend(x for x in source.proto.initializer if x.name in read)
+        for tensor in source.proto.initializer:
+            if tensor.name in read:
+                target.initializer.append(source.constants.get(tensor.name, tensor))
+                target.initializer[-1].name = tensor.name
         for name in conversion.relaid:
             if new.get(name, name) in read:
                 self._write_relaid(source, conversion, name, new.get(name, name), target)

@@ -1,0 +1,114 @@
+"""Shapes that a file declares, held against those that follow from its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from layoutopt.onnx.protobuf import graphs
+from layoutopt.onnx.rules import is_standard
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, TypeProto
+
+Declared = dict[str, "TypeProto | None"]
+"""Types by name; None for a name that several graphs declare otherwise."""
+
+
+def types_of(graph: GraphProto) -> Declared:
+    """Return the types of the tensors of a graph, and of all inside it."""
+    found: Declared = {}
+    for one in graphs(graph):
+        for value in (*one.value_info, *one.output, *one.input):
+            _add(found, value.name, value.type)
+    return found
+
+
+def take_declared(graph: GraphProto) -> Declared:
+    """Take away, and return, the types declared for results of ONNX's own ops.
+
+    Those of other ops stay, as nobody else can tell them; so do types of elements of outputs.
+
+    Parameters
+    ----------
+    graph
+        The graph, with all inside it; it is changed.
+    """
+    found: Declared = {}
+    for one in graphs(graph):
+        made = {x for node in one.node if is_standard(node.domain) for x in node.output}
+        for value in (*one.value_info, *one.output):
+            if value.name in made:
+                _add(found, value.name, value.type)
+        kept = [value for value in one.value_info if value.name not in made]
+        del one.value_info[:]
+        one.value_info.extend(kept)
+        for value in one.output:
+            if value.name in made and value.type.HasField("tensor_type"):
+                value.type.tensor_type.ClearField("shape")
+    return found
+
+
+def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:
+    """Declare types again, but for those that contradict what follows from the nodes.
+
+    Parameters
+    ----------
+    graph
+        The graph, with all inside it; it is changed.
+    declared
+        As :func:`take_declared` returned it.
+    told
+        What follows from the nodes.
+    """
+    for one in graphs(graph):
+        outputs = {value.name for value in one.output}
+        names = (name for node in one.node for name in node.output if name not in outputs)
+        inner = [one.value_info.add(name=name) for name in names if declared.get(name)]
+        for value in (*inner, *one.output):
+            kind, other = declared.get(value.name), told.get(value.name)
+            if kind is not None:
+                value.type.CopyFrom(other if other is not None and _differ(kind, other) else kind)
+
+
+def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> Iterator[str]:
+    """Yield a line for each declared shape that contradicts what follows from the nodes."""
+    for name, kind in declared.items():
+        other = told.get(name)
+        if kind is not None and other is not None and _differ(kind, other):
+            own, right = _written(kind), _written(other)
+            yield f"{name!r} is declared with shape {own}; {right} follows from its node, and holds"
+
+
+def _add(found: Declared, name: str, kind: TypeProto) -> None:
+    from onnx import TypeProto
+
+    if name in found and found[name] != kind:
+        found[name] = None
+    else:
+        found[name] = TypeProto()
+        found[name].CopyFrom(kind)  # type: ignore[union-attr]
+
+
+def _sizes(kind: TypeProto) -> list[int | str | None] | None:
+    """Return the shape of a tensor: numbers, names, None for what is not known."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    return [
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param or None
+        for dim in kind.tensor_type.shape.dim
+    ]
+
+
+def _differ(kind: TypeProto, other: TypeProto) -> bool:
+    own, right = _sizes(kind), _sizes(other)
+    if own is None or right is None:
+        return False
+    return len(own) != len(right) or any(
+        isinstance(a, int) and isinstance(b, int) and a != b
+        for a, b in zip(own, right, strict=True)
+    )
+
+
+def _written(kind: TypeProto) -> str:
+    return f"[{', '.join('?' if x is None else str(x) for x in _sizes(kind) or ())}]"

@@ -1,0 +1,281 @@
+"""Nodes that compute with constants only: which of them are computed, and their results.
+
+A large result is computed only where it takes the place of as many bytes of constants that nobody
+else reads, or where that spares a transpose of these: otherwise the file would grow for nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from layoutopt.errors import InputError
+from layoutopt.onnx.folding import RANDOM, WINDOWS, run_alone
+from layoutopt.onnx.protobuf import SMALL, bodies, captured
+from layoutopt.onnx.rules import is_standard
+from layoutopt.rewriting.running import evaluate
+from layoutopt.rewriting.skeleton import element_bytes, typed
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TypeProto
+
+Arrays = dict[str, NDArray[Any]]
+
+QUANTISED = {"DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear"}
+"""Op types that say in which numbers a network computes."""
+
+GROWING = {
+    *("Compress", "ConstantOfShape", "Expand", "EyeLike", "MelWeightMatrix", "OneHot", "Pad"),
+    *("Range", "Tile"),
+}
+"""Op types whose results may be larger than what all pairs of elements of operands have."""
+
+HEAVY = {"Det", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "MatMulInteger", "QLinearMatMul", "RNN"}
+"""Op types that compute long on large operands."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A constant.
+
+    Parameters
+    ----------
+    kind
+        The type of its elements, by ONNX's number.
+    shape
+        Its shape.
+    own
+        Whether it is of the graph itself, and goes if nobody reads it.
+    """
+
+    kind: int
+    shape: tuple[int, ...]
+    own: bool
+
+    @property
+    def large(self) -> bool:
+        """Whether it has more elements than shapes have."""
+        return prod(self.shape) > SMALL
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes it has."""
+        return prod(self.shape) * element_bytes(self.kind)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Nodes that are computed at once.
+
+    Parameters
+    ----------
+    nodes
+        The nodes, each below those that it reads from.
+    results
+        The names of what is wanted of them.
+    """
+
+    nodes: list[NodeProto]
+    results: list[str]
+
+
+def folded_parts(
+    nodes: Sequence[NodeProto],
+    constants: Mapping[str, Known],
+    types: Mapping[str, TypeProto | None],
+    kept: Collection[str],
+    barred: Container[str],
+) -> tuple[list[Part], set[int]]:
+    """Return what is to be computed of a graph, and the numbers of the nodes that then go.
+
+    Parameters
+    ----------
+    nodes
+        The nodes, in order.
+    constants
+        Those that they may read.
+    types
+        What is known of results.
+    kept
+        Names that are read from outside: the graph's outputs.
+    barred
+        Results that could not be computed.
+    """
+    return _Folding(nodes, constants, types, set(kept), barred).parts()
+
+
+class _Folding:
+    def __init__(
+        self,
+        nodes: Sequence[NodeProto],
+        constants: Mapping[str, Known],
+        types: Mapping[str, TypeProto | None],
+        kept: set[str],
+        barred: Container[str],
+    ) -> None:
+        self.nodes, self.constants, self.types, self.kept = nodes, constants, types, kept
+        self.barred = barred
+        self.large: dict[str, int] = {}
+        self.unknown: set[str] = set()
+        self.maker: dict[str, int] = {}
+        self.joined: dict[str, str] = {}
+
+    def parts(self) -> tuple[list[Part], set[int]]:
+        chosen = [k for k, node in enumerate(self.nodes) if self._choose(k, node)]
+        if not chosen:
+            return [], set()
+        numbers = set(chosen)
+        groups: dict[str, list[int]] = {}
+        for k in chosen:
+            names = self._large_names(self.nodes[k])
+            groups.setdefault(self._root(names[0]) if names else "", []).append(k)
+        outside = self._read(k for k in range(len(self.nodes)) if k not in numbers) | self.kept
+        for group, members in groups.items():
+            moved = any(self.nodes[k].op_type == "Transpose" for k in members)
+            if group and not moved and self._grows(members, outside):
+                numbers -= {k for k in members if self._large_results(self.nodes[k])}
+        outside = self._read(k for k in range(len(self.nodes)) if k not in numbers) | self.kept
+        found = []
+        for members in groups.values():
+            own = [k for k in members if k in numbers]
+            wanted = [x for k in own for x in self.nodes[k].output if x in outside]
+            if wanted:
+                found.append(Part([self.nodes[k] for k in self._ancestors(own)], wanted))
+        return found, numbers
+
+    def _choose(self, k: int, node: NodeProto) -> bool:
+        """Return whether a node can be computed, and note its results."""
+        names, results = [[x for x in side if x] for side in (node.input, node.output)]
+        known = all(x in self.constants or x in self.maker for x in names)
+        if not names or not known or not _may(node) or any(x in self.barred for x in results):
+            return False
+        if node.op_type == "Identity" and node.output[0] in self.kept:
+            return False  # an output that is a constant is made so
+        sizes = {x: _elements(self.types.get(x)) for x in results}
+        grown = {x: self._bytes(x, n) for x, n in sizes.items() if n is not None and n > SMALL}
+        inputs = {x: self._size(x) for x in names}
+        if any(n is None for n in sizes.values()):
+            if node.op_type in GROWING or any(inputs.values()) or self.unknown & set(names):
+                return False
+            self.unknown.update(results)
+        if grown and (node.op_type in HEAVY or sum(grown.values()) > sum(inputs.values())):
+            return False
+        self.large.update(grown)
+        self.maker.update(dict.fromkeys(results, k))
+        first, *others = self._large_names(node) or [""]
+        for other in others:
+            self.joined[self._root(other)] = self._root(first)
+        return True
+
+    def _size(self, name: str) -> int:
+        """Return the bytes of a large constant or result, 0 for others."""
+        known = self.constants.get(name)
+        if known is not None:
+            return known.bytes if known.large else 0
+        return self.large.get(name, 0)
+
+    def _bytes(self, name: str, elements: int) -> int:
+        kind = self.types.get(name)
+        return elements * (typed(kind).element_bytes if kind is not None else 1)
+
+    def _large_names(self, node: NodeProto) -> list[str]:
+        return [x for x in (*node.input, *node.output) if x and self._size(x)]
+
+    def _large_results(self, node: NodeProto) -> bool:
+        return any(x in self.large for x in node.output)
+
+    def _root(self, name: str) -> str:
+        while name in self.joined and self.joined[name] != name:
+            name = self.joined[name]
+        return name
+
+    def _read(self, numbers: Iterable[int]) -> set[str]:
+        return {x for k in numbers for x in (*self.nodes[k].input, *captured(self.nodes[k]))}
+
+    def _grows(self, members: Sequence[int], outside: set[str]) -> bool:
+        """Return whether large results take more room than constants that go for them."""
+        results = {x for k in members for x in self.nodes[k].output if x in self.large}
+        roots = {x for k in members for x in self.nodes[k].input if x in self.constants}
+        gone = (self._size(x) for x in roots - outside if self.constants[x].own)
+        return sum(self.large[x] for x in results & outside) > sum(gone)
+
+    def _ancestors(self, numbers: Iterable[int]) -> list[int]:
+        found, left = set[int](), list(numbers)
+        while left:
+            k = left.pop()
+            if k not in found:
+                found.add(k)
+                left.extend(self.maker[x] for x in self.nodes[k].input if x in self.maker)
+        return sorted(found)
+
+
+def _may(node: NodeProto) -> bool:
+    """Return whether a node's results are a function of its inputs that is known."""
+    barred = node.op_type in RANDOM | WINDOWS | QUANTISED | {"Dropout"}
+    return is_standard(node.domain) and not barred and not any(bodies(node))
+
+
+def _elements(kind: TypeProto | None) -> int | None:
+    """Return the number of elements of a tensor of numbers, None if it is not known."""
+    shape = None if kind is None else typed(kind).shape
+    sizes = [size for size in shape or () if isinstance(size, int)]
+    return None if shape is None or len(sizes) < len(shape) else prod(sizes)
+
+
+def computed(
+    model: ModelProto, part: Part, values: Callable[[str], NDArray[Any]]
+) -> tuple[Arrays, set[str]]:
+    """Return the results of nodes by name, and the names of those that could not be computed.
+
+    Parameters
+    ----------
+    model
+        The network that they are of.
+    part
+        The nodes.
+    values
+        Gives constants.
+    """
+    made = {x for node in part.nodes for x in node.output}
+    inputs = {x: values(x) for node in part.nodes for x in node.input if x and x not in made}
+    try:
+        return evaluate(model, part.nodes, inputs, part.results), set()
+    except InputError:
+        return _one_by_one(model, part, inputs)
+
+
+def _one_by_one(model: ModelProto, part: Part, inputs: Arrays) -> tuple[Arrays, set[str]]:
+    """Compute node after node, in ONNX's own words where the runtime has no such op."""
+    found, failed = dict(inputs), set[str]()
+    uses = Counter(x for node in part.nodes for x in node.input)
+    for node in part.nodes:
+        results = [x for x in node.output if x]
+        own = {x: found[x] for x in node.input if x in found}
+        if len(own) < len({x for x in node.input if x}):
+            failed.update(results)
+            continue
+        try:
+            found.update(evaluate(model, [node], own, results))
+        except InputError:
+            other = run_alone(model, node, own)
+            if other is None:
+                failed.update(results)
+            else:
+                found.update(zip(results, other, strict=True))
+        for name in _done(uses, node):
+            if name not in part.results:
+                found.pop(name, None)
+    return {x: found[x] for x in part.results if x in found}, failed
+
+
+def _done(uses: Counter[str], node: NodeProto) -> Iterator[str]:
+    """Yield what nobody reads any more behind a node."""
+    for name in node.input:
+        uses[name] -= 1
+        if not uses[name]:
+            yield name

@@ -1,0 +1,604 @@
+"""Networks without what does nothing, before anybody chooses layouts.
+
+Nodes are brought into order.  Gone are those that no output needs, those that pass on what they
+are given, those that compute what another one does already or what is known, and conditions that
+are known.  Names of inputs and outputs, and all that a caller may replace, stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.conversion.result import Tally
+from layoutopt.errors import InputError
+from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
+from layoutopt.onnx.folding import RANDOM, known_values, shape_value
+from layoutopt.onnx.inference import with_shapes
+from layoutopt.onnx.protobuf import SMALL, bodies, captured, graphs
+from layoutopt.onnx.rules import is_standard, type_of
+from layoutopt.operators.registry import OPERATORS
+from layoutopt.rewriting.capturing import rename
+from layoutopt.rewriting.constant_folding import Known, computed, folded_parts
+from layoutopt.rewriting.constants import array_of
+from layoutopt.rewriting.metadata import PREFIX
+from layoutopt.rewriting.names import Names
+from layoutopt.rewriting.ordering import sort_nodes
+from layoutopt.rewriting.read import check_network
+from layoutopt.rewriting.skeleton import (
+    SINCE_OVERRIDABLE,
+    bare_model,
+    copied_except,
+    element_count,
+    overridable,
+    typed,
+)
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+GIVEN = f"{PREFIX}given"
+"""Entry of metadata by which the transposes of the network as it was given are known, meanwhile."""
+
+
+@dataclass(frozen=True)
+class Simplified:
+    """A network that computes the same with fewer nodes.
+
+    Parameters
+    ----------
+    model
+        The network; large weights of its own graph are without their data.
+    weights
+        These weights by name; their own names may be others.
+    removed
+        The transposes that are gone.
+    notes
+        What a user should know of the network as it was given; a line each.
+    """
+
+    model: ModelProto
+    weights: Mapping[str, TensorProto]
+    removed: Tally
+    notes: tuple[str, ...]
+
+
+def simplified(model: ModelProto) -> Simplified:
+    """Return a network without what does nothing.
+
+    What becomes of a network depends on nothing else.
+
+    Parameters
+    ----------
+    model
+        The network, its weights included.  It is not changed.
+
+    Raises
+    ------
+    InputError
+        If it is not read, or not well-formed; in one line.
+    """
+    check_network(model)
+    weights: dict[str, TensorProto] = {}
+    light = _light(model, weights)
+    sort_nodes(light.graph)
+    return _Simplifier(light, weights).run()
+
+
+def _light(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
+    """Return a copy of a network without large weights, and note these."""
+    from onnx import ModelProto
+
+    light = ModelProto()
+    copied_except(model, light, "graph")
+    copied_except(model.graph, light.graph, "initializer", "node")
+    held = overridable(model)
+    for tensor in model.graph.initializer:
+        if tensor.name in held or element_count(tensor) <= SMALL:
+            light.graph.initializer.append(tensor)
+        else:
+            _add_weight(light.graph, tensor.name, tensor, weights)
+    outputs = {value.name for value in model.graph.output}
+    for node in model.graph.node:
+        tensor = _large_value(node)
+        if tensor is None or node.output[0] in outputs:
+            light.graph.node.append(node)
+        else:
+            _add_weight(light.graph, node.output[0], tensor, weights)
+    if light.ir_version < SINCE_OVERRIDABLE:
+        own = {x.name for x in light.graph.initializer}
+        kept = [value for value in light.graph.input if value.name not in own]
+        del light.graph.input[:]
+        light.graph.input.extend(kept)
+        light.ir_version = SINCE_OVERRIDABLE
+    return light
+
+
+def _large_value(node: NodeProto) -> TensorProto | None:
+    """Return the value of a node that makes a large constant, else None."""
+    if node.op_type == "Constant" and is_standard(node.domain):
+        for attribute in node.attribute:
+            if attribute.name == "value" and element_count(attribute.t) > SMALL:
+                tensor: TensorProto = attribute.t
+                return tensor
+    return None
+
+
+def _add_weight(
+    graph: GraphProto, name: str, tensor: TensorProto, weights: dict[str, TensorProto]
+) -> None:
+    graph.initializer.add(name=name, data_type=tensor.data_type, dims=tensor.dims)
+    weights[name] = tensor
+
+
+@dataclass
+class _Outside:
+    """What a graph may capture: constants, their values where these are small, and their keys."""
+
+    constants: dict[str, Known] = field(default_factory=dict)
+    values: dict[str, NDArray[Any]] = field(default_factory=dict)
+    keys: dict[str, Hashable] = field(default_factory=dict)
+
+
+class _Simplifier:
+    """Simplifies one network in rounds, as values that are found tell further shapes.
+
+    Parameters
+    ----------
+    model
+        A copy of the network, which is changed.
+    weights
+        Its large weights.
+    """
+
+    def __init__(self, model: ModelProto, weights: dict[str, TensorProto]) -> None:
+        self.model, self.weights = model, weights
+        self.names = Names(model)
+        self.functions = {(f.domain, f.name): f for f in model.functions}
+        self.held = overridable(model)
+        self.barred: set[str] = set()
+        self.types: Declared = {}
+        self.again = True
+        self.made = Counter(name for one in graphs(model.graph) for name in _made(one))
+        self.pure: dict[tuple[str, str], bool] = {}
+        self.pinned = {
+            name
+            for one in graphs(model.graph)
+            for x in one.quantization_annotation
+            for name in (x.tensor_name, *(e.value for e in x.quant_parameter_tensor_names))
+        }
+        if model.training_info:  # reads and sets tensors of the network by their names
+            self.pinned |= self.names.taken
+
+    def run(self) -> Simplified:
+        """Simplify until nothing changes any more."""
+        graph = self.model.graph
+        for one in graphs(graph):
+            _check_outputs(one)
+        declared = take_declared(graph)
+        self._drop_dead(graph)
+        self._infer()
+        given = self._mark_transposes(graph)
+        rounds = 0
+        while self.again:
+            if rounds:
+                self._infer()
+            rounds += 1
+            self.again = False
+            self._simplify(graph, _Outside())
+        gone = set(given) - set(_unmarked(graph))
+        give_back(graph, declared, self.types)
+        every = [given[k] for k in sorted(gone)]
+        moved = {name: size for name, size, free in every if not free}
+        sizes = [size for _, size, free in every if not free]
+        removed = Tally(len(sizes), sum(sizes), len(every) - len(sizes), moved)
+        notes = tuple(contradictions(declared, self.types))
+        return Simplified(self.model, self.weights, removed, notes)
+
+    def _infer(self) -> None:
+        self.types = types_of(with_shapes(bare_model(self.model)).graph)
+
+    def _simplify(self, graph: GraphProto, outside: _Outside) -> None:
+        """Simplify a graph and those inside it, once."""
+        scope = self._scope(graph, outside)
+        self._merge(graph, scope)
+        for node in graph.node:
+            for body in bodies(node):
+                self._simplify(body, scope)
+        self._fold(graph, scope)
+        self._drop_dead(graph)
+
+    def _scope(self, graph: GraphProto, outside: _Outside) -> _Outside:
+        """Return the constants of a graph, and those that it may capture."""
+        scope = _Outside(
+            {name: Known(x.kind, x.shape, False) for name, x in outside.constants.items()},
+            {**outside.values, **known_values(graph)},
+            dict(outside.keys),
+        )
+        tensors = {x.name: x for x in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Constant" and is_standard(node.domain):
+                scope.keys[node.output[0]] = _attributes_key(node)
+                for attribute in node.attribute:
+                    if attribute.name == "value":
+                        tensors[node.output[0]] = attribute.t
+                if node.output[0] not in tensors and node.output[0] in scope.values:
+                    array = scope.values[node.output[0]]
+                    scope.constants[node.output[0]] = Known(_kind(array), array.shape, True)
+        if graph is self.model.graph:
+            for name in self.held:
+                tensors.pop(name, None)
+                scope.values.pop(name, None)
+        alike = Counter((x.data_type, tuple(x.dims)) for x in tensors.values())
+        for name, x in tensors.items():
+            if x.data_location == x.EXTERNAL:
+                continue
+            scope.constants[name] = Known(x.data_type, tuple(x.dims), True)
+            if alike[x.data_type, tuple(x.dims)] > 1:
+                scope.keys[name] = _tensor_key(self.weights.get(name, x))
+        return scope
+
+    def _merge(self, graph: GraphProto, scope: _Outside) -> None:
+        """Take away what passes on its input, what is there already, and known conditions."""
+        outputs = {value.name for value in graph.output}
+        fixed = outputs | self.pinned
+        read = _names_read(graph.node)
+        left, kept = deque(graph.node), list[Any]()
+        same: dict[str, str] = {}
+        seen: dict[Hashable, NodeProto] = {}
+        while left:
+            node = left.popleft()
+            rename(node, same)
+            inlined = self._branch(graph, node, scope)
+            if inlined is not None:
+                left.extendleft(reversed(inlined))
+                continue
+            source = self._passed_on(node, scope, read | outputs)
+            if source is not None and node.output[0] not in fixed:
+                same[node.output[0]] = source
+                continue
+            key = self._key(node, scope)
+            first = seen.setdefault(key, node) if key is not None else node
+            if first is node:
+                kept.append(node)
+                continue
+            for k, name in enumerate(node.output):
+                if name and not first.output[k]:
+                    first.output[k] = name
+                elif name in fixed:
+                    kept.append(_identity(first.output[k], name))
+                elif name:
+                    same[name] = first.output[k]
+        self._set_nodes(graph, _renamed_outputs(kept, outputs - self.pinned, fixed))
+
+    def _set_nodes(self, graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
+        every = list(nodes)
+        del graph.node[:]
+        graph.node.extend(every)
+
+    def _passed_on(self, node: NodeProto, scope: _Outside, read: set[str]) -> str | None:
+        """Return the name of what a node gives back as it is; None if it does something."""
+        if not self._is_standard(node) or self.pinned.intersection(node.input):
+            return None
+        source: str = node.input[0] if node.input else ""
+        if node.op_type == "Identity":
+            return source
+        if node.op_type == "Dropout" and _only_passes(node, scope.values):
+            return None if read.intersection(node.output[1:2]) - {""} else source
+        if node.op_type == "Cast":
+            kind = self.types.get(source)
+            [to] = [a.i for a in node.attribute if a.name == "to"] or [0]
+            if kind is not None and kind.tensor_type.elem_type == to != 0:
+                return source
+        return None
+
+    def _is_standard(self, node: NodeProto) -> bool:
+        return is_standard(node.domain) and (node.domain, node.op_type) not in self.functions
+
+    def _key(self, node: NodeProto, scope: _Outside) -> Hashable | None:
+        """Return what equal nodes have in common; None for one that is like no other."""
+        if not self._is_pure(node, scope.values) or not node.input:
+            return None
+        inputs = tuple(scope.keys.get(name, name) for name in node.input)
+        domain = "" if is_standard(node.domain) else node.domain
+        own = (domain, node.op_type, node.overload, len(node.output))
+        key = (*own, inputs, _attributes_key(node))
+        if node.op_type == "ConstantOfShape":
+            scope.keys[node.output[0]] = key  # it can be laid out for each reader on its own
+            return None
+        return key
+
+    def _is_pure(self, node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
+        """Return whether equal inputs make equal results, as far as is known."""
+        if any(bodies(node)):
+            return False
+        called = node.domain, node.op_type
+        if called in self.functions:
+            if called not in self.pure:
+                inside = self.functions[called].node
+                self.pure[called] = all(self._is_pure(one, {}) for one in inside)
+            return self.pure[called]
+        if is_standard(node.domain):
+            if node.op_type == "Dropout":
+                return _only_passes(node, values)
+            return node.op_type not in RANDOM
+        return type_of(node) in OPERATORS or node.domain == "ai.onnx.ml"
+
+    def _branch(
+        self, graph: GraphProto, node: NodeProto, scope: _Outside
+    ) -> list[NodeProto] | None:
+        """Return the nodes of the branch that is taken always, if that is known."""
+        if node.op_type != "If" or not self._is_standard(node):
+            return None
+        condition = scope.values.get(node.input[0])
+        if condition is None or condition.size != 1:
+            return None
+        wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        [body] = [a.g for a in node.attribute if a.name == wanted]
+        new = {
+            name: self.names.fresh(name) if self.made[name] > 1 else name for name in _made(body)
+        }
+        for one in body.node:
+            rename(one, new, results=True)
+        for tensor in body.initializer:
+            graph.initializer.add().CopyFrom(tensor)
+            graph.initializer[-1].name = new[tensor.name]
+        for sparse in body.sparse_initializer:
+            graph.sparse_initializer.add().CopyFrom(sparse)
+            graph.sparse_initializer[-1].values.name = new[sparse.values.name]
+        self.again = True
+        pairs = zip(body.output, node.output, strict=False)
+        ends = [_identity(new.get(a.name, a.name), b) for a, b in pairs if b]
+        return [*body.node, *ends]
+
+    def _fold(self, graph: GraphProto, scope: _Outside) -> None:
+        """Put results that are known in the place of the nodes that compute them."""
+        results: dict[str, NDArray[Any]] = {}
+        fixed = {value.name for value in graph.output} | self.pinned
+        gone = set()
+        for k, node in enumerate(graph.node):
+            value = self._shape(node)
+            if value is not None:
+                results[node.output[0]] = value
+                scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
+                gone.add(k)
+        constants = {n: x for n, x in scope.constants.items() if n not in self.pinned}
+        tensors = {x.name: x for x in graph.initializer}
+        local = {n: x for n, x in constants.items() if x.own or n in scope.values}
+        parts, numbers = folded_parts(graph.node, local, self.types, fixed, self.barred)
+
+        def value_of(name: str) -> NDArray[Any]:
+            if name in results or name in scope.values:
+                return results[name] if name in results else scope.values[name]
+            constant = self.weights.get(name) or tensors.get(name)
+            try:
+                return array_of(constant or next(n for n in graph.node if name in n.output))
+            except (ValueError, TypeError, KeyError, IndexError) as error:
+                raise InputError(f"tensor {name!r} has broken data ({error})") from None
+
+        for part in parts:
+            found, failed = computed(self.model, part, value_of)
+            self.barred |= failed
+            for name, value in found.items():
+                if self._fits(name, value):
+                    results[name] = value
+                else:
+                    self.barred.add(name)
+        gone |= {k for k in numbers if self.barred.isdisjoint(graph.node[k].output)}
+        if not gone:
+            return
+        self._replace(graph, gone, results, fixed)
+
+    def _replace(
+        self,
+        graph: GraphProto,
+        gone: set[int],
+        results: dict[str, NDArray[Any]],
+        fixed: set[str],
+    ) -> None:
+        """Put constants in the place of nodes."""
+        nodes = []
+        for k, node in enumerate(graph.node):
+            if k not in gone:
+                nodes.append(node)
+                continue
+            for name in node.output:
+                if name in results and name in fixed:
+                    source = self.names.fresh(f"{name}_value")
+                    nodes.append(_identity(source, name))
+                    self._add_constant(graph, source, results.pop(name))
+                elif name in results:
+                    self._add_constant(graph, name, results.pop(name))
+        self._set_nodes(graph, nodes)
+        self.again = True
+
+    def _shape(self, node: NodeProto) -> NDArray[Any] | None:
+        """Return the result of a node that tells a shape, where that is known."""
+        if node.op_type not in ("Shape", "Size") or not self._is_standard(node):
+            return None
+        kind = self.types.get(node.input[0])
+        return None if kind is None else shape_value(node, typed(kind).shape)
+
+    def _fits(self, name: str, value: object) -> bool:
+        """Return whether a result is what was expected of it."""
+        if not isinstance(value, np.ndarray):
+            return False
+        kind = self.types.get(name)
+        if kind is None:
+            return value.size <= SMALL**2
+        shape = typed(kind).shape
+        same = shape is None or (
+            len(shape) == value.ndim
+            and all(a == b for a, b in zip(shape, value.shape, strict=True) if isinstance(a, int))
+        )
+        return same and kind.tensor_type.elem_type == _kind(value)
+
+    def _add_constant(self, graph: GraphProto, name: str, value: NDArray[Any]) -> None:
+        from onnx import numpy_helper
+
+        tensor = numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
+        if graph is self.model.graph and value.size > SMALL:
+            _add_weight(graph, name, tensor, self.weights)
+        else:
+            graph.initializer.append(tensor)
+
+    def _drop_dead(self, graph: GraphProto) -> None:
+        """Take away nodes and constants that no output needs, here and in all inside it."""
+        wanted = {value.name for value in graph.output} | self.pinned
+        kept = []
+        for node in reversed(graph.node):
+            if not wanted.isdisjoint(node.output) or not self._may_go(node):
+                for body in bodies(node):
+                    self._drop_dead(body)
+                wanted.update(node.input, captured(node))
+                kept.append(node)
+        if len(kept) < len(graph.node):
+            self._set_nodes(graph, kept[::-1])
+        inputs = {value.name for value in graph.input}
+        tensors = [x for x in graph.initializer if x.name in wanted or x.name in inputs]
+        if len(tensors) < len(graph.initializer):
+            for name in {x.name for x in graph.initializer} - {x.name for x in tensors}:
+                if graph is self.model.graph:
+                    self.weights.pop(name, None)
+            every = list(tensors)
+            del graph.initializer[:]
+            graph.initializer.extend(every)
+        sparse = [x for x in graph.sparse_initializer if x.values.name in wanted]
+        del graph.sparse_initializer[:]
+        graph.sparse_initializer.extend(sparse)
+
+    def _may_go(self, node: NodeProto) -> bool:
+        """Return whether a node that nobody reads does nothing else."""
+        known = is_standard(node.domain) or node.domain in ("ai.onnx.ml", "com.microsoft")
+        return known or (node.domain, node.op_type) in self.functions or type_of(node) in OPERATORS
+
+    def _mark_transposes(self, graph: GraphProto) -> dict[str, tuple[str, int, bool]]:
+        """Number all transposes; return of each its name, bytes, and whether it is free."""
+        found: dict[str, tuple[str, int, bool]] = {}
+        for one in graphs(graph):
+            constant = {x.name for x in one.initializer} - self.held
+            for node in one.node:
+                if node.op_type == "Constant":
+                    constant.update(node.output)
+                if node.op_type != "Transpose" or not self._is_standard(node):
+                    continue
+                kind = self.types.get(node.input[0])
+                shape = None if kind is None else typed(kind).shape
+                if kind is None or shape is None:
+                    continue
+                size = typed(kind).element_bytes
+                for length in shape:
+                    size *= length if isinstance(length, int) else 1
+                free = node.input[0] in constant or _stays(node, list(shape))
+                if node.input[0] in constant:
+                    constant.update(node.output)
+                number = str(len(found))
+                node.metadata_props.add(key=GIVEN, value=number)
+                found[number] = (node.name or node.output[0], size, free)
+        return found
+
+
+def _unmarked(graph: GraphProto) -> Iterator[str]:
+    """Take the numbers of transposes away again, and yield them."""
+    for one in graphs(graph):
+        for node in one.node:
+            for entry in [x for x in node.metadata_props if x.key == GIVEN]:
+                yield entry.value
+                node.metadata_props.remove(entry)
+
+
+def _stays(node: NodeProto, shape: list[Any]) -> bool:
+    """Return whether a transpose moves axes of size 1 only."""
+    given = [list(a.ints) for a in node.attribute if a.name == "perm"]
+    order = given[0] if given else list(range(len(shape)))[::-1]
+    axes = [axis for axis in order if axis >= len(shape) or shape[axis] != 1]
+    return axes == sorted(axes)
+
+
+def _renamed_outputs(
+    nodes: list[NodeProto], outputs: set[str], fixed: set[str]
+) -> Iterator[NodeProto]:
+    """Yield nodes, without those that only give another one's result the name of an output."""
+    made = {name for node in nodes for name in node.output if name} - fixed
+    own: dict[str, str] = {}
+    passed = set()
+    for k, node in enumerate(nodes):
+        if node.op_type == "Identity" and is_standard(node.domain):
+            name, output = node.input[0], node.output[0]
+            if output in outputs and name in made and name not in own:
+                own[name] = output
+                passed.add(k)
+    for k, node in enumerate(nodes):
+        if k not in passed:
+            rename(node, own, results=True)
+            yield node
+
+
+def _only_passes(node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
+    """Return whether a Dropout drops nothing, as it does not train."""
+    mode = node.input[2] if len(node.input) > 2 else ""
+    if not mode:
+        return True
+    value = values.get(mode)
+    return value is not None and not value.any()
+
+
+def _identity(source: str, result: str) -> NodeProto:
+    from onnx import helper
+
+    return helper.make_node("Identity", [source], [result])
+
+
+def _names_read(nodes: Iterable[NodeProto]) -> set[str]:
+    return {name for node in nodes for name in (*node.input, *captured(node))}
+
+
+def _attributes_key(node: NodeProto) -> Hashable:
+    from onnx import AttributeProto
+
+    found = []
+    for attribute in node.attribute:
+        own = AttributeProto()
+        own.CopyFrom(attribute)
+        own.ClearField("doc_string")
+        found.append(own.SerializeToString(deterministic=True))
+    return tuple(sorted(found))
+
+
+def _tensor_key(tensor: TensorProto) -> Hashable:
+    """Return what equal constants have in common."""
+    from onnx import TensorProto
+
+    values = tensor.raw_data
+    if not values:
+        own = TensorProto()
+        copied_except(tensor, own, "name", "doc_string")
+        values = own.SerializeToString(deterministic=True)
+    return tensor.data_type, tuple(tensor.dims), sha256(values).digest()
+
+
+def _kind(array: NDArray[Any]) -> int:
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def _made(graph: GraphProto) -> Iterator[str]:
+    """Yield the names of all that is made in a graph itself."""
+    yield from (x.name for x in graph.initializer)
+    yield from (x.values.name for x in graph.sparse_initializer)
+    yield from (name for node in graph.node for name in node.output if name)
+
+
+def _check_outputs(graph: GraphProto) -> None:
+    """Check that somebody makes what a graph gives back."""
+    made = {*_made(graph), *(value.name for value in graph.input)}
+    for value in graph.output:
+        if value.name not in made:
+            raise InputError(f"no node makes the output {value.name!r}")
