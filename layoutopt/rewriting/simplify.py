@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +18,15 @@ from numpy.typing import NDArray
 from layoutopt.conversion.result import Tally
 from layoutopt.errors import InputError
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
-from layoutopt.onnx.folding import RANDOM, known_values, shape_value
+from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, graphs
-from layoutopt.onnx.rules import is_standard, type_of
-from layoutopt.operators.registry import OPERATORS
+from layoutopt.onnx.rules import is_standard
 from layoutopt.rewriting.capturing import rename
 from layoutopt.rewriting.constant_folding import Known, computed, folded_parts
 from layoutopt.rewriting.constants import array_of
-from layoutopt.rewriting.metadata import PREFIX
+from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes
+from layoutopt.rewriting.given_transposes import GivenTransposes
 from layoutopt.rewriting.names import Names
 from layoutopt.rewriting.ordering import sort_nodes
 from layoutopt.rewriting.read import check_network
@@ -42,9 +41,6 @@ from layoutopt.rewriting.skeleton import (
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
-
-GIVEN = f"{PREFIX}given"
-"""Entry of metadata by which the transposes of the network as it was given are known, meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -160,13 +156,12 @@ class _Simplifier:
     def __init__(self, model: ModelProto, weights: dict[str, TensorProto]) -> None:
         self.model, self.weights = model, weights
         self.names = Names(model)
-        self.functions = {(f.domain, f.name): f for f in model.functions}
+        self.keys = NodeKeys(model)
         self.held = overridable(model)
         self.barred: set[str] = set()
         self.types: Declared = {}
-        self.again = True
+        self.again = False
         self.made = Counter(name for one in graphs(model.graph) for name in _made(one))
-        self.pure: dict[tuple[str, str], bool] = {}
         self.pinned = {
             name
             for one in graphs(model.graph)
@@ -184,22 +179,15 @@ class _Simplifier:
         declared = take_declared(graph)
         self._drop_dead(graph)
         self._infer()
-        given = self._mark_transposes(graph)
-        rounds = 0
+        given = GivenTransposes(graph, self.types, self.held)
+        self._simplify(graph, _Outside())
         while self.again:
-            if rounds:
-                self._infer()
-            rounds += 1
+            self._infer()
             self.again = False
             self._simplify(graph, _Outside())
-        gone = set(given) - set(_unmarked(graph))
         give_back(graph, declared, self.types)
-        every = [given[k] for k in sorted(gone)]
-        moved = {name: size for name, size, free in every if not free}
-        sizes = [size for _, size, free in every if not free]
-        removed = Tally(len(sizes), sum(sizes), len(every) - len(sizes), moved)
         notes = tuple(contradictions(declared, self.types))
-        return Simplified(self.model, self.weights, removed, notes)
+        return Simplified(self.model, self.weights, given.gone(graph), notes)
 
     def _infer(self) -> None:
         self.types = types_of(with_shapes(bare_model(self.model)).graph)
@@ -224,7 +212,7 @@ class _Simplifier:
         tensors = {x.name: x for x in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant" and is_standard(node.domain):
-                scope.keys[node.output[0]] = _attributes_key(node)
+                scope.keys[node.output[0]] = attributes_key(node)
                 for attribute in node.attribute:
                     if attribute.name == "value":
                         tensors[node.output[0]] = attribute.t
@@ -241,7 +229,7 @@ class _Simplifier:
                 continue
             scope.constants[name] = Known(x.data_type, tuple(x.dims), True)
             if alike[x.data_type, tuple(x.dims)] > 1:
-                scope.keys[name] = _tensor_key(self.weights.get(name, x))
+                scope.keys[name] = self.keys.tensor(name, self.weights.get(name, x))
         return scope
 
     def _merge(self, graph: GraphProto, scope: _Outside) -> None:
@@ -263,7 +251,9 @@ class _Simplifier:
             if source is not None and node.output[0] not in fixed:
                 same[node.output[0]] = source
                 continue
-            key = self._key(node, scope)
+            key = self.keys.node(node, scope.keys, scope.values)
+            if key is not None and node.op_type == "ConstantOfShape":
+                scope.keys[node.output[0]], key = key, None  # each reader has its own layout of it
             first = seen.setdefault(key, node) if key is not None else node
             if first is node:
                 kept.append(node)
@@ -284,12 +274,12 @@ class _Simplifier:
 
     def _passed_on(self, node: NodeProto, scope: _Outside, read: set[str]) -> str | None:
         """Return the name of what a node gives back as it is; None if it does something."""
-        if not self._is_standard(node) or self.pinned.intersection(node.input):
+        if not self.keys.is_standard(node) or self.pinned.intersection(node.input):
             return None
         source: str = node.input[0] if node.input else ""
         if node.op_type == "Identity":
             return source
-        if node.op_type == "Dropout" and _only_passes(node, scope.values):
+        if node.op_type == "Dropout" and only_passes(node, scope.values):
             return None if read.intersection(node.output[1:2]) - {""} else source
         if node.op_type == "Cast":
             kind = self.types.get(source)
@@ -298,43 +288,11 @@ class _Simplifier:
                 return source
         return None
 
-    def _is_standard(self, node: NodeProto) -> bool:
-        return is_standard(node.domain) and (node.domain, node.op_type) not in self.functions
-
-    def _key(self, node: NodeProto, scope: _Outside) -> Hashable | None:
-        """Return what equal nodes have in common; None for one that is like no other."""
-        if not self._is_pure(node, scope.values) or not node.input:
-            return None
-        inputs = tuple(scope.keys.get(name, name) for name in node.input)
-        domain = "" if is_standard(node.domain) else node.domain
-        own = (domain, node.op_type, node.overload, len(node.output))
-        key = (*own, inputs, _attributes_key(node))
-        if node.op_type == "ConstantOfShape":
-            scope.keys[node.output[0]] = key  # it can be laid out for each reader on its own
-            return None
-        return key
-
-    def _is_pure(self, node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
-        """Return whether equal inputs make equal results, as far as is known."""
-        if any(bodies(node)):
-            return False
-        called = node.domain, node.op_type
-        if called in self.functions:
-            if called not in self.pure:
-                inside = self.functions[called].node
-                self.pure[called] = all(self._is_pure(one, {}) for one in inside)
-            return self.pure[called]
-        if is_standard(node.domain):
-            if node.op_type == "Dropout":
-                return _only_passes(node, values)
-            return node.op_type not in RANDOM
-        return type_of(node) in OPERATORS or node.domain == "ai.onnx.ml"
-
     def _branch(
         self, graph: GraphProto, node: NodeProto, scope: _Outside
     ) -> list[NodeProto] | None:
         """Return the nodes of the branch that is taken always, if that is known."""
-        if node.op_type != "If" or not self._is_standard(node):
+        if node.op_type != "If" or not self.keys.is_standard(node):
             return None
         condition = scope.values.get(node.input[0])
         if condition is None or condition.size != 1:
@@ -420,7 +378,7 @@ class _Simplifier:
 
     def _shape(self, node: NodeProto) -> NDArray[Any] | None:
         """Return the result of a node that tells a shape, where that is known."""
-        if node.op_type not in ("Shape", "Size") or not self._is_standard(node):
+        if node.op_type not in ("Shape", "Size") or not self.keys.is_standard(node):
             return None
         kind = self.types.get(node.input[0])
         return None if kind is None else shape_value(node, typed(kind).shape)
@@ -453,7 +411,7 @@ class _Simplifier:
         wanted = {value.name for value in graph.output} | self.pinned
         kept = []
         for node in reversed(graph.node):
-            if not wanted.isdisjoint(node.output) or not self._may_go(node):
+            if not wanted.isdisjoint(node.output) or not self.keys.may_go(node):
                 for body in bodies(node):
                     self._drop_dead(body)
                 wanted.update(node.input, captured(node))
@@ -472,53 +430,6 @@ class _Simplifier:
         sparse = [x for x in graph.sparse_initializer if x.values.name in wanted]
         del graph.sparse_initializer[:]
         graph.sparse_initializer.extend(sparse)
-
-    def _may_go(self, node: NodeProto) -> bool:
-        """Return whether a node that nobody reads does nothing else."""
-        known = is_standard(node.domain) or node.domain in ("ai.onnx.ml", "com.microsoft")
-        return known or (node.domain, node.op_type) in self.functions or type_of(node) in OPERATORS
-
-    def _mark_transposes(self, graph: GraphProto) -> dict[str, tuple[str, int, bool]]:
-        """Number all transposes; return of each its name, bytes, and whether it is free."""
-        found: dict[str, tuple[str, int, bool]] = {}
-        for one in graphs(graph):
-            constant = {x.name for x in one.initializer} - self.held
-            for node in one.node:
-                if node.op_type == "Constant":
-                    constant.update(node.output)
-                if node.op_type != "Transpose" or not self._is_standard(node):
-                    continue
-                kind = self.types.get(node.input[0])
-                shape = None if kind is None else typed(kind).shape
-                if kind is None or shape is None:
-                    continue
-                size = typed(kind).element_bytes
-                for length in shape:
-                    size *= length if isinstance(length, int) else 1
-                free = node.input[0] in constant or _stays(node, list(shape))
-                if node.input[0] in constant:
-                    constant.update(node.output)
-                number = str(len(found))
-                node.metadata_props.add(key=GIVEN, value=number)
-                found[number] = (node.name or node.output[0], size, free)
-        return found
-
-
-def _unmarked(graph: GraphProto) -> Iterator[str]:
-    """Take the numbers of transposes away again, and yield them."""
-    for one in graphs(graph):
-        for node in one.node:
-            for entry in [x for x in node.metadata_props if x.key == GIVEN]:
-                yield entry.value
-                node.metadata_props.remove(entry)
-
-
-def _stays(node: NodeProto, shape: list[Any]) -> bool:
-    """Return whether a transpose moves axes of size 1 only."""
-    given = [list(a.ints) for a in node.attribute if a.name == "perm"]
-    order = given[0] if given else list(range(len(shape)))[::-1]
-    axes = [axis for axis in order if axis >= len(shape) or shape[axis] != 1]
-    return axes == sorted(axes)
 
 
 def _renamed_outputs(
@@ -540,15 +451,6 @@ def _renamed_outputs(
             yield node
 
 
-def _only_passes(node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
-    """Return whether a Dropout drops nothing, as it does not train."""
-    mode = node.input[2] if len(node.input) > 2 else ""
-    if not mode:
-        return True
-    value = values.get(mode)
-    return value is not None and not value.any()
-
-
 def _identity(source: str, result: str) -> NodeProto:
     from onnx import helper
 
@@ -557,30 +459,6 @@ def _identity(source: str, result: str) -> NodeProto:
 
 def _names_read(nodes: Iterable[NodeProto]) -> set[str]:
     return {name for node in nodes for name in (*node.input, *captured(node))}
-
-
-def _attributes_key(node: NodeProto) -> Hashable:
-    from onnx import AttributeProto
-
-    found = []
-    for attribute in node.attribute:
-        own = AttributeProto()
-        own.CopyFrom(attribute)
-        own.ClearField("doc_string")
-        found.append(own.SerializeToString(deterministic=True))
-    return tuple(sorted(found))
-
-
-def _tensor_key(tensor: TensorProto) -> Hashable:
-    """Return what equal constants have in common."""
-    from onnx import TensorProto
-
-    values = tensor.raw_data
-    if not values:
-        own = TensorProto()
-        copied_except(tensor, own, "name", "doc_string")
-        values = own.SerializeToString(deterministic=True)
-    return tensor.data_type, tuple(tensor.dims), sha256(values).digest()
 
 
 def _kind(array: NDArray[Any]) -> int:
