@@ -103,7 +103,11 @@ class _Writer:
             if name not in source.graph.tensors
         }
         writer = NodeWriter(source, new, self.names, self.functions)
-        ops = [op for op in fewer_reshapes(graph, source.ops) if op.type != HELD]
+        ops = [
+            op
+            for op in fewer_reshapes(graph, source.ops)
+            if op.type != HELD and op.outputs[0] not in source.constants  # it is there as it was
+        ]
         nodes = [writer.node(op) for op in ops]
         _explain(nodes, conversion)
         self._write_bodies(source, nodes, [op.name for op in ops])
