@@ -62,7 +62,8 @@ def sort_nodes(graph: GraphProto, outside: Collection[str] = ()) -> None:
     if len(found) < len(waits):
         stuck = next(k for k, count in enumerate(waits) if count)
         node = graph.node[stuck]
-        name = next(n for n in (*node.input, *sorted(captured(node))) if waits[maker.get(n, 0)])
+        every = (*node.input, *sorted(captured(node)))
+        name = next(x for x in every if x in maker and waits[maker[x]])
         raise InputError(f"it reads {name!r}, and nodes there form a cycle", title(node))
     if found != sorted(found):
         nodes = list(graph.node)
