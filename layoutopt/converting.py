@@ -242,7 +242,7 @@ class _Trial:
         why = "the network is kept as it is given"
         found = {
             one: unconverted(one.graph, names, self.wanted.costs, why)
-            for one in self.source.every()
+            for one in read_model(self.model).every()
         }
         self.notes.append(f"{why}; rewritten, {error.reason}")
         return Attempt(found, copied(self.model), None)
