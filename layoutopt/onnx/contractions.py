@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from layoutopt.errors import InputError
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.onnx.barriers import barrier
 from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch
@@ -39,13 +40,22 @@ def matmul(sketch: Sketch, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
     lhs, rhs
         Positions of the operands.
     """
-    return _product(sketch, node, node.operand(lhs), node.operand(rhs))
+    left, right = node.operand(lhs), node.operand(rhs)
+    _check_summed(left, right)
+    return _product(sketch, node, left, right)
+
+
+def _check_summed(lhs: Tensor, rhs: Tensor) -> None:
+    """Refuse operands whose summed axes differ: the last of one, the last but one of the other."""
+    if lhs.shape and rhs.shape and lhs.shape[-1] != rhs.shape[-2:][0]:
+        raise InputError(f"operands of shapes {list(lhs.shape)} and {list(rhs.shape)} do not fit")
 
 
 def gemm(sketch: Sketch, node: Node) -> Outputs:
     """Add ``A' B' + C``, where a prime stands for a transposition that the node may ask for."""
     lhs = _transposed(sketch, node, 0, "transA", "lhs")
     rhs = _transposed(sketch, node, 1, "transB", "rhs")
+    _check_summed(lhs, rhs)
     out = _product(sketch, node, lhs, rhs)
     addend = node.optional(2)
     if addend is not None:
@@ -55,7 +65,9 @@ def gemm(sketch: Sketch, node: Node) -> Outputs:
 
 def einsum(sketch: Sketch, node: Node) -> Outputs:
     """Add a product of two operands, or a barrier for any other number."""
-    return matmul(sketch, node) if len(node.operands) == 2 else barrier(sketch, node)
+    if len(node.operands) != 2:
+        return barrier(sketch, node)
+    return _product(sketch, node, node.operand(0), node.operand(1))
 
 
 def _product(sketch: Sketch, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:

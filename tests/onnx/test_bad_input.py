@@ -176,6 +176,8 @@ def test_sequences_are_no_tensors(tmp_path: Path) -> None:
         (node("Reshape", "- one"), (2, 2), "operand 0 is missing"),
         (node("Conv", "x -"), (2, 2), "operand 1 is missing"),
         (node("Add", "x x3"), (2, 2), "do not broadcast"),
+        (node("MatMul", "x x3"), (2, 2), "operands of shapes [2, 2] and [3, 3] do not fit"),
+        (node("Gemm", "x3 x", transA=1), (2, 2), "operands of shapes [3, 3] and [2, 2] do not fit"),
     ],
     ids=lambda v: v.op_type if isinstance(v, onnx.NodeProto) else "",
 )

@@ -94,11 +94,6 @@ ROWS = {
         { a = Transpose(x) b = Relu(a) y = Transpose(b) }""",
         0,
     ),
-    "an input of unknown rank": Past(
-        """g (float[2,3] x, float[] s) => (float[2,3] y, float[] z)
-        { a = Transpose(x) b = Relu(a) y = Transpose(b) z = Neg(s) }""",
-        0,
-    ),
 }
 
 
