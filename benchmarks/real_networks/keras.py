@@ -28,6 +28,11 @@ def exported(export: Export, path: Path) -> list[NDArray[np.generic]]:
     """Write a network to a file, and return inputs that it takes."""
     keras.utils.set_random_seed(0)
     network = NETWORKS[export.network]()
+    for layer in network.layers:
+        if isinstance(layer, layers.Normalization):  # whose tensors tf2onnx takes for inputs
+            layer.mean, layer.variance = map(
+                keras.ops.convert_to_numpy, (layer.mean, layer.variance)
+            )
     [given] = network.inputs
     example = tensorflow.random.uniform((1, *given.shape[1:]))
     signature = [tensorflow.TensorSpec(example.shape, tensorflow.float32, name="x")]
