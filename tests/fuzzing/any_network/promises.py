@@ -125,6 +125,8 @@ def failures(given: Given, variant: str) -> list[Failure]:
         return [failure("raises", f"{type(error).__name__}: {error} ({where})")]
     if caught:
         return [failure("warns", str(caught[0].message))]
+    if result.partial:
+        return [failure("is converted whole", result.notes[0])]
     if given.valid and (said := _checked(model)):
         return [failure("passes the checker", said)]
     if given.strict and (said := _inferred(model)):
