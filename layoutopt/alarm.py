@@ -33,12 +33,22 @@ GRACE, GRACE_SHARE = 1.0, 0.1
 """What follows a solution, restoring and checking it, may end so many seconds after the deadline,
 or this share of the time that there was."""
 
+SHORT = 0.2
+"""The same, and the patience with phases, where another answer is at hand."""
+
+SEARCH_ENDS, ANSWER_ENDS = 0.4, 0.8
+"""Seconds after Ctrl-C by which a search must have ended, and by which its answer is checked."""
+
 
 class _Over(BaseException):
     """Raised in the middle of a computation; no handler of errors takes it for one."""
 
 
-def bounded(work: Callable[[], Answer], over: Callable[[], bool], patience: float = 0.0) -> Answer:
+def bounded(
+    work: Callable[[], Answer],
+    over: Callable[[], bool],
+    patience: float | Callable[[], float] = 0.0,
+) -> Answer:
     """Return what a function returns, or end it, wherever it is, when it goes on for too long.
 
     Parameters
@@ -46,7 +56,7 @@ def bounded(work: Callable[[], Answer], over: Callable[[], bool], patience: floa
     over
         Whether it should have ended.
     patience
-        Seconds that it gets to end by itself then.
+        Seconds that it gets to end by itself then, or what returns them at that moment.
 
     Raises
     ------
@@ -86,7 +96,7 @@ def grace(limits: Limits) -> float:
 class _Watch:
     """The watch over the thread that makes it, kept by another thread."""
 
-    def __init__(self, over: Callable[[], bool], patience: float) -> None:
+    def __init__(self, over: Callable[[], bool], patience: float | Callable[[], float]) -> None:
         self.over, self.patience = over, patience
         self.watched = threading.get_ident()
         self.ended = False
@@ -104,7 +114,7 @@ class _Watch:
         while not self.over():
             if self.done.wait(POLL):
                 return
-        wait = self.patience
+        wait = self.patience() if callable(self.patience) else self.patience
         while not self.done.wait(wait):
             with self.lock:
                 if not self.done.is_set():
@@ -136,11 +146,29 @@ def stoppable(
     """Return what a solver finds, nothing if it does not stop in time or memory runs out."""
     try:
         work = partial(solve, problem, limits, start)
-        return bounded(work, lambda: limits.over, PATIENCE["solve"])
+        return bounded(work, lambda: limits.over, lambda: _patience(limits, "solve"))
     except TimeoutError:
         return Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
     except MemoryError:
         return limits.exhausted()
+
+
+def _patience(limits: Limits, name: str, secured: bool = False) -> float:
+    """Return the seconds that a phase gets to end by itself now that its limits are over.
+
+    Parameters
+    ----------
+    secured
+        Whether another answer is at hand, so that nothing is lost where there is none.
+    """
+    if PATIENCE.get(name) == 0:
+        return 0.0
+    if limits.interrupt.is_set():
+        after = SEARCH_ENDS if name in PATIENCE else ANSWER_ENDS
+        return max(0.0, limits.interrupt.at + after - time.monotonic())
+    if secured:
+        return SHORT
+    return PATIENCE[name] if name in PATIENCE else grace(limits)
 
 
 class Phases:
@@ -150,25 +178,37 @@ class Phases:
     ----------
     limits
         Those of the whole call.
+
+    Attributes
+    ----------
+    seconds
+        What each phase took.
+    secured
+        Whether an answer is at hand already.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.seconds: dict[str, float] = {}
+        self.secured = False
 
     def run(self, name: str, work: Callable[[], Answer]) -> Answer:
-        """Return what a phase returns; those that follow a solution end by the deadline only.
+        """Return what a phase returns; those that follow a solution do not end for want of memory.
 
         Raises
         ------
         TimeoutError
             If it goes on for too long, or memory runs out: the limits say which.
         """
-        begun = time.monotonic()
-        try:
+        begun, limits = time.monotonic(), self.limits
+
+        def over() -> bool:
             if name in PATIENCE:
-                return bounded(work, lambda: self.limits.over, PATIENCE[name])
-            return bounded(work, lambda: self.limits.left == 0, grace(self.limits))
+                return limits.over
+            return limits.left == 0 or limits.interrupt.is_set()
+
+        try:
+            return bounded(work, over, lambda: _patience(limits, name, self.secured))
         except MemoryError:
             self.limits.exhausted()
             raise TimeoutError from None

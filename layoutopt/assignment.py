@@ -151,12 +151,6 @@ class Beginning:
     layouts: Layouts | None = None
     evaluation: Evaluation | None = None
 
-    def beats(self, other: Evaluation | None) -> bool:
-        """Return whether this is worth more than something else."""
-        if self.evaluation is None or self.evaluation.score is None:
-            return False
-        return other is None or other.score is None or self.evaluation.score > other.score
-
 
 def begin(graph: Store, fixed: Assignment | None, start: Assignment | None) -> Beginning:
     """Read what is kept, and what to begin with.

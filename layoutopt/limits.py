@@ -51,6 +51,23 @@ class Progress:
         return (self.bound - self.objective) / max(abs(self.objective), 1e-9)
 
 
+class Interrupt(Event):
+    """A request to stop as soon as possible, and when it came.
+
+    Attributes
+    ----------
+    at
+        Value of ``time.monotonic()`` at that moment; infinity before.
+    """
+
+    at = math.inf
+
+    def set(self) -> None:
+        """Ask to stop; only the first time counts."""
+        self.at = min(self.at, time.monotonic())
+        super().set()
+
+
 @dataclass
 class Effort:
     """Work that is left of a turn, counted and not measured: it ends at the same step everywhere.
@@ -94,7 +111,7 @@ class Limits:
     """
 
     deadline: float = float("inf")
-    interrupt: Event = field(default_factory=Event)
+    interrupt: Interrupt = field(default_factory=Interrupt)
     gap: float = 0.0
     debt: int = 0
     seed: int = 0
@@ -200,6 +217,10 @@ class Limits:
         """Return the same limits for a problem whose numbers count so many each."""
         limits = self.restated(lambda x: x * unit, lambda x: x * unit)
         return replace(limits, debt=-(-self.debt // unit))
+
+    def silent(self) -> Limits:
+        """Return the same limits, of which nobody hears."""
+        return replace(self, tell=None)
 
     def within(self, seconds: float) -> Limits:
         """Return the same limits with a deadline at most so many seconds from now."""

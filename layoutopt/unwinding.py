@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from layoutopt import __version__
-from layoutopt.alarm import Phases, stoppable
+from layoutopt.alarm import ANSWER_ENDS, Phases, stoppable
 from layoutopt.approximate.frame import allowed
 from layoutopt.assignment import Assignment, Beginning, begin, by_name
 from layoutopt.check.claims import ceiling, counts
@@ -37,12 +38,10 @@ from layoutopt.plugins.registry import Kind, Solver, built_in, find
 from layoutopt.problem import IntArray
 from layoutopt.proving.attaching import Solved, certified
 from layoutopt.result import Result, Stopped, UnwindingResult
+from layoutopt.securing import START_LIMIT, Reserve
 
 SOLVERS = built_in()
 """Names that :func:`unwind` takes, apart from users' own."""
-
-START_LIMIT = 10**6
-"""Graphs of up to so many elements begin with what ``greedy0`` chooses."""
 
 START_SHARE = 0.2
 """Share of the time that ``greedy0`` may take for that."""
@@ -101,15 +100,18 @@ def unwind(
     SolverError
         If CP-SAT or HiGHS was asked for by name and failed, or a user's solver did.
     """
+    limits = limited(time_limit, gap, seed, workers, progress)
     found = find(solver)
     _check_input(graph, found, start)
-    limits = limited(time_limit, gap, seed, workers, progress)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
     begun = begin(heeded(graph, barriers), kept, first)
     run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
+        run.secure(found)
         answer = run.answer(run.result(found), found)
-        return certified(answer, run.solved, find("auto").call, limits) if certificate else answer
+        if certificate:
+            answer = certified(answer, run.solved, find("auto").call, limits)
+    return replace(answer, seconds=answer.seconds | {"total": time.monotonic() - limits.started})
 
 
 solve = unwind
@@ -126,6 +128,15 @@ class _Run:
         self.seconds = self.phases.seconds
         self.size = counts(self.graph)
         self.solved: Solved | None = None
+        self.reserve = Reserve(begun, limits)
+
+    def secure(self, solver: Solver) -> None:
+        """Find and check layouts before anything else, if time is limited."""
+        if self.limits.left < math.inf:
+            begun = time.monotonic()
+            self.reserve.open(heuristic=solver.kind is not Kind.GRAPH)
+            self.seconds["secure"] = time.monotonic() - begun
+        self.phases.secured = self.reserve.best is not None
 
     def result(self, solver: Solver) -> Result:
         """Return what a solver finds, nothing if time or memory runs out."""
@@ -136,6 +147,9 @@ class _Run:
         except MemoryError:
             return self.limits.exhausted()
         except SizeError:
+            self.reserve.close(patience=math.inf)
+            if self.reserve.best is not None:
+                return Result(stopped=Stopped.SIZE_LIMIT)
             if solver.kind is Kind.GRAPH:
                 raise
             return replace(self.result(find("greedy0")), stopped=Stopped.SIZE_LIMIT)
@@ -241,9 +255,7 @@ class _Run:
         elif layouts is not None:  # what is not checked is no answer
             layouts = None
             result = replace(result, stopped=self.limits.stopped or Stopped.TIME_LIMIT)
-        if self.begun.beats(checked):
-            checked, layouts = self.begun.evaluation, self.begun.layouts
-        self.seconds["total"] = time.monotonic() - self.limits.started
+        checked, layouts = self._best(checked, layouts, solver)
         return UnwindingResult(
             objective=None if checked is None else checked.score,
             bound=self._bound(result),
@@ -269,6 +281,27 @@ class _Run:
             return None
         most = ceiling(self.graph)
         return most if result.bound is None else min(most, Decimal(result.bound))
+
+    def _best(
+        self, checked: Evaluation | None, layouts: Layouts | None, solver: Solver
+    ) -> tuple[Evaluation | None, Layouts | None]:
+        """Return what was found, or what is in hand if that is better or all that there is."""
+        reserve = self.reserve
+        if checked is None and reserve.best is None and self.limits.interrupt.is_set():
+            late = self.limits.interrupt.at + ANSWER_ENDS - time.monotonic()
+            reserve.plain(max(0.0, late))
+        reserve.close()
+        kept = reserve.best
+        if kept is None:
+            return checked, layouts
+        mine = None if checked is None else checked.score
+        if mine is None or (
+            (solver.kind is Kind.EXACT or self.begun.evaluation is not None)
+            and kept.evaluation.score is not None
+            and kept.evaluation.score > mine
+        ):
+            return kept.evaluation, kept.layouts
+        return checked, layouts
 
     def _checked(self, layouts: Layouts) -> Evaluation | None:
         """Return what layouts earn by the specification; nothing if time or memory runs out."""
@@ -301,9 +334,14 @@ class _Run:
             return lowered.labels(self.begun.start)
         if self.size["elements"] > START_LIMIT or not lowered.problem.nodes:
             return None
+        if self.reserve.origins is not None:
+            return lowered.labels(self.reserve.origins)
+        if self.reserve.running:
+            return None
         try:
             short = limits.within(START_SHARE * limits.left)
-            return lowered.labels(greedy0(self.graph, short, self.begun.given))
+            self.reserve.origins = greedy0(self.graph, short, self.begun.given)
+            return lowered.labels(self.reserve.origins)
         except TimeoutError:
             return None
 

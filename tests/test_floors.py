@@ -44,6 +44,7 @@ FLOORS = {
     "lifting": 4,
     "lowered": 5,
     "lowering": 6,
+    "securing": 6,
     "capacity": 5,
     "choosing": 5,
     "approximate": 5,
