@@ -235,6 +235,7 @@ class _Run:
             result = replace(result, bound=lowered.problem.ceiling())
         labels = result.labelling
         restore = partial(lowered.layouts, labels)
+        self.limits.report("restoring layouts")
         layouts = None if labels is None else self.phases.run("restore", restore)
         if labels is not None and solver.kind is Kind.EXACT:
             self.solved = Solved(lowered, labels)
@@ -321,6 +322,7 @@ class _Run:
         early = self.limits.saving(1.5 * self.seconds["trace"] + self.kept * self.limits.left)
         limits = early.steady().restated(score, score).beside(lowered.constant)
         start, problem = self._start(lowered, limits), lowered.problem
+        limits.report(f"solving {problem.nodes:,} nodes")
         result = stoppable(solver.call, problem, limits, start)
         if result.labelling is None:
             if start is None or not allowed(problem, start):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutopt.cli import options, proofs
+from layoutopt.cli import clock, options, proofs
 from layoutopt.cli.streams import note, say
 from layoutopt.cli.text import number
 
@@ -55,7 +55,7 @@ def command(
     if result is None and certificate is None:
         raise typer.BadParameter("a RESULT is needed, or --certificate FILE")
     options.check_limits(time_limit, 0.0, 1)
-    limits = limited(time_limit)
+    limits = limited(clock.left(time_limit))
     options.limit_memory(memory_limit)
 
     def load() -> Store:

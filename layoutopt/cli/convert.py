@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutopt.cli import options
+from layoutopt.cli import clock, options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, write_out
 from layoutopt.cli.text import ratio, seconds, table
@@ -97,7 +96,6 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Rewrite a network with provably fewest layout transforms."""
-    begun = time.monotonic()
     from layoutopt.converting import convert
 
     options.check_limits(time_limit, 0.0, 1)
@@ -111,15 +109,15 @@ def command(
             **asked,
             objective=objective,
             solver=solver,
-            time_limit=options.left(begun, time_limit),
+            time_limit=clock.left(time_limit),
             seed=seed,
             check=check,
             compare=compare,
             peers=peers,
             progress=tell,
         )
-    if no_seconds:
-        result = replace(result, seconds={})
+    total = {"total": clock.spent()}
+    result = replace(result, seconds={} if no_seconds else {**result.seconds, **total})
     with all_done() as attempt:
         if output is not None:
             with attempt():
@@ -128,7 +126,7 @@ def command(
             with attempt():
                 _write(document(result, model, output), json, overwrite)
         with attempt():
-            _certify(result, asked, certificate, overwrite, options.left(begun, time_limit))
+            _certify(result, asked, certificate, overwrite, clock.left(time_limit))
         if not quiet and str(json) != "-":
             say("\n".join([summary(result, model.stem), *([reasons(result)] if explain else [])]))
     return 0

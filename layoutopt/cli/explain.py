@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutopt.cli import options
+from layoutopt.cli import clock, options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
 from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_out
@@ -54,7 +53,6 @@ def command(
 
     The graph is solved a few times more with other values.
     """
-    begun = time.monotonic()
     from layoutopt.graphs.hooking import heeded
 
     options.check_limits(time_limit, 0.0, workers)
@@ -64,15 +62,15 @@ def command(
         raise InputError("layoutopt explain needs either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
-    allowed = options.left(begun, time_limit)
+    allowed = clock.left(time_limit)
     graph: Store = options.load(instance, attractions, dim, training, tiles, allowed)[0]
     graph = heeded(graph, barriers)
     names = [sink] if sink is not None else [*(pair or ())]
     _check(graph, names)
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
-        found = _result(graph, result, how | {"time_limit": options.left(begun, time_limit)})
-        how["time_limit"] = options.left(begun, time_limit)
+        found = _result(graph, result, how | {"time_limit": clock.left(time_limit)})
+        how["time_limit"] = clock.left(time_limit)
         told = None
         if found.layouts is not None:
             told = _told(graph, found, result, names, alternatives, how)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +14,10 @@ import typer
 
 from layoutopt import __version__
 from layoutopt.cli import (
+    LOADED,
     bench,
     check,
+    clock,
     compare,
     convert,
     explain,
@@ -79,8 +82,21 @@ app.add_typer(layouts.app, name="layout")
 app.add_typer(bench.app, name="bench")
 
 
-def main() -> None:
-    """Run the command line; whatever goes wrong becomes one line on stderr, and an exit code."""
+def start() -> None:
+    """Run the command line in a process of its own: its time counts from when loading began."""
+    main(LOADED)
+
+
+def main(begun: float | None = None) -> None:
+    """Run the command line; whatever goes wrong becomes one line on stderr, and an exit code.
+
+    Parameters
+    ----------
+    begun
+        Value of ``time.monotonic()`` from which time limits and measured seconds count; now,
+        unless it is given.
+    """
+    clock.begin(time.monotonic() if begun is None else begun)
     open_streams()
     for name in BLAS_THREADS:  # each thread would take memory, and none has anything to do
         os.environ.setdefault(name, "1")

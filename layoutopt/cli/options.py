@@ -135,11 +135,6 @@ def check_limits(time_limit: float | None, gap: float, workers: int) -> None:
         raise InputError(f"--workers {workers}: must be 1 or more")
 
 
-def left(begun: float, time_limit: float | None) -> float | None:
-    """Return the seconds that are left of a limit for all since then; ``None`` without a limit."""
-    return None if time_limit is None else max(begun + time_limit - time.monotonic(), 0.0)
-
-
 def limit_memory(size: str | None) -> None:
     """Begin a command's memory limit, which ends with the command.
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
 from layoutopt.cli.streams import Unfailing, note
@@ -102,9 +103,24 @@ def _live() -> Iterator[Tell]:
     from rich.console import Console
 
     console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
-    with console.status("") as status:
+    told = LastMessage()
+    with console.status(told):
+        yield told.tell
 
-        def tell(message: Progress) -> None:
-            status.update(line(message))
 
-        yield tell
+class LastMessage:
+    """The last message as a line whose clock goes on, however long the next one takes."""
+
+    def __init__(self) -> None:
+        self.message: Progress | None = None
+        self.ahead = 0.0
+
+    def tell(self, message: Progress) -> None:
+        """Show a message from now on."""
+        self.ahead = time.monotonic() - message.seconds
+        self.message = message
+
+    def __rich__(self) -> str:
+        if self.message is None:
+            return ""
+        return line(replace(self.message, seconds=time.monotonic() - self.ahead))

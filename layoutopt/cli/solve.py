@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutopt.cli import options, whatif
+from layoutopt.cli import clock, options, whatif
 from layoutopt.cli.progress import both, shown
 from layoutopt.cli.streams import all_done, command_line, note, reserved_stdout, say, write_out
 from layoutopt.cli.text import exact, number, ratio, seconds, table
@@ -47,7 +46,7 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Find the best layouts of a graph's inputs, and prove it."""
-    how = whatif.How(time.monotonic(), time_limit, seed, workers, overwrite, quiet)
+    how = whatif.How(time_limit, seed, workers, overwrite, quiet)
     from layoutopt.trace import Trace
     from layoutopt.unwinding import unwind
 
@@ -93,9 +92,9 @@ def _answer(
 
 
 def _times(result: UnwindingResult, read: float) -> dict[str, float]:
-    """Return seconds by phase, reading among them."""
+    """Return seconds by phase, reading among them, and those of the whole command so far."""
     times = {"read": read} | result.seconds
-    return times | {"total": times["total"] + read}
+    return times | {"total": clock.spent()}
 
 
 def exit_code(result: UnwindingResult) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutopt.cli import options
+from layoutopt.cli import clock
 from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import all_done, reserved_stdout, say, write_out
 from layoutopt.cli.text import number, ratio, table
@@ -70,9 +70,8 @@ class Wish:
 
 @dataclass(frozen=True)
 class How:
-    """How answers are computed, and who is told; a time limit counts from when all began."""
+    """How answers are computed, and who is told; a time limit counts from the command's begin."""
 
-    begun: float
     time_limit: float | None
     seed: int
     workers: int
@@ -82,7 +81,7 @@ class How:
     @property
     def left(self) -> float | None:
         """Seconds left, without end if there is no limit."""
-        return options.left(self.begun, self.time_limit)
+        return clock.left(self.time_limit)
 
 
 def wish(sweep: str | None, csv: Path | None, prices: bool, fixed: Path | None) -> Wish:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 import sys
+import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from layoutopt import __version__
 from layoutopt.bench.run import Standing
 from layoutopt.cli import main as entry
-from layoutopt.cli import standing, streams, whatif
+from layoutopt.cli import progress, standing, streams, whatif
 from layoutopt.errors import InputError, InternalError
 from layoutopt.io.instance import instance_bytes
+from layoutopt.limits import Progress
 from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice
 from layoutopt.machine.whatif import SmallestMachine
 from layoutopt.onnx.read import read_onnx
@@ -141,14 +145,18 @@ def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[2K" in shown.rpartition("solves")[2]
 
 
-def on_terminal(monkeypatch: pytest.MonkeyPatch, use: Callable[[standing.Tell], object]) -> str:
+def on_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+    use: Callable[[Any], object],
+    show: Callable[[bool], AbstractContextManager[Any]] = standing.shown,
+) -> str:
     """Return what a run writes to a terminal that stands for stderr."""
     above, below = pty.openpty()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     with os.fdopen(below, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        with standing.shown(quiet=False) as tell:
+        with show(False) as tell:
             assert tell is not None
             use(tell)
     shown = b""
@@ -181,3 +189,16 @@ def test_stdout_may_be_closed_or_a_stream_of_text(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdout", None)
     with refused("standard output: cannot be written (it is closed)"):
         streams.write_out(b"data\n", Path("-"), overwrite=False)
+
+
+def test_the_clock_of_the_live_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a step runs and says nothing, the line still names it, and its seconds count on."""
+
+    def use(tell: Callable[[Progress], None]) -> None:
+        tell(Progress("a long step", 7.0, 3.0))
+        time.sleep(0.7)
+
+    shown = on_terminal(monkeypatch, use, progress.shown)
+    times = re.findall(r"([\d.]+) s  a long step  score 3", shown)
+    assert 7 <= float(times[0]) < 7.3
+    assert float(times[-1]) > 7.3
