@@ -178,7 +178,11 @@ def _uncovered(
     graph: Store, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
 ) -> Iterator[str]:
     sinks = {sink.name: sink for sink in graph.sinks()}
-    roots = {t.name: t.size for t in graph.tensors() if graph.kind(t) is not Kind.VIEW}
+    roots = {
+        graph.tensor_name(t): size(graph.shapes[t])
+        for t, producer in enumerate(graph.producers)
+        if graph.ops[producer].kind is not Kind.VIEW
+    }
     if graph.tile_memory is not None:
         roots[TILE] = graph.tile_memory.tiles
     for name in layouts:

@@ -78,11 +78,13 @@ def to_integers(values: Sequence[Decimal]) -> tuple[list[int], Fraction]:
     multiples, unit
         ``values[i] == multiples[i] * unit``, with the largest possible unit.
     """
-    places = max((-int(v.as_tuple().exponent) for v in values), default=0)
+    distinct = set(values)  # of hundreds of thousands of pairs, there are few
+    places = max((-int(v.as_tuple().exponent) for v in distinct), default=0)
     places = max(places, 0)
-    whole = [int(Fraction(v) * 10**places) for v in values]
-    common = math.gcd(*whole) or 1
-    return [w // common for w in whole], Fraction(common, 10**places)
+    whole = {v: int(Fraction(v) * 10**places) for v in distinct}
+    common = math.gcd(*whole.values()) or 1
+    multiples = {v: w // common for v, w in whole.items()}
+    return [multiples[v] for v in values], Fraction(common, 10**places)
 
 
 def to_decimal(multiple: int, unit: Fraction) -> Decimal:
