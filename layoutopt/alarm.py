@@ -33,11 +33,12 @@ GRACE, GRACE_SHARE = 1.0, 0.1
 """What follows a solution, restoring and checking it, may end so many seconds after the deadline,
 or this share of the time that there was."""
 
-SHORT = 0.2
+SHORT = 0.5
 """The same, and the patience with phases, where another answer is at hand."""
 
-SEARCH_ENDS, ANSWER_ENDS = 0.4, 0.8
-"""Seconds after Ctrl-C by which a search must have ended, and by which its answer is checked."""
+SEARCH_ENDS, ANSWER_ENDS, LAST_ENDS = 0.4, 0.6, 0.9
+"""Seconds after Ctrl-C by which a search must have ended, its answer is checked, and, should that
+not be so, simpler layouts are."""
 
 
 class _Over(BaseException):

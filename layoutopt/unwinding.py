@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from layoutopt import __version__
-from layoutopt.alarm import ANSWER_ENDS, Phases, stoppable
+from layoutopt.alarm import LAST_ENDS, Phases, stoppable
 from layoutopt.approximate.frame import allowed
 from layoutopt.assignment import Assignment, Beginning, begin, by_name
 from layoutopt.check.claims import ceiling, counts
@@ -45,6 +45,9 @@ SOLVERS = built_in()
 
 START_SHARE = 0.2
 """Share of the time that ``greedy0`` may take for that."""
+
+ENDING = 0.05
+"""Share of the time, at least, that is kept for what comes after a search."""
 
 CERTIFYING = 1 / 3
 """Share of the time that is kept for a certificate."""
@@ -101,8 +104,7 @@ def unwind(
         If CP-SAT or HiGHS was asked for by name and failed, or a user's solver did.
     """
     limits = limited(time_limit, gap, seed, workers, progress)
-    found = find(solver)
-    _check_input(graph, found, start)
+    found = _checked_input(graph, find(solver), start)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
     begun = begin(heeded(graph, barriers), kept, first)
     run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
@@ -289,7 +291,7 @@ class _Run:
         """Return what was found, or what is in hand if that is better or all that there is."""
         reserve = self.reserve
         if checked is None and reserve.best is None and self.limits.interrupt.is_set():
-            late = self.limits.interrupt.at + ANSWER_ENDS - time.monotonic()
+            late = self.limits.interrupt.at + LAST_ENDS - time.monotonic()
             reserve.plain(max(0.0, late))
         reserve.close()
         kept = reserve.best
@@ -318,8 +320,11 @@ class _Run:
         def score(x: float) -> float:
             return nearest(lowered.unit * int(x))
 
-        # Restoring and checking layouts take up to about as long as tracing, and half of it again.
-        early = self.limits.saving(1.5 * self.seconds["trace"] + self.kept * self.limits.left)
+        # Restoring and checking layouts take up to about as long as tracing, and half of it again;
+        # a solver of other people needs a moment to stop, too.
+        left = self.limits.left
+        after = max(1.5 * self.seconds["trace"], ENDING * left) if left < math.inf else 0.0
+        early = self.limits.saving(after + self.kept * left)
         limits = early.steady().restated(score, score).beside(lowered.constant)
         start, problem = self._start(lowered, limits), lowered.problem
         limits.report(f"solving {problem.nodes:,} nodes")
@@ -348,10 +353,12 @@ class _Run:
             return None
 
 
-def _check_input(graph: Store, solver: Solver, start: Assignment | None) -> None:
+def _checked_input(graph: Store, solver: Solver, start: Assignment | None) -> Solver:
+    """Return the solver if it takes this."""
     check_graph(graph)
     if start is not None and solver.kind is Kind.GRAPH:
         others = ", ".join(name for name in SOLVERS if find(name).kind is not Kind.GRAPH)
         raise InputError(f"{solver.name} begins from nothing; start is for {others}")
     if not graph.ops:
         raise InputError("the graph has no ops")
+    return solver

@@ -268,7 +268,8 @@ class TestLimits:
         """With no time at all there is a result that says so, and nothing else."""
         result = unwind(hard_graph(1, 5), name, time_limit=0)
         assert result.stopped is Stopped.TIME_LIMIT
-        assert (result.score, result.bound, result.gap, result.layouts) == (None,) * 4
+        assert (result.score, result.gap, result.layouts) == (None,) * 3
+        assert result.bound is not None  # what the values add up to
         assert result.status is Status.UNKNOWN
         assert result.pairs == result.order == ()
         assert result.max_score is not None
