@@ -110,9 +110,7 @@ def unwind(
     run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         run.secure(found)
-        answer = run.answer(run.result(found), found)
-        if certificate:
-            answer = certified(answer, run.solved, find("auto").call, limits)
+        answer = run.certified(run.answer(run.result(found), found))
     return replace(answer, seconds=answer.seconds | {"total": time.monotonic() - limits.started})
 
 
@@ -277,6 +275,12 @@ class _Run:
             order=() if checked is None else checked.order,
             graph=self.graph,
         )
+
+    def certified(self, answer: UnwindingResult) -> UnwindingResult:
+        """Return an answer with its certificate, if time is kept for one."""
+        if not self.kept:
+            return answer
+        return certified(answer, self.solved, find("auto").call, self.limits)
 
     def _bound(self, result: Result) -> Decimal | None:
         """Return the best bound that is known; none where there is no solution."""
