@@ -32,7 +32,7 @@ def test_a_result_tells_itself_in_one_line(graph: Graph) -> None:
         "solver 'auto')"
     )
     assert repr(unwind(graph)) == expected
-    assert "score 124, bound -, gap -" in repr(unwind(graph, "greedy0"))
+    assert "score 124, bound 190, gap 53.23%" in repr(unwind(graph, "greedy0"))
 
 
 def test_a_result_shows_verdict_pairs_and_picture(graph: Graph) -> None:
@@ -65,7 +65,7 @@ def test_a_result_holds_the_graph_that_was_solved(graph: Graph, tmp_path: Path) 
 def test_a_result_without_layouts_shows_itself(graph: Graph) -> None:
     """Where time ran out there is a table, and why."""
     shown = unwind(graph, "greedy0", time_limit=0)._repr_html_()
-    assert rows(shown)[1][:3] == ["unknown (time limit)", "-", "-"]
+    assert rows(shown)[1][:3] == ["unknown (time limit)", "-", "190"]
     assert len(rows(shown)) == 2
     assert "<svg" not in shown
 

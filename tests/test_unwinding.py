@@ -478,6 +478,6 @@ def test_no_answer_and_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     graph.valued_pair(x, s, 1)
     result = unwind(graph, "cpsat")
     assert (result.score, result.stopped) == (0, Stopped.SIZE_LIMIT)
-    assert result.bound == result.max_score == 2 * Decimal(10**30 + 1)
+    assert result.bound == result.max_score == Decimal(2 * (10**30 + 1))
     assert result.layouts == {"x": (("x", 0, 0, ((2, 1, 1),)),)}
     assert result.status is Status.FEASIBLE
