@@ -35,6 +35,9 @@ AS_NEWEST = ("vit", "gpt2", "llama", "bert")
 ONLY_TORCHSCRIPT = ("vits",)
 """Networks that PyTorch's newer exporter does not take, or writes in a way that cannot be run."""
 
+ONLY_DYNAMO = ("whisper",)
+"""Networks that the older one does not take."""
+
 KERAS = (
     *("mobilenetv2", "mobilenetv3", "efficientnet", "resnet50", "densenet121", "convnext"),
     *("unet", "unet_layer_norm", "vit", "crnn"),
@@ -72,7 +75,8 @@ def exports() -> list[Export]:
     torchscript, dynamo, *tf2onnx = TRANSLATORS
     found = []
     for network in PYTORCH:
-        found.append(Export("pytorch", network, *torchscript))
+        if network not in ONLY_DYNAMO:
+            found.append(Export("pytorch", network, *torchscript))
         if network not in ONLY_TORCHSCRIPT:
             found.append(Export("pytorch", network, *dynamo))
         if network in AS_NEWEST:
