@@ -233,7 +233,10 @@ class _Run:
         return stated(self.values, self.every, self.weights, self.free, kept, modes, orders)
 
     def answer(self, solver: str, limits: Limits) -> Answer:
-        """Choose; of a heuristic it is only known that nothing costs less than nothing."""
+        """Choose; of a heuristic it is only known that nothing costs less than nothing.
+
+        Where it leaves more than the given graph has, the graph stays as it is given.
+        """
         stated = self.problem
         if solver == "auto":
             return proved(stated, limits)
@@ -242,7 +245,9 @@ class _Run:
         else:
             task = self._task()
             labels = np.array(labels_of(stated, task, HEURISTICS[solver](task)), np.int64)
-        labels = stated.start if labels is None else labels
+        given = stated.start
+        if labels is None or cost(stated.problem, labels) > cost(stated.problem, given):
+            labels = given
         return Answer(
             labelling=labels, objective=cost(stated.problem, labels), bound=-stated.constant
         )

@@ -153,6 +153,7 @@ class _Reader:
         _check_made_once(proto)
         graph = ConversionGraph(proto.name, self.versions[""])
         shapes = types(known)
+        shapes.update(_permuted(known, shapes))
         values = {**values, **known_values(known)}
         own = self.weights if proto is self.model.graph else {}
         constants = _constants(proto, known, values, own)
@@ -166,7 +167,7 @@ class _Reader:
                 continue
             op = self._op(node, next(names), shapes, values)
             _check_operands(node, graph, known)
-            graph.add(op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
+            _add(graph, op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
             nodes[op.name] = originals[tuple(node.output)]
             for body, same in zip(bodies(nodes[op.name]), bodies(node), strict=True):
                 inside.append(self.graph(body, same, {**outside, **_typed(graph)}, values))
@@ -219,6 +220,17 @@ class _Reader:
         )
 
 
+def _permuted(known: GraphProto, shapes: Mapping[str, Typed]) -> Iterator[tuple[str, Typed]]:
+    """Yield tensors of unknown rank that are transposed, with the rank that these permute."""
+    for node in known.node:
+        perm = next((a.ints for a in node.attribute if a.name == "perm"), ())
+        if node.op_type == "Transpose" and is_standard(node.domain) and perm:
+            for name in (*node.input, *node.output):
+                shape, size = shapes.get(name, UNKNOWN)
+                if shape is None:
+                    yield name, Typed((None,) * len(perm), size)
+
+
 def _typed(graph: ConversionGraph) -> dict[str, Typed]:
     return {name: Typed(t.shape, t.element_bytes) for name, t in graph.tensors.items()}
 
@@ -269,6 +281,16 @@ def _check_operands(node: NodeProto, graph: ConversionGraph, known: GraphProto) 
             below = any(name in other.output for other in known.node)
             why = "; nodes are out of order, or form a cycle" if below else ""
             raise InputError(f"nothing above it makes {name!r}{why}", title(node))
+
+
+def _add(graph: ConversionGraph, op: Op, element_bytes: list[int]) -> None:
+    """Add an op; a shape of a result that contradicts those of its operands gives way."""
+    try:
+        graph.add(op, element_bytes)
+    except InputError:
+        if all(shape is None for shape in op.output_shapes):
+            raise
+        graph.add(replace(op, output_shapes=(None,) * len(op.outputs)), element_bytes)
 
 
 def _op_names(nodes: Iterable[NodeProto]) -> Iterator[str]:

@@ -22,6 +22,9 @@ from layoutopt.rewriting.source import Source
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+NUMBERS_OF_ANY_TYPE = 9
+"""Version since which constant nodes hold more than floating-point numbers."""
+
 
 def write_model(
     source: Source, conversion: Conversion, inside: Mapping[Source, Conversion] | None = None
@@ -166,7 +169,15 @@ class _Writer:
         for name in reversed(nodes):
             if name in read:
                 read = read.union(nodes[name].input)
-        target.node.extend(node for name, node in nodes.items() if name in read)
+        given = {n.output[0] for n in source.proto.node if n.op_type == "Constant"}
+        for name, node in nodes.items():
+            if name not in read:
+                continue
+            if name in given or not _is_too_early(node, source.graph.opset):
+                target.node.append(node)
+            else:
+                target.initializer.add().CopyFrom(node.attribute[0].t)
+                target.initializer[-1].name = name
         read = read | {x.name for x in source.proto.initializer} - _read(source.proto)
         for tensor in source.proto.initializer:
             if tensor.name in read:
@@ -192,6 +203,11 @@ class _Writer:
         shape = integers(sizes, self.names.fresh(f"{own}_shape"))
         target.initializer.append(shape)
         target.node.append(relaid_fill(constant, shape, own))
+
+
+def _is_too_early(node: NodeProto, opset: int) -> bool:
+    """Return whether a constant node would hold what these only do in newer versions."""
+    return opset < NUMBERS_OF_ANY_TYPE and node.op_type == "Constant"
 
 
 def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:

@@ -11,6 +11,7 @@ import pytest
 from onnx import checker
 
 import layoutopt
+from layoutopt.rewriting.running import transposes
 from tests.rewriting.networks import network
 
 
@@ -94,6 +95,35 @@ ROWS = {
         { a = Transpose(x) b = Relu(a) y = Transpose(b) }""",
         0,
     ),
+    "a declared result that its operands contradict": Past(
+        """g (float[2,3] x) => (float[2,5] y)
+        { a = Transpose(x) b = Transpose(a) y = com.microsoft.Gelu(b) }""",
+        0,
+        more={"domains": ["com.microsoft"]},
+    ),
+    "a folded shape where constant nodes hold no whole numbers": Past(
+        """g (int64[1,1,3] x) => (int64[1,1,3] y) { s = Shape(x) y = Reshape(x, s) }""",
+        0,
+        more={"opset": 7},
+    ),
+    "transposes of a result whose rank nobody tells": Past(
+        """g (float[2,3,1,2] x, int32 k) => (float[a,b,c,d,e] y) {
+            t = com.microsoft.ExpandDims(x, k)
+            u = Transpose<perm=[0,4,3,1,2]>(t)
+            y = Transpose<perm=[0,3,4,2,1]>(u) }""",
+        0,
+        more={"domains": ["com.microsoft"]},
+    ),
+    "a heuristic that would leave more than was given": Past(
+        """g (float[4,n,4,m] x, float k) => (uint8[m,4,n,4] y, float[m,4,n,4] z) {
+            t = Transpose(x)
+            y = QuantizeLinear(t, k)
+            u = QuantizeLinear(t, q)
+            z = DequantizeLinear(u, q) }""",
+        1,
+        {"q": np.float32(0.25)},
+        asked={"solver": "chains"},
+    ),
 }
 
 
@@ -108,5 +138,6 @@ def test_networks_of_the_past(name: str) -> None:
     assert result.notes == ((row.note,) if row.note else ())
     checker.check_model(result.model, full_check=True)
     assert result.after.transforms == row.transforms
+    assert transposes(result.model) <= row.transforms
     assert result.difference is not None
     assert result.difference <= 1e-5

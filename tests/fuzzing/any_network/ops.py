@@ -99,6 +99,9 @@ def _node(scope: Scope, schema: Any) -> NodeProto | None:
                 found = found.tolist()
             if found is not None and found != []:
                 attributes[name] = found
+    if attributes.get("auto_pad", "NOTSET") != "NOTSET":
+        attributes.pop("pads", None)  # not both
+        attributes.pop("dilations", None)  # onnxruntime takes these otherwise than ONNX
     outputs = []
     for n, formal in enumerate(schema.outputs):
         variadic = formal.option == defs.OpSchema.FormalParameterOption.Variadic
@@ -146,7 +149,10 @@ def _operand(
     fits = [
         name
         for name, value in scope.arrays(None, low, high).items()
-        if _word(value) in allowed and (first is None or _meets(value.shape, first.shape))
+        if _word(value) in allowed
+        and (first is None or _meets(value.shape, first.shape))
+        and (first is None or _fits_one_way(op, value.shape, first.shape))
+        and (value.size or not op.startswith("Reduce"))  # onnxruntime gives them other shapes
     ]
     same = [n for n in fits if first is not None and scope.visible()[n].shape == first.shape]
     if fits and (first is None or draw.random() < 0.65):
@@ -165,6 +171,11 @@ def _operand(
 
 def _meets(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return all(a == b or 1 in (a, b) for a, b in zip(one[::-1], other[::-1], strict=False))
+
+
+def _fits_one_way(op: str, one: tuple[int, ...], first: tuple[int, ...]) -> bool:
+    """Return whether an operand is broadcast to the first one, where an op wants no more."""
+    return op != "PRelu" or np.broadcast_shapes(one, first) == first
 
 
 def _axis(scope: Scope, first: Any) -> int:

@@ -133,6 +133,8 @@ def failures(given: Given, variant: str) -> list[Failure]:
         return [failure("passes shape inference", said)]
     if case.runs and (found := _ran(given, model, freed)):
         return [failure(*found)]
+    if result.partial:
+        return [failure("is converted whole", "; ".join(result.notes))]
     plain = not {"backend", "layout"} & set(options)
     before, after = transposes(case.model), transposes(model)
     if plain and "bytes" not in options.get("objective", "")[:5] and after > before:
