@@ -245,12 +245,11 @@ class _Run:
         else:
             task = self._task()
             labels = np.array(labels_of(stated, task, HEURISTICS[solver](task)), np.int64)
-        given = stated.start
-        if labels is None or cost(stated.problem, labels) > cost(stated.problem, given):
-            labels = given
-        return Answer(
-            labelling=labels, objective=cost(stated.problem, labels), bound=-stated.constant
-        )
+        worth = None if labels is None else cost(stated.problem, labels)
+        given = cost(stated.problem, stated.start)
+        if worth is None or (given is not None and given < worth):
+            labels, worth = stated.start, given
+        return Answer(labelling=labels, objective=worth, bound=-stated.constant)
 
     def _task(self) -> Task:
         values, weights = self.values, self.weights

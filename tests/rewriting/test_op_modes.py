@@ -98,7 +98,7 @@ CASES: dict[str, tuple[str, str, str, int, int, int]] = {
         "float[3,4,5] x, int32 k",
         Y,
         17,
-        2,
+        0,
         0,
     ),
     "slice behind a normalisation": (
