@@ -54,6 +54,7 @@ def convert(
     objective: str | None = None,
     solver: str = "auto",
     free_io: bool = False,
+    microsoft: bool = False,
     time_limit: float | None = None,
     seed: int = 0,
     check: bool = False,
@@ -81,6 +82,8 @@ def convert(
         ``"auto"``, or a heuristic (:data:`~layoutopt.conversion.convert.SOLVERS`).
     free_io
         Whether inputs and outputs may come in other layouts.
+    microsoft
+        Whether products of matrices may become FusedMatMul, an op of onnxruntime alone.
     time_limit, seed, progress
         Seconds for the whole call, none by default; seed; called with what is being done.
     check, compare, peers
@@ -98,7 +101,7 @@ def convert(
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
     aim = objective or ("count,bytes" if table is None else "time,count")
     desired = _desired(layout, padding, backend)
-    wanted = _Wanted(desired, table, aim, solver, free_io, check, compare, peers)
+    wanted = _Wanted(desired, table, aim, solver, free_io, microsoft, check, compare, peers)
     return _in_time(model, wanted, limits)
 
 
@@ -132,6 +135,7 @@ class _Wanted:
     objective: str
     solver: str
     free_io: bool
+    microsoft: bool
     check: bool
     compare: bool
     peers: bool
@@ -181,6 +185,7 @@ def _conversions(
                 objective=wanted.objective,
                 solver=wanted.solver,
                 free_io=wanted.free_io and one is source,
+                microsoft=wanted.microsoft,
                 written={name for graph, name in written if graph is one},
                 limits=limits,
             )

@@ -55,6 +55,9 @@ Objective = Annotated[
 FreeIo = Annotated[
     bool, typer.Option("--free-io", help="Let inputs and outputs come in other layouts.")
 ]
+Microsoft = Annotated[
+    bool, typer.Option("--microsoft", help="Let products become onnxruntime's FusedMatMul.")
+]
 Check = Annotated[
     bool, typer.Option("--check", help="Run both networks on the same random inputs.")
 ]
@@ -82,6 +85,7 @@ def command(
     objective: Objective = None,
     solver: Solver = "auto",
     free_io: FreeIo = False,
+    microsoft: Microsoft = False,
     check: Check = False,
     compare: Compare = False,
     peers: Peers = False,
@@ -102,7 +106,7 @@ def command(
     options.limit_memory(memory_limit)
     for target in (output, json, certificate):
         _check_target(target, model, overwrite)
-    asked = _asked(layout, pad, backend, costs, free_io)
+    asked = {**_asked(layout, pad, backend, costs, free_io), "microsoft": microsoft}
     with shown(quiet) as tell, reserved_stdout():
         result = convert(
             model,

@@ -45,6 +45,7 @@ def convert_graph(
     costs: OpCosts | None = None,
     objective: str = "bytes",
     free_io: bool = False,
+    microsoft: bool = False,
     solver: str = "auto",
     written: Collection[str] = (),
     limits: Limits | None = None,
@@ -68,6 +69,8 @@ def convert_graph(
         ``"count,bytes"``.  With ``costs``, ``"time"`` in place of one of these, or alone.
     free_io
         Whether inputs and outputs may come in other layouts.
+    microsoft
+        Whether products of matrices may become FusedMatMul, an op of onnxruntime alone.
     solver
         ``"auto"`` proves that nothing is better.  Heuristics prove nothing: ``"forward"``,
         ``"push-through"``, ``"one-layout"``, ``"chains"`` (:mod:`.heuristics`), and ``"pbqp"``.
@@ -84,7 +87,7 @@ def convert_graph(
     names = parse_objective(objective, costs is not None)
     if solver not in SOLVERS:
         raise InputError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
-    run = _Run(graph, desired, costs, names, free_io, written)
+    run = _Run(graph, desired, costs, names, free_io, microsoft, written)
     run.prepare()
     with run.clock.phase("solve"):
         answer = run.answer(solver, limits or Limits())
@@ -141,6 +144,7 @@ def state_graph(
     costs: OpCosts | None = None,
     objective: str = "bytes",
     free_io: bool = False,
+    microsoft: bool = False,
 ) -> Stated:
     """Return what :func:`convert_graph` chooses from, as plain data, and the graph as it is given.
 
@@ -151,7 +155,8 @@ def state_graph(
     InputError
         As there.
     """
-    run = _Run(graph, desired, costs, parse_objective(objective, costs is not None), free_io)
+    names = parse_objective(objective, costs is not None)
+    run = _Run(graph, desired, costs, names, free_io, microsoft)
     run.prepare()
     return run.stated(run.problem.start)
 
@@ -176,8 +181,10 @@ class _Run:
         costs: OpCosts | None,
         names: tuple[str, ...],
         free_io: bool,
+        microsoft: bool,
         written: Collection[str] = (),
     ) -> None:
+        self.microsoft = microsoft
         self.written = frozenset(written)
         self.graph, self.desired, self.costs = graph, desired, costs
         self.names, self.free_io = names, free_io
@@ -194,7 +201,7 @@ class _Run:
     def _choose(self) -> None:
         graph = self.graph
         times = Times(graph, self.costs) if self.costs else None
-        table = ModeTable(self.desired, times, self.written)
+        table = ModeTable(self.desired, times, self.written, self.microsoft)
         self.values = values_of(graph)
         ops = [(op, table.of(op)) for op in graph.ops if transposition(op) is None]
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]

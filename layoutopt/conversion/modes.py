@@ -107,6 +107,8 @@ class ModeTable:
         What ops cost in each layout; these are the layouts that they may run in.
     written
         Names of ops that run as they are written, whatever is required.
+    microsoft
+        Whether products may become onnxruntime's own ops.
     """
 
     def __init__(
@@ -114,7 +116,9 @@ class ModeTable:
         requirements: Requirements | None = None,
         times: Times | None = None,
         written: Collection[str] = (),
+        microsoft: bool = False,
     ) -> None:
+        self._microsoft = microsoft
         self._requirements = requirements
         self._times = times
         self._written = written
@@ -138,7 +142,7 @@ class ModeTable:
                 return Modes((_required(op, needed),))
         key = key_of(op)
         if key not in self._known:
-            self._known[key] = Modes(tuple(_distinct(op)))
+            self._known[key] = Modes(tuple(_distinct(op, self._microsoft)))
         return self._known[key]
 
     def _priced(self, op: Op, times: Times) -> list[Mode]:
@@ -171,13 +175,13 @@ def key_of(op: Op) -> Key:
     """Return what ops that have the same modes have in common."""
     attributes = tuple(sorted((name, repr(value)) for name, value in op.attributes.items()))
     given = tuple(name != "" for name in (*op.inputs, *op.outputs))
-    own = (op.type, op.opset, op.layouts, attributes, len(op.inputs), given)
+    own = (op.type, op.element_type, op.opset, op.layouts, attributes, len(op.inputs), given)
     return (*own, op.input_shapes, op.output_shapes)
 
 
-def _distinct(op: Op) -> Iterator[Mode]:
+def _distinct(op: Op, extended: bool) -> Iterator[Mode]:
     seen = set()
-    for remapped in _remapped(op):
+    for remapped in _remapped(op, extended):
         if _moves_unknown(op, remapped):
             continue
         mode = _permuted(op, remapped)
@@ -194,22 +198,23 @@ def _moves_unknown(op: Op, remapped: Remapped) -> bool:
     return any(shape is None and order is not None for order, shape in pairs)
 
 
-def _remapped(op: Op) -> Iterator[Remapped]:
+def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
     """Return an op as it is written, then in all other ways."""
     yield Remapped(dict(op.attributes), (None,) * len(op.inputs), (None,) * len(op.outputs))
     known = operator_of(op)
     fixed = known.category in (Category.HEAVY, Category.OPAQUE) or op.layouts is not None
     rank = None if fixed else known.rank(op)
-    if rank is None or rank > MOST_AXES:
-        return
-    if known.alternatives is not None:
-        yield from known.alternatives(op)
-        return
-    for permutation in permutations(range(rank)):
+    few = rank if rank is not None and rank <= MOST_AXES else 0
+    for permutation in permutations(range(few)) if few else ():
         try:
             yield remap(op, permutation)
         except RemapError:
             continue
+    if op.layouts is None and (op.rank(0) or 0) <= MOST_AXES:
+        if known.alternatives is not None:
+            yield from known.alternatives(op)
+        if extended and known.on_request is not None:
+            yield from known.on_request(op)
 
 
 def mode_of(

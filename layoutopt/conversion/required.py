@@ -11,7 +11,7 @@ from layoutopt.conversion.orders import Form, FormDim, Item, Part
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Dim, Layout
 from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operands import OperandLayouts
+from layoutopt.operators.operands import OperandLayouts, unnamed
 from layoutopt.operators.registry import operand_axes, written_input, written_output
 from layoutopt.operators.spatial import may_pad
 from layoutopt.requirements.requirements import Requirements
@@ -57,12 +57,14 @@ def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
     inputs, outputs = list[Form | None](), list[Form | None]()
     for n in range(len(op.inputs)):
         written, shape = written_input(op, n), op.shape(n)
-        inputs.append(_form(op, written, wanted.input(n), shape))
-        before.append(written if inputs[-1] is None else wanted.input(n))
+        needed = unnamed(written, wanted.input(n))
+        inputs.append(_form(op, written, needed, shape))
+        before.append(written if inputs[-1] is None else needed)
     for n, shape in enumerate(op.output_shapes):
         written = written_output(op, n)
-        outputs.append(_form(op, written, wanted.output(n), shape))
-        after.append(written if outputs[-1] is None else wanted.output(n))
+        needed = unnamed(written, wanted.output(n))
+        outputs.append(_form(op, written, needed, shape))
+        after.append(written if outputs[-1] is None else needed)
     if operand_axes(op) is None and op.layouts is None:
         return None
     layouts = op.layouts
@@ -85,11 +87,15 @@ def _form(
         raise InputError(f"{op}: it is written in {written}, for a tensor of {len(shape)} axes")
     have, want = _letters(written), _letters(needed)
     pairs = zip(written.dims, needed.dims, strict=False)
-    if len(have) == len(want) and all(
-        a.blocks == b.blocks or ANY in (_letter(a), _letter(b)) for a, b in pairs
+    single = have.count(ANY) == want.count(ANY) == 1  # the same axis, wherever it is
+    if (
+        len(have) == len(want)
+        and not single
+        and all(a.blocks == b.blocks or ANY in (_letter(a), _letter(b)) for a, b in pairs)
     ):
         return None
-    if ANY in have or set(have) != set(want) or len(written.axes) != len(set(written.axes)):
+    unclear = ANY in have and not single
+    if unclear or set(have) != set(want) or len(written.axes) != len(set(written.axes)):
         raise InputError(f"{op}: the required {needed} is no order of its axes {written}")
     if len(have) == len(want) == len(set(have)):
         return tuple(map(have.index, want))

@@ -141,6 +141,7 @@ class _Writing:
             one.op.name,
             one.op.opset,
             mode.layouts,
+            one.op.element_type,
         )
         sizes = [self.old.tensors[n].element_bytes if n else None for n in one.op.outputs]
         self.new.add(changed, sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import prod
 
 from layoutopt.errors import InputError
@@ -72,7 +73,8 @@ def _differ(a: Size, b: Size) -> bool:
 
 
 def _broadcast(op: Op) -> Shape | None:
-    shapes = [op.shape(n) for n in range(len(op.inputs)) if op.has(n)]
+    operands = operator_of(op).operands or range(len(op.inputs))
+    shapes = [op.shape(n) for n in operands if op.has(n)]
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or not known:
         return None
@@ -324,10 +326,10 @@ def _slice(op: Op, shape: Shape) -> Shape:
 def _tile(op: Op, shape: Shape) -> Shape:
     repeats = op.integers("repeats") or (None,) * len(shape)
     pairs = zip(shape, repeats, strict=False)
-    return tuple(s if r == 1 else _multiplied(s, r) for s, r in pairs)
+    return tuple(s if r == 1 else _times(s, r) for s, r in pairs)
 
 
-def _multiplied(size: Size, factor: int | None) -> Size:
+def _times(size: Size, factor: int | None) -> Size:
     return size * factor if isinstance(size, int) and factor is not None else None
 
 
@@ -339,6 +341,26 @@ def _expand(op: Op, shape: Shape) -> Shape | None:
         return (None,) * len(axes)
     every = [(1,) * (len(axes) - len(sizes)) + tuple(sizes) for sizes in (shape, wanted)]
     return tuple(_one_size(op, sizes) for sizes in zip(*every, strict=True))
+
+
+def _quantised_broadcast(op: Op, shape: Shape) -> Shape | None:
+    return _broadcast(op)
+
+
+def _quantised_concat(op: Op, shape: Shape) -> Shape | None:
+    """Return the shape of joined tensors, each of which has a scale and a zero point behind it."""
+    tensors = range(2, len(op.inputs), 3)
+    shapes = tuple(op.shape(n) for n in tensors)
+    if not shapes or shapes[0] is None:
+        return None
+    names = tuple(op.inputs[n] for n in tensors)
+    return _concat(replace(op, inputs=names, input_shapes=shapes), shapes[0])
+
+
+def _multiplied(op: Op, shape: Shape) -> Shape | None:
+    """Return the shape of a product with one matrix."""
+    columns = op.shape(1)
+    return None if columns is None or len(columns) != 2 else (*shape[:-1], columns[1])
 
 
 def _filled_shape(op: Op, shape: Shape) -> Shape | None:
@@ -365,7 +387,10 @@ _SAME = (
     "BatchNormalization CumProd CumSum DequantizeLinear DynamicQuantizeLinear GroupNormalization "
     "Hardmax InstanceNormalization LRN LayerNormalization LogSoftmax LpNormalization "
     "MeanVarianceNormalization QuantizeLinear RMSNormalization ReverseSequence Scatter "
-    "ScatterElements ScatterND Softmax Trilu com.microsoft::FastGelu"
+    "ScatterElements ScatterND Softmax Trilu com.microsoft::BiasGelu "
+    "com.microsoft::DequantizeLinear com.microsoft::FastGelu com.microsoft::QLinearLeakyRelu "
+    "com.microsoft::QLinearSigmoid com.microsoft::QLinearSoftmax com.microsoft::QuantizeLinear "
+    "com.microsoft::SkipLayerNormalization com.microsoft::SkipSimplifiedLayerNormalization"
 )
 
 _RULES: dict[str, Rule] = {
@@ -376,6 +401,15 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(["CenterCropPad", "ConvTranspose"], _same_rank),
     **dict.fromkeys(["DepthToSpace", "GridSample", "SpaceToDepth"], _same_rank),
     **dict.fromkeys(["Resize", "Upsample"], _resized),
+    **dict.fromkeys(
+        [f"com.microsoft::QLinear{name}" for name in ("Add", "Mul", "Where")], _quantised_broadcast
+    ),
+    **dict.fromkeys(
+        [f"com.microsoft::{name}" for name in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat")],
+        _multiplied,
+    ),
+    "com.microsoft::FusedGemm": _gemm,
+    "com.microsoft::QLinearConcat": _quantised_concat,
     **dict.fromkeys(["GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"], _one_each),
     **dict.fromkeys(["Squeeze", "Transpose", "Unsqueeze"], _followed),
     "Compress": _compressed,

@@ -100,7 +100,6 @@ def _table() -> list[Operator]:
     return [
         *one,
         *several,
-        Operator("com.microsoft::FastGelu", light, with_bias),
         Operator("CastLike", agnostic, unchanged),
         Operator("Clip", agnostic, unchanged),
         Operator("Dropout", agnostic, dropout),

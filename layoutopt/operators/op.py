@@ -41,6 +41,8 @@ class Op:
         The version of its domain's operator set.
     layouts
         How its operands are written, where that is not ONNX's way.
+    element_type
+        The type of the elements of its first input, ``float`` or ``int64``; "" if unknown.
     """
 
     type: str
@@ -52,6 +54,7 @@ class Op:
     name: str = ""
     opset: int = LATEST
     layouts: OperandLayouts | None = None
+    element_type: str = ""
 
     def __str__(self) -> str:
         return f"{self.type} {self.name!r}" if self.name else self.type

@@ -23,6 +23,22 @@ def any_layout(rank: int | None) -> Layout:
     return UNKNOWN if rank is None else plain(ANY * rank)
 
 
+def unnamed(written: Layout | None, needed: Layout | None) -> Layout | None:
+    """Return a layout in which the one axis that has no letter as it is written has none either.
+
+    Of a RoiAlign's result, ``*CHW``, the first axis is N in ``NHWC``.
+    """
+    if written is None or needed is None or needed.undefined or written.undefined:
+        return needed
+    own = [dim.blocks for dim in written.dims]
+    other = [dim.blocks for dim in needed.dims if dim.blocks not in own]
+    open_axis = (Block(ANY),)
+    if own.count(open_axis) != 1 or len(other) != 1 or other[0][0].size is not None:
+        return needed
+    dims = (Dim(open_axis, d.extensions) if d.blocks == other[0] else d for d in needed.dims)
+    return Layout(tuple(dims), needed.dialect)
+
+
 @dataclass(frozen=True)
 class OperandLayouts:
     """Layouts of an op's operands and results, in order.

@@ -105,6 +105,8 @@ class Operator:
     alternatives
         For ops that run in more ways than the rule tells, in which operands and results are
         permuted each alone: all of these.
+    on_request
+        The same for ways to run that not every runtime has.
     rank
         How many axes are permuted.
     follow
@@ -129,6 +131,7 @@ class Operator:
     parameters: Mapping[str, int] = field(default_factory=dict)
     at_run_time: tuple[str, ...] = ()
     alternatives: Callable[[Op], Iterable[Remapped]] | None = None
+    on_request: Callable[[Op], Iterable[Remapped]] | None = None
     rank: Callable[[Op], int | None] = first_rank
     follow: Follow = same_axes
     axes: str | Callable[[Op], str] = ""

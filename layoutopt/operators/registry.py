@@ -16,6 +16,7 @@ from layoutopt.layout.permutations import checked
 from layoutopt.operators.axes import AXIS_OPS
 from layoutopt.operators.elementwise import ELEMENTWISE
 from layoutopt.operators.indexing import INDEXING
+from layoutopt.operators.microsoft import MICROSOFT
 from layoutopt.operators.op import Op
 from layoutopt.operators.opaque import REASONS
 from layoutopt.operators.operands import plain
@@ -41,7 +42,7 @@ def _with(versions: tuple[Operator, ...], one: Operator) -> tuple[Operator, ...]
     return tuple(sorted([*others, one], key=lambda entry: -entry.since))
 
 
-OPERATORS = _by_type([*ELEMENTWISE, *AXIS_OPS, *VIEWS, *INDEXING, *PRODUCTS, *SPATIAL])
+OPERATORS = _by_type([*ELEMENTWISE, *AXIS_OPS, *VIEWS, *INDEXING, *PRODUCTS, *SPATIAL, *MICROSOFT])
 """For each type of op what is known of it, latest version of the operator set first."""
 
 

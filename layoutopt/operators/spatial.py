@@ -158,17 +158,12 @@ def _convolutions() -> list[Operator]:
 def _pools() -> list[Operator]:
     heavy = Category.HEAVY
     names = "AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool"
-    quantised = "QLinearAveragePool QLinearGlobalAveragePool"
     return [
         *(Operator(name, heavy, pool, axes=DATA) for name in names.split()),
         Operator("MaxPool", heavy, pool, axes="NC+ -> NC+, NC+"),
         Operator("MaxRoiPool", heavy, axes="NCHW -> *CHW"),
         Operator("MaxUnpool", heavy, axes="NC+, NC+ -> NC+"),
         Operator("RoiAlign", heavy, axes="NCHW -> *CHW"),
-        *(
-            Operator(f"com.microsoft::{name}", heavy, channels_first_only, axes=channels_flag)
-            for name in quantised.split()
-        ),
     ]
 
 

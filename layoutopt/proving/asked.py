@@ -15,6 +15,9 @@ from layoutopt.requirements.costs import OpCosts, costs_from
 from layoutopt.requirements.desired import parse_desired
 from layoutopt.requirements.requirements import Requirements
 
+MICROSOFT = "microsoft"
+"""What certificates that were written before it came do not tell."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -30,6 +33,9 @@ class Asked:
         The text of a file of costs.
     free_io
         Whether inputs and outputs may come in other layouts.
+    microsoft
+        Whether products may become ops of onnxruntime alone; certificates that do not tell are
+        of none that may.
     """
 
     objective: str
@@ -38,6 +44,7 @@ class Asked:
     backend: str | None = None
     costs: str | None = None
     free_io: bool = False
+    microsoft: bool = False
 
     @classmethod
     def of(cls, given: object) -> Asked:
@@ -48,16 +55,19 @@ class Asked:
         Refused
             If something is missing, or is not what it must be.
         """
-        allowed = {"padding": (bool,), "free_io": (bool,), "objective": (str,)}
-        found = {own.name: entry(given, own.name) for own in fields(cls)}
+        flags = ("padding", "free_io", "microsoft")
+        allowed = {**dict.fromkeys(flags, (bool,)), "objective": (str,)}
+        said = isinstance(given, dict) and MICROSOFT in given
+        told = [own.name for own in fields(cls) if own.name != MICROSOFT or said]
+        found = {name: entry(given, name) for name in told}
         for name, value in found.items():
             if type(value) not in allowed.get(name, (str, type(None))):
                 raise Refused(f"{name} is {type(value).__name__} in what was asked")
         return cls(**found)
 
     def document(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
+        """Return it as plain data; that nothing is asked of onnxruntime goes without saying."""
+        return {name: value for name, value in asdict(self).items() if name != MICROSOFT or value}
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of :func:`layoutopt.conversion.convert.state_graph`.
@@ -83,6 +93,7 @@ class Asked:
             "costs": self._costs(),
             "objective": self.objective,
             "free_io": self.free_io,
+            "microsoft": self.microsoft,
         }
 
     def _desired(self) -> Requirements | None:

@@ -16,6 +16,7 @@ from layoutopt.operators.operands import (
     parse_operands,
     plain,
     split_outside,
+    unnamed,
 )
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import (
@@ -89,6 +90,7 @@ class Desired(Requirements):
     ) -> Layout:
         if given is None or given.undefined:
             return written or any_layout(None if shape is None else len(shape))
+        given = unnamed(written, given) or given
         fitting = for_axes(given, written.logical) if written else given
         if fitting is None:
             wanted = self.layouts(op)

@@ -189,7 +189,7 @@ class _Reader:
         """Add inputs, what must stay as it is, and constants."""
         own = {x.name for x in proto.input}
         for value in known.input:
-            shape, size = shapes[value.name]
+            shape, size, _ = shapes[value.name]
             held = value.name in self.held and proto is self.model.graph
             if value.name in own and not held and value.name not in constants:
                 graph.input(value.name, shape, element_bytes=size)
@@ -201,7 +201,7 @@ class _Reader:
         for name in sorted((reads & set(outside)) - made - set(graph.tensors) - set(constants)):
             _hold(graph, name, outside[name])
         for name in constants:
-            shape, size = shapes.get(name, UNKNOWN)
+            shape, size, _ = shapes.get(name, UNKNOWN)
             graph.constant(name, shape, element_bytes=size)
 
     def _op(
@@ -217,6 +217,7 @@ class _Reader:
             attributes={**op.attributes, **parameters(node, op, values)},
             inputs=(*node.input, *sorted(captured(node))),
             output_shapes=tuple(shapes.get(n, UNKNOWN).shape if n else None for n in node.output),
+            element_type=shapes.get(op.inputs[0], UNKNOWN).element_type if op.has(0) else "",
         )
 
 
@@ -226,9 +227,9 @@ def _permuted(known: GraphProto, shapes: Mapping[str, Typed]) -> Iterator[tuple[
         perm = next((a.ints for a in node.attribute if a.name == "perm"), ())
         if node.op_type == "Transpose" and is_standard(node.domain) and perm:
             for name in (*node.input, *node.output):
-                shape, size = shapes.get(name, UNKNOWN)
-                if shape is None:
-                    yield name, Typed((None,) * len(perm), size)
+                kind = shapes.get(name, UNKNOWN)
+                if kind.shape is None:
+                    yield name, kind._replace(shape=(None,) * len(perm))
 
 
 def _typed(graph: ConversionGraph) -> dict[str, Typed]:

@@ -30,10 +30,13 @@ class Typed(NamedTuple):
         Its shape, None where not even the rank is known.
     element_bytes
         Bytes of an element.
+    element_type
+        What ONNX calls their type, ``float`` or ``int64``; "" if unknown.
     """
 
     shape: Shape | None
     element_bytes: int
+    element_type: str = ""
 
 
 def copied_except(message: Any, target: Any, *left_out: str) -> None:
@@ -78,7 +81,7 @@ def skeleton(model: ModelProto) -> ModelProto:
         bare = with_shapes(bare)
         shapes = {
             name: shape
-            for name, (shape, _) in types(bare.graph).items()
+            for name, (shape, *_) in types(bare.graph).items()
             if shape is not None and all(isinstance(size, int) for size in shape)
         }
         if not fold(bare, shapes):  # type: ignore[arg-type]  # sizes are numbers
@@ -112,7 +115,8 @@ def types(graph: GraphProto) -> dict[str, Typed]:
         value.name: typed(value.type) for value in (*graph.value_info, *graph.output, *graph.input)
     }
     found.update(
-        (x.name, Typed(tuple(x.dims), element_bytes(x.data_type))) for x in graph.initializer
+        (x.name, Typed(tuple(x.dims), element_bytes(x.data_type), type_name(x.data_type)))
+        for x in graph.initializer
     )
     return found
 
@@ -130,7 +134,15 @@ def typed(kind: TypeProto) -> Typed:
             else dim.dim_param or None
             for dim in tensor.shape.dim
         )
-    return Typed(shape, element_bytes(tensor.elem_type))
+    return Typed(shape, element_bytes(tensor.elem_type), type_name(tensor.elem_type))
+
+
+def type_name(kind: int) -> str:
+    """Return what ONNX calls a type of elements, "" if unknown."""
+    from onnx import TensorProto
+
+    known = kind in TensorProto.DataType.values() and kind != TensorProto.UNDEFINED
+    return TensorProto.DataType.Name(kind).lower() if known else ""
 
 
 def element_bytes(kind: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.onnx.protobuf import bodies, captured
+from layoutopt.onnx.protobuf import bodies, captured, graphs
 from layoutopt.operators.op import Op, Shape
 from layoutopt.rewriting.capturing import recapture
 from layoutopt.rewriting.constants import is_filled, relaid_fill, relaid_tensor
@@ -44,7 +44,7 @@ def write_model(
     inside
         The same for graphs inside nodes; those that are not named stay as they are.
     """
-    from onnx import ModelProto
+    from onnx import ModelProto, helper
 
     model = ModelProto()
     copied_except(source.model, model, "graph")
@@ -54,7 +54,15 @@ def write_model(
     if model.ir_version < SINCE_OVERRIDABLE:
         _forget_initialisers(source, model)
     functions.add_to(model)
+    known = {x.domain for x in model.opset_import}
+    used = {node.domain for graph in graphs(model.graph) for node in graph.node}
+    if MICROSOFT in used - known:
+        model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
     return model
+
+
+MICROSOFT = "com.microsoft"
+"""The domain of onnxruntime's own ops."""
 
 
 def _forget_initialisers(source: Source, model: ModelProto) -> None:

@@ -7,6 +7,8 @@ same if they put the same elements at the same places in memory, which is looked
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import permutations
 
 import numpy as np
@@ -19,7 +21,7 @@ from layoutopt.conversion.values import values_of
 from layoutopt.operators.op import Op
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import category_of, operator_of, remap
-from layoutopt.operators.remapping import RemapError
+from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.requirements.requirements import Requirements
 
 Place = tuple[str, bytes]
@@ -133,7 +135,7 @@ def _options(
 def _every_way(
     graph: ConversionGraph, ops: list[Op], desired: Requirements | None, whole: list[str]
 ) -> list[list[Mode]]:
-    """Return all ways of ops: permutations, and what orders of tensors lead to, and those to.
+    """Return all ways of ops: permutations and others, and what orders of tensors lead to.
 
     Outputs that are to be whole are not given in parts.
     """
@@ -173,11 +175,8 @@ def _permutations(op: Op) -> list[Mode]:
     if category_of(op) in (Category.HEAVY, Category.OPAQUE) or rank is None:
         return [same]
     ways = []
-    for order in permutations(range(rank)):
-        try:
-            way = remap(op, order)
-        except RemapError:
-            continue
+    for way in _remapped(op, rank):
+        assert way.inputs is not None and way.outputs is not None
         inputs, outputs = (
             tuple(
                 None if p is None or s is None else tuple(i - len(p) + len(s) for i in p)
@@ -187,6 +186,14 @@ def _permutations(op: Op) -> list[Mode]:
         )
         ways.append(mode_of(op, way.attributes, inputs, outputs))
     return ways
+
+
+def _remapped(op: Op, rank: int) -> Iterator[Remapped]:
+    for order in permutations(range(rank)):
+        with suppress(RemapError):
+            yield remap(op, order)
+    other = operator_of(op).alternatives
+    yield from () if other is None else other(op)
 
 
 def _places(

@@ -23,8 +23,13 @@ def op_of(
     attributes: dict[str, Any] | None = None,
     opset: int = LATEST,
     outputs: int = 1,
+    kinds: bool = False,
 ) -> Op:
-    """Return an op for given operands; None for one that is left out."""
+    """Return an op for given operands; None for one that is left out.
+
+    With ``kinds`` it is told the type of its elements.
+    """
+    kind = arrays[0].dtype if kinds and arrays and arrays[0] is not None else None
     return Op(
         op_type,
         attributes or {},
@@ -32,6 +37,7 @@ def op_of(
         tuple(f"y{n}" for n in range(outputs)),
         tuple(None if array is None else array.shape for array in arrays),
         opset=opset,
+        element_type="float" if kind == np.float32 else str(kind or ""),
     )
 
 

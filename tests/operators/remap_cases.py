@@ -7,7 +7,7 @@ An op of ``r`` axes to which order does not matter takes all ``r!``: 6 of three,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -303,16 +303,27 @@ BYTES_A = np.arange(120, dtype=np.uint8).reshape(2, 3, 4, 5)
 BYTES_B = (np.arange(180) % 7).astype(np.uint8).reshape(2, 3, 5, 6)
 TENTH, POINT = np.array(0.1, np.float32), np.array(3, np.uint8)
 
+FUSED_GEMM = {"activation": "Relu", "transA": 0}
+
 PRODUCTS = [
-    Case("MatMul", [R4, (2, 3, 5, 6)], 2),  # the two axes of the batch
-    Case("MatMul", [R4, (3, 5, 6)], 2),
-    Case("MatMul", [(4, 5), (2, 3, 5, 6)], 2),
-    Case("MatMul", [R3, (4, 5)], 1),
+    Case("MatMul", [R4, (2, 3, 5, 6)], 4, every=4),  # the batch, and transposed
+    Case("MatMul", [R4, (3, 5, 6)], 4),
+    Case("MatMul", [(4, 5), (2, 3, 5, 6)], 8),  # the columns may be anywhere in front of the rows
+    Case("MatMul", [R3, (4, 5)], 3),  # batch and rows are alike, or transposed
+    Case("MatMul", [R4, (1, 5, 6)], 6 + 2),
+    Case("MatMul", [(3, 4), (4, 5)], 2, every=8),  # also as Gemm, each operand alone
     Case("MatMul", [R4, (5,)], 1),
     Case("MatMulInteger", [BYTES_A, BYTES_B, POINT], 2, runtime="ort"),
     Case("QLinearMatMul", [BYTES_A, TENTH, POINT, BYTES_B, TENTH, POINT, TENTH, POINT], 2),
-    Case("Gemm", [(3, 4), (4, 5)], 2),
-    Case("Gemm", [(4, 3), (4, 5), (5,)], 2, {"transA": 1, "alpha": 2.0}),
+    Case("Gemm", [(3, 4), (4, 5)], 2, every=8),
+    Case("Gemm", [(4, 3), (4, 5), (5,)], 2, {"transA": 1, "alpha": 2.0}, every=8),
+    Case("Gemm", [(4, 3), (4, 5), (3, 1)], 2, {"transA": 1, "beta": 0.5}, every=8),
+    Case("Gemm", [(4, 3), (5, 4), (3, 5)], 2, {"transA": 1, "transB": 1}, every=8),
+    Case("Gemm", [(3, 4), (4, 5), ()], 2, every=8),
+    Case("com.microsoft::FusedGemm", [(3, 4), (4, 5), (5,)], 2, FUSED_GEMM, 8, runtime="ort"),
+    Case("com.microsoft::FusedMatMul", [R4, (2, 3, 5, 6)], 4, {"alpha": 2.0}, 64, runtime="ort"),
+    Case("com.microsoft::FusedMatMul", [R3, (2, 5, 4)], 2, {"transB": 1}, 32, runtime="ort"),
+    Case("com.microsoft::FusedMatMul", [R3, (4, 5)], 2, {}, 8, runtime="ort"),
     Case("Einsum", [R3, (2, 4, 5)], 6, {"equation": "bij, bjk -> bik"}),
     Case("Einsum", [R3, (4, 5)], 6, {"equation": "zij,jk"}),
 ]
@@ -416,7 +427,43 @@ RESIZES = [
     Case("Upsample", [R4], 24, {"scales": (1, 1, 2, 3)}, opset=9, runtime="ort"),
 ]
 
+SCALED = [TENTH, POINT]
+EACH = np.linspace(0.1, 0.3, 5, dtype=np.float32)
+BYTES_C = np.arange(20, dtype=np.uint8).reshape(4, 5)
+
+MICROSOFT = [
+    Case("com.microsoft::QLinearAdd", [UINT8, *SCALED, UINT8, *SCALED, *SCALED], 6),
+    Case("com.microsoft::QLinearMul", [UINT8, *SCALED, UINT8[0], *SCALED, *SCALED], 6),
+    Case(
+        "com.microsoft::QLinearWhere",
+        [UINT8 > 9, UINT8, *SCALED, UINT8[:, :1], *SCALED, *SCALED],
+        6,
+    ),
+    Case("com.microsoft::QLinearSigmoid", [UINT8, *SCALED, *SCALED], 6),
+    Case("com.microsoft::QLinearLeakyRelu", [UINT8, *SCALED, *SCALED], 6, {"alpha": 0.2}),
+    Case("com.microsoft::QLinearSoftmax", [UINT8, *SCALED, *SCALED], 6, {"axis": -2, "opset": 13}),
+    Case("com.microsoft::QLinearSoftmax", [UINT8, *SCALED, *SCALED], 2, {"axis": 1, "opset": 11}),
+    Case("com.microsoft::QLinearConcat", [*SCALED, UINT8, *SCALED, UINT8, *SCALED], 6, {"axis": 1}),
+    Case("com.microsoft::QuantizeLinear", [R3, *SCALED], 6),
+    Case("com.microsoft::QuantizeLinear", [(2, 5), EACH, np.zeros(5, np.uint8)], 2, {"axis": 1}),
+    Case("com.microsoft::DequantizeLinear", [UINT8, *SCALED], 6),
+    Case(
+        "com.microsoft::QGemm",
+        [BYTES_C, *SCALED, BYTES_C, *SCALED, None, TENTH, POINT],
+        1,
+        {"transB": 1},
+        4,
+    ),
+    Case("com.microsoft::DynamicQuantizeMatMul", [R3, BYTES_C, EACH, np.zeros(5, np.uint8)], 2),
+    Case("com.microsoft::MatMulIntegerToFloat", [UINT8, BYTES_C, TENTH, TENTH], 2),
+    Case("com.microsoft::BiasGelu", [R3, (4,)], 2),
+    Case("com.microsoft::SkipLayerNormalization", [R3, R3, (4,), (4,)], 2),
+    Case("com.microsoft::SkipSimplifiedLayerNormalization", [R3, R3, (4,)], 2),
+]
+MICROSOFT = [replace(case, runtime="ort") for case in MICROSOFT]
+
 CASES = [
+    *MICROSOFT,
     *ONE,
     *SEVERAL,
     *QUANTISED,

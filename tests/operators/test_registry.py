@@ -210,7 +210,7 @@ REFUSALS: list[tuple[Op, Permutation, str]] = [
         (0, 2, 1),
         "the rank of input 1 is unknown",
     ),
-    (op("MatMul", (2, 3, 4), (2, 4, 5)), (0, 2, 1), "rows and columns, the last two axes"),
+    (op("MatMul", (2, 3, 4), (2, 4, 5)), (1, 0, 2), "rows and columns, the last two axes"),
     (op("MatMul", (2, 3, 4), (4,)), (1, 0, 2), "an operand of one axis leaves no batch to move"),
     (
         op("MatMulInteger", (2, 3, 4, 5), (2, 3, 5, 6), None),
