@@ -151,7 +151,7 @@ class Scope:
         """Return random data: few values, so that sums are exact and equal ones are met."""
         draw = np.random.default_rng(self.draw.randrange(2**32))
         dtype = np.dtype(object if kind == "str" else kind)
-        if kind == "str":
+        if dtype.kind == "O":
             return np.array(draw.choice(["a", "b c", "", "Ä"], shape), object).reshape(shape)
         if dtype.kind == "b":
             return draw.integers(0, 2, shape).astype(bool)
