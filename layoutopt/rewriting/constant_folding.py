@@ -156,6 +156,9 @@ class _Folding:
             return False
         if node.op_type == "Identity" and node.output[0] in self.kept:
             return False  # an output that is a constant is made so
+        kinds = [self.types.get(x) for x in results]
+        if any(kind is not None and not kind.HasField("tensor_type") for kind in kinds):
+            return False  # a sequence is no constant that a file could hold
         sizes = {x: _elements(self.types.get(x)) for x in results}
         grown = {x: self._bytes(x, n) for x, n in sizes.items() if n is not None and n > SMALL}
         inputs = {x: self._size(x) for x in names}

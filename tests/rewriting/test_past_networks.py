@@ -95,6 +95,11 @@ ROWS = {
         { a = Transpose(x) b = Relu(a) y = Transpose(b) }""",
         0,
     ),
+    "a sequence of constants": Past(
+        "g () => (seq(float[2,3]) y) { a = Mul(w, w) y = SequenceConstruct(a) }",
+        0,
+        {"w": (2, 3)},
+    ),
     "a declared result that its operands contradict": Past(
         """g (float[2,3] x) => (float[2,5] y)
         { a = Transpose(x) b = Transpose(a) y = com.microsoft.Gelu(b) }""",
