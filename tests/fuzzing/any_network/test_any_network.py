@@ -10,6 +10,7 @@ import pytest
 from onnx import ModelProto
 
 import layoutopt
+from tests.fuzzing.any_network.__main__ import try_networks
 from tests.fuzzing.any_network.draw import Case, draw_case
 from tests.fuzzing.any_network.promises import Failure, Given, failures
 from tests.fuzzing.any_network.reduce import reduce
@@ -42,6 +43,13 @@ def test_a_seed_is_a_network() -> None:
     assert ran > 50
     assert len(ops) > 80
     assert len(versions) > 12
+
+
+def test_some_networks_keep_all_promises() -> None:
+    """These are converted plainly and in one other way each; the command tries many more."""
+    tally = try_networks(range(90), 1)
+    assert tally.run > 80
+    assert [(seed, failure) for seed, _, failure in tally.failed] == []
 
 
 def broken(model: ModelProto, fault: str) -> None:
