@@ -30,6 +30,7 @@ from layoutopt.rewriting.given_transposes import GivenTransposes
 from layoutopt.rewriting.names import Names
 from layoutopt.rewriting.ordering import sort_nodes
 from layoutopt.rewriting.read import check_network
+from layoutopt.rewriting.shape_entries import known_sizes
 from layoutopt.rewriting.skeleton import (
     SINCE_OVERRIDABLE,
     bare_model,
@@ -319,9 +320,10 @@ class _Simplifier:
         """Put results that are known in the place of the nodes that compute them."""
         results: dict[str, NDArray[Any]] = {}
         fixed = {value.name for value in graph.output} | self.pinned
+        sizes = known_sizes(graph.node, self.types, scope.values)
         gone = set()
         for k, node in enumerate(graph.node):
-            value = self._shape(node)
+            value = self._size(node) if node.op_type == "Size" else sizes.get(_only_result(node))
             if value is not None:
                 results[node.output[0]] = value
                 scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
@@ -376,11 +378,9 @@ class _Simplifier:
         self._set_nodes(graph, nodes)
         self.again = True
 
-    def _shape(self, node: NodeProto) -> NDArray[Any] | None:
-        """Return the result of a node that tells a shape, where that is known."""
-        if node.op_type not in ("Shape", "Size") or not self.keys.is_standard(node):
-            return None
-        kind = self.types.get(node.input[0])
+    def _size(self, node: NodeProto) -> NDArray[Any] | None:
+        """Return how many elements a tensor has, where that is known."""
+        kind = self.types.get(node.input[0]) if self.keys.is_standard(node) else None
         return None if kind is None else shape_value(node, typed(kind).shape)
 
     def _fits(self, name: str, value: object) -> bool:
@@ -449,6 +449,11 @@ def _renamed_outputs(
         if k not in passed:
             rename(node, own, results=True)
             yield node
+
+
+def _only_result(node: NodeProto) -> str:
+    """Return the name of a node's result, nothing if it has several."""
+    return node.output[0] if len(node.output) == 1 else ""
 
 
 def _identity(source: str, result: str) -> NodeProto:

@@ -1,0 +1,122 @@
+"""Results that hold sizes of tensors, known entry by entry.
+
+Exporters compute with shapes of which one size is open, a batch, and the others are numbers:
+``Gather(Shape(x), 1)`` is known although ``Shape(x)`` is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.onnx.protobuf import SMALL
+from layoutopt.onnx.rules import is_standard
+from layoutopt.rewriting.skeleton import typed
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TypeProto
+
+Entries: TypeAlias = NDArray[Any]
+"""Numbers, and None where one is not known; an array of objects with at most one axis."""
+
+
+def known_sizes(
+    nodes: Sequence[NodeProto],
+    types: Mapping[str, TypeProto | None],
+    values: Mapping[str, NDArray[Any]],
+) -> dict[str, NDArray[np.int64]]:
+    """Return results that are made of known sizes of tensors of partly known shape, by name.
+
+    Parameters
+    ----------
+    nodes
+        Those of a graph, in order.
+    types
+        What is known of tensors.
+    values
+        Small constants.
+    """
+    entries: dict[str, Entries] = {}
+    for node in nodes:
+        if not is_standard(node.domain) or not node.input or len(node.output) != 1:
+            continue
+        found = _entries(node, types, values, entries)
+        if found is not None and found.size <= SMALL:
+            entries[node.output[0]] = found
+    return {
+        name: found.astype(np.int64)
+        for name, found in entries.items()
+        if all(size is not None for size in found.reshape(-1))
+    }
+
+
+def _entries(
+    node: NodeProto,
+    types: Mapping[str, TypeProto | None],
+    values: Mapping[str, NDArray[Any]],
+    entries: Mapping[str, Entries],
+) -> Entries | None:
+    """Return what is known of a node's result; None if it does not hold sizes."""
+    attributes = {a.name: a.i for a in node.attribute}
+    if node.op_type == "Shape":
+        kind = types.get(node.input[0])
+        shape = None if kind is None else typed(kind).shape
+        if shape is None:
+            return None
+        part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
+        return _array([size if isinstance(size, int) else None for size in part])
+    if node.op_type == "Concat":
+        parts = [_of(name, values, entries) for name in node.input]
+        some = any(name in entries for name in node.input)
+        if not some or any(part is None or part.ndim != 1 for part in parts):
+            return None
+        return np.concatenate([part for part in parts if part is not None])
+    data = entries.get(node.input[0])
+    if data is None:
+        return None
+    others = [values.get(name) if name else None for name in node.input[1:]]
+    if any(name and other is None for name, other in zip(node.input[1:], others, strict=True)):
+        return None
+    if node.op_type == "Gather" and data.ndim == 1 and others[0] is not None:
+        indices = others[0]
+        inside = indices.ndim <= 1 and np.all((indices >= -len(data)) & (indices < len(data)))
+        return _picked(data, indices) if inside else None
+    if node.op_type == "Slice" and data.ndim == 1 and 2 <= len(others) <= 4:
+        bounds = [None if other is None else int(other.reshape(-1)[0]) for other in others]
+        start, stop, _, step = [*bounds, None, None][:4]
+        return None if start is None or stop is None else data[_slice(start, stop, step or 1)]
+    if node.op_type in ("Squeeze", "Unsqueeze") and data.size == 1:
+        return data.reshape(()) if node.op_type == "Squeeze" else _one(data)
+    return None
+
+
+def _of(
+    name: str, values: Mapping[str, NDArray[Any]], entries: Mapping[str, Entries]
+) -> Entries | None:
+    if name in entries:
+        return entries[name]
+    value = values.get(name)
+    return None if value is None or value.dtype != np.int64 else value.astype(object)
+
+
+def _array(sizes: Sequence[int | None]) -> Entries:
+    found = np.empty(len(sizes), object)
+    found[:] = sizes
+    return found
+
+
+def _picked(data: Entries, indices: NDArray[Any]) -> Entries:
+    return _array([data[int(k)] for k in indices.reshape(-1)]).reshape(indices.shape)
+
+
+def _one(data: Entries) -> Entries | None:
+    """Return a single size as a list of one; None if it would get a second axis."""
+    return data.reshape(1) if data.ndim == 0 else None
+
+
+def _slice(start: int, stop: int, step: int) -> slice:
+    """Return the slice that ONNX means: bounds beyond the end are cut off, as Python does."""
+    return slice(start, None if step < 0 and stop < -(2**31) else stop, step)
