@@ -1,7 +1,8 @@
 """Results that hold sizes of tensors, known entry by entry.
 
 Exporters compute with shapes of which one size is open, a batch, and the others are numbers:
-``Gather(Shape(x), 1)`` is known although ``Shape(x)`` is not.
+``Gather(Shape(x), 1)`` is known although ``Shape(x)`` is not, and a Reshape to ``(batch, 12, 64)``
+is one to ``(-1, 12, 64)``.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto
 
 Entries: TypeAlias = NDArray[Any]
-"""Numbers, and None where one is not known; an array of objects with at most one axis."""
+"""Numbers, names of open sizes, and None; an array of objects with at most one axis."""
 
 
-def known_sizes(
+def entries_of(
     nodes: Sequence[NodeProto],
     types: Mapping[str, TypeProto | None],
     values: Mapping[str, NDArray[Any]],
-) -> dict[str, NDArray[np.int64]]:
-    """Return results that are made of known sizes of tensors of partly known shape, by name.
+) -> dict[str, Entries]:
+    """Return what is known of results that are made of sizes of tensors, by name.
 
     Parameters
     ----------
@@ -46,11 +47,39 @@ def known_sizes(
         found = _entries(node, types, values, entries)
         if found is not None and found.size <= SMALL:
             entries[node.output[0]] = found
-    return {
-        name: found.astype(np.int64)
-        for name, found in entries.items()
-        if all(size is not None for size in found.reshape(-1))
-    }
+    return entries
+
+
+def known_sizes(entries: Entries | None) -> NDArray[np.int64] | None:
+    """Return entries as numbers if all of them are."""
+    if entries is None or not all(isinstance(size, int) for size in entries.reshape(-1)):
+        return None
+    return entries.astype(np.int64)
+
+
+def reshape_target(
+    node: NodeProto, types: Mapping[str, TypeProto | None], entries: Mapping[str, Entries]
+) -> NDArray[np.int64] | None:
+    """Return the constant that a Reshape may take for a shape that is partly open.
+
+    Open sizes are written as 0 where the operand has the same ones in their places, else one as -1.
+    """
+    wanted = entries.get(node.input[1]) if len(node.input) > 1 else None
+    if node.op_type != "Reshape" or wanted is None or wanted.ndim != 1:
+        return None
+    if any(a.name == "allowzero" and a.i for a in node.attribute):
+        return None
+    kind = types.get(node.input[0])
+    shape = (None if kind is None else typed(kind).shape) or ()
+    target, left = list[int](), 0
+    for place, size in enumerate(wanted):
+        same = isinstance(size, str) and place < len(shape) and shape[place] == size
+        left += not (same or isinstance(size, int))
+        target.append(size if isinstance(size, int) else 0 if same else -1)
+    is_open = any(not isinstance(size, int) for size in wanted)
+    if not is_open or target.count(-1) > 1 or (left and 0 in target):
+        return None  # beside a size that may be 0, one cannot be left open
+    return np.array(target, np.int64)
 
 
 def _entries(
@@ -67,7 +96,7 @@ def _entries(
         if shape is None:
             return None
         part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
-        return _array([size if isinstance(size, int) else None for size in part])
+        return _array(part)
     if node.op_type == "Concat":
         parts = [_of(name, values, entries) for name in node.input]
         some = any(name in entries for name in node.input)
@@ -102,7 +131,7 @@ def _of(
     return None if value is None or value.dtype != np.int64 else value.astype(object)
 
 
-def _array(sizes: Sequence[int | None]) -> Entries:
+def _array(sizes: Sequence[int | str | None]) -> Entries:
     found = np.empty(len(sizes), object)
     found[:] = sizes
     return found

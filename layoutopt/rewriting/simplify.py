@@ -30,7 +30,7 @@ from layoutopt.rewriting.given_transposes import GivenTransposes
 from layoutopt.rewriting.names import Names
 from layoutopt.rewriting.ordering import sort_nodes
 from layoutopt.rewriting.read import check_network
-from layoutopt.rewriting.shape_entries import known_sizes
+from layoutopt.rewriting.shape_entries import entries_of, known_sizes, reshape_target
 from layoutopt.rewriting.skeleton import (
     SINCE_OVERRIDABLE,
     bare_model,
@@ -320,10 +320,12 @@ class _Simplifier:
         """Put results that are known in the place of the nodes that compute them."""
         results: dict[str, NDArray[Any]] = {}
         fixed = {value.name for value in graph.output} | self.pinned
-        sizes = known_sizes(graph.node, self.types, scope.values)
+        entries = entries_of(graph.node, self.types, scope.values)
         gone = set()
         for k, node in enumerate(graph.node):
-            value = self._size(node) if node.op_type == "Size" else sizes.get(_only_result(node))
+            self._settle_reshape(graph, node, entries)
+            known = known_sizes(entries.get(node.output[0]))
+            value = self._size(node) if node.op_type == "Size" else known
             if value is not None:
                 results[node.output[0]] = value
                 scope.constants[node.output[0]] = Known(_kind(value), value.shape, True)
@@ -377,6 +379,19 @@ class _Simplifier:
                     self._add_constant(graph, name, results.pop(name))
         self._set_nodes(graph, nodes)
         self.again = True
+
+    def _settle_reshape(
+        self, graph: GraphProto, node: NodeProto, entries: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Let a Reshape read a constant where at most one size is open to it."""
+        target = None
+        if self.keys.is_standard(node):
+            target = reshape_target(node, self.types, entries)
+        if target is not None:
+            name = self.names.fresh(f"{node.input[1]}_value")
+            self._add_constant(graph, name, target)
+            node.input[1] = name
+            self.again = True
 
     def _size(self, node: NodeProto) -> NDArray[Any] | None:
         """Return how many elements a tensor has, where that is known."""
@@ -449,11 +464,6 @@ def _renamed_outputs(
         if k not in passed:
             rename(node, own, results=True)
             yield node
-
-
-def _only_result(node: NodeProto) -> str:
-    """Return the name of a node's result, nothing if it has several."""
-    return node.output[0] if len(node.output) == 1 else ""
 
 
 def _identity(source: str, result: str) -> NodeProto:

@@ -79,6 +79,36 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str], tuple[int, int, int]]] = 
         ["Constant", "Reshape"],
         (0, 0, 0),
     ),
+    "a size that is known of an open shape": (
+        """g (float[n,3,4,4] x) => (float[n,3,4,4] y) {
+        s = Shape(x) a = Gather(s, one) b = Unsqueeze(a, zero) c = ConstantOfShape(b)
+        d = Unsqueeze(c, ends) y = Add(x, d) }""",
+        {"one": np.array(1), "zero": np.array([0]), "ends": np.array([1, 2])},
+        ["Add"],
+        (0, 0, 0),
+    ),
+    "a reshape that one size is open to": (
+        """g (float[n,3,4,4] x) => (float[n,8,6] y) {
+        s = Shape(x) a = Gather(s, zero) t = Concat<axis=0>(a, rest) u = Reshape(x, t)
+        v = Transpose<perm=[0,2,1]>(u) r = Relu(v) y = Transpose<perm=[0,2,1]>(r) }""",
+        {"zero": np.array([0]), "rest": np.array([8, 6])},
+        ["Reshape", "Relu"],
+        (2, 0, 0),
+    ),
+    "a reshape that leaves one size and copies another": (
+        """g (float[n,m,6] x) => (float[n,k,3] y) {
+        s = Shape(x) a = Slice(s, zero, one) t = Concat<axis=0>(a, rest) y = Reshape(x, t) }""",
+        {"zero": np.array([0]), "one": np.array([1]), "rest": np.array([-1, 3])},
+        ["Reshape"],
+        (0, 0, 0),
+    ),
+    "a reshape that two sizes are open to": (
+        """g (float[n,3,m] x) => (float[m,3,n] y) {
+        s = Shape(x) t = Gather(s, back) y = Reshape(x, t) }""",
+        {"back": np.array([2, 1, 0])},
+        ["Shape", "Gather", "Reshape"],
+        (0, 0, 0),
+    ),
     "one value transposed twice": (
         """g (float[1,4,4,3] x) => (float[1,3,4,4] y) {
         a = Transpose<perm=[0,3,1,2]>(x) b = Transpose<perm=[0,3,1,2]>(x)
