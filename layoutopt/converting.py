@@ -17,16 +17,16 @@ from layoutopt.conversion.hashes import network_hash
 from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.errors import InputError, SizeError
 from layoutopt.limits import Limits, Progress, interruptible, limited
+from layoutopt.onnx.files import Loaded, copied, load, loaded
+from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
 from layoutopt.requirements.backends import backend_named
 from layoutopt.requirements.costs import OpCosts, read_costs
 from layoutopt.requirements.desired import parse_desired
 from layoutopt.requirements.requirements import Requirements
 from layoutopt.result import Stopped
-from layoutopt.rewriting.files import Loaded, copied, load, loaded
 from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
-from layoutopt.rewriting.running import Outputs, peer_transposes, tolerance
 from layoutopt.rewriting.simplify import simplified
 from layoutopt.rewriting.sound import Attempt, Found, Key, Unsound, soundest
 from layoutopt.rewriting.source import Source
@@ -253,9 +253,15 @@ class _Trial:
         return Attempt(found, copied(self.model), None)
 
     @cached_property
-    def _before(self) -> Outputs:
-        """The outputs of the network as it is given."""
-        found = Outputs(self.model, self.limits.seed)
+    def _before(self) -> Outputs | None:
+        """The outputs of the network as it is given; None if it does not run."""
+        try:
+            found = Outputs(self.model, self.limits.seed)
+        except NotRun as error:
+            self.notes.append(
+                f"outputs could not be compared; of the given network, {error.reason}"
+            )
+            return None
         if found.random:
             names = ", ".join(map(repr, found.random))
             self.notes.append(f"outputs that depend on random numbers are not compared: {names}")

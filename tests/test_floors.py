@@ -82,7 +82,7 @@ STRANGERS = {"check": {"dense", "lifting", "solvers"}, "solvers": {"graphs"}}
 HOMES = {
     "ortools": {"solvers", "presolve"},
     "onnx": {"onnx", "rewriting"},
-    "onnxruntime": {"rewriting"},
+    "onnxruntime": {"onnx"},
     "matplotlib": {"report"},
     "typer": {"cli"},
     "rich": {"cli"},

@@ -104,6 +104,19 @@ def bodies(node: NodeProto) -> Iterator[GraphProto]:
         yield from attribute.graphs
 
 
+def copied_except(message: Any, target: Any, *left_out: str) -> None:
+    """Copy all fields of a protobuf message but those that are named."""
+    for field, value in message.ListFields():
+        if field.name in left_out:
+            continue
+        if field.is_repeated:
+            getattr(target, field.name).extend(value)
+        elif field.message_type is not None:
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            setattr(target, field.name, value)
+
+
 def captured(node: NodeProto) -> set[str]:
     """Return the names that the graphs inside a node read from outside."""
     return {name for body in bodies(node) for name in _free_names(body)}

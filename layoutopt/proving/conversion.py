@@ -21,10 +21,10 @@ from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.tally import tally
 from layoutopt.errors import InputError
 from layoutopt.limits import Limits
+from layoutopt.onnx.files import load, loaded
 from layoutopt.proving.asked import Asked
 from layoutopt.proving.folding import folding
 from layoutopt.proving.pairwise import evidence
-from layoutopt.rewriting.files import load, loaded
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
 from layoutopt.rewriting.simplify import Simplified, simplified

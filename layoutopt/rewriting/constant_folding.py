@@ -18,7 +18,7 @@ from layoutopt.errors import InputError
 from layoutopt.onnx.folding import RANDOM, WINDOWS, run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured
 from layoutopt.onnx.rules import is_standard
-from layoutopt.rewriting.running import evaluate
+from layoutopt.onnx.running import evaluate
 from layoutopt.rewriting.skeleton import element_bytes, typed
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from layoutopt.onnx.folding import RANDOM
-from layoutopt.onnx.protobuf import bodies
+from layoutopt.onnx.protobuf import bodies, copied_except
 from layoutopt.onnx.rules import is_standard, type_of
 from layoutopt.operators.registry import OPERATORS
-from layoutopt.rewriting.skeleton import copied_except
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto

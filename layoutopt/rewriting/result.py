@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from layoutopt import __version__
 from layoutopt.conversion.result import Conversion, Remaining, Tally
 from layoutopt.errors import InputError
+from layoutopt.onnx.files import Loaded, write_proto
 from layoutopt.result import Status, Stopped
-from layoutopt.rewriting.files import Loaded, write_proto
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -20,7 +20,8 @@ from layoutopt.errors import InputError
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import SMALL, bodies, captured, graphs
+from layoutopt.onnx.ordering import sort_nodes
+from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, graphs
 from layoutopt.onnx.rules import is_standard
 from layoutopt.rewriting.capturing import rename
 from layoutopt.rewriting.constant_folding import Known, computed, folded_parts
@@ -28,13 +29,11 @@ from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.rewriting.given_transposes import GivenTransposes
 from layoutopt.rewriting.names import Names
-from layoutopt.rewriting.ordering import sort_nodes
 from layoutopt.rewriting.read import check_network
 from layoutopt.rewriting.shape_entries import entries_of, known_sizes, reshape_target
 from layoutopt.rewriting.skeleton import (
     SINCE_OVERRIDABLE,
     bare_model,
-    copied_except,
     element_count,
     overridable,
     typed,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutopt.errors import InputError
 from layoutopt.onnx.declared import give_back, take_declared, types_of
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, graphs
+from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, copied_except, graphs
 from layoutopt.operators.op import Shape
 
 if TYPE_CHECKING:
@@ -37,19 +37,6 @@ class Typed(NamedTuple):
     shape: Shape | None
     element_bytes: int
     element_type: str = ""
-
-
-def copied_except(message: Any, target: Any, *left_out: str) -> None:
-    """Copy all fields of a protobuf message but those that are named."""
-    for field, value in message.ListFields():
-        if field.name in left_out:
-            continue
-        if field.is_repeated:
-            getattr(target, field.name).extend(value)
-        elif field.message_type is not None:
-            getattr(target, field.name).CopyFrom(value)
-        else:
-            setattr(target, field.name, value)
 
 
 def overridable(model: ModelProto) -> set[str]:

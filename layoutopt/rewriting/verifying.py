@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from layoutopt.onnx.protobuf import SMALL, bodies, first_line
-from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, copied_except
+from layoutopt.onnx.protobuf import SMALL, bodies, copied_except, first_line
+from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto

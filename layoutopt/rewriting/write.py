@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.onnx.protobuf import bodies, captured, graphs
+from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
 from layoutopt.operators.op import Op, Shape
 from layoutopt.rewriting.capturing import recapture
 from layoutopt.rewriting.constants import is_filled, relaid_fill, relaid_tensor
@@ -16,7 +16,7 @@ from layoutopt.rewriting.metadata import tell
 from layoutopt.rewriting.names import Names
 from layoutopt.rewriting.nodes import NodeWriter, integers
 from layoutopt.rewriting.reshapes import fewer_reshapes
-from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, copied_except, typed
+from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, typed
 from layoutopt.rewriting.source import Source
 
 if TYPE_CHECKING:

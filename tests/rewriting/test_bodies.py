@@ -7,7 +7,7 @@ import pytest
 from onnx import checker
 
 import layoutopt
-from layoutopt.rewriting.running import largest_difference
+from layoutopt.onnx.running import largest_difference
 from tests.rewriting.networks import network
 
 

@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto
 
 import layoutopt
 from layoutopt.errors import InputError
-from layoutopt.rewriting.files import load, write_proto
-from layoutopt.rewriting.running import largest_difference
+from layoutopt.onnx.files import load, write_proto
+from layoutopt.onnx.running import largest_difference
 from tests.rewriting.networks import network, values
 
 TEXT = """g (float[1,4,4,8] x) => (float[1,4,4,16] y) {

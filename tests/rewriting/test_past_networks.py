@@ -11,7 +11,7 @@ import pytest
 from onnx import checker
 
 import layoutopt
-from layoutopt.rewriting.running import transposes
+from layoutopt.onnx.running import transposes
 from tests.rewriting.networks import network
 
 

@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 import layoutopt
 from layoutopt.errors import InputError
-from layoutopt.rewriting.running import (
+from layoutopt.onnx.running import (
     largest_difference,
     optimised_transposes,
     peer_transposes,
@@ -94,12 +94,53 @@ def test_other_optimisers_are_asked_if_they_are_there(monkeypatch: pytest.Monkey
     assert transposes(model) == 2
 
 
-def test_what_cannot_be_run_is_told_in_a_line() -> None:
-    """Ops of other domains have no meaning to run."""
-    model = network("g (float[2,3] x) => (float[2,3] y) { y = my.Twist(x) }", domains=["my"])
-    with pytest.raises(InputError, match="onnxruntime cannot run it") as error:
-        layoutopt.convert(model, check=True)
-    assert "\n" not in str(error.value)
+FITTING = {
+    "a window of 5": """g (float[n,c,h] x) => (float[n,c,m] y) {
+        p = Constant<value = int64[6] {0,0,9,0,0,9}>() z = Pad<mode="reflect">(x, p)
+        y = Transpose<perm=[0,1,2]>(z) }""",
+    "a batch of one": """g (float[b,3] x, float[1,3] w) => (float[b,c] y) {
+        i = Constant<value = int64[1] {0}>() s = Constant<value = int64[2] {1,3}>()
+        r = Reshape(x, s) y = Add(r, w) }""",
+    "zero only": """g (float[1,3] x, int64[n] i) => (float[n,3] y) { y = Gather(x, i) }""",
+    "sizes below zero": """g (float[1,3] x) => (float[1,3] y) { y = Relu(x) }""",
+}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_inputs_are_drawn_in_another_way_where_a_network_does_not_run(name: str) -> None:
+    """Sizes and integers that do not fit are no fault of a network, and it is compared."""
+    model = network(FITTING[name])
+    if name == "sizes below zero":
+        for axis in range(2):
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_value = -1
+    result = layoutopt.convert(model, check=True)
+    assert result.difference == 0
+    assert result.notes == ()
+
+
+NEVER = {
+    "an op that is not known": (
+        "g (float[2,3] x) => (float[2,3] y) { y = my.Twist(x) }",
+        "Twist",
+    ),
+    "an index that is never there": (
+        """g (float[2,3] x) => (float[1,3] y) {
+        i = Constant<value = int64[1] {7}>() j = Abs(i) y = Gather(x, j) }""",
+        "Gather",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_a_network_that_never_runs_is_converted_with_a_note(name: str) -> None:
+    """Nothing is compared, and the note says why, in one line."""
+    text, why = NEVER[name]
+    result = layoutopt.convert(network(text, domains=["my"]), check=True)
+    assert result.difference is None
+    [note] = result.notes
+    assert note.startswith("outputs could not be compared; of the given network, ")
+    assert why in note
+    assert "\n" not in note
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from onnx import ModelProto, numpy_helper
 
 import layoutopt
 import layoutopt.converting
+from layoutopt.onnx.running import largest_difference, transposes
 from layoutopt.operators.elementwise import unchanged
 from layoutopt.operators.operator import Category, Operator
 from layoutopt.operators.registry import OPERATORS
 from layoutopt.proving.asked import Asked
 from layoutopt.proving.conversion import certify
-from layoutopt.rewriting.running import largest_difference, transposes
 from layoutopt.rewriting.verifying import fault
 from tests.cli.conftest import Run, run
 from tests.rewriting.networks import network

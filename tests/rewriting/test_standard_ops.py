@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 
 import layoutopt
 from layoutopt.errors import InputError
-from layoutopt.rewriting.running import largest_difference, run, transposes
+from layoutopt.onnx.running import largest_difference, run, transposes
 from tests.standard import every_example
 
 LATEST = 22

@@ -12,11 +12,11 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid
+from layoutopt.onnx.running import largest_difference
 from layoutopt.operators.op import Op
 from layoutopt.operators.operands import parse_operands
 from layoutopt.rewriting.constants import relaid_tensor
 from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.running import largest_difference
 from layoutopt.rewriting.write import write_model
 from tests.rewriting.exports import random_export
 from tests.rewriting.networks import conversion, edited, kinds, network, read, values

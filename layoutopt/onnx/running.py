@@ -2,34 +2,78 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.errors import InputError
 from layoutopt.extras import needed
+from layoutopt.onnx.files import write_proto
 from layoutopt.onnx.folding import RANDOM, known_values
 from layoutopt.onnx.protobuf import bodies, captured, graphs
 from layoutopt.onnx.rules import is_standard
-from layoutopt.rewriting.files import write_proto
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
-OPEN_SIZES = (2, 3, 4, 5, 6, 7)
-"""Sizes of symbolic dimensions, one name after the other."""
+
+class Draw(NamedTuple):
+    """How inputs are drawn at random.
+
+    Parameters
+    ----------
+    sizes
+        Sizes of open dimensions, one name after the other.
+    first
+        In place of that, the size of open first dimensions of two and more.
+    integers
+        The least integer, and the first that is too large.
+    """
+
+    sizes: Sequence[int]
+    first: int | None = None
+    integers: tuple[int, int] = (0, 2)
+
+
+SMALL_SIZES = (2, 3, 4, 5, 6, 7)
+
+DRAWS = (
+    Draw(SMALL_SIZES),
+    Draw(SMALL_SIZES, integers=(0, 1)),
+    Draw((64,), 1),
+    Draw((64,), 1, (0, 1)),
+    Draw((16,), 1, (0, 1)),
+    Draw((1,), 1, (0, 1)),
+    Draw((512,), 1),
+    Draw((4096,), 1),
+    Draw((64,), 1, (1, 2)),
+)
+"""Ways to draw inputs, tried in turn until a network runs: not each fits every index and window."""
+
+MOST_DRAWN = 2**24
+"""Elements of inputs up to which a further way to draw them is tried."""
+
+PATIENCE = 30.0
+"""Seconds after which no further way to draw inputs is tried."""
 
 LARGE = 2**20
 """Bytes of an initialiser from which on it is kept in a file of its own."""
+
+
+class NotRun(InputError):
+    """Raised where onnxruntime cannot run a network."""
 
 
 def largest_difference(
@@ -49,7 +93,7 @@ def largest_difference(
         Inputs and outputs that have their axes in another order in the second: how each is
         permuted, as for ``numpy.transpose``.
     seed
-        Seed of random inputs.  Numbers are normal, integers 0 or 1; open dimensions are small.
+        Seed of random inputs: the first of :data:`DRAWS` that the first network runs on.
     inputs
         Inputs of the first network to be taken in place of random ones.
 
@@ -86,9 +130,12 @@ class Outputs:
     """
 
     def __init__(self, model: ModelProto, seed: int = 0, inputs: Arrays | None = None) -> None:
-        self.inputs = random_inputs(model, seed) if inputs is None else inputs
         self.random = random_outputs(model)
-        self.arrays = run(model, self.inputs)
+        self.inputs: Arrays
+        if inputs is None:
+            self.inputs, self.arrays = run_at_random(model, seed)
+        else:
+            self.inputs, self.arrays = inputs, run(model, inputs)
 
     def difference(
         self, other: ModelProto, freed: Mapping[str, Sequence[int]] | None = None
@@ -143,26 +190,110 @@ def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
     Raises
     ------
     InputError
-        If onnxruntime is missing, or cannot run it.
+        If onnxruntime is missing, or cannot run it: then it is :class:`NotRun`.
     """
+    return _run(_session(model), inputs)
+
+
+def run_at_random(
+    model: ModelProto, seed: int = 0, seconds: float | None = None
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return random inputs on which a network runs, and its outputs, unoptimised.
+
+    Parameters
+    ----------
+    model
+        The network.
+    seed
+        Seed of the inputs, drawn in the first of :data:`DRAWS` with which it runs.
+    seconds
+        How long it may run, without limit by default.
+
+    Raises
+    ------
+    InputError
+        If onnxruntime is missing, or can run it with none: then it is :class:`NotRun`, and
+        says why it cannot with the first.
+    """
+    session = _session(model)
+    end = time.monotonic() + (PATIENCE if seconds is None else seconds)
+    first: NotRun | None = None
+    for inputs in _drawn(model, seed):
+        left = None if seconds is None else end - time.monotonic()
+        try:
+            return inputs, _run(session, inputs, left)
+        except NotRun as error:
+            first = first or error
+        if time.monotonic() > end:
+            break
+    assert first is not None
+    raise first
+
+
+def _drawn(model: ModelProto, seed: int) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield inputs drawn in every way, but for those that are too large, or as they were."""
+    seen: list[Any] = []
+    for draw in DRAWS:
+        if seen and _drawn_size(model, draw) > MOST_DRAWN:
+            continue
+        inputs = random_inputs(model, seed, draw)
+        arrays = [x for value in inputs.values() for x in _arrays(value)]
+        key = [(x.shape, x.tobytes() if x.dtype.kind in "iu" else b"") for x in arrays]
+        if key not in seen:
+            seen.append(key)
+            yield inputs
+
+
+def _arrays(value: Any) -> Sequence[NDArray[Any]]:
+    return value if isinstance(value, list) else [value]
+
+
+def _drawn_size(model: ModelProto, draw: Draw) -> int:
+    """Return how many elements inputs have that are tensors."""
+    sizes: dict[str, int] = {}
+    every = ((x.name, x.type.tensor_type) for x in _inputs(model))
+    return sum(math.prod(_shape(name, kind, sizes, draw)) for name, kind in every)
+
+
+def _inputs(model: ModelProto) -> list[ValueInfoProto]:
+    own = {x.name for x in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in own]
+
+
+def _session(model: ModelProto) -> Any:
+    """Return a network as onnxruntime has it in memory, unoptimised."""
     runtime = _runtime()
     options = _options(runtime)
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    names = [value.name for value in model.graph.output]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         while True:
             write_proto(model, path, _large(model))
             try:
-                session = runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-                found = session.run(names, dict(inputs))
-                return dict(zip(names, found, strict=True))
+                return runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
             except Exception as error:  # classes of its own for each status, some private
                 older = _older(model, str(error))
                 if older is None:
-                    reason = f"onnxruntime cannot run it ({_first_line(error)})"
-                    raise InputError(reason) from None
+                    raise NotRun(f"onnxruntime cannot run it ({_first_line(error)})") from None
                 model = older
+
+
+def _run(session: Any, inputs: Arrays, seconds: float | None = None) -> dict[str, NDArray[Any]]:
+    """Return the outputs of a network in memory, by name."""
+    options = _runtime().RunOptions()
+    options.log_severity_level = 4
+    names = [value.name for value in session.get_outputs()]
+    timer = threading.Timer(seconds or 0.0, lambda: setattr(options, "terminate", True))
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        found = session.run(names, dict(inputs), options)
+        return dict(zip(names, found, strict=True))
+    except Exception as error:  # see above
+        raise NotRun(f"onnxruntime cannot run it ({_first_line(error)})") from None
+    finally:
+        timer.cancel()
 
 
 def _older(model: ModelProto, refusal: str) -> ModelProto | None:
@@ -232,19 +363,22 @@ def evaluate(
     return dict(zip(results, found, strict=True))
 
 
-def random_inputs(model: ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
+def random_inputs(
+    model: ModelProto, seed: int = 0, draw: Draw = DRAWS[0]
+) -> dict[str, NDArray[Any]]:
     """Return random inputs of a network; its initialisers are left as they are.
+
+    Numbers are normal.
 
     Raises
     ------
-    InputError
+    NotRun
         If an input is no tensor of numbers.
     """
-    draw = np.random.default_rng(seed)
-    own = {x.name for x in model.graph.initializer}
+    generator = np.random.default_rng(seed)
     sizes: dict[str, int] = {}
-    values = [value for value in model.graph.input if value.name not in own]
-    return {value.name: _random(value, sizes, draw) for value in values}
+    values = _inputs(model)
+    return {value.name: _random(value, sizes, generator, draw) for value in values}
 
 
 def optimised_transposes(model: ModelProto) -> int:
@@ -318,35 +452,56 @@ def _large(model: ModelProto) -> set[str]:
     return {x.name for x in model.graph.initializer if len(x.raw_data) >= LARGE}
 
 
-def _random(value: ValueInfoProto, sizes: dict[str, int], draw: np.random.Generator) -> Any:
+def _random(
+    value: ValueInfoProto, sizes: dict[str, int], generator: np.random.Generator, draw: Draw
+) -> Any:
     """Return a random value of the type of an input: a tensor, or a sequence of two."""
     kind = value.type
     while kind.HasField("optional_type"):
         kind = kind.optional_type.elem_type
     if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
         inner = kind.sequence_type.elem_type.tensor_type
-        return [_random_tensor(value.name, inner, sizes, draw) for _ in range(2)]
+        return [_random_tensor(value.name, inner, sizes, generator, draw) for _ in range(2)]
     if not kind.HasField("tensor_type"):
-        raise InputError(f"input {value.name!r} is no tensor, and cannot be drawn at random")
-    return _random_tensor(value.name, kind.tensor_type, sizes, draw)
+        raise NotRun(f"input {value.name!r} is no tensor, and cannot be drawn at random")
+    return _random_tensor(value.name, kind.tensor_type, sizes, generator, draw)
 
 
-def _random_tensor(
-    name: str, kind: TypeProto.Tensor, sizes: dict[str, int], draw: np.random.Generator
-) -> NDArray[Any]:
-    from onnx import helper
-
+def _shape(name: str, kind: TypeProto.Tensor, sizes: dict[str, int], draw: Draw) -> list[int]:
+    """Return the shape of a tensor, with sizes for its open dimensions; they are noted by name."""
     shape = []
     for axis, dim in enumerate(kind.shape.dim):
         symbol = dim.dim_param or f"{name}.{axis}"
-        fallback = sizes.setdefault(symbol, OPEN_SIZES[len(sizes) % len(OPEN_SIZES)])
-        shape.append(dim.dim_value if dim.HasField("dim_value") else fallback)
-    dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
-    if dtype.kind in "biu":
-        return draw.integers(0, 2, shape).astype(dtype)
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            shape.append(dim.dim_value)
+        elif draw.first is not None and axis == 0 and len(kind.shape.dim) > 1:
+            shape.append(sizes.setdefault(symbol, draw.first))
+        else:
+            shape.append(sizes.setdefault(symbol, draw.sizes[len(sizes) % len(draw.sizes)]))
+    return shape
+
+
+def _random_tensor(
+    name: str,
+    kind: TypeProto.Tensor,
+    sizes: dict[str, int],
+    generator: np.random.Generator,
+    draw: Draw,
+) -> NDArray[Any]:
+    from onnx import helper
+
+    shape = _shape(name, kind, sizes, draw)
+    try:
+        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    except KeyError:
+        raise NotRun(f"input {name!r} has no type of elements that can be drawn") from None
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        return generator.integers(*draw.integers, shape).astype(dtype)
     if dtype.kind == "O":
-        return np.array(draw.choice(["", "a", "b c"], shape), object)
-    return draw.standard_normal(shape).astype(dtype)
+        return np.array(generator.choice(["", "a", "b c"], shape), object)
+    return generator.standard_normal(shape).astype(dtype)
 
 
 def _difference(before: Any, after: Any) -> float:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from layoutopt.errors import InputError
 from layoutopt.extras import needed
 from layoutopt.io.files import named, write_bytes, written
-from layoutopt.onnx.protobuf import DATA_FIELDS, parse_model
-from layoutopt.rewriting.skeleton import copied_except
+from layoutopt.onnx.protobuf import DATA_FIELDS, copied_except, parse_model
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
