@@ -40,7 +40,8 @@ def take_declared(graph: GraphProto) -> Declared:
         for value in (*one.value_info, *one.output):
             if value.name in made:
                 _add(found, value.name, value.type)
-        kept = [value for value in one.value_info if value.name not in made]
+        own = {x.name for x in one.initializer}  # which have types themselves
+        kept = [value for value in one.value_info if value.name not in made | own]
         del one.value_info[:]
         one.value_info.extend(kept)
         for value in one.output:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.errors import InputError
+from layoutopt.graphs.atomic import all_or_nothing
 from layoutopt.graphs.op import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.attractions import Attractions
+from layoutopt.onnx.barriers import barrier
 from layoutopt.onnx.protobuf import captured
-from layoutopt.onnx.rules import is_standard, rule_of
+from layoutopt.onnx.rules import is_standard, rule_of, type_of
 from layoutopt.onnx.shapes import Shaped
-from layoutopt.onnx.sketch import Node, Sketch
+from layoutopt.onnx.sketch import Node, Rule, Sketch
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -63,6 +66,7 @@ class Builder:
         self.wanted: set[str] = set()
         self.live: list[NodeProto] = []
         self.placed: list[Placed] = []
+        self.misfits: Counter[str] = Counter()
 
     def build(self) -> None:
         """Add the network's inputs and initialisers as sinks, then its nodes.
@@ -75,12 +79,7 @@ class Builder:
             If a node has no known output shape, or does not fit its operands.
         """
         self._check()
-        self.wanted.update(x.name for x in self.network.output)
-        for node in reversed(self.network.node):
-            if not self.wanted.isdisjoint(node.output):
-                self.live.append(node)
-                self.wanted.update(self._reads(node))
-        self.live.reverse()
+        self.live, self.wanted = live_nodes(self.shaped)
         for name, shape in self.roots.items():
             if name in self.wanted:
                 self.tensors[name] = self.sketch.sink(name, shape)
@@ -105,17 +104,7 @@ class Builder:
             if value.name not in known:
                 raise InputError(f"no node makes the output {value.name!r}")
 
-    def _reads(self, node: NodeProto) -> Iterator[str]:
-        """Yield the names of what a node reads as data."""
-        rule = rule_of(node.domain, node.op_type)
-        for i, name in enumerate(node.input):
-            known = i in rule.structure and name in self.shaped.values
-            if name and not known and i not in rule.unread:
-                yield name
-        yield from captured(node)
-
     def _add(self, node: NodeProto) -> None:
-        rule = rule_of(node.domain, node.op_type)
         names = [name if name in self.wanted else None for name in node.output]
         shapes = [None if name is None else self._shape(name) for name in names]
         ready = Node(
@@ -128,20 +117,28 @@ class Builder:
             version=self.versions.get("" if is_standard(node.domain) else node.domain, 1),
             captured=tuple(self.tensors[name] for name in sorted(captured(node))),
         )
-        made = rule.build(self.sketch, ready)
-        outputs = [made] if isinstance(made, Tensor) else made
+        outputs = self._built(node, ready)
         self.placed.append(Placed(node, ready, outputs))
-        for name, shape, x in zip(names, shapes, outputs, strict=True):
-            if name is not None and x is not None:
-                if x.shape != shape:
-                    raise InputError(
-                        f"{name!r} has shape {list(shape or ())}, "
-                        f"{list(x.shape)} follows from the operands"
-                    )
-                self.tensors[name] = x
+        self.tensors.update(
+            (name, x) for name, x in zip(names, outputs, strict=True) if name and x is not None
+        )
+
+    def _built(self, node: NodeProto, ready: Node) -> Sequence[Tensor | None]:
+        """Return the outputs of a node: by its rule, or of a barrier if sizes are taken for 1."""
+        rule = rule_of(node.domain, node.op_type)
+        guessed = self.shaped.guessed
+        if not guessed:
+            return _follow(rule, self.sketch, ready)
+        if guessed.isdisjoint(node.output):
+            by_rule = all_or_nothing(lambda _: _follow(rule, self.sketch, ready))
+            try:
+                return by_rule(self.sketch.graph)
+            except InputError:  # other sizes fit
+                self.misfits[type_of(node)] += 1
+        return _follow(Rule(barrier), self.sketch, ready)
 
     def _inputs(self, node: NodeProto) -> Iterator[Tensor | None]:
-        read = set(self._reads(node))
+        read = set(_reads(self.shaped, node))
         rule = rule_of(node.domain, node.op_type)
         for i, name in enumerate(node.input):
             skipped = i in rule.unread or (i in rule.structure and name in self.shaped.values)
@@ -153,8 +150,41 @@ class Builder:
             return shape
         if name in self.shaped.others:
             raise InputError(f"{name!r} is no tensor, but a sequence, map or optional")
-        why = self.shaped.why()
+        why = "; ".join(filter(None, (self.shaped.why(), self.shaped.unmeasured)))
         raise InputError(f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else ""))
+
+
+def _follow(rule: Rule, sketch: Sketch, node: Node) -> Sequence[Tensor | None]:
+    """Return the outputs that a rule adds, of the shapes that they must have."""
+    made = rule.build(sketch, node)
+    outputs = [made] if isinstance(made, Tensor) else made
+    for name, shape, x in zip(node.outputs, node.shapes, outputs, strict=True):
+        if name is not None and x is not None and x.shape != shape:
+            raise InputError(
+                f"{name!r} has shape {list(shape or ())}, {list(x.shape)} follows from the operands"
+            )
+    return outputs
+
+
+def live_nodes(shaped: Shaped) -> tuple[list[NodeProto], set[str]]:
+    """Return the nodes that outputs depend on as data, in order, and the names that these read."""
+    live: list[NodeProto] = []
+    wanted = {x.name for x in shaped.model.graph.output}
+    for node in reversed(shaped.model.graph.node):
+        if not wanted.isdisjoint(node.output):
+            live.append(node)
+            wanted.update(_reads(shaped, node))
+    return live[::-1], wanted
+
+
+def _reads(shaped: Shaped, node: NodeProto) -> Iterator[str]:
+    """Yield the names of what a node reads as data."""
+    rule = rule_of(node.domain, node.op_type)
+    for i, name in enumerate(node.input):
+        known = i in rule.structure and name in shaped.values
+        if name and not known and i not in rule.unread:
+            yield name
+    yield from captured(node)
 
 
 def _roots(shaped: Shaped) -> dict[str, Shape]:

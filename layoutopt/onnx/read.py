@@ -7,18 +7,25 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.attractions import read_attractions
 from layoutopt.onnx.barriers import BODIES
+from layoutopt.onnx.files import load
 from layoutopt.onnx.functions import inlined
 from layoutopt.onnx.network import Builder
+from layoutopt.onnx.ordering import is_in_order, sort_nodes
 from layoutopt.onnx.protobuf import load_model
 from layoutopt.onnx.rules import is_known, type_of
-from layoutopt.onnx.shapes import infer
+from layoutopt.onnx.shapes import Shaped, infer, set_dims
+from layoutopt.onnx.sizing import listed, sized
 from layoutopt.onnx.training import Trainer, check_training
 from layoutopt.onnx.wellformed import check_nodes, check_version
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 LOG = logging.getLogger(__name__)
 
@@ -43,15 +50,18 @@ class Network:
     opaque_gradients
         Op types without a backward rule, whose gradients became barriers, with the number of
         their nodes.
+    notes
+        What a user should know of how shapes were found; a line each.
     """
 
     graph: Graph
     unknown_ops: Mapping[str, int]
     unread_bodies: Mapping[str, int]
     opaque_gradients: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
     def warnings(self) -> tuple[str, ...]:
-        """Return one line for each kind of op that the graph only roughly describes."""
+        """Return a line for each way in which the graph only roughly describes the network."""
         lines = (
             ("unknown op types, taken for barriers", self.unknown_ops),
             ("graphs inside ops, which became barriers, are not read", self.unread_bodies),
@@ -60,11 +70,8 @@ class Network:
                 self.opaque_gradients,
             ),
         )
-        return tuple(
-            f"{what}: {', '.join(f'{name} ({count})' for name, count in counts.items())}"
-            for what, counts in lines
-            if counts
-        )
+        found = (f"{what}: {listed(counts)}" for what, counts in lines if counts)
+        return (*found, *self.notes)
 
 
 def read_onnx(
@@ -121,18 +128,11 @@ def read_network(
     check_training(training)
     values = read_attractions(attractions)
     model = load_model(path)
-    stem = Path(path).stem
-    graph = (
-        Graph(stem, "from an ONNX network")
-        if training is None
-        else Graph(f"{stem}-{training}", f"{training} step of an ONNX network")
-    )
+    kind = "from an ONNX network" if training is None else f"{training} step of an ONNX network"
+    graph = Graph("-".join(filter(None, (Path(path).stem, training))), kind)
     opaque: Mapping[str, int] = {}
     try:
-        check_version(model, OLDEST)
-        model = inlined(model)
-        check_nodes(model)
-        shaped = infer(model, dims or {})
+        shaped = _shaped(model, path, dims or {})
         builder = Builder(shaped, graph, values)
         builder.build()
         if training is not None:
@@ -143,4 +143,35 @@ def read_network(
         raise error.located(file=str(path)) from None
     unknown = Counter(type_of(x) for x in builder.live if not is_known(x.domain, x.op_type))
     bodies = Counter(type_of(x) for x in builder.live if type_of(x) in BODIES)
-    return Network(graph, *(dict(sorted(x.items())) for x in (unknown, bodies, opaque)))
+    misfits = listed(builder.misfits)
+    notes = (f"ops that sizes of 1 do not fit, taken for barriers: {misfits}",) if misfits else ()
+    counts = [dict(sorted(x.items())) for x in (unknown, bodies, opaque)]
+    return Network(graph, counts[0], counts[1], counts[2], shaped.notes + notes)
+
+
+def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Shaped:
+    """Return a network with all shapes, whose nodes are in order.
+
+    Parameters
+    ----------
+    path
+        Its file, with weights, for the case that only a run tells some shapes.
+    """
+
+    def whole() -> ModelProto:
+        model = _prepared(load(path).model)
+        set_dims(model, dims)
+        return model
+
+    check_version(model, OLDEST)
+    model = _prepared(model)
+    check_nodes(model)
+    return sized(infer(model, dims), whole)
+
+
+def _prepared(model: ModelProto) -> ModelProto:
+    """Return a network without functions, its nodes in order."""
+    model = inlined(model)
+    if not is_in_order(model.graph):
+        sort_nodes(model.graph)
+    return model

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Array, Shape
+from layoutopt.onnx.declared import (
+    Declared,
+    contradictions,
+    give_back,
+    take_declared,
+    types_of,
+)
 from layoutopt.onnx.folding import fold, known_values
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import graphs
@@ -30,12 +37,24 @@ class Shaped:
         Small constants by name.
     others
         Names of what is no tensor: sequences, maps and optional values.
+    notes
+        What a user should know of how shapes were found; a line each.
+    unmeasured
+        Why no run of the network told the shapes that are not known.
+    declared
+        Names of tensors whose shapes follow from no node, but are declared.
+    guessed
+        Names of tensors with sizes that nothing tells, taken for 1.
     """
 
     model: ModelProto
     shapes: Mapping[str, Shape]
     values: Mapping[str, Array]
     others: Collection[str]
+    notes: tuple[str, ...] = ()
+    unmeasured: str = ""
+    declared: frozenset[str] = frozenset()
+    guessed: frozenset[str] = frozenset()
 
     def why(self) -> str:
         """Return what strict shape inference has to say, or nothing."""
@@ -61,8 +80,27 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> Shaped:
         If a dimension that is read remains open, a size fits no dimension, or the model is
         not well-formed.
     """
-    _set_dims(model, dims)
+    set_dims(model, dims)
     _check_inputs(model)
+    declared = take_declared(model.graph)
+    shaped = settled(model)
+    told = types_of(shaped.model.graph)
+    notes = _contradictions(declared, told)
+    needed = {name: kind for name, kind in declared.items() if name not in shaped.shapes}
+    if any(needed.values()):
+        give_back(shaped.model.graph, needed, told)
+        shaped = settled(shaped.model)
+    return replace(shaped, notes=notes, declared=frozenset(needed))
+
+
+def settled(model: ModelProto) -> Shaped:
+    """Return a model with what follows from the shapes that it has.
+
+    Raises
+    ------
+    InputError
+        If it is not well-formed.
+    """
     while True:
         model = with_shapes(model)
         shapes = _known_shapes(model)
@@ -70,7 +108,14 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> Shaped:
             return Shaped(model, shapes, known_values(model.graph), _no_tensors(model))
 
 
-def _set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
+def _contradictions(declared: Declared, told: Declared) -> tuple[str, ...]:
+    """Return a line, or none, on declared shapes that contradict what follows from the nodes."""
+    lines = list(contradictions(declared, told))
+    more = f"; and {len(lines) - 1} more" if len(lines) > 1 else ""
+    return tuple(f"declared shapes that give way: {line}{more}" for line in lines[:1])
+
+
+def set_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
     """Write the given sizes down, and forget all other symbols but those of inputs."""
     names: dict[str, None] = {}
     for name, size in dims.items():

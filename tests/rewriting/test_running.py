@@ -11,7 +11,6 @@ import pytest
 from onnx import ModelProto
 
 import layoutopt
-from layoutopt.errors import InputError
 from layoutopt.onnx.running import (
     largest_difference,
     optimised_transposes,
