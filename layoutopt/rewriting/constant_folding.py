@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isqrt, prod
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -35,8 +35,18 @@ GROWING = {
 }
 """Op types whose results may be larger than what all pairs of elements of operands have."""
 
-HEAVY = {"Det", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "MatMulInteger", "QLinearMatMul", "RNN"}
+HEAVY = {"Det", "Einsum", "GRU", "LSTM", "MatMulInteger", "QLinearMatMul", "RNN"}
 """Op types that compute long on large operands."""
+
+PRODUCTS = {"Gemm", "MatMul"}
+"""Op types that compute long on large operands only, and may make more of a few numbers."""
+
+LARGEST_PRODUCT = 2**26
+"""Bytes of a result of theirs that is computed."""
+
+LONGEST_PRODUCT = 2**33
+"""Root of the product of the bytes of both operands and the result of a product: about eight
+times its multiplications."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +176,7 @@ class _Folding:
             if node.op_type in GROWING or any(inputs.values()) or self.unknown & set(names):
                 return False
             self.unknown.update(results)
-        if grown and (node.op_type in HEAVY or sum(grown.values()) > sum(inputs.values())):
+        if grown and not self._may_grow(node, sum(grown.values()), list(inputs.values())):
             return False
         self.large.update(grown)
         self.maker.update(dict.fromkeys(results, k))
@@ -174,6 +184,14 @@ class _Folding:
         for other in others:
             self.joined[self._root(other)] = self._root(first)
         return True
+
+    def _may_grow(self, node: NodeProto, grown: int, inputs: Sequence[int]) -> bool:
+        """Return whether a large result of so many bytes may be computed at all."""
+        if node.op_type in PRODUCTS:
+            sizes = [max(size, SMALL) for size in inputs[:2]]
+            short = isqrt(grown * prod(sizes)) <= LONGEST_PRODUCT
+            return short and grown <= LARGEST_PRODUCT
+        return node.op_type not in HEAVY and grown <= sum(inputs)
 
     def _size(self, name: str) -> int:
         """Return the bytes of a large constant or result, 0 for others."""

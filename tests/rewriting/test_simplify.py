@@ -79,6 +79,13 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str], tuple[int, int, int]]] = 
         ["Constant", "Reshape"],
         (0, 0, 0),
     ),
+    "a product of constants that is larger than they are": (
+        """g (float[2,60] x) => (float[2,60] y) {
+        a = MatMul(u, v) b = Relu(a) c = Transpose<perm=[1,0]>(b) y = MatMul(x, c) }""",
+        {"u": (60, 1), "v": (1, 60)},
+        ["MatMul"],
+        (0, 0, 1),
+    ),
     "a size that is known of an open shape": (
         """g (float[n,3,4,4] x) => (float[n,3,4,4] y) {
         s = Shape(x) a = Gather(s, one) b = Unsqueeze(a, zero) c = ConstantOfShape(b)
