@@ -41,13 +41,21 @@ CASES: dict[str, tuple[str, str, str, int, int, int]] = {
         0,
         0,
     ),
-    "an entry of a shape": (
-        "t = IN(x) i = Constant<value_int=-1>() s = Shape(t) u = Gather(s, i) y = OUT(t)",
+    "an open entry of a shape": (
+        "t = IN(x) i = Constant<value_int=-4>() s = Shape(t) u = Gather(s, i) y = OUT(t)",
         X,
         f"int64 u, {Y}",
         13,
         0,
         1,
+    ),
+    "a known entry of a shape": (
+        "t = IN(x) i = Constant<value_int=-1>() s = Shape(t) u = Gather(s, i) y = OUT(t)",
+        X,
+        f"int64 u, {Y}",
+        13,
+        0,
+        0,
     ),
     "several entries of a shape": (
         "t = IN(x) i = Constant<value_ints=[3,0]>() s = Shape(t) u = Gather(s, i) y = OUT(t)",

@@ -84,7 +84,7 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str], tuple[int, int, int]]] = 
         a = MatMul(u, v) b = Relu(a) c = Transpose<perm=[1,0]>(b) y = MatMul(x, c) }""",
         {"u": (60, 1), "v": (1, 60)},
         ["MatMul"],
-        (0, 0, 1),
+        (1, 0, 0),
     ),
     "a size that is known of an open shape": (
         """g (float[n,3,4,4] x) => (float[n,3,4,4] y) {
