@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.layout.layout import Dim, Layout
 from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operands import any_layout
+from layoutopt.operators.operands import any_layout, plain
 from layoutopt.operators.operator import SPATIAL_AXES, Category, Operator
 from layoutopt.operators.registry import operator_of, written_output
 from layoutopt.operators.remapping import Axes
@@ -69,6 +69,35 @@ def conflicts(op: Op, layouts: Sequence[Layout | None]) -> list[Conflict]:
         The layout of each input, None for one that is left out.
     """
     return _merged(op, operator_of(op), layouts)[1]
+
+
+def letters_of(op: Op, layouts: Mapping[str, Layout]) -> Layout | None:
+    """Return the axes that an op works on as it is written, None if its rank is unknown.
+
+    What operands do not tell is taken by position: N, C, then the spatial axes, or the one letter
+    of these that is left.  Axes of which that tells nothing are ``*``.
+
+    Parameters
+    ----------
+    op
+        An op whose axes have no letters of their own.
+    layouts
+        The layouts of tensors that are known, as of :func:`carried`.
+    """
+    known = operator_of(op)
+    rank = known.rank(op)
+    if rank is None:
+        return None
+    told, _ = _merged(op, known, [layouts.get(name) if name else None for name in op.inputs])
+    dims = [FREE] * rank if told is None else [Dim(dim.blocks) for dim in told]
+    usual = plain(f"NC{SPATIAL_AXES[rank - 2]}" if 2 <= rank <= 5 else "N" * (rank == 1)).dims
+    if len(usual) == rank and FREE in dims:
+        left = [dim for dim in usual if dim not in dims]
+        if all(map(may_be, dims, usual)):
+            dims = list(usual)
+        elif dims.count(FREE) == len(left) == 1:
+            dims[dims.index(FREE)] = left[0]
+    return Layout(tuple(dims))
 
 
 def filled(layout: Layout, written: Layout | None) -> Layout:

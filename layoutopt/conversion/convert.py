@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from layoutopt.conversion.candidates import choices
+from layoutopt.conversion.carried import carried
 from layoutopt.conversion.choice import Choices
 from layoutopt.conversion.costs import NO_TIMES, Costs, Pair, measured, parse_objective
 from layoutopt.conversion.costs import costs as costs_of
@@ -201,7 +202,8 @@ class _Run:
     def _choose(self) -> None:
         graph = self.graph
         times = Times(graph, self.costs) if self.costs else None
-        table = ModeTable(self.desired, times, self.written, self.microsoft)
+        layouts = carried(graph) if self.desired is not None else {}
+        table = ModeTable(self.desired, times, self.written, self.microsoft, layouts)
         self.values = values_of(graph)
         ops = [(op, table.of(op)) for op in graph.ops if transposition(op) is None]
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]

@@ -6,17 +6,20 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from layoutopt.conversion.carried import letters_of
 from layoutopt.conversion.orders import Form, Order, order_of
-from layoutopt.conversion.required import Forms, Required, required
+from layoutopt.conversion.required import Forms, Required, in_order, required
 from layoutopt.conversion.times import Times
 from layoutopt.errors import InputError
+from layoutopt.layout.layout import Layout
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import OperandLayouts
 from layoutopt.operators.operator import Category
-from layoutopt.operators.registry import operator_of, remap
+from layoutopt.operators.registry import is_unlettered, operator_of, remap
 from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.requirements.requirements import Requirements
 
@@ -109,6 +112,8 @@ class ModeTable:
         Names of ops that run as they are written, whatever is required.
     microsoft
         Whether products may become onnxruntime's own ops.
+    layouts
+        The layouts of tensors that are known: which axes ops without letters of their own have.
     """
 
     def __init__(
@@ -117,7 +122,9 @@ class ModeTable:
         times: Times | None = None,
         written: Collection[str] = (),
         microsoft: bool = False,
+        layouts: Mapping[str, Layout] = MappingProxyType({}),
     ) -> None:
+        self._layouts = layouts
         self._microsoft = microsoft
         self._requirements = requirements
         self._times = times
@@ -137,13 +144,21 @@ class ModeTable:
         if priced:
             return Modes(tuple(priced), True)
         if self._requirements is not None:
-            needed = required(op, self._requirements)
+            needed = self._needed(op, self._requirements)
             if needed is not None:
-                return Modes((_required(op, needed),))
+                return Modes((needed,))
         key = key_of(op)
         if key not in self._known:
             self._known[key] = Modes(tuple(_distinct(op, self._microsoft)))
         return self._known[key]
+
+    def _needed(self, op: Op, requirements: Requirements) -> Mode | None:
+        """Return the mode that is required of an op, if any."""
+        if is_unlettered(op):
+            remapped = in_order(op, requirements, letters_of(op, self._layouts))
+            return None if remapped is None else _permuted(op, remapped)
+        needed = required(op, requirements)
+        return None if needed is None else _required(op, needed)
 
     def _priced(self, op: Op, times: Times) -> list[Mode]:
         """Return the modes of a table of costs, that in which the op is written first."""

@@ -12,7 +12,8 @@ from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Dim, Layout
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import OperandLayouts, unnamed
-from layoutopt.operators.registry import operand_axes, written_input, written_output
+from layoutopt.operators.registry import operand_axes, remap, written_input, written_output
+from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.operators.spatial import may_pad
 from layoutopt.requirements.requirements import Requirements
 
@@ -49,6 +50,61 @@ def required(op: Op, requirements: Requirements) -> Required | None:
     inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
     outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
     return in_layouts(op, OperandLayouts(tuple(inputs), tuple(outputs)))
+
+
+def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Remapped | None:
+    """Return an op whose axes have no letters of their own in the order required of it.
+
+    Parameters
+    ----------
+    op
+        An elementwise op, or one whose attributes name axes.
+    requirements
+        What is required, of operands and results with all axes of the op.
+    letters
+        The axes of the op as it is written, None if their number is unknown.
+
+    Raises
+    ------
+    InputError
+        If the op cannot run so.
+    """
+    inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
+    outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
+    asked = [one for one in (*inputs, *outputs) if not (one.undefined or one.is_any)]
+    if not asked:
+        return None
+    needed = asked[0]
+    if any(dim.extensions for dim in needed.dims):
+        raise InputError(f"{op}: {needed} is required; alignments cannot be converted")
+    if any(block.size is not None for dim in needed.dims for block in dim.blocks):
+        what = f"{needed} is required, in blocks, which only ops whose axes have letters take"
+        raise InputError(f"{op}: {what}")
+    if letters is None:
+        raise InputError(f"{op}: {needed} is required of a tensor of unknown rank")
+    permutation = _order_of(op, letters, needed)
+    try:
+        found = remap(op, permutation)
+    except RemapError as error:
+        raise InputError(f"{op}: it cannot run in {needed}: {error}") from None
+    kept = tuple(range(len(permutation)))
+    wanted, got = (*inputs, *outputs), (*(found.inputs or ()), *(found.outputs or ()))
+    for layout, order in zip(wanted, got, strict=True):
+        own = layout.undefined or layout.is_any or layout == needed
+        if not own or (layout == needed and (order or kept) != permutation):
+            what = f"{needed} and {layout}" if not own else f"{needed}"
+            raise InputError(f"{op}: its operands and results cannot be in {what} at once")
+    return found
+
+
+def _order_of(op: Op, letters: Layout, needed: Layout) -> tuple[int, ...]:
+    """Return the place of each axis that is needed among those written; ``*`` is what is left."""
+    have, want = _letters(letters), _letters(needed)
+    named = [letter for letter in want if letter != ANY]
+    if len(have) != len(want) or any(have.count(letter) != 1 for letter in named):
+        raise InputError(f"{op}: the required {needed} is no order of its axes {letters}")
+    left = iter([axis for axis, letter in enumerate(have) if letter not in named])
+    return tuple(next(left) if letter == ANY else have.index(letter) for letter in want)
 
 
 def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:

@@ -135,6 +135,12 @@ def _plain(letters: str) -> Layout | None:
     return plain(letters) if letters else None
 
 
+def is_unlettered(op: Op) -> bool:
+    """Return whether an op's axes may be in any order, and have no letters of their own."""
+    free = operator_of(op).category in (Category.AGNOSTIC, Category.LIGHT)
+    return free and operand_axes(op) is None and op.layouts is None
+
+
 def category_of(op: Op) -> Category:
     """Return how much the order of axes matters to an op."""
     return operator_of(op).category

@@ -22,6 +22,8 @@ from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import (
     OPERATORS,
     category_of,
+    is_unlettered,
+    operator_of,
     written_input,
     written_output,
 )
@@ -40,7 +42,8 @@ class Desired(Requirements):
     taken where they divide all axes that they are desired of, of all operands and results of the
     op; else the op takes the same layouts without blocks.  Where nothing is desired of an operand
     it stays as it is written, unless it has the axes of the data, which it follows, or is weights:
-    those of data with channels last are to be HWIO.
+    those of data with channels last are to be HWIO.  Of an op whose axes have no letters of their
+    own it is desired of tensors with as many axes, others are as they come.
 
     Parameters
     ----------
@@ -91,6 +94,8 @@ class Desired(Requirements):
         if given is None or given.undefined:
             return written or any_layout(None if shape is None else len(shape))
         given = unnamed(written, given) or given
+        if written is None and shape is not None and is_unlettered(op):
+            return self._of_its_rank(op, given, len(shape))
         fitting = for_axes(given, written.logical) if written else given
         if fitting is None:
             wanted = self.layouts(op)
@@ -100,6 +105,17 @@ class Desired(Requirements):
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
         blocks = self.divides(op) or (self.padding and may_pad(op) and _sizes_known(op))
         return fitting if blocks else without_blocks(fitting)
+
+    def _of_its_rank(self, op: Op, given: Layout, rank: int) -> Layout:
+        """Return the layout of a tensor whose axes have no letters: any if it has more, or fewer.
+
+        An operand that is broadcast has fewer; an op that is named has as many as desired.
+        """
+        ranks = (len(given.dims), len(given.axes))
+        own = operator_of(op).rank(op)
+        if op.name in self.names and own is not None and own not in ranks:
+            raise InputError(f"{op}: the desired {given} is for another number of axes than {own}")
+        return given if rank in ranks else any_layout(rank)
 
     def _blocked_companion(self, op: Op, wanted: OperandLayouts, n: int) -> Layout | None:
         """Return the blocks of an operand that is not named, where padding asks for some.

@@ -436,8 +436,6 @@ def test_bad_input() -> None:
             convert_graph(graph, objective=objective)
     with refused("Conv 'a'", "NCHW4c is required", "do not divide axis C of 3"):
         convert_graph(_grouped(), desired=Blocks())
-    with refused("Relu 'relu0'", "NHWC is required", "no known letters"):
-        convert_graph(graph, desired=parse_desired("Relu=NHWC"))
     with refused("Conv 'a'", "NCHX is no order of its axes NCHW"):
         convert_graph(graph, desired=Odd())
 

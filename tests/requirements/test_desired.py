@@ -11,6 +11,8 @@ from layoutopt.requirements.desired import Desired, for_axes, parse_desired, wit
 from tests.requirements.test_requirements import CONV, GRID, LINE, POOL, RELU, STEM, VOLUME, needs
 from tests.support import refused
 
+SUM = Op("Add", {}, ("x", "b"), ("y",), ((1, 32, 8, 8), (8,)), ((1, 32, 8, 8),))
+
 NEEDS = [
     ("Conv=NHWC,HWIO", CONV, "NHWC,HWIO,O->NHWC"),
     ("Conv=NHWC", CONV, "NHWC,HWIO,O->NHWC"),  # weights go with channels-last data
@@ -26,6 +28,9 @@ NEEDS = [
     ("default=NHWC", GRID, "NHWC,NHW*->NHWC"),
     ("default=NHWC; MaxPool=NCHW", POOL, "NCHW->NCHW"),
     ("Relu=NHWC", RELU, "NHWC->NHWC"),
+    ("Relu=NWC", RELU, "****->****"),  # axes without letters: of tensors with as many only
+    ("Add=NHWC", SUM, "NHWC,*->NHWC"),
+    ("Add=NHWC,NHWC", SUM, "NHWC,*->NHWC"),
     ("Conv=NHWC; @it=NCHW", CONV, "NCHW,OIHW,O->NCHW"),
     ("Conv=NHWC; skip=@it", CONV, "NCHW,OIHW,O->NCHW"),
     ("default=NHWC\nskip=MaxPool, LRN", POOL, "NCHW->NCHW"),

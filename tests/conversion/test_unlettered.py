@@ -1,0 +1,100 @@
+"""Layouts that are desired of ops whose axes have no letters of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper, save
+
+from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.verify import verify
+from layoutopt.requirements.desired import parse_desired
+from tests.cli.conftest import Run
+from tests.support import refused
+
+LAST = (0, 2, 3, 1)
+
+
+def network() -> ConversionGraph:
+    """Return a convolution, a sum, and behind a transpose a ReLU and a mean."""
+    graph = ConversionGraph("unlettered")
+    y = graph.op("Conv", [graph.input("x", (1, 3, 8, 8)), graph.constant("w", (8, 3, 3, 3))])
+    y = graph.op("Add", [y, graph.constant("b", (8, 1, 1))], name="add")
+    y = graph.op("Relu", [graph.op("Transpose", [y], {"perm": LAST})], name="relu")
+    graph.output(graph.op("ReduceMean", [y], {"axes": (1, 2), "keepdims": 0}, name="mean"))
+    graph.output(y)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("Add=NHWC", "Conv Transpose Add Relu ReduceMean"),
+        ("Add=NCHW; Relu=NHWC", "Conv Add Transpose Relu ReduceMean"),
+        ("Relu=NCHW", "Conv Add Relu Transpose ReduceMean"),
+        ("Relu=N**C", "Conv Add Transpose Relu ReduceMean"),
+        ("Add=NHWC->default", "Conv Transpose Add Relu ReduceMean"),
+        ("Relu=NC", "Conv Transpose Add Relu ReduceMean"),  # none has two axes: nothing is desired
+    ],
+)
+def test_ops_run_in_the_order_of_the_axes_that_reach_them(text: str, types: str) -> None:
+    """Letters come from the convolution, also through a transpose."""
+    desired = parse_desired(text)
+    found = convert_graph(network(), desired=desired)
+    ran = [op.type for op in found.graph.ops]
+    if text != "Relu=NC":
+        assert ran == types.split()
+    assert verify(found.graph, desired) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "orders"),
+    [("Relu=NHWC", [LAST, (0, 3, 1, 2)]), ("Relu=NCHW", []), ("Relu=C*H*", [(1, 0, 2, 3)] * 2)],
+)
+def test_letters_that_nothing_tells_go_by_position(text: str, orders: list[object]) -> None:
+    """Of four axes they are N, C, H, W."""
+    graph = ConversionGraph()
+    graph.output(graph.op("Relu", [graph.input("x", (2, 3, 4, 5))]))
+    found = convert_graph(graph, desired=parse_desired(text))
+    ran = [op.attributes["perm"] for op in found.graph.ops if op.type == "Transpose"]
+    assert ran == orders
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        ("Add=NHWC16c", ("Add 'add'", "NHWC16c is required, in blocks")),
+        ("Add=NHWC->NCHW", ("operands and results cannot be in NHWC and NCHW at once",)),
+        ("@add=NC", ("Add 'add'", "the desired NC is for another number of axes than 4")),
+        ("Add=NHWX", ("the required NHWX is no order of its axes NCHW",)),
+        ("Add=N[a=64]HWC", ("alignments cannot be converted",)),
+    ],
+)
+def test_what_cannot_be_had(text: str, reasons: tuple[str, ...]) -> None:
+    """It is refused by the op's name."""
+    with refused(*reasons):
+        convert_graph(network(), desired=parse_desired(text))
+
+
+def test_a_network_computes_the_same(run: Run, tmp_path: Path) -> None:
+    """Also where an operand has fewer axes, and where an attribute names one."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
+        helper.make_node("Add", ["c", "b"], ["d"], name="add"),
+        helper.make_node("Softmax", ["d"], ["y"], name="soft", axis=1),
+    ]
+    shapes = {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3), "b": (4, 1, 1), "y": (1, 4, 6, 6)}
+    x, w, b, y = (
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in shapes.items()
+    )
+    graph = helper.make_graph(nodes, "sum", [x, w, b], [y])
+    path, out = tmp_path / "sum.onnx", tmp_path / "out.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    ran = run(
+        "convert", path, "-o", out, "--layout", "Add=NHWC", "--layout", "Softmax=NHWC", "--check"
+    )
+    assert ran.code == 0, ran.err
+    assert "onnxruntime" in ran.out
+    assert run("verify", out, "--layout", "Add=NHWC").code == 0
