@@ -166,3 +166,32 @@ def test_a_table_of_costs_is_in_the_certificate(run: Run, model: Path) -> None:
     checked = run("check", model, "--certificate", path)
     assert checked.code == 0, checked.err
     assert "accepted: time " in checked.out
+
+
+def test_ops_without_letters_run_as_desired(run: Run, tmp_path: Path) -> None:
+    """Also where an operand has fewer axes, and where an attribute names one."""
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
+        onnx.helper.make_node("Add", ["c", "b"], ["d"], name="add"),
+        onnx.helper.make_node("Softmax", ["d"], ["y"], name="soft", axis=1),
+    ]
+    shapes = {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3), "b": (4, 1, 1), "y": (1, 4, 6, 6)}
+    x, w, b, y = (
+        onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape)
+        for n, shape in shapes.items()
+    )
+    graph = onnx.helper.make_graph(nodes, "sum", [x, w, b], [y])
+    path, out = tmp_path / "sum.onnx", tmp_path / "out.onnx"
+    onnx.save(
+        onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8
+        ),
+        path,
+    )
+    ran = run(
+        "convert", path, "-o", out, "--layout", "Add=NHWC", "--layout", "Softmax=NHWC", "--check"
+    )
+    assert ran.code == 0, ran.err
+    ops = [node.op_type for node in onnx.load(out).graph.node]
+    assert ops == ["Conv", "Transpose", "Add", "Softmax", "Transpose"]
+    assert run("verify", out, "--layout", "Add=NHWC").code == 0

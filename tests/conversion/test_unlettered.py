@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from onnx import TensorProto, helper, save
 
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.verify import verify
 from layoutopt.requirements.desired import parse_desired
-from tests.cli.conftest import Run
 from tests.support import refused
 
 LAST = (0, 2, 3, 1)
@@ -36,16 +32,13 @@ def network() -> ConversionGraph:
         ("Relu=NCHW", "Conv Add Relu Transpose ReduceMean"),
         ("Relu=N**C", "Conv Add Transpose Relu ReduceMean"),
         ("Add=NHWC->default", "Conv Transpose Add Relu ReduceMean"),
-        ("Relu=NC", "Conv Transpose Add Relu ReduceMean"),  # none has two axes: nothing is desired
     ],
 )
 def test_ops_run_in_the_order_of_the_axes_that_reach_them(text: str, types: str) -> None:
     """Letters come from the convolution, also through a transpose."""
     desired = parse_desired(text)
     found = convert_graph(network(), desired=desired)
-    ran = [op.type for op in found.graph.ops]
-    if text != "Relu=NC":
-        assert ran == types.split()
+    assert [op.type for op in found.graph.ops] == types.split()
     assert verify(found.graph, desired) == []
 
 
@@ -62,6 +55,12 @@ def test_letters_that_nothing_tells_go_by_position(text: str, orders: list[objec
     assert ran == orders
 
 
+def test_nothing_is_desired_of_ops_of_other_ranks() -> None:
+    """No ReLU has two axes."""
+    found = convert_graph(network(), desired=parse_desired("Relu=NC"))
+    assert found.graph.ops == convert_graph(network()).graph.ops
+
+
 @pytest.mark.parametrize(
     ("text", "reasons"),
     [
@@ -76,25 +75,3 @@ def test_what_cannot_be_had(text: str, reasons: tuple[str, ...]) -> None:
     """It is refused by the op's name."""
     with refused(*reasons):
         convert_graph(network(), desired=parse_desired(text))
-
-
-def test_a_network_computes_the_same(run: Run, tmp_path: Path) -> None:
-    """Also where an operand has fewer axes, and where an attribute names one."""
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
-        helper.make_node("Add", ["c", "b"], ["d"], name="add"),
-        helper.make_node("Softmax", ["d"], ["y"], name="soft", axis=1),
-    ]
-    shapes = {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3), "b": (4, 1, 1), "y": (1, 4, 6, 6)}
-    x, w, b, y = (
-        helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in shapes.items()
-    )
-    graph = helper.make_graph(nodes, "sum", [x, w, b], [y])
-    path, out = tmp_path / "sum.onnx", tmp_path / "out.onnx"
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    ran = run(
-        "convert", path, "-o", out, "--layout", "Add=NHWC", "--layout", "Softmax=NHWC", "--check"
-    )
-    assert ran.code == 0, ran.err
-    assert "onnxruntime" in ran.out
-    assert run("verify", out, "--layout", "Add=NHWC").code == 0
