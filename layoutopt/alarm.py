@@ -36,7 +36,7 @@ or this share of the time that there was."""
 SHORT = 0.5
 """The same, and the patience with phases, where another answer is at hand."""
 
-SEARCH_ENDS, ANSWER_ENDS, LAST_ENDS = 0.4, 0.6, 0.9
+SEARCH_ENDS, ANSWER_ENDS, LAST_ENDS = 0.5, 3.0, 5.0
 """Seconds after Ctrl-C by which a search must have ended, its answer is checked, and, should that
 not be so, simpler layouts are."""
 

@@ -299,8 +299,9 @@ class _Run:
             reserve.plain(max(0.0, late))
         reserve.close()
         kept = reserve.best
-        if kept is None:
-            return checked, layouts
+        heuristic = solver.kind is not Kind.EXACT
+        if kept is None or (heuristic and not self.limits.over and self.begun.evaluation is None):
+            return checked, layouts  # what a heuristic finds in time is told as it is
         mine = None if checked is None else checked.score
         if mine is None or (
             (solver.kind is Kind.EXACT or self.begun.evaluation is not None)

@@ -83,7 +83,7 @@ def test_a_memory_limit_holds(crew: Crew, path: Path) -> None:
     """A solver that takes more than it may is stopped; the limit does not outlive its solve."""
     solves = [Solve(name, 10.0, memory=1 << 30) for name in ("eats", "auto")]
     eaten, fine = carried(crew, job(path, *solves))
-    assert (eaten.row.status, fine.row.status) == ("feasible", "optimal")
+    assert (eaten.row.status, fine.row.status) == ("optimal", "optimal")  # greedy0 matches all
     assert eaten.row.stopped == "memory limit"
     assert eaten.row.parameters["memory"] == 1 << 30
     assert eaten.row.peak_bytes is not None
@@ -94,7 +94,7 @@ def test_workers_are_replaced_when_they_are_worn(crew: Crew, path: Path) -> None
     """After a failure that the package foresees a worker goes on; out of memory it goes."""
     carried(crew, job(path, Solve("auto", 10.0)))
     [worker] = crew.idle
-    for name, status, kept in (("raises", "failed", True), ("eats", "feasible", False)):
+    for name, status, kept in (("raises", "failed", True), ("eats", "optimal", False)):
         [outcome] = carried(crew, job(path, Solve(name, 10.0, memory=1 << 30)))
         assert outcome.row.status == status
         assert (crew.idle == [worker]) is kept

@@ -12,7 +12,6 @@ from layoutopt.check.hooked import Hooked
 from layoutopt.check.occupancy import occupied
 from layoutopt.errors import SizeError
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
@@ -142,7 +141,7 @@ def test_greedy_layouts_are_legal() -> None:
         assert result.score is not None
         assert best.score is not None
         assert result.score <= best.score
-        assert not list(violations(graph, result, Status.FEASIBLE, None))
+        assert not list(violations(graph, result, result.status, result.bound))
     graph = chained()
     graph.valued_pair("x", graph.source((3,), [2, 1, 0], name="t"), 1)
     result = unwind(graph, "greedy0")

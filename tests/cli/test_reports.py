@@ -52,7 +52,7 @@ def test_solve_writes_a_page_without_solution(run: Run, instance: Path) -> None:
     page = instance.with_name("page.html")
     words = ["solve", instance, "--solver", "greedy0", "--time-limit", 0, "--html", page]
     assert run(*words).code == 4
-    assert "neither layouts nor a bound were found" in page.read_text()
+    assert "any earn" in page.read_text()
 
 
 def test_show_writes_the_same_page_of_a_result(run: Run, instance: Path) -> None:

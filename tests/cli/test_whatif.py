@@ -151,7 +151,7 @@ def test_comparing_what_does_not_fit(run: Run, crammed: Path, small: Path) -> No
     ran = run("compare", crammed)
     assert ran.code == 3
     assert lines(ran.out)[1].startswith("full auto infeasible - - -")
-    assert lines(ran.out)[2].startswith("full greedy0 unknown - - -")
+    assert lines(ran.out)[2].startswith("full greedy0 unknown - 30 -")
     assert run("compare", crammed, small).code == 3
     assert run("compare", small).code == 0
     assert run("compare", crammed, small, "--solver", "greedy0").code == 4

@@ -35,8 +35,8 @@ def test_a_giant_that_is_regular_is_solved(tmp_path: Path) -> None:
     assert (found.code, json.loads(found.out)["score"]) == (0, 3 * 10**12)
 
 
-def test_a_giant_that_is_not_is_refused(tmp_path: Path) -> None:
-    """Views that no structure is left of are refused in a line, before memory is taken."""
+def test_a_giant_without_structure_is_answered(tmp_path: Path) -> None:
+    """Views that no structure is left of are laid out by greedy0, in little memory."""
     rows, columns = 10007, 1000900
     graph = Graph("irregular")
     x = graph.sink((rows * columns,), name="x")
@@ -45,9 +45,10 @@ def test_a_giant_that_is_not_is_refused(tmp_path: Path) -> None:
     graph.valued_pair(y, graph.source(y.shape, name="s"), 2)
     path = saved(graph, tmp_path)
     found = ran("solve", path, "--memory-limit", "512M", "--json", tmp_path / "a.json")
-    assert (found.code, found.out) == (2, "")
-    assert len(found.err.splitlines()) == 1
-    assert files(tmp_path) == ["irregular.json"]
+    assert found.code == 0, found.err
+    document = json.loads((tmp_path / "a.json").read_bytes())
+    assert document["stopped"] == "size limit"
+    assert document["layouts"]
 
 
 @pytest.mark.parametrize("megabytes", [160, 200, 240, 300])
@@ -83,7 +84,7 @@ def test_a_search_that_takes_all_memory_leaves_its_incumbent(tmp_path: Path) -> 
     found = ran(*words, "--json", "-", "--quiet", cwd=tmp_path)
     assert found.code == 0, found.err
     document = json.loads(found.out)
-    assert (document["status"], document["score"], document["bound"]) == ("feasible", 8, None)
+    assert (document["status"], document["score"], document["bound"]) == ("optimal", 8, 8)
 
 
 @pytest.mark.parametrize("command", ["solve", "compare", "explain", "convert"])

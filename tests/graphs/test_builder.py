@@ -104,11 +104,12 @@ class TestHandles:
         assert [graph.sink((1,)).name for _ in range(3)] == ["sink0", "sink2", "sink3"]
 
     def test_integers(self) -> None:
-        """NumPy integers are integers; floats, strings and single numbers are refused."""
+        """NumPy integers are integers; a single one is a list; floats and strings are refused."""
         graph = Graph()
         assert graph.sink(np.array([2, 3])).shape == (2, 3)
         assert all(type(n) is int for n in graph.shapes[0])
-        for wrong in ([2.0], "23", 2, [None]):
+        assert graph.sink(np.int64(2)).shape == (2,)
+        for wrong in ([2.0], "23", 2.5, [None]):
             with refused("must be integers"):
                 graph.sink(wrong)
         with refused("must be integers"):
@@ -138,9 +139,9 @@ class TestHandles:
         for add, reason in [
             (lambda: graph.sett_sample(x, 1), "setts must be a list, not one int"),
             (lambda: graph.sett_sample(x, [1]), "a dimension's setts must be a list, not one int"),
-            (lambda: graph.sett_sample(x, [[1]]), "1 must be integers"),
+            (lambda: graph.sett_sample(x, [[1]]), "a stripe must be [on, off, phase]"),
             (lambda: graph.barrier([x], shapes=1), "shapes must be a list, not one int"),
-            (lambda: graph.barrier([x], shapes=[1]), "1 must be integers"),
+            (lambda: graph.barrier([x], shapes=["1"]), "'1' must be integers"),
             (lambda: graph.barrier(1, (1,)), "inputs must be a list, not one int"),
         ]:
             with refused(reason):

@@ -108,7 +108,7 @@ def test_no_numbers() -> None:
 def test_no_values() -> None:
     """Nothing at all, and nothing but zeros, have a unit of one."""
     assert to_integers([]) == ([], 1)
-    assert to_integers([Decimal(0), Decimal("0.00")]) == ([0, 0], Fraction(1, 100))
+    assert to_integers([Decimal(0), Decimal("0.00")]) == ([0, 0], 1)
     assert to_decimal(0, Fraction(1)) == 0
 
 

@@ -150,6 +150,6 @@ def test_charts_are_drawn() -> None:
 
 def test_without_matplotlib_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """And which extra to install."""
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with refused("matplotlib", "layoutopt[plot]"):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with refused("matplotlib", ".[plot]"):
         png(picture())

@@ -68,7 +68,10 @@ def test_what_is_not_known_is_left_out(calls: UnwindingResult) -> None:
 @pytest.mark.parametrize(
     ("result", "told"),
     [
-        (nothing(), ["Unknown", "neither layouts nor a bound were found", "Stopped: time limit"]),
+        (
+            replace(nothing(), bound=None),
+            ["Unknown", "neither layouts nor a bound were found", "Stopped: time limit"],
+        ),
         (replace(nothing(), bound=7), ["Unknown", "any earn 7 at most"]),
         (infeasible(), ["Infeasible", "no layouts", "384 bytes"]),
     ],
