@@ -92,6 +92,8 @@ def _across(groups: Sequence[Group], before: Shape, after: Shape, order: Order) 
     group_of = {axis: group for group in groups for axis in group[0]}
     for item in order:
         axis = item.axis if isinstance(item, Part) else item
+        if axis not in group_of:
+            return None  # one of size 1, which is not known of both shapes
         old, new = group_of[axis]
         if len(old) == len(new) == 1:
             found.append(item._replace(axis=new[0]) if isinstance(item, Part) else new[0])

@@ -19,7 +19,7 @@ from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import OperandLayouts
 from layoutopt.operators.operator import Category
-from layoutopt.operators.registry import is_unlettered, operator_of, remap
+from layoutopt.operators.registry import category_of, is_unlettered, operator_of, remap
 from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.requirements.requirements import Requirements
 
@@ -165,6 +165,8 @@ class ModeTable:
         found: dict[tuple[Order, ...], Mode] = {}
         for line, time in times.of(op):
             needed = required(op, line)
+            if needed is None and category_of(op) is Category.HEAVY:
+                continue  # of unknown rank
             if needed is None:
                 raise InputError(f"{op}: its axes have no letters, so no layout of it has a cost")
             mode = replace(_required(op, needed), time=time)

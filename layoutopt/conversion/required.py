@@ -12,7 +12,14 @@ from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Dim, Layout
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import OperandLayouts, unnamed
-from layoutopt.operators.registry import operand_axes, remap, written_input, written_output
+from layoutopt.operators.operator import Category
+from layoutopt.operators.registry import (
+    category_of,
+    operand_axes,
+    remap,
+    written_input,
+    written_output,
+)
 from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.operators.spatial import may_pad
 from layoutopt.requirements.requirements import Requirements
@@ -45,7 +52,7 @@ def required(op: Op, requirements: Requirements) -> Required | None:
     ------
     InputError
         If a required layout has alignments, or axes that have no known meaning, or blocks of axes
-        of unknown size.
+        of unknown size.  Where a rank is unknown, an op stays as it is written.
     """
     inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
     outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
@@ -109,6 +116,8 @@ def _order_of(op: Op, letters: Layout, needed: Layout) -> tuple[int, ...]:
 
 def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
     """Return how an op runs in given layouts; see :func:`required`."""
+    if op.layouts is None and _is_open(op, wanted):
+        return None
     before, after = [], []
     inputs, outputs = list[Form | None](), list[Form | None]()
     for n in range(len(op.inputs)):
@@ -127,6 +136,16 @@ def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
     if any(form is not None for form in (*inputs, *outputs)):
         layouts = OperandLayouts(tuple(before), tuple(after))
     return tuple(inputs), tuple(outputs), _unless_plain(op, layouts)
+
+
+def _is_open(op: Op, wanted: OperandLayouts) -> bool:
+    """Return whether axes have letters, but of a number that is not known of each required."""
+    if category_of(op) is not Category.HEAVY:
+        return False
+    sides = [(wanted.input(n), op.shape(n)) for n in range(len(op.inputs)) if op.has(n)]
+    sides += [(wanted.output(n), shape) for n, shape in enumerate(op.output_shapes)]
+    required = [shape for layout, shape in sides if layout and not layout.is_any]
+    return operand_axes(op) is None or None in required
 
 
 def _form(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Digit = tuple[str, int | None]
 """An axis, or the block of one."""
 
+SINCE_WHOLE_CONSTANTS = 9
+"""The operator set since which Constant gives whole numbers; before, Cast makes them."""
+
 
 def fits(layout: Layout, axes: str) -> bool:
     """Return whether a layout has whole axes and blocks of the axes given, and no others."""
@@ -27,7 +30,9 @@ def fits(layout: Layout, axes: str) -> bool:
     )
 
 
-def to_axes(layout: Layout, axes: str, source: str, target: str) -> tuple[list[NodeProto], str]:
+def to_axes(
+    layout: Layout, axes: str, source: str, target: str, opset: int
+) -> tuple[list[NodeProto], str]:
     """Return nodes that bring a tensor from a layout to an order of whole axes.
 
     Parameters
@@ -36,13 +41,15 @@ def to_axes(layout: Layout, axes: str, source: str, target: str) -> tuple[list[N
         The layout, and the letters of axes in ONNX's order.
     source, target
         Names of the tensor before, and the beginning of names after.
+    opset
+        The version of the operator set.
 
     Returns
     -------
     tuple
         The nodes, and the name of what they give.
     """
-    writing = _Writing(source, target)
+    writing = _Writing(source, target, opset)
     digits = _digits(layout)
     for axis in _blocked(layout):
         own = sorted((d for d in digits if d[0] == axis), key=lambda d: d[1] is not None)
@@ -54,7 +61,9 @@ def to_axes(layout: Layout, axes: str, source: str, target: str) -> tuple[list[N
     return writing.nodes, writing.name
 
 
-def from_axes(layout: Layout, axes: str, source: str, target: str) -> tuple[list[NodeProto], str]:
+def from_axes(
+    layout: Layout, axes: str, source: str, target: str, opset: int
+) -> tuple[list[NodeProto], str]:
     """Return nodes that bring a tensor from an order of whole axes to a layout.
 
     Parameters
@@ -63,13 +72,15 @@ def from_axes(layout: Layout, axes: str, source: str, target: str) -> tuple[list
         The layout, and the letters of axes in ONNX's order.
     source, target
         The beginning of names before, and the name of the tensor after.
+    opset
+        The version of the operator set.
 
     Returns
     -------
     tuple
         The nodes, and the name of what they start from.
     """
-    writing = _Writing(source, f"{source}_moved")
+    writing = _Writing(source, f"{source}_moved", opset)
     digits: list[Digit] = [(axis, None) for axis in axes]
     for axis in _blocked(layout):
         rest = [d for d in digits if d[0] != axis]
@@ -104,11 +115,13 @@ class _Writing:
         The tensor at its end.
     stem
         The beginning of new names.
+    opset
+        The version of the operator set.
     """
 
-    def __init__(self, name: str, stem: str) -> None:
+    def __init__(self, name: str, stem: str, opset: int) -> None:
         self.nodes: list[NodeProto] = []
-        self.name, self.stem = name, stem
+        self.name, self.stem, self.opset = name, stem, opset
 
     def permute(self, before: list[Digit], after: list[Digit]) -> None:
         """Transpose, unless nothing moves."""
@@ -129,8 +142,13 @@ class _Writing:
         from onnx import TensorProto, helper
 
         shape, new = f"{self.stem}_shape{len(self.nodes)}", self._fresh()
-        value = helper.make_tensor(shape, TensorProto.INT64, [len(sizes)], sizes)
-        self.nodes.append(helper.make_node("Constant", [], [shape], value=value))
+        whole = self.opset >= SINCE_WHOLE_CONSTANTS
+        kind, given = (TensorProto.INT64, shape) if whole else (TensorProto.DOUBLE, f"{shape}_as")
+        value = helper.make_tensor(given, kind, [len(sizes)], sizes)
+        self.nodes.append(helper.make_node("Constant", [], [given], value=value))
+        if not whole:
+            cast = helper.make_node("Cast", [given], [shape], to=TensorProto.INT64)
+            self.nodes.append(cast)
         self.nodes.append(helper.make_node("Reshape", [self.name, shape], [new]))
         self.name = new
 

@@ -113,10 +113,14 @@ class LayoutFunctions:
         after: list[NodeProto] = []
         inner.input[:] = [name if op.has(n) else "" for n, name in enumerate(inputs)]
         for n, layout, axes in _moved(op, len(inputs), False):
-            steps, inner.input[n] = to_axes(layout, axes, inputs[n], f"written{n}")
+            steps, inner.input[n] = to_axes(
+                layout, axes, inputs[n], f"written{n}", self.versions[""]
+            )
             before += steps
         for n, layout, axes in _moved(op, len(outputs), True):
-            steps, inner.output[n] = from_axes(layout, axes, f"found{n}", outputs[n])
+            steps, inner.output[n] = from_axes(
+                layout, axes, f"found{n}", outputs[n], self.versions[""]
+            )
             after += steps
         return helper.make_function(
             f"{DOMAIN}.{_domain(op)}",

@@ -254,6 +254,8 @@ class _Simplifier:
             key = self.keys.node(node, scope.keys, scope.values)
             if key is not None and node.op_type == "ConstantOfShape":
                 scope.keys[node.output[0]], key = key, None  # each reader has its own layout of it
+            if any(name in fixed and not self._is_tensor(name) for name in node.output):
+                key = None  # before operator set 14, Identity takes tensors only
             first = seen.setdefault(key, node) if key is not None else node
             if first is node:
                 kept.append(node)
@@ -271,6 +273,10 @@ class _Simplifier:
         every = list(nodes)
         del graph.node[:]
         graph.node.extend(every)
+
+    def _is_tensor(self, name: str) -> bool:
+        kind = self.types.get(name)
+        return kind is None or kind.HasField("tensor_type")
 
     def _passed_on(self, node: NodeProto, scope: _Outside, read: set[str]) -> str | None:
         """Return the name of what a node gives back as it is; None if it does something."""

@@ -49,13 +49,18 @@ def test_forms_by_hand(written: str, wanted: str, form: Form | None) -> None:
     assert found[0] == (form, None)
 
 
+@pytest.mark.parametrize("wanted", ["NHWC", "*,HWIO"])
+def test_an_op_of_unknown_rank_stays(wanted: str) -> None:
+    """What is required where the rank of data is unknown changes nothing."""
+    assert in_layouts(conv(None), parse_operands(wanted)) is None
+
+
 @pytest.mark.parametrize(
     ("shape", "written", "wanted", "reason"),
     [
         (PLAIN, "", "N[a=64]HWC", "N[a=64]HWC is required; alignments cannot be converted"),
         (PLAIN, "NWC", "NCW", "it is written in NWC, for a tensor of 4 axes"),
         (None, "NCHW", "NCHW4c", "NCHW4c is required of a tensor of unknown rank"),
-        (None, "", "NHWC", "layout NHWC is required, but its axes have no known letters"),
         ((2, "C", 3, 5), "", "NCHW4c", "blocks of axis C, whose size 'C' is no number"),
         ((2, None, 3, 5), "", "NCHW4c", "blocks of axis C, whose size None is no number"),
         (BLOCKED, "NCHW4c", "NCHW8c", "NCHW8c is required; blocks do not divide axis C of 12"),

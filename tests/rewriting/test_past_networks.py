@@ -119,6 +119,48 @@ ROWS = {
         0,
         more={"domains": ["com.microsoft"]},
     ),
+    "equal sequences where Identity takes tensors only": Past(
+        """g (float[2,1] x) => (seq(float[2]) y, seq(float[2]) z) {
+            y = SplitToSequence<axis=1, keepdims=0>(x)
+            z = SplitToSequence<axis=1, keepdims=0>(x) }""",
+        0,
+        more={"opset": 13},
+    ),
+    "a pool whose result has no known rank": Past(
+        """g (float[4,2,2,1] x) => (float[n,m] y) {
+            a, b = MaxPool<kernel_shape=[1,2], strides=[1,2]>(x)
+            u = MaxUnpool<kernel_shape=[1,2]>(a, b)
+            y = Flatten(u) }""",
+        0,
+        more={"opset": 13},
+        asked={"backend": "canonical"},
+    ),
+    "a convolution behind an op that nothing is known of": Past(
+        """g (float[3,2,2] x, int32 k) => (float[a,b,c,d] y) {
+            t = com.microsoft.ExpandDims(x, k)
+            y = Conv(t, w) }""",
+        0,
+        {"w": (2, 3, 1, 1)},
+        more={"domains": ["com.microsoft"]},
+        asked={"layout": "Conv=NHWC,HWIO"},
+    ),
+    "blocks where constant nodes hold no whole numbers": Past(
+        "g (float[3,2,2,2] x) => (float[3,2,2,2] y) { y = Conv(x, w) }",
+        2,
+        {"w": (2, 2, 1, 1)},
+        more={"opset": 8},
+        asked={"layout": "Conv=NCHW2c,OIHW2i2o"},
+    ),
+    "a Reshape of what is declared open as an output": Past(
+        """g (bool[2,1,4,3] x) => (bool[2,n,4,m] x, bool[4,2,1,3] y) {
+            t = Reshape(x, s)
+            u = Transpose<perm=[1,0,3,2]>(t)
+            v = Transpose(u)
+            y = Transpose<perm=[0,2,3,1]>(v) }""",
+        1,
+        {"s": np.array([0, 0, 4, 3])},
+        more={"opset": 19},
+    ),
     "a heuristic that would leave more than was given": Past(
         """g (float[4,n,4,m] x, float k) => (uint8[m,4,n,4] y, float[m,4,n,4] z) {
             t = Transpose(x)
@@ -140,6 +182,7 @@ def test_networks_of_the_past(name: str) -> None:
     if "without a shape" in name:
         model.graph.output[0].type.tensor_type.ClearField("shape")
     result = layoutopt.convert(model, check=True, **row.asked)
+    assert not result.partial
     assert result.notes == ((row.note,) if row.note else ())
     checker.check_model(result.model, full_check=True)
     assert result.after.transforms == row.transforms
