@@ -88,7 +88,7 @@ def measured(path: Path, output: Path, known: dict[str, Any]) -> dict[str, Any]:
     for name, optimise in OPTIMISERS.items():
         if name in known.get("transposes", {}):
             found.transposes[name] = known["transposes"][name]
-            found.foreign += [name] * (name in known["foreign"])
+            found.foreign += [name] * (name in known.get("foreign", ()))
         elif name in known.get("failures", {}):
             found.failures[name] = known["failures"][name]
         else:

@@ -37,7 +37,7 @@ def _line(row: dict[str, Any]) -> list[str]:
     names = ("given", "layoutopt", *OPTIMISERS)
     counts = [_count(left.get(name), name in row["foreign"]) for name in names]
     counts[1] = f"**{counts[1]}**"
-    told = row["status"] or row["failures"].get("layoutopt", "")
+    told = row["status"] or _without_path(row["failures"].get("layoutopt", ""))
     amounts = (row["seconds"], row["peak_mb"], row["difference"])
     latencies = (row["latency"], row["latency_after"], row["latency_ratio"])
     return [
@@ -78,3 +78,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
 
 def _sum(rows: Sequence[dict[str, Any]], name: str) -> int:
     return sum(row["transposes"][name] for row in rows)
+
+
+def _without_path(reason: str) -> str:
+    """Return why a network was refused, without the file that it lies in."""
+    return re.sub(r"\S*/\S+\.onnx: ", "", reason)
