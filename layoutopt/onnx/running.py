@@ -268,9 +268,12 @@ def _session(model: ModelProto) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         while True:
-            write_proto(model, path, _large(model))
+            large = _large(model)
+            if large:
+                write_proto(model, path, large)
+            given = str(path) if large else model.SerializeToString()
             try:
-                return runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+                return runtime.InferenceSession(given, options, ["CPUExecutionProvider"])
             except Exception as error:  # classes of its own for each status, some private
                 older = _older(model, str(error))
                 if older is None:

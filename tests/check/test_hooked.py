@@ -141,7 +141,7 @@ def test_greedy_layouts_are_legal() -> None:
         assert result.score is not None
         assert best.score is not None
         assert result.score <= best.score
-        assert not list(violations(graph, result, result.status, result.bound))
+        assert not list(violations(graph, result, result.status, result.gap))
     graph = chained()
     graph.valued_pair("x", graph.source((3,), [2, 1, 0], name="t"), 1)
     result = unwind(graph, "greedy0")
