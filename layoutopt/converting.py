@@ -274,7 +274,7 @@ def _notes(found: Found) -> Iterator[str]:
         op = source.ops[name]
         yield (
             f"{op} stays as it is written, as the network would not be sound otherwise ({why}); "
-            "status and bound are those of the problem with this op as it is"
+            "so fewer transforms may be possible, and the bound is 0"
         )
     if len(found.written) > MOST_NOTES:
         yield f"so do {len(found.written) - MOST_NOTES} other ops"

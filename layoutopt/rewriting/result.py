@@ -83,7 +83,12 @@ class ConversionResult:
 
     @property
     def bound(self) -> tuple[int, ...]:
-        """What no choice of layouts can fall below, compared from the first number on; proved."""
+        """What no choice of layouts can fall below, compared from the first number on; proved.
+
+        Where ops are kept as written for a defect, what is proved is not of all choices: it is 0.
+        """
+        if self.partial:
+            return (0,) * len(self.objectives)
         return _sums(one.bound for one in self.conversions)
 
     @property

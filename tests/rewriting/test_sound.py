@@ -48,7 +48,7 @@ def test_an_op_that_is_converted_wrong_stays_as_it_is() -> None:
     result = layoutopt.convert(model, check=True)
     assert largest_difference(model, result.model) <= 1e-6
     assert transposes(result.model) == result.after.transforms == 2
-    assert result.status == "optimal"
+    assert result.status == "feasible"  # other choices may be better
     [note] = result.notes
     assert note.startswith("Softmax 'Softmax_0' stays as it is written")
     assert "outputs differ by" in note
