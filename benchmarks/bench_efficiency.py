@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import markdown
-from layoutopt.bench.batch import Report, batch
 from layoutopt.bench.executors import processes
+from layoutopt.bench.run import Report, batch
 
 SUITE = Path(__file__).parent / "suites" / "small.toml"
 

@@ -17,8 +17,7 @@ from benchmarks.measure import markdown, measure
 from layoutopt.approximate.methods import APPROXIMATE
 from layoutopt.choosing import HEURISTICS
 from layoutopt.generate.families import FAMILIES, generate
-from layoutopt.generate.random_graphs import random_graph
-from layoutopt.generate.random_views import random_views
+from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.result import Status, Stopped

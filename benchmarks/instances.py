@@ -19,9 +19,9 @@ from benchmarks.cores import as_graph, dense
 from benchmarks.measure import markdown
 from benchmarks.readme import SUITES, written
 from benchmarks.transposed import NETWORKS
-from layoutopt.bench.batch import batch
 from layoutopt.bench.executors import Team, processes
 from layoutopt.bench.row import Row
+from layoutopt.bench.run import batch
 from layoutopt.converting import convert
 from layoutopt.generate.families import generate
 from layoutopt.generate.tiled import TILED

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchmarks.measure import Timed, markdown, measure, timed
 from layoutopt.limits import limited
-from layoutopt.pbqp.problem import Answer, Problem
+from layoutopt.pbqp.problem import CostAnswer, Problem
 from layoutopt.pbqp.solve import solve_pbqp
 
 SIZES = ((5000, 4), (50000, 2))
@@ -219,7 +219,7 @@ def row(family: str, ops: int, layouts: int, seed: int, seconds: float) -> list[
     if found.failure:
         return [*head, found.failure, *[""] * 6]
     problem: Problem = found.answer[0]
-    answer: Answer = found.answer[1]
+    answer: CostAnswer = found.answer[1]
     size = [f"{problem.nodes:,}", f"{len(problem.edges):,}"]
     cost = [f"{answer.objective:,}", f"{answer.bound:,}"]
     return [*head, *size, answer.status, *cost, f"{found.seconds:.2f}", f"{found.peak_mb:.0f}"]

@@ -13,7 +13,7 @@ from benchmarks import plain_cpsat
 from benchmarks.measure import Timed, markdown, measure, timed
 from layoutopt.check.elements import evaluate
 from layoutopt.exact.parts import solve_parts
-from layoutopt.generate.training import training_step
+from layoutopt.generate.layers import training_step
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.limits import Limits

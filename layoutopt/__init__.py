@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from layoutopt.evaluation import evaluate
     from layoutopt.explain.pair import explain_pair
     from layoutopt.explain.sink import explain_sink
-    from layoutopt.explain.told import Change, Obstacle, PairExplanation
-    from layoutopt.explain.told_sink import Share, SinkExplanation
+    from layoutopt.explain.told import Change, Obstacle, PairExplanation, Share, SinkExplanation
     from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
-    from layoutopt.graphs.growers import DynamicTensor, OptimizerStep
+    from layoutopt.graphs.growers import DynamicTensor, OptimizerStep, SumLikeTensor
     from layoutopt.graphs.op import Kind
     from layoutopt.graphs.store import ValuedPair
-    from layoutopt.graphs.sums import SumLikeTensor
     from layoutopt.graphs.tensor import Tensor
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.io.instance import write_instance
@@ -93,16 +91,16 @@ _HOME = {
     "SOLVERS": "unwinding",
     "Schedule": "program.schedule",
     "ShadowPrices": "machine.prices",
-    "Share": "explain.told_sink",
+    "Share": "explain.told",
     "Simulation": "machine.simulation",
     "SinkCost": "machine.prices",
-    "SinkExplanation": "explain.told_sink",
+    "SinkExplanation": "explain.told",
     "SizeError": "errors",
     "SmallestMachine": "machine.whatif",
     "SolverError": "errors",
     "Status": "result",
     "Stopped": "result",
-    "SumLikeTensor": "graphs.sums",
+    "SumLikeTensor": "graphs.growers",
     "Target": "program.target",
     "Tensor": "graphs.tensor",
     "TilePrice": "machine.prices",

@@ -10,13 +10,13 @@ import numpy as np
 
 from layoutopt import pieces
 from layoutopt.check.elements import Evaluation, evaluate
-from layoutopt.dense.layouts import Layouts, pieces_of
+from layoutopt.dense.representatives import Layouts, pieces_of
 from layoutopt.errors import InputError
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.layouts import check_layouts, plain_piece
 from layoutopt.graphs.locations import Locations, Origins
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE
 from layoutopt.integers import unique
@@ -34,7 +34,7 @@ ELEMENT_BYTES = 64
 """What is kept of a sink's element while layouts are read."""
 
 
-def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
+def read_origins(graph: GraphStore, given: Assignment | None, what: str) -> Origins:
     """Return where the given elements lie.
 
     Parameters
@@ -75,7 +75,7 @@ def read_origins(graph: Store, given: Assignment | None, what: str) -> Origins:
     return found
 
 
-def _check_named(graph: Store, layout: Any) -> None:
+def _check_named(graph: GraphStore, layout: Any) -> None:
     """Refuse pieces that name tiles themselves, of which no tensor is the origin."""
     pieces = layout if isinstance(layout, tuple | list) else ()
     named = [p[0] for p in pieces if isinstance(p, tuple | list) and p]
@@ -83,7 +83,7 @@ def _check_named(graph: Store, layout: Any) -> None:
         raise InputError(f"pieces of origin {TILE!r} are not read here; name a source on the tile")
 
 
-def by_name(graph: Store, given: Assignment | None, what: str) -> Assignment | None:
+def by_name(graph: GraphStore, given: Assignment | None, what: str) -> Assignment | None:
     """Return layouts by the names of their sinks, which fit copies of the graph, too.
 
     Raises
@@ -99,7 +99,7 @@ def by_name(graph: Store, given: Assignment | None, what: str) -> Assignment | N
     return {graph.tensor(k).name if isinstance(k, Tensor) else k: x for k, x in given.items()}
 
 
-def whole_layouts(graph: Store, given: Assignment) -> Layouts | None:
+def whole_layouts(graph: GraphStore, given: Assignment) -> Layouts | None:
     """Return layouts that pieces give to all sinks; ``None`` where anything else is given."""
     layouts = given.layouts if isinstance(given, UnwindingResult) else given
     found: Layouts = {}
@@ -113,7 +113,7 @@ def whole_layouts(graph: Store, given: Assignment) -> Layouts | None:
     return found if found.keys() == {sink.name for sink in graph.sinks()} else None
 
 
-def complete(graph: Store, given: Assignment, what: str) -> tuple[Layouts, int]:
+def complete(graph: GraphStore, given: Assignment, what: str) -> tuple[Layouts, int]:
     """Return layouts of all sinks, and how many elements the given ones leave out.
 
     Elements that are left out get locations of their own.  Sinks that pieces cover keep these
@@ -152,7 +152,7 @@ class Beginning:
     evaluation: Evaluation | None = None
 
 
-def begin(graph: Store, fixed: Assignment | None, start: Assignment | None) -> Beginning:
+def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None) -> Beginning:
     """Read what is kept, and what to begin with.
 
     Raises
@@ -179,7 +179,7 @@ def begin(graph: Store, fixed: Assignment | None, start: Assignment | None) -> B
     return Beginning(given, None if start is None else origins, layouts, found)
 
 
-def _check_on_tiles(graph: Store, given: Given) -> None:
+def _check_on_tiles(graph: GraphStore, given: Given) -> None:
     """Refuse what is kept at fresh locations: on a tile memory these are tiles of others, too."""
     for t in given.origins:
         for origin in sorted(given.tensors(t)):
@@ -200,20 +200,20 @@ def _placed(sink: Tensor, origin: tuple[Array, Array] | None) -> tuple[Array, Ar
     return np.where(tensors < 0, own[0], tensors), np.where(tensors < 0, own[1], elements)
 
 
-def _layouts(graph: Store, origins: Origins) -> Layouts:
+def _layouts(graph: GraphStore, origins: Origins) -> Layouts:
     return {
         sink.name: pieces_of(graph, *_placed(sink, origins.get(sink.index)))
         for sink in graph.sinks()
     }
 
 
-def _require_room(graph: Store, what: str) -> None:
+def _require_room(graph: GraphStore, what: str) -> None:
     """Refuse graphs whose sinks do not fit the memory element by element."""
     elements = sum(sink.size for sink in graph.sinks())
     require(ELEMENT_BYTES * elements, f"{what}: an array of all elements of all sinks")
 
 
-def _sink(graph: Store, key: Any) -> Tensor:
+def _sink(graph: GraphStore, key: Any) -> Tensor:
     if not isinstance(key, str | Tensor):
         raise InputError(f"{key!r} is neither the name nor the handle of a sink")
     tensor = graph.tensor(key)
@@ -236,7 +236,7 @@ def _of_array(numbers: Locations, sink: Tensor, where: Array) -> tuple[Array, Ar
     return numbers.origins(where.reshape(-1))
 
 
-def _of_pieces(graph: Store, sink: Tensor, layout: Any) -> tuple[Array, Array]:
+def _of_pieces(graph: GraphStore, sink: Tensor, layout: Any) -> tuple[Array, Array]:
     tensors, elements = np.full(sink.size, -1), np.zeros(sink.size, np.int64)
     try:
         layout = [plain_piece(piece) for piece in layout]

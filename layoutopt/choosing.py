@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from layoutopt.check.elements import evaluate
-from layoutopt.dense.layouts import Layouts, pieces_of
+from layoutopt.dense.representatives import Layouts, pieces_of
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.greedy_boxes import greedy0_by_boxes
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.heuristics.places import Elements, Places
@@ -20,7 +20,7 @@ from layoutopt.memory import fits, require
 class Heuristic(Protocol):
     """From a graph and what is given to the origin of each place of each sink."""
 
-    def __call__(self, graph: Store, limits: Limits, given: Given, places: Places) -> Origins:
+    def __call__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
         """Choose layouts."""
 
 
@@ -41,7 +41,7 @@ SHARE = 0.5
 
 
 def choose(
-    graph: Store,
+    graph: GraphStore,
     name: str,
     limits: Limits,
     given: Given,
@@ -83,7 +83,7 @@ def choose(
     return _kept(graph, named)
 
 
-def _kept(graph: Store, layouts: Layouts) -> Layouts | None:
+def _kept(graph: GraphStore, layouts: Layouts) -> Layouts | None:
     """Return layouts if a tile memory's capacity and grain permit: heuristics know neither."""
     if graph.tile_memory is not None and evaluate(graph, layouts).violations:
         return None

@@ -9,7 +9,7 @@ from decimal import Decimal
 from layoutopt import decimals
 from layoutopt.assignment import Assignment
 from layoutopt.errors import InputError, printable
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.limits import Progress
 from layoutopt.pictures import html
 from layoutopt.pictures.tables import csv_table, markdown_table, text_table
@@ -256,7 +256,7 @@ def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str
 
 
 def compare(
-    graph: Store,
+    graph: GraphStore,
     solvers: Sequence[str] | str = ("auto", "greedy0"),
     *,
     fixed: Assignment | None = None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from layoutopt.check.elements import Evaluation
 from layoutopt.errors import InternalError, SolverError
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.plugins.registry import Solver
 from layoutopt.result import Result
 
 
-def confirm(graph: Store, checked: Evaluation, result: Result, solver: Solver) -> None:
+def confirm(graph: GraphStore, checked: Evaluation, result: Result, solver: Solver) -> None:
     """Stop where solver and specification disagree.
 
     Raises
@@ -24,7 +24,7 @@ def confirm(graph: Store, checked: Evaluation, result: Result, solver: Solver) -
         raise InternalError(fault)
 
 
-def _fault(graph: Store, checked: Evaluation, result: Result) -> str:
+def _fault(graph: GraphStore, checked: Evaluation, result: Result) -> str:
     """Return in what solver and specification disagree, if in anything.
 
     On a tile memory a location that a solver thinks of as fresh may happen to be another's tile.

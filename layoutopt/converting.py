@@ -29,7 +29,7 @@ from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
 from layoutopt.rewriting.simplify import simplified
 from layoutopt.rewriting.sound import Attempt, Found, Key, Unsound, soundest
-from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.source import OnnxSource
 from layoutopt.rewriting.verifying import fault
 from layoutopt.rewriting.write import write_model
 
@@ -173,8 +173,8 @@ def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResu
 
 
 def _conversions(
-    source: Source, wanted: _Wanted, limits: Limits, written: Collection[Key] = ()
-) -> dict[Source, Conversion]:
+    source: OnnxSource, wanted: _Wanted, limits: Limits, written: Collection[Key] = ()
+) -> dict[OnnxSource, Conversion]:
     """Return what becomes of a network's graph and of all inside it, the network's own first."""
     with interruptible(limits):
         return {
@@ -197,7 +197,7 @@ class _Trial:
     """Conversions of one network; the arguments are those of :func:`_converted`."""
 
     def __init__(
-        self, model: Model, source: Source, wanted: _Wanted, limits: Limits, clock: _Clock
+        self, model: Model, source: OnnxSource, wanted: _Wanted, limits: Limits, clock: _Clock
     ) -> None:
         self.model, self.source, self.wanted, self.limits = model, source, wanted, limits
         self.clock = clock
@@ -213,7 +213,7 @@ class _Trial:
             If what comes out is not sound, or nothing does.
         """
         before = self._before if self.wanted.check else None
-        found: dict[Source, Conversion] = {}
+        found: dict[OnnxSource, Conversion] = {}
         difference = None
         try:
             found = _conversions(self.source, self.wanted, self.limits, written)
@@ -294,7 +294,7 @@ class _Clock:
         self._last = now
 
 
-def _heuristics(source: Source, wanted: _Wanted, limits: Limits) -> dict[str, Tally]:
+def _heuristics(source: OnnxSource, wanted: _Wanted, limits: Limits) -> dict[str, Tally]:
     """Return what the transforms cost that each heuristic leaves."""
     found = {}
     for name in SOLVERS[1:]:

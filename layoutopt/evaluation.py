@@ -8,10 +8,10 @@ from layoutopt.assignment import Assignment, complete, whole_layouts
 from layoutopt.check import elements
 from layoutopt.check.elements import Evaluation
 from layoutopt.graphs.layouts import check_graph, check_layouts
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 
 
-def evaluate(graph: Store, layouts: Assignment) -> Evaluation:
+def evaluate(graph: GraphStore, layouts: Assignment) -> Evaluation:
     """Score layouts by the specification, with no solver, and check every rule.
 
     Parameters

@@ -14,18 +14,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.boxes import BoxIndex, CheckedBox, normal
 from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.moves import moves
-from layoutopt.check.terms import Part, Term
+from layoutopt.check.terms import SolutionBox, Term
 from layoutopt.check.tracing import moved
-from layoutopt.dense.layouts import Layouts
+from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import SizeError
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.ops import Expand
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.heuristics.dependence import consumers, lengths, partners, relevant
 from layoutopt.heuristics.ways import Path, turned
 from layoutopt.limits import Limits
@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
     complete: bool
 
 
-def greedy0_by_boxes(graph: Store, limits: Limits, steps: int = STEPS) -> Chosen:
+def greedy0_by_boxes(graph: GraphStore, limits: Limits, steps: int = STEPS) -> Chosen:
     """Choose layouts as Greedy0 does, as far as time and steps suffice.
 
     Parameters
@@ -90,12 +90,12 @@ class _Timed(Equations):
 class _Greedy:
     """The state of one run: pieces of tensors; what is covered of sinks, and what they lack."""
 
-    def __init__(self, graph: Store, limits: Limits, equations: Equations) -> None:
+    def __init__(self, graph: GraphStore, limits: Limits, equations: Equations) -> None:
         self.graph, self.limits, self.equations = graph, limits, equations
         needed = relevant(graph, Given(graph))
-        self.pieces: dict[int, list[list[Box]]] = {t: [] for t in needed}
+        self.pieces: dict[int, list[list[CheckedBox]]] = {t: [] for t in needed}
         self.missing = {t: size(graph.shapes[t]) for t in needed}
-        self.sinks: dict[int, tuple[list[Box], list[Box]]] = {
+        self.sinks: dict[int, tuple[list[CheckedBox], list[CheckedBox]]] = {
             sink.index: ([], [_whole(graph, sink.index, 0)])
             for sink in graph.sinks()
             if self.missing.get(sink.index)
@@ -104,9 +104,9 @@ class _Greedy:
         self.length = lengths(graph, self.consumers)
         self.partners = partners(graph)
         self.ways = _Ways(graph, equations)
-        self.moves: dict[int, list[Box]] = {}
+        self.moves: dict[int, list[CheckedBox]] = {}
         self.done: dict[tuple[int, int], int] = {}
-        self.stack: list[tuple[int, list[Box]]] = []
+        self.stack: list[tuple[int, list[CheckedBox]]] = []
         self.queue: list[tuple[int, int, int, int]] = []
 
     def run(self) -> None:
@@ -146,7 +146,7 @@ class _Greedy:
         while self.stack:
             t, piece = self.stack.pop()
             grew.add(t)
-            places = Places(piece, self.graph.shapes[t], self.equations)
+            places = BoxIndex(piece, self.graph.shapes[t], self.equations)
             for i, k in self.consumers[t]:
                 op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
                 if op.kind is Kind.BARRIER:
@@ -156,14 +156,14 @@ class _Greedy:
                     self._move(i, carriers.index(k), places)
         return grew
 
-    def _move(self, i: int, own: int, places: Places) -> None:
+    def _move(self, i: int, own: int, places: BoxIndex) -> None:
         """Carry a piece of one carrier of a view to its output."""
         [out] = self.graph.op_outputs[i]
         if out not in self.pieces:
             return
         if i not in self.moves:
             self.moves[i] = _moves(self.graph, i)
-        found: list[Box] = []
+        found: list[CheckedBox] = []
         for move in self.moves[i]:
             if move.label == own:
                 found += moved(move, places, self.equations)
@@ -178,7 +178,7 @@ class _Greedy:
             if self.missing.get(t) and not self.pieces[t]:
                 self._cover(t, [_whole(self.graph, t, 1)._replace(label=t)])
 
-    def _cover(self, t: int, boxes: list[Box]) -> None:
+    def _cover(self, t: int, boxes: list[CheckedBox]) -> None:
         """Add a piece."""
         if boxes:
             self.pieces[t].append(boxes)
@@ -195,18 +195,18 @@ class _Greedy:
             return
         self.done[t, p] = len(self.pieces[t])
         for piece in self.pieces[t][first:]:
-            places = Places(piece, self.graph.shapes[t], self.equations)
+            places = BoxIndex(piece, self.graph.shapes[t], self.equations)
             for sink, way in self.ways.back(p):
                 if self.missing[sink]:
-                    image: list[Box] = []
+                    image: list[CheckedBox] = []
                     for step in way:
                         image += moved(step.turned, places, self.equations)
                     self._take(sink, merged(image, self.equations))
 
-    def _take(self, sink: int, image: Sequence[Box]) -> None:
+    def _take(self, sink: int, image: Sequence[CheckedBox]) -> None:
         """Cover what a sink lacks of an image."""
         covered, lacking = self.sinks[sink]
-        found: list[Box] = []
+        found: list[CheckedBox] = []
         for box in image:
             taken, lacking = self._cut(lacking, box)
             found += taken
@@ -215,7 +215,9 @@ class _Greedy:
             self.sinks[sink] = covered + found, lacking
             self._cover(sink, found)
 
-    def _cut(self, lacking: Sequence[Box], box: Box) -> tuple[list[Box], list[Box]]:
+    def _cut(
+        self, lacking: Sequence[CheckedBox], box: CheckedBox
+    ) -> tuple[list[CheckedBox], list[CheckedBox]]:
         """Return what a box has in common with what a sink lacks, and what is lacking still."""
         taken, kept, todo = [], [], list(lacking)
         while todo:
@@ -238,7 +240,7 @@ class _Greedy:
                 todo += rest
         return taken, kept
 
-    def _common(self, part: Box, box: Box) -> list[Part]:
+    def _common(self, part: CheckedBox, box: CheckedBox) -> list[SolutionBox]:
         """Return common elements: steps in the box's origin, in the sink, and in each loop."""
         width = len(part.loops)
         terms = []
@@ -250,17 +252,17 @@ class _Greedy:
         return self.equations.solve(tuple(terms), box.to - part.to, width + 2)
 
 
-def _whole(graph: Store, t: int, there: int) -> Box:
+def _whole(graph: GraphStore, t: int, there: int) -> CheckedBox:
     """Return all of a tensor as one box."""
     return normal(0, 0, 0, [(size(graph.shapes[t]), there, 1)])
 
 
-def _moves(graph: Store, i: int) -> list[Box]:
+def _moves(graph: GraphStore, i: int) -> list[CheckedBox]:
     [out], carriers = graph.op_outputs[i], graph.carriers(i)
     return moves(graph.ops[i], [graph.shapes[c] for c in carriers], graph.shapes[out])
 
 
-def _rest(part: Box, common: Part) -> list[Box] | None:
+def _rest(part: CheckedBox, common: SolutionBox) -> list[CheckedBox] | None:
     """Return a box without some of its elements; ``None`` if they are no product of sets.
 
     Parameters
@@ -279,7 +281,7 @@ def _rest(part: Box, common: Part) -> list[Box] | None:
             stride = step[2 + k]
             firsts[k] += min(stride * (n - 1), 0)
             lines[k].append((n, abs(stride)))
-    found: list[Box] = []
+    found: list[CheckedBox] = []
     done: list[Gap] = []
     for k, (n, _, _) in enumerate(part.loops):
         line = sorted(lines[k], key=lambda each: -each[1])
@@ -316,7 +318,7 @@ def _holes(lines: Sequence[Line]) -> list[Gap] | None:
     return [*found, (width, ((n - 1, step), (step - width, 1)))] if width < step else found
 
 
-def _inside(part: Box, axes: Sequence[Gap]) -> Box:
+def _inside(part: CheckedBox, axes: Sequence[Gap]) -> CheckedBox:
     """Return a product of sets of indices of a box's loops as a box."""
     to, loops = part.to, []
     for (_, _, here), (first, lines) in zip(part.loops, axes, strict=True):
@@ -325,7 +327,7 @@ def _inside(part: Box, axes: Sequence[Gap]) -> Box:
     return normal(0, 0, to, loops)
 
 
-def _slabs(part: Box, common: Part) -> list[Box]:
+def _slabs(part: CheckedBox, common: SolutionBox) -> list[CheckedBox]:
     """Return a box in slices along the shortest loop that elements in common do not run along."""
     mixed: Counter[int] = Counter()
     for n, step in common.loops:
@@ -333,24 +335,24 @@ def _slabs(part: Box, common: Part) -> list[Box]:
     which = min(mixed, key=lambda k: part.loops[k][0])
     n, _, here = part.loops[which]
     rest = part.loops[:which] + part.loops[which + 1 :]
-    return [Box(0, 0, part.to + k * here, rest) for k in range(n)]
+    return [CheckedBox(0, 0, part.to + k * here, rest) for k in range(n)]
 
 
 class _Ways:
     """Ways from tensors back to sinks, as boxes: ``start`` in the sink, ``to`` in the tensor."""
 
-    def __init__(self, graph: Store, equations: Equations) -> None:
+    def __init__(self, graph: GraphStore, equations: Equations) -> None:
         self.graph, self.equations = graph, equations
         self.readers = Counter(t for inputs in graph.op_inputs for t in inputs)
         self.paths: list[Path] = []
         self.numbers: dict[Path, int] = {}
-        self.found: dict[int, list[Box]] = {}
-        self.sorted: dict[int, list[tuple[int, list[Box]]]] = {}
+        self.found: dict[int, list[CheckedBox]] = {}
+        self.sorted: dict[int, list[tuple[int, list[CheckedBox]]]] = {}
 
-    def back(self, t: int) -> list[tuple[int, list[Box]]]:
+    def back(self, t: int) -> list[tuple[int, list[CheckedBox]]]:
         """Return the ways back from a tensor, in order: the sink, and boxes."""
         if t not in self.sorted:
-            ways: dict[int, list[Box]] = defaultdict(list)
+            ways: dict[int, list[CheckedBox]] = defaultdict(list)
             for box in self._boxes(t):
                 ways[box.label].append(box)
             last = self.graph.producers[t]
@@ -358,7 +360,7 @@ class _Ways:
             self.sorted[t] = [(self.paths[n][0], ways[n]) for n in order]
         return self.sorted[t]
 
-    def _boxes(self, t: int) -> list[Box]:
+    def _boxes(self, t: int) -> list[CheckedBox]:
         stack = [t]
         while stack:
             carriers = self.graph.carriers(self.graph.producers[stack[-1]])
@@ -371,7 +373,7 @@ class _Ways:
                     self.found[out] = merged(self._of(out), self.equations)
         return self.found[t]
 
-    def _of(self, t: int) -> Iterator[Box]:
+    def _of(self, t: int) -> Iterator[CheckedBox]:
         i = self.graph.producers[t]
         op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
         if op.kind is Kind.SINK and size(self.graph.shapes[t]):
@@ -384,7 +386,7 @@ class _Ways:
             c = inputs[k]
             if isinstance(op, Expand):  # only index 0 of a broadcast dimension leads back
                 move = move._replace(loops=tuple([loop for loop in move.loops if loop[1]]))
-            places = Places(self.found[c], self.graph.shapes[c], self.equations)
+            places = BoxIndex(self.found[c], self.graph.shapes[c], self.equations)
             for box in moved(move, places, self.equations):
                 if self.readers[c] > 1:
                     yield box._replace(label=self._number((*self.paths[box.label], i, k)))

@@ -9,14 +9,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.dense.boxes import Box
+from layoutopt.dense.boxes import OriginBox
 from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind
-from layoutopt.dense.layouts import Layouts, pieces_of
+from layoutopt.dense.representatives import Layouts, pieces_of
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
 from layoutopt.lifting.kinds import LiftedKind
 from layoutopt.pieces import Piece
@@ -47,7 +47,7 @@ class Lowered:
         What is given beforehand.
     """
 
-    graph: Store
+    graph: GraphStore
     problem: Labelling
     constant: int
     unit: Fraction
@@ -70,7 +70,7 @@ class Lowered:
             node, label = node + kind.problem.nodes, label + kind.problem.labels
         return self.completed(found)
 
-    def pieces(self, boxes: Sequence[Sequence[Box]], groups: Sequence[Group]) -> Layouts:
+    def pieces(self, boxes: Sequence[Sequence[OriginBox]], groups: Sequence[Group]) -> Layouts:
         """Return the layouts of the sinks of groups that are alike.
 
         Parameters
@@ -118,7 +118,7 @@ class Lowered:
         return np.concatenate(found)
 
 
-def _piece(graph: Store, group: Group, box: Box) -> Piece:
+def _piece(graph: GraphStore, group: Group, box: OriginBox) -> Piece:
     roots = (*group.sinks, *group.fixed)
     known = box.origin < len(roots)
     name = graph.tensor_name(roots[box.origin]) if known else TILE

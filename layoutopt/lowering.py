@@ -19,7 +19,7 @@ from layoutopt.dense.representatives import reduce_kind
 from layoutopt.errors import SizeError
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.values import to_integers
 from layoutopt.lifting.contest import lifted_contest
 from layoutopt.lifting.kinds import LiftedKind, lift_kind
@@ -39,7 +39,7 @@ PER_GROUP = 1000
 
 
 def lower(
-    graph: Store,
+    graph: GraphStore,
     limits: Limits,
     given: Given | None = None,
     lift_from: int = LIFT_FROM,
@@ -80,7 +80,7 @@ def lower(
 class _Work:
     """What the groups of a graph are lowered with."""
 
-    graph: Store
+    graph: GraphStore
     limits: Limits
     given: Given
     groups: Sequence[Group]
@@ -203,7 +203,7 @@ def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
 
 
 def _sizes(
-    graph: Store, groups: Sequence[Group], kinds: Sequence[Kind], given: Given
+    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[Kind], given: Given
 ) -> dict[str, int]:
     free = sum(t.size for t in graph.sinks()) - given.count
     tied = sum(kind.tied * len(kind.groups) for kind in kinds)

@@ -10,7 +10,7 @@ from layoutopt.check.claims import counts
 from layoutopt.exact.parts import left_over
 from layoutopt.graphs.hooking import hooked, relaxed, viewed
 from layoutopt.graphs.op import type_name
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import tiled
 from layoutopt.limits import Limits
 from layoutopt.lowering import lower
@@ -45,7 +45,7 @@ class Outline:
     left: dict[str, int]
 
 
-def outline(graph: Store) -> Outline:
+def outline(graph: GraphStore) -> Outline:
     """Return how large a graph is, and what every reduction leaves of it.
 
     Barriers with hooks of users count as if their outputs could lie anywhere.

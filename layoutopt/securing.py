@@ -16,11 +16,11 @@ from layoutopt.alarm import bounded
 from layoutopt.assignment import Beginning
 from layoutopt.check.elements import Evaluation, evaluate
 from layoutopt.choosing import choose
-from layoutopt.dense.layouts import Layouts, pieces_of
+from layoutopt.dense.representatives import Layouts, pieces_of
 from layoutopt.errors import InputError, SizeError
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits
 
@@ -163,6 +163,6 @@ class Reserve:
             self.best = Secured(layouts, found)
 
 
-def written(graph: Store, origins: Origins) -> Layouts:
+def written(graph: GraphStore, origins: Origins) -> Layouts:
     """Return origins of sink elements as layouts."""
     return {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in origins.items()}

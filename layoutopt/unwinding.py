@@ -24,7 +24,7 @@ from layoutopt.confirming import confirm
 from layoutopt.errors import InputError, SizeError
 from layoutopt.graphs.hooking import heeded, hooked
 from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.values import nearest, to_decimal
 from layoutopt.heuristics.greedy0 import greedy0
@@ -34,9 +34,9 @@ from layoutopt.lowered import Lowered
 from layoutopt.lowering import lower
 from layoutopt.machine.capacitated import fits, place
 from layoutopt.machine.simulated import solve_hooked, solve_unhooked
-from layoutopt.plugins.registry import Kind, Solver, built_in, find
+from layoutopt.plugins.registry import Solver, SolverKind, built_in, find
 from layoutopt.problem import IntArray
-from layoutopt.proving.attaching import Solved, certified
+from layoutopt.proving.unwinding import SolvedGraph, certified
 from layoutopt.result import Result, Stopped, UnwindingResult
 from layoutopt.securing import START_LIMIT, Reserve
 
@@ -54,7 +54,7 @@ CERTIFYING = 1 / 3
 
 
 def unwind(
-    graph: Store,
+    graph: GraphStore,
     solver: str = "auto",
     *,
     fixed: Assignment | None = None,
@@ -127,14 +127,14 @@ class _Run:
         self.phases = Phases(limits)
         self.seconds = self.phases.seconds
         self.size = counts(self.graph)
-        self.solved: Solved | None = None
+        self.solved: SolvedGraph | None = None
         self.reserve = Reserve(begun, limits)
 
     def secure(self, solver: Solver) -> None:
         """Find and check layouts before anything else, if time is limited."""
         if self.limits.left < math.inf:
             begun = time.monotonic()
-            self.reserve.open(heuristic=solver.kind is not Kind.GRAPH)
+            self.reserve.open(heuristic=solver.kind is not SolverKind.GRAPH)
             self.seconds["secure"] = time.monotonic() - begun
         self.phases.secured = self.reserve.best is not None
 
@@ -150,16 +150,16 @@ class _Run:
             self.reserve.close(patience=math.inf)
             if self.reserve.best is not None:
                 return Result(stopped=Stopped.SIZE_LIMIT)
-            if solver.kind is Kind.GRAPH:
+            if solver.kind is SolverKind.GRAPH:
                 raise
             return replace(self.result(find("greedy0")), stopped=Stopped.SIZE_LIMIT)
 
     def found(self, solver: Solver) -> Result:
         """Return what a solver finds in time."""
         kinds = {
-            Kind.EXACT: self.exact,
-            Kind.APPROXIMATE: self.approximate,
-            Kind.GRAPH: self.heuristic,
+            SolverKind.EXACT: self.exact,
+            SolverKind.APPROXIMATE: self.approximate,
+            SolverKind.GRAPH: self.heuristic,
         }
         return kinds[solver.kind](solver)
 
@@ -217,7 +217,7 @@ class _Run:
         if self.begun.given.count:
             raise InputError("fixed layouts of graphs with barrier hooks are not solved")
 
-    def _other(self, graph: Store, solver: Solver) -> Result:
+    def _other(self, graph: GraphStore, solver: Solver) -> Result:
         """Solve another graph in the time that is left."""
         run = _Run(begin(graph, None, None), self.limits)
         result = run.found(solver)
@@ -237,8 +237,8 @@ class _Run:
         restore = partial(lowered.layouts, labels)
         self.limits.report("restoring layouts")
         layouts = None if labels is None else self.phases.run("restore", restore)
-        if labels is not None and solver.kind is Kind.EXACT:
-            self.solved = Solved(lowered, labels)
+        if labels is not None and solver.kind is SolverKind.EXACT:
+            self.solved = SolvedGraph(lowered, labels)
         unit, constant = lowered.unit, lowered.constant
         objective, bound = (
             None if x is None else to_decimal(constant + int(x), unit)
@@ -299,12 +299,12 @@ class _Run:
             reserve.plain(max(0.0, late))
         reserve.close()
         kept = reserve.best
-        heuristic = solver.kind is not Kind.EXACT
+        heuristic = solver.kind is not SolverKind.EXACT
         if kept is None or (heuristic and not self.limits.over and self.begun.evaluation is None):
             return checked, layouts  # what a heuristic finds in time is told as it is
         mine = None if checked is None else checked.score
         if mine is None or (
-            (solver.kind is Kind.EXACT or self.begun.evaluation is not None)
+            (solver.kind is SolverKind.EXACT or self.begun.evaluation is not None)
             and kept.evaluation.score is not None
             and kept.evaluation.score > mine
         ):
@@ -358,11 +358,11 @@ class _Run:
             return None
 
 
-def _checked_input(graph: Store, solver: Solver, start: Assignment | None) -> Solver:
+def _checked_input(graph: GraphStore, solver: Solver, start: Assignment | None) -> Solver:
     """Return the solver if it takes this."""
     check_graph(graph)
-    if start is not None and solver.kind is Kind.GRAPH:
-        others = ", ".join(name for name in SOLVERS if find(name).kind is not Kind.GRAPH)
+    if start is not None and solver.kind is SolverKind.GRAPH:
+        others = ", ".join(name for name in SOLVERS if find(name).kind is not SolverKind.GRAPH)
         raise InputError(f"{solver.name} begins from nothing; start is for {others}")
     if not graph.ops:
         raise InputError("the graph has no ops")

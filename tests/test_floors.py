@@ -94,7 +94,7 @@ HOMES = {
 ONLY = {("presolve", "ortools"): "ortools.graph"}
 """What a room may import of a package, where that is not all of it."""
 
-LONGEST_MODULE = 600
+LONGEST_MODULE = 700
 LONGEST_FUNCTION = 60
 
 
@@ -247,9 +247,9 @@ WRONG = {
     "dense/a.py": ("from layoutopt.unwinding import unwind", "up"),
     "io/b.py": ("import layoutopt.dense.lower", "sideways"),
     "io/c.py": ("from layoutopt.check import flow", "sideways"),
-    "graphs/d.py": ("from layoutopt.presolve.fix import fix", "up"),
+    "graphs/d.py": ("from layoutopt.presolve.cuts import fix", "up"),
     "graphs/e.py": ("from ..dense import lower", "up"),
-    "solvers/f.py": ("from layoutopt.graphs.op import Op", "solvers never sees graphs"),
+    "solvers/f.py": ("from layoutopt.graphs.op import UnwindingOp", "solvers never sees graphs"),
     "check/g.py": ("from layoutopt.dense.lower import lower", "check never sees dense"),
     "exact/h.py": (
         "def f():\n    from ortools.sat.python import cp_model",
@@ -277,7 +277,7 @@ WRONG = {
 @pytest.mark.parametrize("file", WRONG)
 def test_a_wrong_import_is_reported(tmp_path: Path, file: str) -> None:
     """A house with one wrong import gives one line, which names module, import and reason."""
-    every = [*WRONG, "dense/lower.py", "check/flow.py", "graphs/op.py", "presolve/fix.py"]
+    every = [*WRONG, "dense/lower.py", "check/flow.py", "graphs/op.py", "presolve/cuts.py"]
     for other in [*every, "dense/__init__.py"]:
         path = tmp_path / other
         path.parent.mkdir(exist_ok=True)

@@ -13,8 +13,7 @@ from layoutopt.check.elements import evaluate
 from layoutopt.choosing import choose
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.figures import FIGURES
-from layoutopt.generate.random_graphs import random_graph
-from layoutopt.generate.random_views import random_views
+from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import locations_of

@@ -10,8 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from layoutopt.generate.random_graphs import random_graph
-from layoutopt.generate.random_views import random_views
+from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Piece

@@ -153,7 +153,7 @@ def _page(name: str, cls: type[ShapedOp]) -> str:
         )
     method = "layoutopt.graphs.builder.Builder." + name
     if name == "sum_like":
-        method = "layoutopt.graphs.sums.sum_like"
+        method = "layoutopt.graphs.growers.sum_like"
     return page(
         f"# `{name}`",
         summary(cls),

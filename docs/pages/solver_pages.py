@@ -11,20 +11,20 @@ from layoutopt.conversion import convert
 from layoutopt.conversion.heuristics import HEURISTICS
 from layoutopt.exact import parts
 from layoutopt.pbqp.solve import heuristic_pbqp, solve_pbqp
-from layoutopt.plugins.registry import Kind, find
+from layoutopt.plugins.registry import SolverKind, find
 from layoutopt.unwinding import SOLVERS
 from texts import page, ran, summary, table, text_of
 
 PROMISES = {
-    Kind.EXACT: "a layout and a bound; with enough time, a proof",
-    Kind.APPROXIMATE: "a layout, no bound",
-    Kind.GRAPH: "a layout, no bound",
+    SolverKind.EXACT: "a layout and a bound; with enough time, a proof",
+    SolverKind.APPROXIMATE: "a layout, no bound",
+    SolverKind.GRAPH: "a layout, no bound",
 }
 
 WORKS_ON = {
-    Kind.EXACT: "the [labelling problem](../glossary.md#labelling-problem) of a graph",
-    Kind.APPROXIMATE: "the [labelling problem](../glossary.md#labelling-problem) of a graph",
-    Kind.GRAPH: "the graph itself",
+    SolverKind.EXACT: "the [labelling problem](../glossary.md#labelling-problem) of a graph",
+    SolverKind.APPROXIMATE: "the [labelling problem](../glossary.md#labelling-problem) of a graph",
+    SolverKind.GRAPH: "the graph itself",
 }
 
 EXAMPLE = """

@@ -12,8 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt import decimals
-from layoutopt.bench.columns import canonical
-from layoutopt.bench.row import FAILED, Row
+from layoutopt.bench.row import FAILED, Row, canonical
 from layoutopt.result import Status
 
 NOISE = 1.2
@@ -39,7 +38,7 @@ Same: TypeAlias = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
-class Change:
+class BatchChange:
     """A difference between two sides.
 
     Parameters
@@ -110,7 +109,7 @@ class Difference:
     compared: int
     only_before: int
     only_after: int
-    changes: tuple[Change, ...]
+    changes: tuple[BatchChange, ...]
     overall: tuple[Overall, ...]
 
 
@@ -144,7 +143,7 @@ def difference(before: Sequence[Row], after: Sequence[Row], noise: float = NOISE
     )
 
 
-def contradictions(rows: Iterable[Row]) -> Iterator[Change]:
+def contradictions(rows: Iterable[Row]) -> Iterator[BatchChange]:
     """Yield a change for each instance with a score above a bound, whoever found the two."""
     tops: dict[str, tuple[Decimal, Row]] = {}
     lids: dict[str, tuple[Decimal, Row]] = {}
@@ -159,7 +158,7 @@ def contradictions(rows: Iterable[Row]) -> Iterator[Change]:
         if score > bound:
             solvers = " / ".join((of.solver, by.solver))
             told = ("contradiction", str(bound), str(score))
-            yield Change(by.instance, solvers, canonical(by.parameters), by.seed, *told, False)
+            yield BatchChange(by.instance, solvers, canonical(by.parameters), by.seed, *told, False)
 
 
 def _together(rows: Iterable[Row]) -> dict[Same, list[Row]]:
@@ -170,24 +169,24 @@ def _together(rows: Iterable[Row]) -> dict[Same, list[Row]]:
     return groups
 
 
-def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[Change]:
+def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[BatchChange]:
     """Yield what differs between the repetitions of one task on both sides."""
     row = new[0]
     task = row.instance, row.solver, canonical(row.parameters), row.seed
     a, b = worst_status(old), worst_status(new)
     if RANKS[a] != RANKS[b]:
-        yield Change(*task, "status", a, b, RANKS[b] > RANKS[a])
+        yield BatchChange(*task, "status", a, b, RANKS[b] > RANKS[a])
     for what, upwards in (("score", True), ("bound", False)):
         moved = _moved([getattr(row, what) for row in old], [getattr(row, what) for row in new])
         if moved is not None:
             low, high = moved
             size = decimals.relative(decimals.difference(high, low), low)
-            yield Change(*task, what, str(low), str(high), (high > low) == upwards, size)
+            yield BatchChange(*task, what, str(low), str(high), (high > low) == upwards, size)
     if a == b and a != FAILED:
         times = [row.seconds for row in old], [row.seconds for row in new]
         was, now = map(median, times)
         if abs(now - was) > LEAST and max(was / now, now / was) > noise_factor(*times, noise):
-            yield Change(*task, "seconds", f"{was:.3f}", f"{now:.3f}", now < was, now / was)
+            yield BatchChange(*task, "seconds", f"{was:.3f}", f"{now:.3f}", now < was, now / was)
 
 
 def worst_status(rows: Iterable[Row]) -> str:
@@ -214,7 +213,7 @@ def _moved(
     return (min(was), max(now)) if min(was) > max(now) else None
 
 
-def _weight(change: Change) -> float:
+def _weight(change: BatchChange) -> float:
     """Return how much a change matters, for the order in a table."""
     if change.what == "contradiction":
         return 1e12

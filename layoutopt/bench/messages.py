@@ -39,7 +39,7 @@ class NotMade(NamedTuple):
     log: str
 
 
-class Solved(NamedTuple):
+class SolveDone(NamedTuple):
     """One solve is over.
 
     Parameters
@@ -53,4 +53,4 @@ class Solved(NamedTuple):
     worn: bool
 
 
-Message: TypeAlias = Ready | Full | Made | NotMade | Solved
+Message: TypeAlias = Ready | Full | Made | NotMade | SolveDone

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import TypeAlias
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, TypeAlias
 
-from layoutopt.result import Result
+import msgspec
+
+from layoutopt.errors import InputError
+from layoutopt.io.files import encode_lines
+from layoutopt.pictures.tables import csv_table, markdown_table
+from layoutopt.pictures.text import number, ratio
+from layoutopt.result import Result, Status
 from layoutopt.trace import Point
 
 PairRow: TypeAlias = tuple[str, str, str, int, int]
@@ -97,3 +105,192 @@ class Row:
     def gap(self) -> float | None:
         """``(bound - score) / max(|score|, 1e-9)``; ``None`` if either is unknown."""
         return Result(objective=self.score, bound=self.bound).gap
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+JSON: dict[str, Any] = {
+    "parameters": dict[str, Any],
+    "phases": dict[str, float],
+    "size": dict[str, int],
+    "trace": tuple[Point, ...],
+    "pairs": tuple[PairRow, ...],
+}
+"""Columns that hold JSON, with the types that come out of it."""
+
+DECIMAL = ("score", "bound", "max_score")
+"""Columns that hold exact decimals as text."""
+
+KINDS = {"seed": "INTEGER", "repeat": "INTEGER", "peak_bytes": "INTEGER"} | dict.fromkeys(
+    ("seconds", "cpu_seconds"), "REAL"
+)
+"""Types of columns that are no text."""
+
+
+def canonical(parameters: object) -> str:
+    """Return parameters as the text that stands in keys."""
+    return msgspec.json.encode(parameters, order="sorted").decode()
+
+
+def written(name: str, value: Any) -> Any:
+    """Return what stands in a column for a value."""
+    if name in JSON:
+        return canonical(value)
+    return str(value) if name in DECIMAL and value is not None else value
+
+
+def row_of(values: Sequence[Any]) -> Row:
+    """Return a row of the table.
+
+    Raises
+    ------
+    InputError
+        If a column holds something else than it is for.
+    """
+    members = dict(zip(COLUMNS, values, strict=True))
+    for name in (*JSON, *DECIMAL):
+        try:
+            members[name] = _read(name, members[name])
+        except (msgspec.MsgspecError, TypeError, InvalidOperation, RecursionError):
+            raise InputError(f"a row holds no {name}, but {members[name]!r}") from None
+    try:
+        row = msgspec.convert(members, Row)
+    except msgspec.ValidationError as error:
+        raise InputError(f"a row is none ({error})") from None
+    if row.status not in {*Status, FAILED}:
+        raise InputError(f"a row holds no status, but {row.status!r}")
+    numbers = (*row.phases.values(), row.seconds, row.cpu_seconds or 0.0)
+    if not all(0 <= seconds < math.inf for seconds in numbers):
+        raise InputError(f"a row holds times that are none: {numbers}")
+    return row
+
+
+def _read(name: str, value: Any) -> Any:
+    if name in JSON:
+        return msgspec.json.decode(value, type=JSON[name])
+    number = None if value is None else Decimal(value)
+    if number is not None and not number.is_finite():
+        raise TypeError
+    return number
+
+
+def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:
+    """Return the rows whose fields fit patterns, as those of a shell: ``figures/*``.
+
+    Parameters
+    ----------
+    patterns
+        By name of the field; one of several must fit, and any does if there is none.
+
+    Raises
+    ------
+    InputError
+        If no row fits a pattern, with what there is.
+    """
+    chosen = list(rows)
+    for name, wanted in patterns.items():
+        values = dict.fromkeys(str(getattr(row, name)) for row in rows)
+        fit = {value for value in values for pattern in wanted if fnmatchcase(value, pattern)}
+        for pattern in wanted:
+            if rows and not any(fnmatchcase(value, pattern) for value in values):
+                raise InputError(f"no {name} fits {pattern!r}; there are {_listed(list(values))}")
+        if wanted:
+            chosen = [row for row in chosen if str(getattr(row, name)) in fit]
+    return chosen
+
+
+def side(rows: Sequence[Row], version: str | None, machine: str | None) -> list[Row]:
+    """Return the rows of one version on one machine.
+
+    Raises
+    ------
+    InputError
+        If there are several, and none of them is asked for.
+    """
+    chosen = select(
+        rows,
+        version=[] if version is None else [version],
+        machine=[] if machine is None else [machine],
+    )
+    for name in ("version", "machine"):
+        values = list(dict.fromkeys(str(getattr(row, name)) for row in chosen))
+        if len(values) > 1:
+            told = f"there is more than one {name}: {_listed(values)}"
+            raise InputError(f"{told}; choose by --{name}")
+    return chosen
+
+
+def _listed(values: Sequence[str], limit: int = 8) -> str:
+    more = f", ... ({len(values) - limit} more)" if len(values) > limit else ""
+    return ", ".join(map(repr, values[:limit])) + more
+
+
+FORMAT = "layoutopt/bench/1"
+
+LONG = ("trace", "pairs")
+"""Fields that are left out where a row is a line."""
+
+MEASURED = ("seconds", "cpu_seconds", "phases", "peak_bytes", "started", "trace")
+"""Fields that differ from run to run."""
+
+
+def to_csv(rows: Sequence[Row], *, measured: bool = True) -> bytes:
+    """Return rows as CSV: numbers digit by digit, unknown ones empty, mappings as JSON.
+
+    Traces and pairs are left out; the gap is added.
+
+    Parameters
+    ----------
+    measured
+        Whether what was measured, which differs from run to run, is told as well.
+    """
+    names = [name for name in _names(measured) if name not in LONG]
+    values = [[*(_cell(getattr(row, name)) for name in names), row.gap] for row in rows]
+    return csv_table([*names, "gap"], values).encode()
+
+
+def _names(measured: bool) -> list[str]:
+    names = (field.name for field in fields(Row))
+    return [name for name in names if measured or name not in MEASURED]
+
+
+def _cell(value: Any) -> Any:
+    return canonical(value) if isinstance(value, dict) else value
+
+
+def to_json(rows: Sequence[Row], *, measured: bool = True) -> bytes:
+    """Return rows as a JSON document of format ``layoutopt/bench/1``, with all that is known."""
+    names = _names(measured)
+    entries = []
+    for row in rows:
+        whole = asdict(row)
+        entries.append({name: whole[name] for name in names} | {"gap": row.gap})
+    return encode_lines({"format": FORMAT, "rows": entries})
+
+
+def to_markdown(rows: Sequence[Row], *, measured: bool = True) -> bytes:
+    """Return rows as a table in Markdown, one line for each."""
+    head = ("instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB")
+    width = len(head) if measured else len(head) - 2
+    return markdown_table(head[:width], [_cells(row)[:width] for row in rows], left=3).encode()
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    memory = "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
+    numbers = number(row.score), number(row.bound), ratio(row.gap, row.score), f"{row.seconds:.3f}"
+    return (row.instance, row.solver, row.status, *numbers, memory)
+
+
+class Export(Protocol):
+    """A way to write rows, with or without what was measured."""
+
+    def __call__(self, rows: Sequence[Row], /, *, measured: bool = True) -> bytes:
+        """Return rows as bytes."""
+
+
+EXPORTS: dict[str, Export] = {
+    "csv": to_csv,
+    "json": to_json,
+    "markdown": to_markdown,
+}
+"""Ways to write rows, by name."""

@@ -8,23 +8,178 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty
 from types import FrameType
+from typing import Any
 
-from layoutopt.bench.columns import canonical
+from layoutopt import __version__
 from layoutopt.bench.executors import Team
-from layoutopt.bench.job import Job, Outcome
-from layoutopt.bench.plan import Plan
-from layoutopt.bench.row import FAILED, Row
-from layoutopt.bench.store import Store, key, told
+from layoutopt.bench.job import Job, Outcome, Solve
+from layoutopt.bench.row import FAILED, Row, canonical
+from layoutopt.bench.source import identity
+from layoutopt.bench.store import Key, Store, key, told, writing
+from layoutopt.bench.suite import Suite, read_suite
 from layoutopt.bench.work import Spent, now, reason, unreadable
 from layoutopt.errors import InputError
 from layoutopt.io.files import write_bytes
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a batch run.
+
+    Parameters
+    ----------
+    rows
+        All rows that the suites ask for and the store has, known before or new.
+    standing
+        How far the run came.
+    signal
+        Number of the signal that ended it early, or 0.
+    """
+
+    rows: list[Row]
+    standing: Standing
+    signal: int
+
+
+def batch(
+    suites: Sequence[str | Path],
+    store: str | Path,
+    team: Team,
+    *,
+    wishes: Mapping[str, Any] | None = None,
+    label: str = "",
+    machine: str = "",
+    retry: bool = False,
+    tell: Tell | None = None,
+) -> Report:
+    """Solve what suites name, but for what a store knows, and keep each result there at once.
+
+    Parameters
+    ----------
+    suites, wishes
+        Files and folders, and entries that replace theirs; see
+        :func:`~layoutopt.bench.suite.read_suite`.
+    store
+        The file, made if there is none.
+    team
+        Who solves; see :mod:`layoutopt.bench.executors`.
+    label
+        Added to the version, to tell states of a working copy apart.
+    machine
+        What the store calls the machine, instead of the team's name for it.
+    retry
+        Whether failures are done again.
+    tell
+        Called with every :class:`~layoutopt.bench.run.Standing`.
+
+    Raises
+    ------
+    InputError
+        If a suite is wrong, or the store cannot be used.
+    WorkerError
+        If no worker can be started.
+    """
+    read = [read_suite(path, team.solvers, **(wishes or {})) for path in suites]
+    if not team.isolated and any(solve.memory for suite in read for solve in suite.solves):
+        raise InputError("a memory limit needs workers; this process cannot be limited")
+    version = f"{__version__}+{label}" if label else __version__
+    with writing(store) as opened:
+        todo = plan(read, opened, version, machine or team.machine, team.slots, retry)
+        standing, signal = run(todo, opened, team, retry=retry, tell=tell)
+        return Report(asked(todo, opened), standing, signal)
+
+
+SHARE = 8
+"""Jobs that each worker gets at least, where there are enough solves: short ones at the end leave
+nobody idle."""
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """A batch run before it begins.
+
+    Parameters
+    ----------
+    jobs
+        What is to be done, in the order of the suites.
+    wanted
+        Identity of the source, and solve, of all that the suites ask for.
+    version, machine
+        For the keys.
+    """
+
+    jobs: tuple[Job, ...]
+    wanted: tuple[tuple[str, Solve], ...]
+    version: str
+    machine: str
+
+    @property
+    def left(self) -> int:
+        """Number of solves that are to be done."""
+        return sum(len(job.solves) for job in self.jobs)
+
+
+def plan(
+    suites: Sequence[Suite], store: Store, version: str, machine: str, slots: int, retry: bool
+) -> BatchPlan:
+    """Return what is left to do of some suites.
+
+    Parameters
+    ----------
+    slots
+        How many jobs will be carried out at once.
+    retry
+        Whether failures are to be done again.
+    """
+    known, hashes = store.keys(failed=not retry), store.instances()
+    wanted: dict[tuple[str, Solve], None] = {}
+    jobs = []
+    for suite in suites:
+        for source in suite.sources:
+            which = identity(source, version)
+            asked = [solve for solve in suite.solves if (which, solve) not in wanted]
+            wanted |= dict.fromkeys((which, solve) for solve in asked)
+            graph = hashes.get(which)
+            left = tuple(
+                solve
+                for solve in asked
+                if graph is None or solve_key(graph, solve, version, machine) not in known
+            )
+            if left:
+                jobs.append(Job(source, which, left, suite.grace, version, machine))
+    size = max(1, sum(len(job.solves) for job in jobs) // (SHARE * slots))
+    parts = [part for job in jobs for part in _parts(job, size)]
+    return BatchPlan(tuple(parts), tuple(wanted), version, machine)
+
+
+def _parts(job: Job, size: int) -> list[Job]:
+    """Return a job in parts of up to so many solves."""
+    starts = range(0, len(job.solves), size)
+    return [replace(job, solves=job.solves[i : i + size]) for i in starts]
+
+
+def solve_key(graph: str, solve: Solve, version: str, machine: str) -> Key:
+    """Return the key of the row that a solve makes, for a graph's hash."""
+    text = canonical(solve.parameters)
+    return graph, solve.solver, text, solve.seed, solve.repeat, version, machine
+
+
+def asked(plan: BatchPlan, store: Store) -> list[Row]:
+    """Return the rows that there are of all that a plan wanted."""
+    hashes = store.instances()
+    keys = {
+        solve_key(hashes.get(which, which), solve, plan.version, plan.machine)
+        for which, solve in plan.wanted
+    }
+    return [row for row in store.rows() if key(row) in keys]
+
 
 LOGGED = (
     *("instance", "family", "solver", "parameters", "seed", "repeat"),
@@ -70,7 +225,7 @@ Tell = Callable[[Standing], None]
 
 
 def run(
-    plan: Plan, store: Store, team: Team, *, retry: bool = False, tell: Tell | None = None
+    plan: BatchPlan, store: Store, team: Team, *, retry: bool = False, tell: Tell | None = None
 ) -> tuple[Standing, int]:
     """Carry out what is left of a plan.
 
@@ -130,7 +285,7 @@ def _outcomes(future: Future[list[Outcome]], job: Job) -> list[Outcome]:
 class _Desk:
     """Keeps what comes in, and knows how far the run has come."""
 
-    def __init__(self, plan: Plan, store: Store, retry: bool, tell: Tell | None) -> None:
+    def __init__(self, plan: BatchPlan, store: Store, retry: bool, tell: Tell | None) -> None:
         self.store, self.retry, self.tell = store, retry, tell
         self.known = len(plan.wanted) - plan.left
         self.begun = time.monotonic()

@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from layoutopt.bench.columns import COLUMNS, KINDS, canonical, row_of, written
 from layoutopt.bench.job import Outcome
-from layoutopt.bench.row import Row
+from layoutopt.bench.row import COLUMNS, KINDS, Row, canonical, row_of, written
 from layoutopt.errors import InputError
 
 SCHEMA = 1

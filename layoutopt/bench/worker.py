@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from layoutopt.bench.job import Job
-from layoutopt.bench.messages import Full, Made, NotMade, Ready, Solved
+from layoutopt.bench.messages import Full, Made, NotMade, Ready, SolveDone
 from layoutopt.bench.work import Desk, Unreadable, warm_up
 
 
@@ -60,7 +60,7 @@ def _work(line: Connection, desk: Desk, job: Job) -> None:
         line.send(Made(desk.instance(job)))
         for solve in job.solves:
             outcome = desk.outcome(job, solve)
-            line.send(Solved(outcome, desk.worn or _left_running()))
+            line.send(SolveDone(outcome, desk.worn or _left_running()))
     except Unreadable as error:
         line.send(NotMade(str(error), error.log))
     faulthandler.cancel_dump_traceback_later()

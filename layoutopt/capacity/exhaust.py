@@ -8,9 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from layoutopt.capacity.columns import Columns
-from layoutopt.capacity.expand import worth
+from layoutopt.capacity.answer import worth
 from layoutopt.capacity.fill import Filling, Rows
+from layoutopt.capacity.kinds import Columns
 from layoutopt.capacity.pool import Pool, Priced
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray

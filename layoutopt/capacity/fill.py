@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from layoutopt.capacity.columns import Columns, joined
+from layoutopt.capacity.kinds import Columns, joined
 from layoutopt.capacity.master import use
 from layoutopt.integers import unique
 from layoutopt.problem import IntArray

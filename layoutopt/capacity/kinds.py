@@ -1,6 +1,6 @@
 """Classes taken apart into components, alike ones merged, in tables of equal size.
 
-Components of one class do not interact, so that each is a class of its own with as many
+ClassComponents of one class do not interact, so that each is a class of its own with as many
 copies; components with equal tables are one *kind*.  A kind's *own* tiles are those that some
 node of it has a reward for; all others are alike to it.
 """
@@ -15,11 +15,78 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.integers import unique
 from layoutopt.problem import IntArray, WeightArray
 
 
 @dataclass(frozen=True, eq=False)
-class Components:
+class Columns:
+    """Configurations of kinds, ordered by kind.
+
+    Parameters
+    ----------
+    kind, value
+        Shape ``(m,)``: whose it is, and what it is worth.
+    starts
+        Shape ``(m + 1,)``: where each begins in ``labels`` and ``bytes``.
+    labels
+        The tile of each node of the kind; ``tiles + j`` is slot ``j``.
+    bytes
+        The bytes of each of these nodes.
+    """
+
+    kind: IntArray
+    value: WeightArray
+    starts: IntArray
+    labels: IntArray
+    bytes: IntArray
+
+    @property
+    def column(self) -> IntArray:
+        """The configuration that each entry of ``labels`` belongs to."""
+        return np.repeat(np.arange(len(self.kind)), np.diff(self.starts))
+
+    def chosen(self, which: IntArray) -> Columns:
+        """Return some of the configurations, by ascending number."""
+        size = np.diff(self.starts)[which]
+        starts = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        at = np.repeat(self.starts[which] - starts[:-1], size) + np.arange(starts[-1])
+        return Columns(self.kind[which], self.value[which], starts, self.labels[at], self.bytes[at])
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """Put configurations together, ordered by kind, each once."""
+    parts = [part for part in parts if len(part.kind)]
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return Columns(none, none, np.zeros(1, np.int64), none, none)
+    size = np.concatenate([np.diff(part.starts) for part in parts])
+    whole = Columns(
+        np.concatenate([part.kind for part in parts]),
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.bytes for part in parts]),
+    )
+    return whole.chosen(_distinct(whole, size))
+
+
+def _distinct(columns: Columns, size: IntArray) -> IntArray:
+    """Return the numbers of the configurations that differ, ordered by kind."""
+    found = []
+    for n in unique(size).tolist():
+        at = np.flatnonzero(size == n)
+        labels = columns.labels[columns.starts[at][:, None] + np.arange(n)]
+        order = np.lexsort([*labels.T, columns.kind[at]])
+        rows = np.column_stack([columns.kind[at], labels])[order]
+        new = np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)]
+        found.append(at[order[new]])
+    every = np.concatenate(found)
+    return every[np.argsort(columns.kind[every], kind="stable")]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassComponents:
     """The components of all classes.
 
     Parameters
@@ -48,7 +115,7 @@ class Components:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class KindGroup:
     """Kinds of ``n`` nodes with ``k`` own tiles each.
 
     Parameters
@@ -79,24 +146,24 @@ class Group:
     kind: IntArray
 
 
-def components(problem: CapacityProblem) -> Components:
+def components(problem: CapacityProblem) -> ClassComponents:
     """Return the components of a problem's nodes under its edges."""
     n = problem.problem.nodes
     if not n:
-        return Components(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
+        return ClassComponents(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
     ones = np.ones(len(problem.problem.edges), bool)
     matrix = coo_array((ones, tuple(problem.problem.edges.T)), shape=(n, n))
     count, of = connected_components(matrix, directed=False)
     starts = np.searchsorted(np.sort(of), np.arange(count + 1))
-    return Components(of, np.argsort(of, kind="stable"), starts)
+    return ClassComponents(of, np.argsort(of, kind="stable"), starts)
 
 
 def groups(
     problem: CapacityProblem,
-    parts: Components,
+    parts: ClassComponents,
     copies: IntArray,
     listed: Callable[[int, int], bool],
-) -> Iterator[Group]:
+) -> Iterator[KindGroup]:
     """Yield the kinds of all components, by number of nodes and of own tiles.
 
     Parameters
@@ -144,7 +211,7 @@ def _merged(
     tiles: IntArray,
     rewards: WeightArray,
     weights: WeightArray,
-) -> Group:
+) -> KindGroup:
     """Merge components whose tables are equal; those with one home stand together."""
     many = len(chosen)
     rows = [table.reshape(many, -1) for table in (home, size, tiles, rewards, weights)]
@@ -152,7 +219,7 @@ def _merged(
     merged = np.zeros(len(first), np.int64)
     np.add.at(merged, kind, copies)
     tables = size[first], tiles[first], rewards[first], weights[first], home[first]
-    return Group(merged, *tables, chosen, kind)
+    return KindGroup(merged, *tables, chosen, kind)
 
 
 def _unique_rows(rows: WeightArray) -> tuple[IntArray, IntArray]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from layoutopt.capacity.columns import Columns
+from layoutopt.capacity.kinds import Columns
 from layoutopt.exact.parts import solve_parts
 from layoutopt.integers import unique
 from layoutopt.limits import Limits

@@ -4,21 +4,91 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from layoutopt.capacity.columns import Columns, joined
-from layoutopt.capacity.kinds import Components, Group, components, groups
+from layoutopt.capacity.kinds import ClassComponents, Columns, KindGroup, components, groups, joined
 from layoutopt.capacity.large import Large, large_column, price_large, slots_in_order
-from layoutopt.capacity.patterns import pattern_count, patterns, priced_patterns, slots_of
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.integers import without
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import take
 from layoutopt.problem import IntArray, Labelling, WeightArray
+
+CHUNK = 2 * 10**6
+"""Values of patterns that are held at a time."""
+
+
+def pattern_count(nodes: int, own: int, slots: int) -> int:
+    """Return the number of patterns of ``nodes`` nodes with so many own tiles and slots."""
+    ways = {0: 1}
+    for _ in range(nodes):
+        after: dict[int, int] = {}
+        for used, many in ways.items():
+            after[used] = after.get(used, 0) + many * (own + used)
+            if used < slots:
+                after[used + 1] = after.get(used + 1, 0) + many
+        ways = after
+    return sum(ways.values())
+
+
+@lru_cache(maxsize=64)
+def patterns(nodes: int, own: int, slots: int) -> IntArray:
+    """Return all patterns, shape ``(pattern_count(...), nodes)``."""
+    rows = np.zeros((1, 0), np.int64)
+    for _ in range(nodes):
+        used = np.maximum(rows.max(axis=1, initial=-1) + 1 - own, 0)
+        width = own + np.minimum(used + 1, slots)
+        choice = np.arange(int(width.sum())) - np.repeat(np.cumsum(width) - width, width)
+        rows = np.column_stack([np.repeat(rows, width, axis=0), choice])
+    rows.flags.writeable = False
+    return rows
+
+
+def slots_of(group: KindGroup, tiles: int) -> int:
+    """Return how many slots the kinds of a group may use at once."""
+    nodes, own = group.rewards.shape[1:]
+    return int(min(nodes, tiles - own))
+
+
+def values(rewards: WeightArray, weights: WeightArray, rows: IntArray, slots: int) -> WeightArray:
+    """Return what patterns are worth, shape ``(kinds, patterns)``."""
+    kinds, nodes, _ = rewards.shape
+    wide = np.concatenate([rewards, np.zeros((kinds, nodes, slots), rewards.dtype)], axis=2)
+    total = wide[:, 0, rows[:, 0]]
+    for u in range(1, nodes):
+        total = total + wide[:, u, rows[:, u]]
+    for u in range(nodes):
+        for v in range(u + 1, nodes):
+            if weights[:, u, v].any():
+                total = total + weights[:, u, v, None] * (rows[:, u] == rows[:, v])
+    return total
+
+
+def priced_patterns(
+    group: KindGroup, rows: IntArray, slots: int, prices: WeightArray, scale: int
+) -> Iterator[tuple[int, WeightArray]]:
+    """Yield the patterns' values times ``scale`` less prices, a chunk of kinds at a time.
+
+    Parameters
+    ----------
+    prices
+        Shape ``(tiles,)``: per byte and times ``scale``, whole; Python integers if the result
+        may not fit 64 bits.
+    """
+    step = max(1, CHUNK // len(rows))
+    for first in range(0, len(group.copies), step):
+        part = slice(first, first + step)
+        cost = group.bytes[part, :, None] * prices[group.tiles[part]][:, None, :]
+        rewards, weights = group.rewards[part], group.weights[part]
+        if prices.dtype == object:
+            rewards, weights = rewards.astype(object), weights.astype(object)
+        yield first, values(rewards * scale - cost, weights * scale, rows, slots)
+
 
 PATTERNS = 20_000
 """Kinds with more patterns are priced by the exact solver, one by one."""
@@ -75,10 +145,10 @@ class Pool:
         self.tiles = problem.problem.labels
         self.grain = math.gcd(*problem.bytes.tolist()) or 1
         whole = replace(problem, bytes=problem.bytes // self.grain)
-        self.parts: Components = components(problem)
+        self.parts: ClassComponents = components(problem)
         copies = problem.copies[problem.class_of[self.parts.nodes[self.parts.starts[:-1]]]]
         self.part_copies: IntArray = copies
-        self.groups: list[Group] = []
+        self.groups: list[KindGroup] = []
         self.large: list[Large] = []
         self.groups.extend(groups(whole, self.parts, copies, self._listed))
         of_groups = [group.components for group in self.groups]
@@ -136,7 +206,7 @@ class Pool:
         home = self.problem.home
         return -1 if home is None else int(home[self.parts.nodes[self.parts.starts[component]]])
 
-    def rows(self, group: Group) -> tuple[IntArray, int]:
+    def rows(self, group: KindGroup) -> tuple[IntArray, int]:
         """Return the patterns of a group, and how many slots they may use."""
         slots = slots_of(group, self.tiles)
         return patterns(*group.rewards.shape[1:], slots), slots
@@ -265,7 +335,7 @@ class Pool:
         return prices.astype(object)
 
 
-def _most(labelling: Labelling, parts: Components) -> int:
+def _most(labelling: Labelling, parts: ClassComponents) -> int:
     """Return the largest sum of absolute weights and rewards of a component."""
     total = np.zeros(len(parts.sizes), object)
     np.add.at(total, parts.of[labelling.edges[:, 0]], np.abs(labelling.weights).astype(object))

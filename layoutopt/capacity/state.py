@@ -8,10 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from layoutopt.capacity.answer import CapacityAnswer, Placement, Reason
-from layoutopt.capacity.columns import Columns, joined
-from layoutopt.capacity.expand import bytes_used, placement, worth
+from layoutopt.capacity.answer import (
+    CapacityAnswer,
+    CountedLabels,
+    Reason,
+    bytes_used,
+    placement,
+    worth,
+)
 from layoutopt.capacity.fill import Filling, placed
+from layoutopt.capacity.kinds import Columns, joined
 from layoutopt.capacity.master import use
 from layoutopt.capacity.pool import Pool, Priced
 from layoutopt.errors import InternalError
@@ -152,7 +158,7 @@ class State:
             Bytes too many for all tiles together.
         """
         problem, pool = self.pool.problem, self.pool
-        found: Placement | None = None
+        found: CountedLabels | None = None
         used = None
         if self.filling is not None:
             found = placement(pool, self.filling)

@@ -31,7 +31,7 @@ MOST = 10**40
 
 
 @dataclass(frozen=True)
-class Op:
+class CertifiedOp:
     """An op: for each mode what it takes, then from ``first`` on what it gives, and its cost."""
 
     modes: list[list[Need]]
@@ -44,7 +44,7 @@ class Statement:
     """What transforms of each tensor cost, and the ops."""
 
     moves: dict[str, Costs]
-    ops: list[Op]
+    ops: list[CertifiedOp]
     objectives: int
 
     def taken(self) -> list[Need]:
@@ -74,7 +74,7 @@ def stated(given: object) -> Statement:
     return Statement(moves, ops, objectives)
 
 
-def _op(given: object, moves: dict[str, Costs], ends: list[int]) -> Op:
+def _op(given: object, moves: dict[str, Costs], ends: list[int]) -> CertifiedOp:
     takes, gives, layouts = (
         listed(entry(given, key), None, key) for key in ("takes", "gives", "modes")
     )
@@ -88,7 +88,7 @@ def _op(given: object, moves: dict[str, Costs], ends: list[int]) -> Op:
     if isinstance(given, dict) and "costs" in given:
         costs = given["costs"]
     own = [numbered(cost, ends, "costs") for cost in listed(costs, len(modes), "costs")]
-    return Op(needs, len(takes), own)
+    return CertifiedOp(needs, len(takes), own)
 
 
 def score(statement: Statement, modes: object) -> Costs:
@@ -109,7 +109,7 @@ def folded(statement: Statement, instead: object, weights: list[int]) -> Stateme
     Put in the place of all modes at once, they must cost no more, and what asked for equal layouts
     of a tensor must do so still: then no transform is paid for that was not.
     """
-    turned, ops = dict[Need, str](), list[Op]()
+    turned, ops = dict[Need, str](), list[CertifiedOp]()
     for op, given in zip(
         statement.ops, listed(instead, len(statement.ops), "instead"), strict=True
     ):

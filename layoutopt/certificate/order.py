@@ -28,7 +28,7 @@ Arcs: TypeAlias = dict[str, set[str]]
 """For each barrier those that come before it."""
 
 
-class Order:
+class BarrierOrder:
     """What classes have to do with barriers.
 
     Parameters

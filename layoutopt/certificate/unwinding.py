@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from layoutopt.certificate.classes import Class
-from layoutopt.certificate.order import Order
+from layoutopt.certificate.order import BarrierOrder
 from layoutopt.certificate.refused import Refused, listed, number
 from layoutopt.certificate.sums import Box, Sums, differ, read_boxes
 from layoutopt.certificate.tensors import Tensors, objects
@@ -95,7 +95,7 @@ class Checker(Tensors):
             sum(copies[k] for k in words),
         )
 
-    def prepared(self) -> tuple[int, list[int], Order]:
+    def prepared(self) -> tuple[int, list[int], BarrierOrder]:
         """Check that classes make up the instance.
 
         Returns
@@ -111,7 +111,7 @@ class Checker(Tensors):
         if stray := set(self.members) - {UNTIED}:
             raise Refused(f"a sink has elements of node {min(stray)}, which no class has")
         terminals = [self._terminals(k, c) for k, c in enumerate(self.classes)]
-        order = Order(self, self.classes, self.nodes, terminals)
+        order = BarrierOrder(self, self.classes, self.nodes, terminals)
         return self._edges(terminals), copies, order
 
     def _sink(self, name: str) -> list[Box]:

@@ -23,7 +23,7 @@ COMPARED_PER_STEP = 5000
 """How many boxes of longer lists are compared with one in the time of a step."""
 
 
-class Box(NamedTuple):
+class CheckedBox(NamedTuple):
     """Elements ``to + sum(i * to_stride)`` lie where others, ``start + sum(i * from_stride)``, do.
 
     Parameters
@@ -47,13 +47,13 @@ class Box(NamedTuple):
         return prod([extent for extent, _, _ in self.loops])
 
     @property
-    def turned(self) -> Box:
+    def turned(self) -> CheckedBox:
         """The same with both sides exchanged."""
         loops = tuple([(n, here, there) for n, there, here in self.loops])
-        return Box(self.label, self.to, self.start, loops)
+        return CheckedBox(self.label, self.to, self.start, loops)
 
 
-def normal(label: int, start: int, to: int, loops: Iterable[Loop]) -> Box:
+def normal(label: int, start: int, to: int, loops: Iterable[Loop]) -> CheckedBox:
     """Return a box in few loops of positive ``to_stride``, in ascending order."""
     ahead = []
     for n, there, here in loops:
@@ -68,10 +68,10 @@ def normal(label: int, start: int, to: int, loops: Iterable[Loop]) -> Box:
             joint[-1] = (joint[-1][0] * n, *joint[-1][1:])
         else:
             joint.append((n, there, here))
-    return Box(label, start, to, tuple(joint))
+    return CheckedBox(label, start, to, tuple(joint))
 
 
-def unfolded(box: Box, shape: Shape) -> list[Box]:
+def unfolded(box: CheckedBox, shape: Shape) -> list[CheckedBox]:
     """Return a box of a tensor without short loops that jump across rows, as several boxes.
 
     These are compact, so that fewer of them are near each other.
@@ -91,7 +91,7 @@ def unfolded(box: Box, shape: Shape) -> list[Box]:
     return [part._replace(loops=tuple(kept)) for part in found]
 
 
-class Places:
+class BoxIndex:
     """Boxes of a tensor, to be asked which of them are near others.
 
     Parameters
@@ -108,7 +108,7 @@ class Places:
 
     def __init__(
         self,
-        boxes: Sequence[Box],
+        boxes: Sequence[CheckedBox],
         shape: Shape,
         equations: Equations,
         origin: Shape | None = None,
@@ -124,7 +124,7 @@ class Places:
             table = np.array(rests, np.int64).reshape(len(rests), 2, len(shape))
             self._first, self._step = table.transpose(1, 2, 0)
 
-    def near(self, box: Box) -> Sequence[Box]:
+    def near(self, box: CheckedBox) -> Sequence[CheckedBox]:
         """Return all boxes that may have elements in common with a box, at equal locations."""
         if len(self.boxes) <= FEW:
             return self.boxes
@@ -142,7 +142,7 @@ class Places:
             found = found[(self._first[d, found] - first) % common == 0]
         return [self.boxes[k] for k in found.tolist()]
 
-    def _hull(self, box: Box) -> tuple[list[int], list[int]]:
+    def _hull(self, box: CheckedBox) -> tuple[list[int], list[int]]:
         low, high = _hull(box.to, [(n, step) for n, _, step in box.loops], self.shape)
         if self.origin is not None:
             there = _hull(box.start, [(n, step) for n, step, _ in box.loops], self.origin)
@@ -165,7 +165,7 @@ def _hull(first: int, walk: Sequence[tuple[int, int]], shape: Shape) -> tuple[li
     return low, high
 
 
-def _rests(box: Box, shape: Shape) -> tuple[list[int], list[int]]:
+def _rests(box: CheckedBox, shape: Shape) -> tuple[list[int], list[int]]:
     """Return for each dimension an index of a box, and a number that divides all differences.
 
     That number is 0 where the index is always the same.

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from layoutopt.errors import SizeError
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ ELEMENTS_PER_STEP = 1000
 """How many elements are checked in the time of a step."""
 
 
-def either(graph: Store, by_elements: Callable[[], T], by_pieces: Callable[[int], T]) -> T:
+def either(graph: GraphStore, by_elements: Callable[[], T], by_pieces: Callable[[int], T]) -> T:
     """Return what the quicker of two ways says; both say the same.
 
     Parameters

@@ -11,7 +11,7 @@ from layoutopt.check.elements import Evaluation, evaluate
 from layoutopt.check.needs import dependencies
 from layoutopt.check.occupancy import sure_to_fit
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.values import to_decimal, to_integers
 from layoutopt.result import Status, UnwindingResult
 
@@ -20,7 +20,7 @@ GAP_TOLERANCE = 1e-9
 
 
 def violations(
-    graph: Store, result: UnwindingResult, status: Status, gap: float | None
+    graph: GraphStore, result: UnwindingResult, status: Status, gap: float | None
 ) -> Iterator[str]:
     """Name everything in a result that is not so.
 
@@ -56,13 +56,13 @@ def violations(
         yield from order.faults(dependencies(graph, result.layouts), result.order)
 
 
-def _counts(graph: Store, result: UnwindingResult) -> Iterator[str]:
+def _counts(graph: GraphStore, result: UnwindingResult) -> Iterator[str]:
     for name, count in counts(graph).items():
         if result.size.get(name, count) != count:
             yield f"size: {name} is {count}, the result says {result.size[name]}"
 
 
-def counts(graph: Store) -> dict[str, int]:
+def counts(graph: GraphStore) -> dict[str, int]:
     """Return how large a graph is.
 
     Returns
@@ -80,7 +80,7 @@ def counts(graph: Store) -> dict[str, int]:
     }
 
 
-def ceiling(graph: Store) -> Decimal:
+def ceiling(graph: GraphStore) -> Decimal:
     """Return what no layouts can exceed: all that pairs worth something earn if they match.
 
     Values of pairs of the same tensors are added up; a tensor always matches itself.
@@ -113,7 +113,7 @@ def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:
 
 
 def _status(
-    graph: Store, result: UnwindingResult, status: Status, gap: float | None
+    graph: GraphStore, result: UnwindingResult, status: Status, gap: float | None
 ) -> Iterator[str]:
     """Hold the claimed status and gap against the claimed score and bound."""
     right = result.status
@@ -127,7 +127,7 @@ def _status(
         yield f"gap: score and bound give {own}, the result says {gap}"
 
 
-def _infeasible(graph: Store, result: UnwindingResult) -> Iterator[str]:
+def _infeasible(graph: GraphStore, result: UnwindingResult) -> Iterator[str]:
     """Hold the claim that there is no solution against what can be seen without a search."""
     if result.score is not None or result.bound is not None or result.layouts is not None:
         yield "status: the result says infeasible, but has layouts, a score or a bound"

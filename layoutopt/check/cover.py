@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from layoutopt import pieces
-from layoutopt.check.boxes import Box, Places, normal, unfolded
+from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.terms import Term
@@ -101,14 +101,14 @@ def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | 
     return f"{missing} elements are set twice instead of others"
 
 
-def _written(piece: Piece) -> Box:
+def _written(piece: Piece) -> CheckedBox:
     _origin, _from, to, loops = piece
     return normal(0, 0, to, [(n, 0, step) for n, _, step in loops])
 
 
-def _fewer(boxes: Sequence[Box], equations: Equations) -> list[Box]:
+def _fewer(boxes: Sequence[CheckedBox], equations: Equations) -> list[CheckedBox]:
     """Return boxes that come to the same elements, each as often, with numbers as labels."""
-    firsts: dict[int, Box] = {}
+    firsts: dict[int, CheckedBox] = {}
     others = [box for box in boxes if firsts.setdefault(box.to, box) is not box]
     few = merged(firsts.values(), equations)
     if sum(box.elements for box in few) < sum(box.elements for box in firsts.values()):
@@ -116,10 +116,10 @@ def _fewer(boxes: Sequence[Box], equations: Equations) -> list[Box]:
     return [box._replace(label=n) for n, box in enumerate([*few, *others])]
 
 
-def _clashing(boxes: Sequence[Box], shape: Shape, equations: Equations) -> list[Box]:
+def _clashing(boxes: Sequence[CheckedBox], shape: Shape, equations: Equations) -> list[CheckedBox]:
     """Return the boxes that share an element with another one, or come to one twice."""
-    every = Places(boxes, shape, equations)
-    twice: dict[int, Box] = {}
+    every = BoxIndex(boxes, shape, equations)
+    twice: dict[int, CheckedBox] = {}
     for box in boxes:
         equations.spend()
         if not _simple(box, equations):
@@ -130,7 +130,7 @@ def _clashing(boxes: Sequence[Box], shape: Shape, equations: Equations) -> list[
     return list(twice.values())
 
 
-def _simple(box: Box, equations: Equations) -> bool:
+def _simple(box: CheckedBox, equations: Equations) -> bool:
     """Return whether a box comes to no element twice."""
     reach = 0
     for n, _, step in box.loops:
@@ -147,7 +147,7 @@ def _simple(box: Box, equations: Equations) -> bool:
     return equations.count(tuple(terms), 0) == box.elements
 
 
-def _key(box: Box) -> Walk:
+def _key(box: CheckedBox) -> Walk:
     return box.to, tuple([(n, step) for n, _, step in box.loops])
 
 
@@ -173,7 +173,7 @@ def _united(a: Signed, b: Signed, equations: Equations) -> Signed:
     return {places: sign for places, sign in total.items() if sign}
 
 
-def _spread(box: Box, equations: Equations) -> Signed:
+def _spread(box: CheckedBox, equations: Equations) -> Signed:
     """Return the elements that a box comes to, each once."""
     found: Signed = {(box.to, ()): 1}
     reach = 0

@@ -27,7 +27,7 @@ from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.roots import Source
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE, root_tiles
 from layoutopt.graphs.values import to_decimal, to_integers
@@ -71,7 +71,7 @@ class Evaluation:
         return html.block([told, *broken, pairs_html(self.pairs)])
 
 
-def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
+def evaluate(graph: GraphStore, layouts: Layouts) -> Evaluation:
     """Score layouts and check every rule.
 
     Small graphs are looked at element by element, large ones piece by piece.
@@ -91,7 +91,7 @@ def evaluate(graph: Store, layouts: Layouts) -> Evaluation:
     return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
 
 
-def by_elements(graph: Store, layouts: Layouts) -> Evaluation:
+def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
     """Score layouts and check every rule with an array for each tensor."""
     broken = coverage(graph, layouts, lambda layout, sink: pieces.cover(layout, sink.size))
     if broken:
@@ -105,7 +105,7 @@ def by_elements(graph: Store, layouts: Layouts) -> Evaluation:
     return _evaluation(graph, _matches(graph, layouts), waits, layouts, matching)
 
 
-def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Evaluation:
+def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evaluation:
     """Score layouts and check every rule by their loops, whatever the number of elements.
 
     Parameters
@@ -130,7 +130,7 @@ def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Evaluation:
 
 
 def _evaluation(
-    graph: Store,
+    graph: GraphStore,
     matched: Sequence[int],
     given: order.Dependencies,
     layouts: Layouts,
@@ -146,12 +146,12 @@ def _evaluation(
     return Evaluation(tuple(broken), score, most(graph), pairs, steps)
 
 
-def most(graph: Store) -> Decimal:
+def most(graph: GraphStore) -> Decimal:
     """Return the score if every pair matched at every position."""
     return _scored(graph, [size(graph.shapes[a]) for a, _, _ in graph.pairs])[1]
 
 
-def _scored(graph: Store, matched: Sequence[int]) -> tuple[tuple[PairScore, ...], Decimal]:
+def _scored(graph: GraphStore, matched: Sequence[int]) -> tuple[tuple[PairScore, ...], Decimal]:
     multiples, unit = to_integers([value for _, _, value in graph.pairs])
     total = sum(v * m for v, m in zip(multiples, matched, strict=True))
     pairs = tuple(
@@ -162,7 +162,7 @@ def _scored(graph: Store, matched: Sequence[int]) -> tuple[tuple[PairScore, ...]
 
 
 def coverage(
-    graph: Store, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
+    graph: GraphStore, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
 ) -> tuple[str, ...]:
     """Return a line for every sink not covered once, and for every piece that fits nothing.
 
@@ -175,7 +175,7 @@ def coverage(
 
 
 def _uncovered(
-    graph: Store, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
+    graph: GraphStore, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
 ) -> Iterator[str]:
     sinks = {sink.name: sink for sink in graph.sinks()}
     roots = {
@@ -211,7 +211,7 @@ def _uncovered(
 class _Numbers:
     """The location numbers of root tensors."""
 
-    def __init__(self, graph: Store) -> None:
+    def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
         self.base: dict[int, int] = {}
         self.pool: dict[int | str, int] = {}
@@ -268,7 +268,7 @@ class _Numbers:
         return taken
 
 
-def _matches(graph: Store, layouts: Layouts) -> list[int]:
+def _matches(graph: GraphStore, layouts: Layouts) -> list[int]:
     """Return for each pair the number of positions with equal locations."""
     numbers = _Numbers(graph)
     due: dict[int, list[int]] = {}
@@ -297,7 +297,7 @@ def _matches(graph: Store, layouts: Layouts) -> list[int]:
 
 
 def _locations(
-    graph: Store, i: int, t: int, found: dict[int, Array], numbers: _Numbers, layouts: Layouts
+    graph: GraphStore, i: int, t: int, found: dict[int, Array], numbers: _Numbers, layouts: Layouts
 ) -> Array:
     op = graph.ops[i]
     if op.kind is Kind.SINK:
@@ -309,7 +309,7 @@ def _locations(
     return carried(op, [found[c] for c in carriers], shapes, graph.shapes[t])
 
 
-def _ancestors(graph: Store, tensors: set[int]) -> set[int]:
+def _ancestors(graph: GraphStore, tensors: set[int]) -> set[int]:
     """Return tensors and everything that their locations come from."""
     every = set(tensors)
     for i in range(len(graph.ops) - 1, -1, -1):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from layoutopt.check.splits import Way, best_way, carries, digits
-from layoutopt.check.terms import Part, Term, Vector, absorbed, plus, tidied, times
+from layoutopt.check.terms import SolutionBox, Term, Vector, absorbed, plus, tidied, times
 from layoutopt.errors import SizeError
 
 REMEMBERED = 10**5
@@ -31,9 +31,9 @@ class Equations:
 
     def __init__(self, limit: int) -> None:
         self.left = limit
-        self._known: dict[tuple[tuple[Term, ...], int, int], list[Part]] = {}
+        self._known: dict[tuple[tuple[Term, ...], int, int], list[SolutionBox]] = {}
 
-    def solve(self, terms: tuple[Term, ...], total: int, width: int) -> list[Part]:
+    def solve(self, terms: tuple[Term, ...], total: int, width: int) -> list[SolutionBox]:
         """Return all solutions, each in one box.
 
         Parameters
@@ -73,18 +73,18 @@ class Equations:
                 "and the graph is too large to be checked element by element"
             )
 
-    def _solve(self, terms: Iterable[Term], total: int, width: int) -> list[Part]:
+    def _solve(self, terms: Iterable[Term], total: int, width: int) -> list[SolutionBox]:
         self.spend()
         tidy = tidied(terms, total, width)
         if tidy is None:
             return []
         if not tidy.terms:
-            return [Part(tidy.start, tidy.free)]
+            return [SolutionBox(tidy.start, tidy.free)]
         parts = absorbed(tidy.terms, tidy.total)
         parts = parts or self._split(sorted(tidy.terms), tidy.total, width)
-        return [Part(plus(tidy.start, part.start), tidy.free + part.loops) for part in parts]
+        return [SolutionBox(plus(tidy.start, part.start), tidy.free + part.loops) for part in parts]
 
-    def _split(self, active: list[Term], total: int, width: int) -> list[Part]:
+    def _split(self, active: list[Term], total: int, width: int) -> list[SolutionBox]:
         """Solve an equation by solving others."""
         if len(active) == 3 and all(c == 1 and n == total + 1 for c, n, _ in active):
             least, middle, most = sorted(term.weight for term in active)
@@ -96,7 +96,7 @@ class Equations:
             return self._by_digits(active, total, way, width)
         return self._by_ranges(active, total, way, width)
 
-    def _by_digits(self, active: list[Term], total: int, way: Way, width: int) -> list[Part]:
+    def _by_digits(self, active: list[Term], total: int, way: Way, width: int) -> list[SolutionBox]:
         """Split the sum into multiples of a modulus and rests, for each carry.
 
         One of the two equations is solved first, and what is free then goes into the other.
@@ -118,10 +118,10 @@ class Equations:
             for outer in self._solve(first, now, width + 1):
                 more = [Term(step[0], n, step[1:]) for n, step in outer.loops]
                 for inner in self._solve(more + then, later - outer.start[0], width):
-                    found.append(Part(plus(outer.start[1:], inner.start), inner.loops))
+                    found.append(SolutionBox(plus(outer.start[1:], inner.start), inner.loops))
         return found
 
-    def _by_ranges(self, active: list[Term], total: int, way: Way, width: int) -> list[Part]:
+    def _by_ranges(self, active: list[Term], total: int, way: Way, width: int) -> list[SolutionBox]:
         """Solve with one variable in each range between cuts; long ranges as blocks of blocks."""
         c, _, weight = active[way.which]
         rest = active[: way.which] + active[way.which + 1 :]
@@ -134,11 +134,11 @@ class Equations:
                 terms = [Term(c, way.block, weight), blocks]
             parts = self._solve([*rest, *terms], total - c * low, width) if n > 0 else ()
             for part in parts:
-                found.append(Part(plus(part.start, weight, low), part.loops))
+                found.append(SolutionBox(plus(part.start, weight, low), part.loops))
         return found
 
 
-def _simplex(total: int, x: Vector, y: Vector, z: Vector) -> list[Part]:
+def _simplex(total: int, x: Vector, y: Vector, z: Vector) -> list[SolutionBox]:
     """Return all solutions of ``x + y + z = total``, for the weights of the three.
 
     With ``u = total - x`` these are all ``y <= u``.  Either both are equal, or there is a highest
@@ -147,16 +147,16 @@ def _simplex(total: int, x: Vector, y: Vector, z: Vector) -> list[Part]:
     """
     one, other, both = plus(z, x, -1), plus(y, z, -1), plus(y, x, -1)  # steps of u, y, and both
     start = times(x, total)
-    found = [Part(start, ((total + 1, both),))]
+    found = [SolutionBox(start, ((total + 1, both),))]
     bit = 1
     while bit <= total:
         first = plus(start, one, bit)
         whole, left = divmod(total + 1, 2 * bit)
         if whole:
             square = ((bit, one), (bit, other))
-            found.append(Part(first, (*square, (whole, times(both, 2 * bit)))))
+            found.append(SolutionBox(first, (*square, (whole, times(both, 2 * bit)))))
         if left > bit:
             first = plus(first, both, 2 * bit * whole)
-            found.append(Part(first, ((left - bit, one), (bit, other))))
+            found.append(SolutionBox(first, ((left - bit, one), (bit, other))))
         bit *= 2
     return found

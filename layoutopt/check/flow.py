@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Array, Op, Shape
+from layoutopt.graphs.op import Array, Shape, UnwindingOp
 from layoutopt.pieces import Index, outer_sum
 
 _zip = partial(zip, strict=True)
@@ -29,7 +29,7 @@ def strides(shape: Shape) -> list[int]:
     return steps[::-1][: len(shape)]
 
 
-def carried(op: Op, values: Sequence[Array], shapes: Sequence[Shape], out: Shape) -> Array:
+def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], out: Shape) -> Array:
     """Return what a view's elements carry.
 
     Parameters
@@ -37,7 +37,7 @@ def carried(op: Op, values: Sequence[Array], shapes: Sequence[Shape], out: Shape
     op
         A view.
     values
-        One flat array per carrier (see :meth:`layoutopt.graphs.op.Op.carriers`): anything
+        One flat array per carrier (see :meth:`layoutopt.graphs.op.UnwindingOp.carriers`): anything
         that stands for its elements.
     shapes
         The carriers' shapes.
@@ -56,7 +56,7 @@ def carried(op: Op, values: Sequence[Array], shapes: Sequence[Shape], out: Shape
     return np.asarray(values[0][_origin(op, shapes[0], out)])
 
 
-def _origin(op: Op, shape: Shape, out: Shape) -> Index:
+def _origin(op: UnwindingOp, shape: Shape, out: Shape) -> Index:
     """Return the flat input position of each output element."""
     step = strides(shape)
     axes = [np.arange(n) for n in out]

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from layoutopt import pieces
-from layoutopt.check.boxes import Box
+from layoutopt.check.boxes import CheckedBox
 from layoutopt.check.flow import carried
 from layoutopt.errors import SizeError
 from layoutopt.graphs.hooking import check_hooks, hooked, output_tiles, viewed
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
 from layoutopt.memory import require
 from layoutopt.pieces import Piece
@@ -51,7 +51,7 @@ class Hooked:
         If the elements do not fit the memory: hooks are evaluated element by element.
     """
 
-    def __init__(self, graph: Store, layouts: Mapping[str, Sequence[Piece]]) -> None:
+    def __init__(self, graph: GraphStore, layouts: Mapping[str, Sequence[Piece]]) -> None:
         count = sum(map(size, graph.shapes))
         require(ELEMENT_BYTES * count, "evaluating hooks, which look at every element,")
         check_hooks(graph)
@@ -70,7 +70,7 @@ class Hooked:
         one, two = self.tiles[a], self.tiles[b]
         return int(np.count_nonzero((one == two) & (one != UNKNOWN)))
 
-    def alike(self, t: int, others: Sequence[Box]) -> int:
+    def alike(self, t: int, others: Sequence[CheckedBox]) -> int:
         """Return how many elements of a tensor are on the same tile as others of it.
 
         Parameters
@@ -130,13 +130,13 @@ class Hooked:
         return self._own[t]
 
 
-def takes_hooked(graph: Store, layouts: Mapping[str, Sequence[Piece]]) -> bool:
+def takes_hooked(graph: GraphStore, layouts: Mapping[str, Sequence[Piece]]) -> bool:
     """Return whether a piece names an output of a barrier with a hook."""
     outputs = {graph.tensor_name(t) for i in hooked(graph) for t in graph.op_outputs[i]}
     return any(piece[0] in outputs for layout in layouts.values() for piece in layout)
 
 
-def without_hooks(graph: Store, layouts: Mapping[str, Sequence[Piece]]) -> Store:
+def without_hooks(graph: GraphStore, layouts: Mapping[str, Sequence[Piece]]) -> GraphStore:
     """Return a graph to be looked at by pieces, in which views stand for built-in hooks.
 
     Raises

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from layoutopt.check.boxes import Box, Places, normal, unfolded
+from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.terms import Term
 from layoutopt.check.tracing import Tracing, moved
 from layoutopt.graphs.op import Kind, Shape, size
 from layoutopt.graphs.roots import Source
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.pieces import Piece
 from layoutopt.tiles.blocks import TileMap
@@ -37,7 +37,7 @@ class Matching:
         As for :func:`matches`.
     """
 
-    def __init__(self, graph: Store, layouts: Layouts, equations: Equations) -> None:
+    def __init__(self, graph: GraphStore, layouts: Layouts, equations: Equations) -> None:
         self.graph, self.layouts, self.equations = graph, layouts, equations
         self.tracing = Tracing(graph, self._given, equations)
         self.pool: dict[int | str, int] = {}
@@ -53,13 +53,13 @@ class Matching:
             return self._on_tiles(mine, other, self.graph.shapes[a])
         same = set(mine) & set(other)
         total = sum(box.elements for box in same)
-        rest: dict[int, list[Box]] = defaultdict(list)
+        rest: dict[int, list[CheckedBox]] = defaultdict(list)
         for box in other:
             if box not in same:
                 rest[box.label].append(box)
         shape = self.graph.shapes[a]
         near = {
-            root: Places(some, shape, self.equations, self._shape(root))
+            root: BoxIndex(some, shape, self.equations, self._shape(root))
             for root, some in rest.items()
         }
         for box in mine:
@@ -67,7 +67,7 @@ class Matching:
                 total += sum(self._equal(box, twin) for twin in near[box.label].near(box))
         return total
 
-    def alike(self, t: int, others: Sequence[Box]) -> int:
+    def alike(self, t: int, others: Sequence[CheckedBox]) -> int:
         """Return how many elements of a tensor are on the same tile as others of it.
 
         Parameters
@@ -79,7 +79,9 @@ class Matching:
         there = [box for other in others for box in moved(other, places, self.equations)]
         return self._on_tiles(self.tracing.boxes(t), there, shape)
 
-    def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
+    def _on_tiles(
+        self, mine: Sequence[CheckedBox], other: Sequence[CheckedBox], shape: Shape
+    ) -> int:
         """Return at how many positions two lists of boxes have equal tiles.
 
         Layers that are alike ask the same of tensors that lie on equal maps.
@@ -90,18 +92,20 @@ class Matching:
             self.answers[key] = self._counted(mine, other, shape)
         return self.answers[key]
 
-    def _counted(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
+    def _counted(
+        self, mine: Sequence[CheckedBox], other: Sequence[CheckedBox], shape: Shape
+    ) -> int:
         same = set(mine) & set(other)
         left, right = (
             [part for box in side if box not in same for part in unfolded(box, shape)]
             for side in (mine, other)
         )
-        near = Places(right, shape, self.equations)
+        near = BoxIndex(right, shape, self.equations)
         return sum(box.elements for box in same) + sum(
             self._equal_tiles(box, twin) for box in left for twin in near.near(box)
         )
 
-    def _equal_tiles(self, a: Box, b: Box) -> int:
+    def _equal_tiles(self, a: CheckedBox, b: CheckedBox) -> int:
         """Return the number of common elements of two boxes that are on equal tiles."""
         terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
         terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
@@ -130,7 +134,7 @@ class Matching:
     def _shape(self, root: int) -> Shape:
         return () if root == POOL else self.graph.shapes[root]
 
-    def _equal(self, a: Box, b: Box) -> int:
+    def _equal(self, a: CheckedBox, b: CheckedBox) -> int:
         """Return the number of common elements of two boxes that have equal locations."""
         terms = [Term(here, n, (there,)) for n, there, here in a.loops]
         terms += [Term(-here, n, (-there,)) for n, there, here in b.loops]
@@ -140,7 +144,7 @@ class Matching:
             total += self.equations.count(steps, b.start - a.start - apart)
         return total
 
-    def _given(self, t: int) -> Iterator[Box]:
+    def _given(self, t: int) -> Iterator[CheckedBox]:
         """Yield the boxes of a root tensor: where its pieces say, or where it is itself."""
         if self.graph.kind(self.graph.handle(t)) is not Kind.SINK:
             yield from self._own(t)
@@ -154,7 +158,7 @@ class Matching:
             else:
                 yield from moved(piece, self.tracing.places(origin), self.equations)
 
-    def _own(self, t: int) -> Iterator[Box]:
+    def _own(self, t: int) -> Iterator[CheckedBox]:
         """Yield the boxes of a tensor that lies at locations of its own, or by a mapping."""
         mapping, count = _mapping(self.graph, t), size(self.graph.shapes[t])
         if mapping is not None and self.graph.tile_memory is None:
@@ -163,12 +167,12 @@ class Matching:
             yield normal(t, 0, 0, [(count, 1, 1)])
 
 
-def _mapping(graph: Store, t: int) -> tuple[int | str, ...] | None:
+def _mapping(graph: GraphStore, t: int) -> tuple[int | str, ...] | None:
     op = graph.ops[graph.producers[t]]
     return op.mapping if isinstance(op, Source) else None
 
 
-def _runs(values: Sequence[int]) -> Iterator[Box]:
+def _runs(values: Sequence[int]) -> Iterator[CheckedBox]:
     """Yield boxes of a list of numbers: runs of equal steps from each number to the next."""
     steps = [b - a for a, b in pairwise(values)]
     first = 0

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from layoutopt.check.boxes import Box, normal
+from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.equations import Equations
 from layoutopt.check.terms import Term
 from layoutopt.pieces import Loop
@@ -17,7 +17,7 @@ BOXES_PER_STEP = 4
 """How many boxes are looked through in the time of one step."""
 
 
-def merged(boxes: Iterable[Box], equations: Equations) -> list[Box]:
+def merged(boxes: Iterable[CheckedBox], equations: Equations) -> list[CheckedBox]:
     """Return the same elements in fewer boxes, ordered by their first element.
 
     Two boxes become one where one continues a loop of the other.  Three or more become one, or
@@ -40,7 +40,7 @@ def merged(boxes: Iterable[Box], equations: Equations) -> list[Box]:
     return found
 
 
-def _end_to_end(boxes: Sequence[Box]) -> list[Box]:
+def _end_to_end(boxes: Sequence[CheckedBox]) -> list[CheckedBox]:
     at = {box.to: box for box in boxes}
     for to in [box.to for box in boxes]:
         box = at.get(to)
@@ -49,7 +49,7 @@ def _end_to_end(boxes: Sequence[Box]) -> list[Box]:
     return [at[to] for to in sorted(at)]
 
 
-def _continued(box: Box, at: dict[int, Box]) -> Box | None:
+def _continued(box: CheckedBox, at: dict[int, CheckedBox]) -> CheckedBox | None:
     """Join a box with one that continues a loop of it, in the table, and return both."""
     label, start, to, loops = box
     for k, (n, there, here) in enumerate(loops):
@@ -74,28 +74,30 @@ def _extent(loops: tuple[Loop, ...], rest: tuple[Loop, ...], k: int, there: int,
     return loops[k][0] if loops[k][1:] == (there, here) else 0
 
 
-def _replaced(at: dict[int, Box], first: Box, second: Box, loops: Iterable[Loop]) -> Box:
+def _replaced(
+    at: dict[int, CheckedBox], first: CheckedBox, second: CheckedBox, loops: Iterable[Loop]
+) -> CheckedBox:
     del at[second.to]
     at[first.to] = normal(first.label, first.start, first.to, loops)
     return at[first.to]
 
 
-def _in_rows(boxes: Iterable[Box], equations: Equations) -> list[Box]:
+def _in_rows(boxes: Iterable[CheckedBox], equations: Equations) -> list[CheckedBox]:
     """Join runs of boxes that follow each other and grow at equal steps."""
-    alike: dict[tuple[int, Walk], list[Box]] = defaultdict(list)
+    alike: dict[tuple[int, Walk], list[CheckedBox]] = defaultdict(list)
     for box in boxes:
         alike[box.label, tuple([loop[1:] for loop in box.loops])].append(box)
     free = {box.to: box for box in boxes}
-    found: list[Box] = []
+    found: list[CheckedBox] = []
     for key in sorted(alike, key=lambda key: -len(key[1])):  # ends have one loop less
         for run in _runs([box for box in alike[key] if box.to in free]):
             found += _row(run, free, equations)
     return sorted(found, key=lambda box: box.to)
 
 
-def _runs(boxes: Iterable[Box]) -> Iterator[list[Box]]:
+def _runs(boxes: Iterable[CheckedBox]) -> Iterator[list[CheckedBox]]:
     """Yield boxes in runs of equal steps from each to the next."""
-    run: list[Box] = []
+    run: list[CheckedBox] = []
     for box in boxes:
         if len(run) > 1 and _step(run[-1], box) != _step(run[0], run[1]):
             cut = 1 if len(run) == 2 else len(run)  # the second may begin a run with this one
@@ -106,13 +108,15 @@ def _runs(boxes: Iterable[Box]) -> Iterator[list[Box]]:
         yield run
 
 
-def _step(a: Box, b: Box) -> tuple[int, int, tuple[int, ...]]:
+def _step(a: CheckedBox, b: CheckedBox) -> tuple[int, int, tuple[int, ...]]:
     """Return how much further the start is, here and there, and by how much all loops grow."""
     growth = tuple([n - m for (m, _, _), (n, _, _) in zip(a.loops, b.loops, strict=True)])
     return b.start - a.start, b.to - a.to, growth
 
 
-def _row(run: list[Box], free: dict[int, Box], equations: Equations) -> Sequence[Box]:
+def _row(
+    run: list[CheckedBox], free: dict[int, CheckedBox], equations: Equations
+) -> Sequence[CheckedBox]:
     """Return a run in as few boxes as possible: one if they are alike, some if one loop grows.
 
     They are taken from the free boxes.
@@ -131,21 +135,21 @@ def _row(run: list[Box], free: dict[int, Box], equations: Equations) -> Sequence
     return found if len(found) < len(run) else run
 
 
-def _with_ends(run: list[Box], k: int, free: dict[int, Box]) -> list[Box]:
+def _with_ends(run: list[CheckedBox], k: int, free: dict[int, CheckedBox]) -> list[CheckedBox]:
     """Return a run whose loop ``k`` grows, with the boxes at its ends where that is no loop."""
     there, here, growth = _step(run[0], run[1])
-    before: list[Box] = []
-    after: list[Box] = []
+    before: list[CheckedBox] = []
+    after: list[CheckedBox] = []
     for box, sign, ends in ((run[0], -1, before), (run[-1], 1, after)):
         label, start, to, loops = box
         if loops[k][0] + sign * growth[k] == 1:
             rest = loops[:k] + loops[k + 1 :]
-            end = Box(label, start + sign * there, to + sign * here, rest)
+            end = CheckedBox(label, start + sign * there, to + sign * here, rest)
             ends += [end] if free.get(end.to) == end else []
     return [*before, *run, *after]
 
 
-def _staircase(run: Sequence[Box], k: int, equations: Equations) -> list[Box]:
+def _staircase(run: Sequence[CheckedBox], k: int, equations: Equations) -> list[CheckedBox]:
     """Return a run whose loop ``k`` grows in few boxes.
 
     In box ``x`` of it, ``i + rest = n + growth * x - 1`` for the index ``i`` of that loop, and

@@ -10,10 +10,10 @@ from functools import partial
 from itertools import accumulate, product
 from math import prod
 
-from layoutopt.check.boxes import Box, normal
+from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.flow import strides
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Op, Shape, size
+from layoutopt.graphs.op import Shape, UnwindingOp, size
 from layoutopt.pieces import Loop
 
 _zip = partial(zip, strict=True)
@@ -22,7 +22,7 @@ Run = tuple[int, int, tuple[Loop, ...]]
 """``(start, to, loops)``: which indices of a dimension are kept, and where they go."""
 
 
-def moves(op: Op, shapes: Sequence[Shape], out: Shape) -> list[Box]:
+def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[CheckedBox]:
     """Return where the elements of a view come from.
 
     Parameters
@@ -30,13 +30,13 @@ def moves(op: Op, shapes: Sequence[Shape], out: Shape) -> list[Box]:
     op
         A view.
     shapes
-        The shapes of its carriers (see :meth:`layoutopt.graphs.op.Op.carriers`).
+        The shapes of its carriers (see :meth:`layoutopt.graphs.op.UnwindingOp.carriers`).
     out
         The output's shape.
 
     Returns
     -------
-    list of Box
+    list of CheckedBox
         Labels are places in the list of carriers; each output element is in one box.
     """
     if size(out) == 0:
@@ -51,7 +51,7 @@ def moves(op: Op, shapes: Sequence[Shape], out: Shape) -> list[Box]:
     return [normal(0, start, 0, _zip(out, there, strides(out)))]
 
 
-def _straight(op: Op, shape: Shape, out: Shape) -> tuple[int, list[int]]:
+def _straight(op: UnwindingOp, shape: Shape, out: Shape) -> tuple[int, list[int]]:
     """Return the flat origin of output element 0, and of a step along each output dimension."""
     step = strides(shape)
     if isinstance(op, ops.DimShuffle):
@@ -69,7 +69,7 @@ def _straight(op: Op, shape: Shape, out: Shape) -> tuple[int, list[int]]:
     raise TypeError(f"{type(op).__name__} is no view")
 
 
-def _concat(axis: int, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]:
+def _concat(axis: int, shapes: Sequence[Shape], out: Shape) -> Iterator[CheckedBox]:
     step = strides(out)
     places = accumulate((shape[axis] for shape in shapes), initial=0)
     for k, (shape, place) in enumerate(zip(shapes, places, strict=False)):
@@ -77,7 +77,7 @@ def _concat(axis: int, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]:
             yield normal(k, 0, place * step[axis], _zip(shape, strides(shape), step))
 
 
-def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[Box]:
+def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[CheckedBox]:
     axes = []
     for n, stripes, there, here in _zip(shape, op.setts, strides(shape), strides(out)):
         axes.append(

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from layoutopt import pieces
-from layoutopt.check.boxes import Box, normal
+from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.choice import STEPS, either
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import carried
@@ -18,14 +18,14 @@ from layoutopt.check.order import Dependencies
 from layoutopt.check.tracing import Tracing
 from layoutopt.graphs import ops
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, hook_of
 
 PARTIAL = (ops.Slice, ops.SubSample, ops.SettSample)
 """The views that leave elements out."""
 
 
-def dependencies(graph: Store, layouts: Layouts) -> Dependencies:
+def dependencies(graph: GraphStore, layouts: Layouts) -> Dependencies:
     """Return which pieces and barriers wait for which.
 
     Only barriers that some piece takes locations of, and those that these need, matter.
@@ -38,17 +38,19 @@ def dependencies(graph: Store, layouts: Layouts) -> Dependencies:
     return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
 
 
-def by_elements(graph: Store, layouts: Layouts) -> Dependencies:
+def by_elements(graph: GraphStore, layouts: Layouts) -> Dependencies:
     """Return the same with arrays of what each element waits for."""
     return _gathered(graph, layouts, _Tokens(graph, layouts).held)
 
 
-def by_pieces(graph: Store, layouts: Layouts, limit: int = STEPS) -> Dependencies:
+def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Dependencies:
     """Return the same by loops, in up to so many steps."""
     return _gathered(graph, layouts, _TokensOfBoxes(graph, layouts, Equations(limit)).held)
 
 
-def _gathered(graph: Store, layouts: Layouts, held: Callable[[int], Iterable[int]]) -> Dependencies:
+def _gathered(
+    graph: GraphStore, layouts: Layouts, held: Callable[[int], Iterable[int]]
+) -> Dependencies:
     """Return the same from what tensors wait for.
 
     Parameters
@@ -77,7 +79,7 @@ def _gathered(graph: Store, layouts: Layouts, held: Callable[[int], Iterable[int
     return Dependencies(sinks, spans, waits_for, needs)
 
 
-def _awaited(graph: Store, origin: str) -> int | None:
+def _awaited(graph: GraphStore, origin: str) -> int | None:
     """Return the barrier that a piece of some origin waits for."""
     if graph.tile_memory is not None and origin == TILE:
         return None
@@ -85,7 +87,7 @@ def _awaited(graph: Store, origin: str) -> int | None:
     return producer if _waits(graph, producer) else None
 
 
-def _waits(graph: Store, i: int) -> bool:
+def _waits(graph: GraphStore, i: int) -> bool:
     """Return whether an op's locations are known only once its inputs' are.
 
     On a tile memory every location is a tile, which only hooks take from inputs.
@@ -95,7 +97,7 @@ def _waits(graph: Store, i: int) -> bool:
     return graph.ops[i].kind is Kind.BARRIER
 
 
-def _first_pieces(graph: Store, layouts: Layouts) -> dict[str, int]:
+def _first_pieces(graph: GraphStore, layouts: Layouts) -> dict[str, int]:
     """Return the number of each sink's first piece."""
     names = [sink.name for sink in graph.sinks()]
     starts = accumulate((len(layouts[name]) for name in names), initial=0)
@@ -108,7 +110,7 @@ class _Tokens:
     A tensor whose elements all wait for the same thing has a plain number, not an array.
     """
 
-    def __init__(self, graph: Store, layouts: Layouts) -> None:
+    def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
         self.graph, self.layouts = graph, layouts
         self.found: dict[int, int | Array] = {}
         self.first = _first_pieces(graph, layouts)
@@ -160,7 +162,7 @@ class _Tokens:
 class _TokensOfBoxes:
     """The same with boxes instead of elements: their labels are tokens."""
 
-    def __init__(self, graph: Store, layouts: Layouts, equations: Equations) -> None:
+    def __init__(self, graph: GraphStore, layouts: Layouts, equations: Equations) -> None:
         self.graph, self.layouts = graph, layouts
         self.first = _first_pieces(graph, layouts)
         self.tracing = Tracing(graph, self._given, equations)
@@ -181,7 +183,7 @@ class _TokensOfBoxes:
                 found |= {box.label for box in self.tracing.boxes(out)}
         return found
 
-    def _given(self, t: int) -> Iterator[Box]:
+    def _given(self, t: int) -> Iterator[CheckedBox]:
         i = self.graph.producers[t]
         op, count = self.graph.ops[i], size(self.graph.shapes[t])
         if op.kind is Kind.SINK:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from layoutopt.check.boxes import Box, normal
+from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.hooked import UNKNOWN, Hooked, takes_hooked
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.op import Array
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.tiles.blocks import TileMap
@@ -24,7 +24,7 @@ HEAVIEST = 3
 """How many sinks are named where not all fit."""
 
 
-def occupied(graph: Store, layouts: Layouts) -> Array:
+def occupied(graph: GraphStore, layouts: Layouts) -> Array:
     """Return the bytes of sink elements on each tile, shape ``(tiles,)``; see :func:`held`."""
     total = np.zeros(memory_of(graph).tiles, np.int64)
     for _, own in held(graph, layouts):
@@ -32,7 +32,7 @@ def occupied(graph: Store, layouts: Layouts) -> Array:
     return total
 
 
-def held(graph: Store, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
+def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
     """Yield each sink, and the bytes of its elements on each tile, shape ``(tiles,)``.
 
     Parameters
@@ -73,7 +73,7 @@ def held(graph: Store, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
         yield sink, count * memory.bytes_of(sink.name)
 
 
-def overfull(graph: Store) -> str:
+def overfull(graph: GraphStore) -> str:
     """Return why sinks cannot fit a graph's tile memory all together; empty if they can.
 
     A tile holds whole grains only: multiples of the greatest common divisor of their bytes.
@@ -93,7 +93,7 @@ def overfull(graph: Store) -> str:
     )
 
 
-def sure_to_fit(graph: Store) -> bool:
+def sure_to_fit(graph: GraphStore) -> bool:
     """Return whether sinks fit a graph's tile memory however they are packed.
 
     While a grain of ``w`` bytes fits nowhere, every tile has at most ``w - g`` bytes left, where
@@ -106,7 +106,7 @@ def sure_to_fit(graph: Store) -> bool:
     return total <= memory.tiles * max(least, 0)
 
 
-def _grains(graph: Store) -> set[int]:
+def _grains(graph: GraphStore) -> set[int]:
     """Return the bytes of all grains of sinks, equal ones once."""
     memory = memory_of(graph)
     found = set()
@@ -117,7 +117,7 @@ def _grains(graph: Store) -> set[int]:
     return found
 
 
-def faults(graph: Store, layouts: Layouts, matching: Matching | Hooked) -> Iterator[str]:
+def faults(graph: GraphStore, layouts: Layouts, matching: Matching | Hooked) -> Iterator[str]:
     """Yield a line for each rule of the tile memory that layouts break.
 
     Parameters
@@ -146,7 +146,7 @@ def faults(graph: Store, layouts: Layouts, matching: Matching | Hooked) -> Itera
                 )
 
 
-def _heads(sink: Tensor, grain: int) -> list[Box]:
+def _heads(sink: Tensor, grain: int) -> list[CheckedBox]:
     """Return for each element of a sink the first of its grain, as boxes."""
     whole = sink.size // grain * grain
     found = []

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt import pieces
-from layoutopt.check.boxes import Box, Places
+from layoutopt.check.boxes import BoxIndex, CheckedBox
 from layoutopt.check.choice import SMALL, STEPS, either
 from layoutopt.check.cover import cover
 from layoutopt.check.elements import coverage
@@ -25,7 +25,7 @@ from layoutopt.check.terms import Term
 from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.counting import Walk, on_both, on_each
@@ -48,7 +48,7 @@ class Spread(Protocol):
         """Return at how many positions two tensors of one shape both lie on each tile."""
 
 
-def spread(graph: Store, layouts: Layouts) -> Spread:
+def spread(graph: GraphStore, layouts: Layouts) -> Spread:
     """Return what counts elements by tile: one by one in small graphs, by pieces in large ones.
 
     Barriers with hooks are evaluated element by element.
@@ -76,7 +76,7 @@ def spread(graph: Store, layouts: Layouts) -> Spread:
     return SpreadByElements(graph, layouts) if small else SpreadByPieces(graph, layouts)
 
 
-def uncovered(graph: Store, layouts: Layouts) -> tuple[str, ...]:
+def uncovered(graph: GraphStore, layouts: Layouts) -> tuple[str, ...]:
     """Return a line for every sink that pieces do not cover once, and for pieces that fit nothing.
 
     Raises
@@ -116,7 +116,7 @@ class SpreadByElements:
     """
 
     def __init__(
-        self, graph: Store, layouts: Layouts, tiles: dict[int, Array] | None = None
+        self, graph: GraphStore, layouts: Layouts, tiles: dict[int, Array] | None = None
     ) -> None:
         self.graph, self.layouts = graph, layouts
         self._found = {} if tiles is None else tiles
@@ -180,7 +180,7 @@ class SpreadByPieces:
         How many steps may be taken; see :class:`layoutopt.check.equations.Equations`.
     """
 
-    def __init__(self, graph: Store, layouts: Layouts, limit: int = STEPS) -> None:
+    def __init__(self, graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> None:
         self.graph = graph
         self.equations = Equations(limit)
         self.tracing = Matching(graph, layouts, self.equations).tracing
@@ -210,13 +210,13 @@ class SpreadByPieces:
         same = set(mine) & set(other)
         parts = [self._each(box) for box in same]
         rest = [box for box in other if box not in same]
-        near = Places(rest, self.graph.shapes[a], self.equations)
+        near = BoxIndex(rest, self.graph.shapes[a], self.equations)
         for box in mine:
             if box not in same:
                 parts += [found for twin in near.near(box) for found in self._meeting(box, twin)]
         return summed(parts)
 
-    def _each(self, box: Box) -> Counts:
+    def _each(self, box: CheckedBox) -> Counts:
         walk = Walk(self._map(box.label), box.start, tuple([step for _, step, _ in box.loops]))
         extents = tuple([n for n, _, _ in box.loops])
         key = id(walk.tiles), walk.start, walk.steps, extents
@@ -224,7 +224,7 @@ class SpreadByPieces:
             self._known[key] = on_each(walk, extents)
         return self._known[key]
 
-    def _meeting(self, a: Box, b: Box) -> list[Counts]:
+    def _meeting(self, a: CheckedBox, b: CheckedBox) -> list[Counts]:
         """Return the numbers of common elements of two boxes that are on equal tiles, in parts."""
         terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
         terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]

@@ -35,7 +35,7 @@ class Term(NamedTuple):
         return self.coefficient * (self.extent - 1)
 
 
-class Part(NamedTuple):
+class SolutionBox(NamedTuple):
     """A box of solutions: the wanted quantities are ``start + sum_j i_j * step_j``.
 
     Parameters
@@ -171,7 +171,7 @@ def _congruent(active: Sequence[Term], k: int, total: int) -> tuple[int, int, in
     return low, step, (n - 1 - low) // step + 1
 
 
-def absorbed(active: Sequence[Term], total: int) -> list[Part]:
+def absorbed(active: Sequence[Term], total: int) -> list[SolutionBox]:
     """Return all solutions as one box, if one variable makes up for any values of the others.
 
     If none does, the list is empty.  The equation is in normal form: a variable that need not be
@@ -182,7 +182,7 @@ def absorbed(active: Sequence[Term], total: int) -> list[Part]:
         if c == 1 and span - (n - 1) <= total:
             others = [*active[:k], *active[k + 1 :]]
             loops = tuple([(m, plus(w, weight, -d)) for d, m, w in others])
-            return [Part(times(weight, total), loops)]
+            return [SolutionBox(times(weight, total), loops)]
     return []
 
 

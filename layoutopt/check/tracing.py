@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from layoutopt.check.boxes import Box, Places, normal
+from layoutopt.check.boxes import BoxIndex, CheckedBox, normal
 from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.moves import moves
 from layoutopt.check.terms import Term
 from layoutopt.graphs.op import Kind
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 
 
 class Tracing:
@@ -31,13 +31,13 @@ class Tracing:
     """
 
     def __init__(
-        self, graph: Store, given: Callable[[int], Iterable[Box]], equations: Equations
+        self, graph: GraphStore, given: Callable[[int], Iterable[CheckedBox]], equations: Equations
     ) -> None:
         self.graph, self.given, self.equations = graph, given, equations
-        self._found: dict[int, list[Box]] = {}
-        self._places: dict[int, Places] = {}
+        self._found: dict[int, list[CheckedBox]] = {}
+        self._places: dict[int, BoxIndex] = {}
 
-    def boxes(self, t: int) -> list[Box]:
+    def boxes(self, t: int) -> list[CheckedBox]:
         """Return the boxes of a tensor; each element is in one of them."""
         stack = [t]
         while stack:
@@ -51,13 +51,13 @@ class Tracing:
                     self._found[out] = merged(self._traced(out), self.equations)
         return self._found[t]
 
-    def places(self, t: int) -> Places:
+    def places(self, t: int) -> BoxIndex:
         """Return the boxes of a tensor, to be asked which of them are near others."""
         if t not in self._places:
-            self._places[t] = Places(self.boxes(t), self.graph.shapes[t], self.equations)
+            self._places[t] = BoxIndex(self.boxes(t), self.graph.shapes[t], self.equations)
         return self._places[t]
 
-    def _traced(self, t: int) -> Iterator[Box]:
+    def _traced(self, t: int) -> Iterator[CheckedBox]:
         graph, producer = self.graph, self.graph.producers[t]
         op = graph.ops[producer]
         if op.kind is not Kind.VIEW:
@@ -68,7 +68,7 @@ class Tracing:
             yield from moved(move, self.places(carriers[move.label]), self.equations)
 
 
-def moved(move: Box, places: Places, equations: Equations) -> Iterator[Box]:
+def moved(move: CheckedBox, places: BoxIndex, equations: Equations) -> Iterator[CheckedBox]:
     """Yield where elements lie that come from others, by the boxes that these are in.
 
     Parameters

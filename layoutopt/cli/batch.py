@@ -16,8 +16,8 @@ from layoutopt.cli.streams import note, say
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
-    from layoutopt.bench.batch import Report
     from layoutopt.bench.executors import Team
+    from layoutopt.bench.run import Report
 
 STORE = Path("bench.sqlite")
 
@@ -114,7 +114,7 @@ def command(
     for name in BLAS_THREADS:  # workers inherit them
         os.environ.setdefault(name, str(workers or 1))
     with _team(jobs, in_process, dask) as team, shown(quiet) as tell:
-        from layoutopt.bench.batch import batch
+        from layoutopt.bench.run import batch
 
         report = batch(
             suites,

@@ -105,7 +105,7 @@ def show(
 
 
 def _draw(rows: list[Row], name: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:
-    from layoutopt.report.profiles import plot
+    from layoutopt.report.batch import plot
 
     drawing.write_picture(plot(rows, name), svg, png, overwrite)
 
@@ -134,7 +134,7 @@ def export(
     overwrite: options.Overwrite = False,
 ) -> int:
     """Write the rows of a store for other programs, or for a page."""
-    from layoutopt.bench.export import EXPORTS
+    from layoutopt.bench.row import EXPORTS
 
     if form not in EXPORTS:
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
@@ -166,7 +166,7 @@ def diff(
 ) -> int:
     """Show what became better or worse, beyond noise, from one run to another."""
     from layoutopt.bench.changes import NOISE, difference
-    from layoutopt.bench.selection import side
+    from layoutopt.bench.row import side
 
     versions, machines = _both(version, "--version"), _both(machine, "--machine")
     sides: list[list[Row]] = []
@@ -197,7 +197,7 @@ def _rows(
     machine: list[str] | None,
 ) -> list[Row]:
     """Return the rows of a store that are asked for, of which there must be some."""
-    from layoutopt.bench.selection import select
+    from layoutopt.bench.row import select
     from layoutopt.bench.store import reading
 
     patterns = {

@@ -13,7 +13,7 @@ from layoutopt.cli.streams import note, say
 from layoutopt.cli.text import number
 
 if TYPE_CHECKING:
-    from layoutopt.graphs.store import Store
+    from layoutopt.graphs.store import GraphStore
     from layoutopt.io.result import ResultDocument
     from layoutopt.result import UnwindingResult
 
@@ -58,7 +58,7 @@ def command(
     limits = limited(clock.left(time_limit))
     options.limit_memory(memory_limit)
 
-    def load() -> Store:
+    def load() -> GraphStore:
         return options.load(instance, attractions, dim, training, tiles)[0]
 
     def work() -> int:
@@ -75,7 +75,7 @@ def _checked(
     instance: Path,
     result: Path | None,
     certificate: Path | None,
-    load: Callable[[], Store],
+    load: Callable[[], GraphStore],
     barriers: str | None,
     quiet: bool,
 ) -> int:
@@ -101,7 +101,7 @@ def _checked(
 
 
 def _holds(
-    graph: Store, document: ResultDocument, claimed: UnwindingResult, path: Path, quiet: bool
+    graph: GraphStore, document: ResultDocument, claimed: UnwindingResult, path: Path, quiet: bool
 ) -> bool:
     """Hold a result against its instance, and tell what is found."""
     from layoutopt.check.claims import violations
@@ -133,7 +133,7 @@ def _unproved(claimed: UnwindingResult) -> str:
     return f"not checked: {what}; what `solve --certificate` writes lets `check` prove that"
 
 
-def _infeasible(graph: Store) -> str:
+def _infeasible(graph: GraphStore) -> str:
     """Return what can be seen of a claim that nothing fits."""
     from layoutopt.check.occupancy import overfull
 

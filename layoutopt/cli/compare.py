@@ -17,7 +17,7 @@ from layoutopt.cli.text import table
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison
-    from layoutopt.graphs.store import Store
+    from layoutopt.graphs.store import GraphStore
 
 PAIRS_SHOWN = 40
 """Length of the table of pairs."""
@@ -120,7 +120,7 @@ def _load(
     training: str | None,
     tiles: str | None,
     barriers: str | None,
-) -> Store:
+) -> GraphStore:
     """Return a graph to be solved; what is for networks is for these only."""
     from layoutopt.graphs.hooking import heeded
 

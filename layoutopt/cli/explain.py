@@ -14,9 +14,8 @@ from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_ou
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
-    from layoutopt.explain.told import PairExplanation
-    from layoutopt.explain.told_sink import SinkExplanation
-    from layoutopt.graphs.store import Store
+    from layoutopt.explain.told import PairExplanation, SinkExplanation
+    from layoutopt.graphs.store import GraphStore
     from layoutopt.result import UnwindingResult
 
 
@@ -63,7 +62,7 @@ def command(
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     allowed = clock.left(time_limit)
-    graph: Store = options.load(instance, attractions, dim, training, tiles, allowed)[0]
+    graph: GraphStore = options.load(instance, attractions, dim, training, tiles, allowed)[0]
     graph = heeded(graph, barriers)
     names = [sink] if sink is not None else [*(pair or ())]
     _check(graph, names)
@@ -98,7 +97,7 @@ def _answer(
             say(str(told))
 
 
-def _check(graph: Store, names: list[str]) -> None:
+def _check(graph: GraphStore, names: list[str]) -> None:
     """Refuse a sink, or a pair, that is not there, before anything is solved."""
     from layoutopt.explain.sink import sink_of
     from layoutopt.explain.subject import ends_of
@@ -109,7 +108,7 @@ def _check(graph: Store, names: list[str]) -> None:
         ends_of(graph, *names)
 
 
-def _result(graph: Store, path: Path | None, how: dict[str, Any]) -> UnwindingResult:
+def _result(graph: GraphStore, path: Path | None, how: dict[str, Any]) -> UnwindingResult:
     """Return the result of a file, or solve the graph."""
     from layoutopt.io.hashes import check_hash
     from layoutopt.io.result import read_result
@@ -123,7 +122,7 @@ def _result(graph: Store, path: Path | None, how: dict[str, Any]) -> UnwindingRe
 
 
 def _told(
-    graph: Store,
+    graph: GraphStore,
     found: UnwindingResult,
     path: Path | None,
     names: list[str],

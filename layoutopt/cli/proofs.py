@@ -11,7 +11,7 @@ from layoutopt.cli.text import exact
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
-    from layoutopt.graphs.store import Store
+    from layoutopt.graphs.store import GraphStore
     from layoutopt.result import UnwindingResult
 
 REFUSED = 1
@@ -26,7 +26,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def unwinding(
-    graph: Store,
+    graph: GraphStore,
     result: UnwindingResult | None,
     certificate: dict[str, Any],
     path: Path | None,

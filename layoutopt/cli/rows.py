@@ -9,7 +9,7 @@ from layoutopt.cli.text import number, ratio, table
 from layoutopt.errors import printable
 
 if TYPE_CHECKING:
-    from layoutopt.bench.changes import Change, Difference
+    from layoutopt.bench.changes import BatchChange, Difference
     from layoutopt.bench.row import Row
     from layoutopt.bench.summary import Summary
 
@@ -93,7 +93,7 @@ def change_table(found: Difference) -> str:
     return "\n".join(lines)
 
 
-def _change(change: Change) -> list[str]:
+def _change(change: BatchChange) -> list[str]:
     size = f"x {change.size:.2f}" if change.what == "seconds" else ""
     if change.what in ("score", "bound"):
         size = f"{change.size:+.2%}"

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import factorial
 
-from layoutopt.conversion.choice import Choices, Joined, Place
+from layoutopt.conversion.choice import CandidateModes, Joined, Place
 from layoutopt.conversion.cuts import ends_of, is_nested
 from layoutopt.conversion.modes import Modes
 from layoutopt.conversion.orders import has_parts
@@ -34,7 +34,7 @@ from layoutopt.operators.op import Op
 
 
 @dataclass(frozen=True)
-class Family:
+class ModeFamily:
     """Modes that belong together.
 
     Parameters
@@ -58,7 +58,7 @@ def choices(
     ops: Iterable[tuple[Op, Modes]],
     kept: Sequence[str],
     whole: Iterable[str] = (),
-) -> list[Choices]:
+) -> list[CandidateModes]:
     """Return the useful modes of ops.
 
     Parameters
@@ -72,7 +72,7 @@ def choices(
     whole
         Names of tensors that ops do not give in parts, unless this is required.
     """
-    every = [Choices(op, modes) for op, modes in ops]
+    every = [CandidateModes(op, modes) for op, modes in ops]
     _Closing(values, every, {values.number[name] for name in whole}).close(kept)
     for one in every:
         one.rows = dict(sorted(one.rows.items()))
@@ -82,7 +82,7 @@ def choices(
 class _Closing(Joined):
     """Useful families, and what has not been looked at yet."""
 
-    def __init__(self, values: Values, every: list[Choices], whole: set[int]) -> None:
+    def __init__(self, values: Values, every: list[CandidateModes], whole: set[int]) -> None:
         super().__init__(values, every)
         self.whole = whole
         self.seen: set[Need] = set()
@@ -172,7 +172,7 @@ class _Closing(Joined):
             for tells, column in zip(one.modes.tells, one.modes.by_order, strict=True)
         )
 
-    def families(self, ops: list[int]) -> list[Family]:
+    def families(self, ops: list[int]) -> list[ModeFamily]:
         """Return all families of some ops."""
         left = {(at, mode): None for at in ops for mode in range(len(self.every[at].modes.every))}
         partial = {at for at in ops if self.is_partial(at)}
@@ -190,7 +190,7 @@ class _Closing(Joined):
                             left.pop(other, None)
             told |= {at for at, _ in members if at in partial}
             marks = frozenset(mark for member in members for mark in self.marks(member))
-            found.append(Family(tuple(members), frozenset(told), marks))
+            found.append(ModeFamily(tuple(members), frozenset(told), marks))
         return found
 
     def viewed(self, need: Need) -> set[int]:
@@ -219,7 +219,7 @@ class _Closing(Joined):
             if slots[slot]
         ]
 
-    def completed(self, families: list[Family]) -> bool:
+    def completed(self, families: list[ModeFamily]) -> bool:
         """Call a family of each kind useful; return whether one was not."""
         useful = [family for family in families if self.is_useful(family)]
         before = len(useful)
@@ -234,7 +234,7 @@ class _Closing(Joined):
                 useful.append(family)
         return len(useful) > before
 
-    def is_useful(self, family: Family) -> bool:
+    def is_useful(self, family: ModeFamily) -> bool:
         """Return whether a family is."""
         at, number = family.members[0]
         return number in self.every[at].rows

@@ -17,7 +17,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Row:
+class ModeRow:
     """The orders that a mode takes and gives."""
 
     takes: tuple[Need, ...]
@@ -25,7 +25,7 @@ class Row:
 
 
 @dataclass
-class Choices:
+class CandidateModes:
     """The useful modes of an op.
 
     Parameters
@@ -42,7 +42,7 @@ class Choices:
 
     op: Op
     modes: Modes
-    rows: dict[int, Row] = field(default_factory=dict)
+    rows: dict[int, ModeRow] = field(default_factory=dict)
     further: list[Mode] = field(default_factory=list)
 
     @property
@@ -86,7 +86,7 @@ class Joined:
         For each value the operands and results of views.
     """
 
-    def __init__(self, values: Values, every: list[Choices]) -> None:
+    def __init__(self, values: Values, every: list[CandidateModes]) -> None:
         self.values, self.every = values, every
         self.at: list[list[Place]] = [[] for _ in values.every]
         self.views: list[list[Place]] = [[] for _ in values.every]
@@ -101,13 +101,13 @@ class Joined:
                     if len(one.modes.every) > 1 and one.modes.tells[slot]:
                         self.at[number].append((at, slot))
 
-    def row(self, member: Place) -> Row:
+    def row(self, member: Place) -> ModeRow:
         """Return what a mode takes and gives."""
         one = self.every[member[0]]
         orders, count = one.mode(member[1]).orders, len(one.op.inputs)
         takes = [self.need(n, order) for n, order in zip(one.op.inputs, orders, strict=False) if n]
         gives = [self.need(n, o) for n, o in zip(one.op.outputs, orders[count:], strict=True) if n]
-        return Row(tuple(takes), tuple(gives))
+        return ModeRow(tuple(takes), tuple(gives))
 
     def need(self, name: str, order: Order) -> Need:
         """Return an order of a tensor as one of its value."""

@@ -13,13 +13,13 @@ import numpy as np
 
 from layoutopt.conversion.candidates import choices
 from layoutopt.conversion.carried import carried
-from layoutopt.conversion.choice import Choices
+from layoutopt.conversion.choice import CandidateModes
 from layoutopt.conversion.costs import NO_TIMES, Costs, Pair, measured, parse_objective
 from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.explain import remaining
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
-from layoutopt.conversion.labelling import Labelling, labelling
+from layoutopt.conversion.labelling import ConversionLabelling, labelling
 from layoutopt.conversion.modes import ModeTable, as_written
 from layoutopt.conversion.orders import has_parts
 from layoutopt.conversion.result import Conversion, Remaining, Stated
@@ -31,7 +31,7 @@ from layoutopt.conversion.times import Times
 from layoutopt.conversion.values import Values, transposition, values_of
 from layoutopt.errors import InputError, InternalError
 from layoutopt.limits import Limits
-from layoutopt.pbqp.problem import Answer, cost
+from layoutopt.pbqp.problem import CostAnswer, cost
 from layoutopt.pbqp.solve import heuristic_pbqp
 from layoutopt.problem import IntArray
 from layoutopt.requirements.costs import OpCosts
@@ -170,10 +170,10 @@ class _Run:
     """One call of :func:`convert_graph`; the arguments are its own."""
 
     values: Values
-    every: list[Choices]
+    every: list[CandidateModes]
     weights: Costs
     free: list[int]
-    problem: Labelling
+    problem: ConversionLabelling
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class _Run:
         modes, orders = self.problem.modes(self.every, labels), self.problem.orders(labels)
         return stated(self.values, self.every, self.weights, self.free, kept, modes, orders)
 
-    def answer(self, solver: str, limits: Limits) -> Answer:
+    def answer(self, solver: str, limits: Limits) -> CostAnswer:
         """Choose; of a heuristic it is only known that nothing costs less than nothing.
 
         Where it leaves more than the given graph has, the graph stays as it is given.
@@ -258,7 +258,7 @@ class _Run:
         given = cost(stated.problem, stated.start)
         if worth is None or (given is not None and given < worth):
             labels, worth = stated.start, given
-        return Answer(labelling=labels, objective=worth, bound=-stated.constant)
+        return CostAnswer(labelling=labels, objective=worth, bound=-stated.constant)
 
     def _task(self) -> Task:
         values, weights = self.values, self.weights
@@ -275,7 +275,7 @@ class _Run:
             ],
         )
 
-    def conversion(self, answer: Answer, exact: bool) -> Conversion:
+    def conversion(self, answer: CostAnswer, exact: bool) -> Conversion:
         """Write the graph down, and check what it costs."""
         with self.clock.phase("rewrite"), _no_collection():
             written = self._rewritten(answer)
@@ -313,7 +313,7 @@ class _Run:
             changed=self._changed(answer),
         )
 
-    def _changed(self, answer: Answer) -> frozenset[str]:
+    def _changed(self, answer: CostAnswer) -> frozenset[str]:
         """Return the names of ops that do not run as they are written."""
         assert answer.labelling is not None
         found = set()
@@ -327,7 +327,7 @@ class _Run:
                 found.add(one.op.name)
         return frozenset(found)
 
-    def _rewritten(self, answer: Answer) -> Rewritten:
+    def _rewritten(self, answer: CostAnswer) -> Rewritten:
         assert answer.labelling is not None
         numbers = self.problem.modes(self.every, answer.labelling)
         orders = self.problem.orders(answer.labelling)

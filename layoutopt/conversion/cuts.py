@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from layoutopt.conversion.orders import Form, Item, Part, item_size, items_of
+from layoutopt.conversion.orders import AxisFactor, Form, Item, item_size, items_of
 from layoutopt.operators.op import Shape
 
 
-def digits_of(forms: Iterable[Form], shape: Shape) -> dict[int, list[Part]]:
+def digits_of(forms: Iterable[Form], shape: Shape) -> dict[int, list[AxisFactor]]:
     """Return the parts that axes must be cut into, so that all of some forms are made of these.
 
     Parameters
@@ -29,13 +29,13 @@ def digits_of(forms: Iterable[Form], shape: Shape) -> dict[int, list[Part]]:
     ValueError
         If the forms cut through each other's parts.
     """
-    found: dict[int, list[Part]] = {}
+    found: dict[int, list[AxisFactor]] = {}
     for axis, ends in ends_of(item for form in forms for item in items_of(form)).items():
         size = shape[axis]
         if not is_nested(ends) or not isinstance(size, int) or max(ends) < size:
             raise ValueError(f"axis {axis} of size {shape[axis]} cannot be cut at {ends}")
         places = sorted(ends, reverse=True)
-        found[axis] = [Part(axis, low, high // low) for high, low in pairwise(places)]
+        found[axis] = [AxisFactor(axis, low, high // low) for high, low in pairwise(places)]
     return found
 
 
@@ -43,7 +43,7 @@ def ends_of(items: Iterable[Item]) -> dict[int, set[int]]:
     """Return where axes are cut: the strides of all parts, and of what is behind them."""
     ends: dict[int, set[int]] = {}
     for item in items:
-        if isinstance(item, Part):
+        if isinstance(item, AxisFactor):
             ends.setdefault(item.axis, {1}).update((item.stride, item.stride * item.size))
     return ends
 
@@ -56,7 +56,7 @@ def is_nested(ends: Iterable[int]) -> bool:
 def refined(
     form: Form,
     shape: Shape,
-    digits: Mapping[int, Sequence[Part]],
+    digits: Mapping[int, Sequence[AxisFactor]],
     kept: Container[int] = (),
 ) -> tuple[Item, ...]:
     """Return the items of a form, cut into given parts; of those of size 1, some axes."""
@@ -65,7 +65,7 @@ def refined(
         if item_size(item, shape) == 1:
             found += [item] if item in kept else []
             continue
-        axis, stride, size = item if isinstance(item, Part) else (item, 1, shape[item])
+        axis, stride, size = item if isinstance(item, AxisFactor) else (item, 1, shape[item])
         if axis not in digits or not isinstance(size, int):
             found.append(item)
             continue
@@ -74,7 +74,7 @@ def refined(
     return tuple(found)
 
 
-def within(stride: int, size: int, cells: Iterable[Part]) -> tuple[Item, ...] | None:
+def within(stride: int, size: int, cells: Iterable[AxisFactor]) -> tuple[Item, ...] | None:
     """Return where a part of a row of elements lies in axes that the row is cut into.
 
     Parameters
@@ -102,7 +102,7 @@ def within(stride: int, size: int, cells: Iterable[Part]) -> tuple[Item, ...] | 
         taken = min(size, room)
         if size % taken or room % taken:
             return None
-        found.insert(0, Part(cell.axis, stride // cell.stride, taken))
+        found.insert(0, AxisFactor(cell.axis, stride // cell.stride, taken))
         stride, size = stride * taken, size // taken
     return tuple(found) if size == 1 else None
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.materialise import Moved
-from layoutopt.conversion.orders import Form, Item, Part, items_of
+from layoutopt.conversion.orders import AxisFactor, Form, Item, items_of
 from layoutopt.conversion.result import Remaining
 from layoutopt.conversion.tally import size_of
 from layoutopt.conversion.values import Value, Values, transposition
@@ -86,7 +86,7 @@ def _text(form: Form, value: Value, letters: list[str] | None) -> str:
 
 
 def _name(item: Item, names: list[str], value: Value) -> str:
-    if not isinstance(item, Part):
+    if not isinstance(item, AxisFactor):
         return names[item]
     name, size = names[item.axis], value.shape[item.axis]
     outermost = isinstance(size, int) and item.stride * item.size >= size

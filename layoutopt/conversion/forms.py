@@ -8,9 +8,9 @@ from typing import Any
 
 from layoutopt.conversion.cuts import digits_of, padded_axes, refined
 from layoutopt.conversion.orders import (
+    AxisFactor,
     Form,
     Order,
-    Part,
     dim_size,
     has_parts,
     is_group,
@@ -61,7 +61,7 @@ class Laid:
 
 
 @dataclass(frozen=True)
-class Step:
+class FormStep:
     """An op that takes a value from one form to another.
 
     Parameters
@@ -77,7 +77,7 @@ class Step:
     form: Form
 
 
-def transform(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
+def transform(source: Form, target: Form, shape: Shape) -> Iterator[FormStep]:
     """Yield the steps from one form to another.
 
     All parts are moved at once, by a Transpose; before and after, axes are cut into parts and
@@ -99,12 +99,12 @@ def transform(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
         own = _items(source, shape, wide)
         yield from moves(source, own, shape)
         start = _padded(own, wide)
-        yield Step("Pad", {"pads": _pads(own, shape, wide)}, start)
+        yield FormStep("Pad", {"pads": _pads(own, shape, wide)}, start)
     if narrow:
         end = _items(target, shape, narrow)
     yield from _moved(start, _padded(end, narrow), shape)
     if narrow:
-        yield Step("Slice", _cuts(end, shape, narrow), end)
+        yield FormStep("Slice", _cuts(end, shape, narrow), end)
         yield from moves(end, target, shape)
 
 
@@ -116,7 +116,8 @@ def _items(form: Form, shape: Shape, wide: Iterable[int]) -> Form:
 
 def _padded(form: Form, sizes: Mapping[int, int]) -> Form:
     return tuple(
-        Part(dim, 1, sizes[dim]) if isinstance(dim, int) and dim in sizes else dim for dim in form
+        AxisFactor(dim, 1, sizes[dim]) if isinstance(dim, int) and dim in sizes else dim
+        for dim in form
     )
 
 
@@ -133,7 +134,7 @@ def _cuts(form: Form, shape: Shape, sizes: Mapping[int, int]) -> dict[str, tuple
     return {"starts": (0,) * len(axes), "ends": tuple(ends), "axes": tuple(axes)}
 
 
-def _moved(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
+def _moved(source: Form, target: Form, shape: Shape) -> Iterator[FormStep]:
     before, after = source, target
     if not is_permutation(source, shape) or has_parts(target):
         digits = digits_of((source, target), shape)
@@ -143,11 +144,11 @@ def _moved(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
         after = spread(order_of(target, shape), shape)
     yield from moves(source, before, shape)
     if before != after:
-        yield Step("Transpose", {"perm": tuple(map(before.index, after))}, after)
+        yield FormStep("Transpose", {"perm": tuple(map(before.index, after))}, after)
     yield from moves(after, target, shape)
 
 
-def moves(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
+def moves(source: Form, target: Form, shape: Shape) -> Iterator[FormStep]:
     """Yield free steps from one form to another of the same order.
 
     A Reshape, if its shape can be written down; else axes of size 1 are taken away, and added.
@@ -163,15 +164,15 @@ def moves(source: Form, target: Form, shape: Shape) -> Iterator[Step]:
         return
     written = _written(source, target, shape)
     if written is not None:
-        yield Step("Reshape", {"shape": written}, target)
+        yield FormStep("Reshape", {"shape": written}, target)
         return
     gone = tuple(i for i, dim in enumerate(source) if dim_size(dim, shape) == 1)
     if gone:
         source = tuple(dim for i, dim in enumerate(source) if i not in gone)
-        yield Step("Squeeze", {"axes": gone}, source)
+        yield FormStep("Squeeze", {"axes": gone}, source)
     added = tuple(i for i, dim in enumerate(target) if dim_size(dim, shape) == 1)
     if added:
-        yield Step("Unsqueeze", {"axes": added}, target)
+        yield FormStep("Unsqueeze", {"axes": added}, target)
 
 
 def _written(source: Form, target: Form, shape: Shape) -> tuple[int, ...] | None:

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from layoutopt.conversion.cuts import padded_axes, within
 from layoutopt.conversion.modes import Mode, mode_of
 from layoutopt.conversion.orders import (
+    AxisFactor,
     Form,
     FormDim,
     Item,
     Order,
-    Part,
     compact,
     dim_size,
     has_parts,
@@ -91,18 +91,18 @@ def _across(groups: Sequence[Group], before: Shape, after: Shape, order: Order) 
     found: list[Item] = []
     group_of = {axis: group for group in groups for axis in group[0]}
     for item in order:
-        axis = item.axis if isinstance(item, Part) else item
+        axis = item.axis if isinstance(item, AxisFactor) else item
         if axis not in group_of:
             return None  # one of size 1, which is not known of both shapes
         old, new = group_of[axis]
         if len(old) == len(new) == 1:
-            found.append(item._replace(axis=new[0]) if isinstance(item, Part) else new[0])
+            found.append(item._replace(axis=new[0]) if isinstance(item, AxisFactor) else new[0])
             continue
         rows, cells = _strides(old, before), _strides(new, after)
         if rows is None or cells is None:
             return None
         row = next(row for row in rows if row.axis == axis)
-        stride, size = (item.stride, item.size) if isinstance(item, Part) else (1, row.size)
+        stride, size = (item.stride, item.size) if isinstance(item, AxisFactor) else (1, row.size)
         parts = within(row.stride * stride, size, cells)
         if parts is None:
             return None
@@ -110,15 +110,15 @@ def _across(groups: Sequence[Group], before: Shape, after: Shape, order: Order) 
     return order_of(tuple(found), after)
 
 
-def _strides(axes: Sequence[int], shape: Shape) -> list[Part] | None:
+def _strides(axes: Sequence[int], shape: Shape) -> list[AxisFactor] | None:
     """Return where axes lie in their elements, None if a size is unknown."""
-    found: list[Part] = []
+    found: list[AxisFactor] = []
     stride = 1
     for axis in reversed(axes):
         size = shape[axis]
         if not isinstance(size, int):
             return None
-        found.append(Part(axis, stride, size))
+        found.append(AxisFactor(axis, stride, size))
         stride *= size
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from layoutopt.conversion.shapes import settled
-from layoutopt.conversion.tensor import Kind, Tensor, checked_shape, checked_tensor
+from layoutopt.conversion.tensor import ConversionTensor, Kind, checked_shape, checked_tensor
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout, LayoutError
 from layoutopt.operators.op import LATEST, Op, Size
@@ -55,7 +55,7 @@ class ConversionGraph:
     def __init__(self, name: str = "", opset: int = LATEST) -> None:
         self.name = name
         self.opset = opset
-        self.tensors: dict[str, Tensor] = {}
+        self.tensors: dict[str, ConversionTensor] = {}
         self.ops: list[Op] = []
         self.outputs: list[str] = []
         self._producers: dict[str, Op] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.tensor import Tensor
+from layoutopt.conversion.tensor import ConversionTensor
 from layoutopt.io.hashes import digest
 from layoutopt.operators.op import Op
 
@@ -46,7 +46,7 @@ def _graph(graph: ConversionGraph) -> dict[str, Any]:
     return {"tensors": tensors, "ops": [_op(graph, op) for op in graph.ops], "out": graph.outputs}
 
 
-def _tensor(tensor: Tensor) -> list[Any]:
+def _tensor(tensor: ConversionTensor) -> list[Any]:
     layout = str(tensor.layout)
     return [tensor.kind, tensor.name, tensor.shape, tensor.element_bytes, layout]
 

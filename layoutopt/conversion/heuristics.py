@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from layoutopt.conversion.choice import Choices, Row
-from layoutopt.conversion.labelling import Labelling
+from layoutopt.conversion.choice import CandidateModes, ModeRow
+from layoutopt.conversion.labelling import ConversionLabelling
 from layoutopt.conversion.orders import Form, Order
 from layoutopt.conversion.values import Need
 
@@ -34,12 +34,12 @@ class Task:
         Orders of inputs; values that are neither inputs nor results come in any order.
     """
 
-    every: Sequence[Choices]
+    every: Sequence[CandidateModes]
     weights: Sequence[int]
     times: Sequence[Sequence[int]]
     forced: Sequence[Need]
     given: Sequence[Need]
-    rows: list[list[Row]] = field(init=False)
+    rows: list[list[ModeRow]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = [list(one.rows.values()) for one in self.every]
@@ -49,7 +49,7 @@ Heuristic = Callable[[Task], list[int]]
 """From a task to the number of each op's row."""
 
 
-class Placed:
+class ChosenOrders:
     """Which orders of values are there, and wanted, while ops choose.
 
     Parameters
@@ -78,7 +78,7 @@ class Placed:
         free = value not in self.results  # then one order is for nothing
         return self.task.weights[value] * max(0, len(orders) - free)
 
-    def of(self, row: Row) -> int:
+    def of(self, row: ModeRow) -> int:
         """Return what transforms of all values of an op cost."""
         return sum(self.cost(value) for value in {n for n, _ in (*row.takes, *row.gives)})
 
@@ -111,7 +111,7 @@ def forward(task: Task) -> list[int]:
     It is how layouts flow forward through a graph in TVM's ``ConvertLayout`` ("Convert layout
     pass", Apache TVM documentation).
     """
-    placed, found = Placed(task), list[int]()
+    placed, found = ChosenOrders(task), list[int]()
     for at, rows in enumerate(task.rows):
         prices = [placed.price(at, number) for number in range(len(rows))]
         found.append(prices.index(min(prices)))
@@ -125,7 +125,7 @@ def push_through(task: Task) -> list[int]:
     It is how transposes move towards outputs in onnxruntime's ``TransposeOptimizer``, which
     estimates for each op whether that pays.
     """
-    placed, found = Placed(task), [0] * len(task.rows)
+    placed, found = ChosenOrders(task), [0] * len(task.rows)
     for at in range(len(task.rows)):
         placed.add(at, 0)
     for at, rows in enumerate(task.rows):
@@ -138,7 +138,7 @@ def push_through(task: Task) -> list[int]:
     return found
 
 
-def _above(placed: Placed, at: int, number: int) -> int:
+def _above(placed: ChosenOrders, at: int, number: int) -> int:
     """Return what transforms of an op's operands cost in a mode."""
     placed.add(at, number)
     found = sum(placed.cost(value) for value in {n for n, _ in placed.task.rows[at][number].takes})
@@ -160,13 +160,13 @@ def one_layout(task: Task) -> list[int]:
     return [] if best is None else best[1]
 
 
-def _first(one: Choices) -> list[Form | None]:
+def _first(one: CandidateModes) -> list[Form | None]:
     """Return the form of an op's first operand in each of its modes."""
     return [(one.mode(number).inputs or (None,))[0] for number in one.rows]
 
 
 def _total(task: Task, found: Sequence[int]) -> int:
-    placed, total = Placed(task), 0
+    placed, total = ChosenOrders(task), 0
     for at, number in enumerate(found):
         placed.add(at, number)
         total += task.times[at][number]
@@ -180,7 +180,7 @@ def chains(task: Task) -> list[int]:
     what comes later does not (Liu et al., *Optimizing CNN model inference on CPUs*, USENIX ATC
     2019, who do so where a graph is not one chain alone).
     """
-    placed, found = Placed(task), [-1] * len(task.rows)
+    placed, found = ChosenOrders(task), [-1] * len(task.rows)
     after = _next(task)
     for first in range(len(task.rows)):
         chain, at = list[int](), first
@@ -207,7 +207,7 @@ def _next(task: Task) -> list[int]:
     return found
 
 
-def _best_chain(placed: Placed, chain: Sequence[int]) -> list[int]:
+def _best_chain(placed: ChosenOrders, chain: Sequence[int]) -> list[int]:
     """Return the best mode of each op of a chain."""
     task = placed.task
     best: list[list[int]] = []
@@ -244,7 +244,7 @@ HEURISTICS: dict[str, Heuristic] = {
 """Heuristics by name."""
 
 
-def labels_of(problem: Labelling, task: Task, found: Sequence[int]) -> list[int]:
+def labels_of(problem: ConversionLabelling, task: Task, found: Sequence[int]) -> list[int]:
     """Return the labelling that chosen modes are."""
     labels = [0] * len(problem.start)
     wanted: dict[int, set[Order]] = {}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from layoutopt.conversion.choice import Choices, Row
+from layoutopt.conversion.choice import CandidateModes, ModeRow
 from layoutopt.conversion.costs import Costs
 from layoutopt.conversion.orders import Order, has_parts, sort_key
 from layoutopt.conversion.values import Need, Values
@@ -26,7 +26,7 @@ from layoutopt.problem import IntArray
 
 
 @dataclass
-class Labelling:
+class ConversionLabelling:
     """A labelling problem, and what its nodes stand for.
 
     Parameters
@@ -52,7 +52,7 @@ class Labelling:
     sources: dict[int, tuple[int | None, list[Order]]]
     nodes: dict[Need, int]
 
-    def modes(self, every: list[Choices], labels: IntArray) -> list[int]:
+    def modes(self, every: list[CandidateModes], labels: IntArray) -> list[int]:
         """Return the number of the mode of each op."""
         return [
             list(one.rows)[0 if node is None else int(labels[node])]
@@ -69,11 +69,11 @@ class Labelling:
 
 def labelling(
     values: Values,
-    every: list[Choices],
+    every: list[CandidateModes],
     costs: Costs,
     free: Iterable[int],
     forced: Iterable[Need],
-) -> Labelling:
+) -> ConversionLabelling:
     """Return the labelling problem of a graph.
 
     Parameters
@@ -96,7 +96,7 @@ def labelling(
 @dataclass
 class _Building:
     values: Values
-    every: list[Choices]
+    every: list[CandidateModes]
     costs: Costs
     free: Mapping[int, None]
     forced: set[Need]
@@ -107,7 +107,7 @@ class _Building:
     edges: list[tuple[int, int, int]] = field(default_factory=list)
     tables: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
 
-    def labelling(self) -> Labelling:
+    def labelling(self) -> ConversionLabelling:
         self.weights = [self.costs.weight(value.bytes) for value in self.values.every]
         needs = [list(one.rows.values()) for one in self.every]
         wanted = self._settle(needs)
@@ -129,13 +129,13 @@ class _Building:
             if len(orders) > 1:
                 written = self.values.written(self.values.every[v].root)[1]
                 label = orders.index(written) if written in orders else 0
-                node = self._chooser([Row((), ((v, order),)) for order in orders], label, nodes)
+                node = self._chooser([ModeRow((), ((v, order),)) for order in orders], label, nodes)
             places[v] = node, orders
-        return Labelling(
+        return ConversionLabelling(
             self._problem(), constant, np.array(self.begin, np.int64), op_nodes, places, nodes
         )
 
-    def _settle(self, needs: list[list[Row]]) -> dict[Need, None]:
+    def _settle(self, needs: list[list[ModeRow]]) -> dict[Need, None]:
         """Find what is there in any case; return other orders that a mode takes."""
         for v, value in enumerate(self.values.every):
             if value.kind != "activation" and v not in self.free:
@@ -171,7 +171,7 @@ class _Building:
         return len(self.own) - 1
 
     def _chooser(
-        self, rows: list[Row], label: int, nodes: dict[Need, int], own: Sequence[int] = ()
+        self, rows: list[ModeRow], label: int, nodes: dict[Need, int], own: Sequence[int] = ()
     ) -> int:
         """Add the node of an op or source, and its edges; ``own`` is what its modes cost."""
         returns = [

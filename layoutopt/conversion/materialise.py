@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from layoutopt.conversion.cuts import padded_axes
-from layoutopt.conversion.forms import Laid, Step, moves, transform
+from layoutopt.conversion.forms import FormStep, Laid, moves, transform
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.names import Names
+from layoutopt.conversion.names import TensorNames
 from layoutopt.conversion.orders import (
     Form,
     has_parts,
@@ -71,7 +71,7 @@ class Forms:
     def __init__(self, graph: ConversionGraph, values: Values) -> None:
         self.old, self.values = graph, values
         self.new = ConversionGraph(graph.name, graph.opset)
-        self.names = Names(graph, values)
+        self.names = TensorNames(graph, values)
         self.laid: list[Laid] = [Laid(value.shape) for value in values.every]
         self.moved: dict[str, Moved] = {}
         self.padding: dict[str, str] = {}
@@ -152,7 +152,7 @@ class Forms:
         return name
 
     def _step(
-        self, number: int, before: str, step: Step, wanted: str, passing: bool = False
+        self, number: int, before: str, step: FormStep, wanted: str, passing: bool = False
     ) -> tuple[str, str]:
         """Return the names of a value after a step, and of its op; ``passing``: nobody else's."""
         laid = self.laid[number]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.orders import Form, Part, is_whole, items_of, same
+from layoutopt.conversion.orders import AxisFactor, Form, is_whole, items_of, same
 from layoutopt.conversion.values import Values
 
 
-class Names:
+class TensorNames:
     """Names that are taken, and those that are to come.
 
     Parameters
@@ -64,7 +64,7 @@ class Names:
             how = "reshaped" if -1 in form else f"to_{mark.join(map(str, form))}"
         else:
             items = (i for i in items_of(form) if i != -1)
-            parts = (f"{i.axis}x{i.size}" if isinstance(i, Part) else f"{i}" for i in items)
+            parts = (f"{i.axis}x{i.size}" if isinstance(i, AxisFactor) else f"{i}" for i in items)
             how = f"parts_{'_'.join(parts)}"
         return _unused(f"{root}_{how}", self._known)
 

@@ -16,7 +16,7 @@ from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Shape, Size
 
 
-class Part(NamedTuple):
+class AxisFactor(NamedTuple):
     """A part of an axis: index ``(i // stride) % size`` of index ``i``."""
 
     axis: int
@@ -24,7 +24,7 @@ class Part(NamedTuple):
     size: int
 
 
-Item: TypeAlias = int | Part
+Item: TypeAlias = int | AxisFactor
 """An axis, or a part of one; -1 for an axis of size 1 that is added."""
 
 Order: TypeAlias = tuple[Item, ...]
@@ -41,7 +41,7 @@ Form: TypeAlias = tuple[FormDim, ...]
 
 def group_of(dim: FormDim) -> Group:
     """Return the items of a dimension."""
-    return (dim,) if isinstance(dim, int | Part) else dim
+    return (dim,) if isinstance(dim, int | AxisFactor) else dim
 
 
 def is_group(dim: FormDim) -> bool:
@@ -86,24 +86,27 @@ def order_of(form: Form, shape: Shape) -> Order:
     return tuple(_whole(item, shape) for item in found)
 
 
-def _joined(outer: Item, inner: Item) -> Part | None:
+def _joined(outer: Item, inner: Item) -> AxisFactor | None:
     """Return the part that two neighbours are together, None if they are not one."""
-    if not (isinstance(outer, Part) and isinstance(inner, Part)) or outer.axis != inner.axis:
+    if (
+        not (isinstance(outer, AxisFactor) and isinstance(inner, AxisFactor))
+        or outer.axis != inner.axis
+    ):
         return None
     fits = outer.stride == inner.stride * inner.size
-    return Part(outer.axis, inner.stride, outer.size * inner.size) if fits else None
+    return AxisFactor(outer.axis, inner.stride, outer.size * inner.size) if fits else None
 
 
 def _whole(item: Item, shape: Shape) -> Item:
     """Return the axis, if an item is all of it."""
-    if isinstance(item, Part) and item.stride == 1 and item.size == shape[item.axis]:
+    if isinstance(item, AxisFactor) and item.stride == 1 and item.size == shape[item.axis]:
         return item.axis
     return item
 
 
 def item_size(item: Item, shape: Shape) -> Size:
     """Return the size of an item."""
-    if isinstance(item, Part):
+    if isinstance(item, AxisFactor):
         return item.size
     return 1 if item < 0 else shape[item]
 
@@ -148,7 +151,7 @@ def renamed(form: Form, axes: Sequence[int]) -> Form:
 
 
 def _renamed(item: Item, axes: Sequence[int]) -> Item:
-    if isinstance(item, Part):
+    if isinstance(item, AxisFactor):
         return item._replace(axis=axes[item.axis])
     return axes[item] if item >= 0 else -1
 
@@ -157,7 +160,7 @@ def renamed_order(order: Order, axes: Sequence[int]) -> Order:
     """Return an order of other axes: ``axes[a]`` for ``a``."""
     return tuple(
         [
-            item._replace(axis=axes[item.axis]) if isinstance(item, Part) else axes[item]
+            item._replace(axis=axes[item.axis]) if isinstance(item, AxisFactor) else axes[item]
             for item in order
         ]
     )
@@ -166,7 +169,7 @@ def renamed_order(order: Order, axes: Sequence[int]) -> Order:
 def compact(order: Order) -> Form:
     """Return a form with one dimension for neighbouring parts of an axis."""
     found: list[FormDim] = []
-    for _, run in groupby(order, lambda item: item.axis if isinstance(item, Part) else item):
+    for _, run in groupby(order, lambda item: item.axis if isinstance(item, AxisFactor) else item):
         items = tuple(run)
         found.append(items[0] if len(items) == 1 else items)
     return tuple(found)
@@ -174,22 +177,22 @@ def compact(order: Order) -> Form:
 
 def sort_key(order: Order) -> tuple[tuple[int, ...], ...]:
     """Return what orders can be sorted by."""
-    return tuple(item if isinstance(item, Part) else (item,) for item in order)
+    return tuple(item if isinstance(item, AxisFactor) else (item,) for item in order)
 
 
 def main_axis(dim: FormDim) -> int:
     """Return the axis of a dimension, the first one of several."""
     item = group_of(dim)[0]
-    return item.axis if isinstance(item, Part) else item
+    return item.axis if isinstance(item, AxisFactor) else item
 
 
 def moved_to(dim: FormDim, axis: int) -> FormDim:
     """Return a dimension of one axis as one of another."""
     if isinstance(dim, int):
         return axis
-    if isinstance(dim, Part):
+    if isinstance(dim, AxisFactor):
         return dim._replace(axis=axis)
-    return tuple(p._replace(axis=axis) if isinstance(p, Part) else axis for p in dim)
+    return tuple(p._replace(axis=axis) if isinstance(p, AxisFactor) else axis for p in dim)
 
 
 def spread(order: Order, shape: Shape) -> Form:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutopt.conversion.cuts import padded_axes
-from layoutopt.conversion.orders import Form, Part, is_whole, items_of, sizes_of
+from layoutopt.conversion.orders import AxisFactor, Form, is_whole, items_of, sizes_of
 from layoutopt.conversion.result import Relaid
 from layoutopt.operators.op import Shape, Size
 
@@ -31,14 +31,14 @@ def relaid(source: str, form: Form, shape: Shape) -> Relaid:
 def _cut(source: str, form: Form, shape: Shape) -> Relaid:
     """Return how axes are cut into parts, these permuted, and joined to dimensions."""
     items = list(items_of(form))
-    parts = [item for item in items if isinstance(item, Part)]
+    parts = [item for item in items if isinstance(item, AxisFactor)]
     cut: list[tuple[int, int, Size]] = []  # axis, from the outermost part on, size
     for axis, size in enumerate(shape):
         own = sorted((part for part in parts if part.axis == axis), key=lambda part: -part.stride)
         cut += [(axis, -part.stride, part.size) for part in own] or [(axis, 0, size)]
     place = {(axis, stride): i for i, (axis, stride, _) in enumerate(cut)}
     wanted = [
-        place[(item.axis, -item.stride) if isinstance(item, Part) else (item, 0)]
+        place[(item.axis, -item.stride) if isinstance(item, AxisFactor) else (item, 0)]
         for item in items
         if item != -1
     ]

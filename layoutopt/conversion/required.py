@@ -7,7 +7,7 @@ from math import prod
 from typing import TypeAlias
 
 from layoutopt.conversion.cuts import within
-from layoutopt.conversion.orders import Form, FormDim, Item, Part
+from layoutopt.conversion.orders import AxisFactor, Form, FormDim, Item
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Dim, Layout
 from layoutopt.operators.op import Op, Shape
@@ -195,21 +195,25 @@ def _blocked(op: Op, written: Layout, needed: Layout, shape: Shape) -> Form:
     return tuple(_dim(items, shape) for items in dims)
 
 
-def _cells(op: Op, written: Layout, axis: str, shape: Shape) -> list[Part]:
+def _cells(op: Op, written: Layout, axis: str, shape: Shape) -> list[AxisFactor]:
     """Return the dimensions that an axis is written in, and their strides in it."""
-    cells, stride = list[Part](), written.factor_of(axis)
+    cells, stride = list[AxisFactor](), written.factor_of(axis)
     places = [d for d, dim in enumerate(written.dims) if _letter(dim) == axis]
     for d in sorted(places, key=lambda d: written.dims[d].blocks[0].size is not None):
         size, block = shape[d], written.dims[d].blocks[0].size
         if not isinstance(size, int):
             raise InputError(f"{op}: blocks of axis {axis}, whose size {size!r} is no number")
         stride = stride if block is None else stride // block
-        cells.append(Part(d, stride, size))
+        cells.append(AxisFactor(d, stride, size))
     return cells
 
 
 def _digits(
-    op: Op, needed: Layout, axis: str, cells: list[Part], wanted: Iterable[tuple[int, int | None]]
+    op: Op,
+    needed: Layout,
+    axis: str,
+    cells: list[AxisFactor],
+    wanted: Iterable[tuple[int, int | None]],
 ) -> list[tuple[int, tuple[Item, ...]]]:
     """Return for each block of an axis its dimension, and where it lies in those written."""
     inner, total = needed.factor_of(axis), prod(cell.size for cell in cells)
@@ -231,8 +235,8 @@ def _digits(
 def _dim(items: list[Item], shape: Shape) -> FormDim:
     whole: list[Item] = []
     for item in items:
-        all_of = isinstance(item, Part) and item.stride == 1 and item.size == shape[item.axis]
-        whole.append(item.axis if all_of and isinstance(item, Part) else item)
+        all_of = isinstance(item, AxisFactor) and item.stride == 1 and item.size == shape[item.axis]
+        whole.append(item.axis if all_of and isinstance(item, AxisFactor) else item)
     return whole[0] if len(whole) == 1 else tuple(whole) or -1
 
 

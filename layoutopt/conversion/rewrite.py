@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutopt.conversion.choice import Choices
+from layoutopt.conversion.choice import CandidateModes
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.materialise import Forms, arranged
 from layoutopt.conversion.modes import Mode
@@ -20,7 +20,7 @@ from layoutopt.conversion.orders import (
     spread,
     whole_axes,
 )
-from layoutopt.conversion.tensor import Tensor
+from layoutopt.conversion.tensor import ConversionTensor
 from layoutopt.conversion.values import Values
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape
@@ -52,7 +52,7 @@ class Rewritten:
 def rewrite(
     graph: ConversionGraph,
     values: Values,
-    every: Sequence[Choices],
+    every: Sequence[CandidateModes],
     numbers: Sequence[int],
     orders: Mapping[int, Order],
     kept: frozenset[str],
@@ -97,7 +97,7 @@ class _Writing:
             if tensor.kind == "input":
                 self._input(name, tensor)
 
-    def _input(self, name: str, tensor: Tensor) -> None:
+    def _input(self, name: str, tensor: ConversionTensor) -> None:
         number = self.values.number[name]
         shape = self.values.every[number].shape
         form: Form = tuple(range(len(shape)))
@@ -110,7 +110,7 @@ class _Writing:
         self.names.take(name)
         self.laid[number].add(form, name)
 
-    def op(self, one: Choices, number: int) -> None:
+    def op(self, one: CandidateModes, number: int) -> None:
         """Add an op in one of its modes."""
         mode = one.mode(number)
         attributes, read = self._operands(one.op, mode)

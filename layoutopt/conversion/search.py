@@ -6,14 +6,14 @@ import time
 from functools import partial
 
 from layoutopt.alarm import PATIENCE, bounded
-from layoutopt.conversion.labelling import Labelling
+from layoutopt.conversion.labelling import ConversionLabelling
 from layoutopt.limits import Limits
-from layoutopt.pbqp.problem import Answer, cost
+from layoutopt.pbqp.problem import CostAnswer, cost
 from layoutopt.pbqp.solve import solve_pbqp
 from layoutopt.result import Stopped
 
 
-def proved(stated: Labelling, limits: Limits) -> Answer:
+def proved(stated: ConversionLabelling, limits: Limits) -> CostAnswer:
     """Choose the best in the time that the rest leaves; what is given, where that is too short.
 
     Writing a graph down takes about as long as stating it, and half of it again.
@@ -27,6 +27,6 @@ def proved(stated: Labelling, limits: Limits) -> Answer:
             early.exhausted()
         found = cost(stated.problem, stated.start)
         stopped = early.stopped or Stopped.TIME_LIMIT
-        return Answer(
+        return CostAnswer(
             labelling=stated.start, objective=found, bound=-stated.constant, stopped=stopped
         )

@@ -9,10 +9,10 @@ from typing import Any
 from layoutopt.conversion.cuts import padded_axes
 from layoutopt.conversion.modes import Mode, mode_of
 from layoutopt.conversion.orders import (
+    AxisFactor,
     Form,
     FormDim,
     Order,
-    Part,
     compact,
     is_group,
     items_of,
@@ -81,10 +81,10 @@ class _Cut:
 
     def _stretched(self, dim: FormDim, size: Any) -> FormDim | None:
         """Return a part of an axis of another size."""
-        if not isinstance(dim, Part):
+        if not isinstance(dim, AxisFactor):
             return None
         longest = max(
-            (d for d in self.dims if isinstance(d, Part) and d.axis == dim.axis),
+            (d for d in self.dims if isinstance(d, AxisFactor) and d.axis == dim.axis),
             key=lambda part: part.stride,
         )
         if dim != longest:
@@ -211,7 +211,9 @@ def _concat(cut: _Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | No
     if any(is_group(cut.dims[i]) for i in places):
         return None
     items = list(items_of(cut.dims))
-    place = max(places, key=lambda i: item.stride if isinstance(item := items[i], Part) else 1)
+    place = max(
+        places, key=lambda i: item.stride if isinstance(item := items[i], AxisFactor) else 1
+    )
     return {"axis": place}, None
 
 

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, compress
 from typing import Any
 
-from layoutopt.conversion.choice import Choices, Joined, Row
+from layoutopt.conversion.choice import CandidateModes, Joined, ModeRow
 from layoutopt.conversion.costs import Costs, measured
-from layoutopt.conversion.orders import Order, Part, has_parts, sort_key
+from layoutopt.conversion.orders import AxisFactor, Order, has_parts, sort_key
 from layoutopt.conversion.result import Stated, Tally
 from layoutopt.conversion.values import Values
 
 
 def stated(
     values: Values,
-    every: Sequence[Choices],
+    every: Sequence[CandidateModes],
     costs: Costs,
     free: Sequence[int],
     kept: Sequence[str],
@@ -47,20 +47,20 @@ def stated(
     numbers = [_numbers(one) for one in every]
     rows = [[joined.row((at, n)) for n in own] for at, own in enumerate(numbers)]
     useful = [[n in one.rows for n in own] for one, own in zip(every, numbers, strict=True)]
-    wanted = [Row((values.written(name),), ()) for name in kept]
+    wanted = [ModeRow((values.written(name),), ()) for name in kept]
     taken = _taken(row for row in (*chain(*rows), *wanted))
     used = _taken(row for row in (*chain(*map(compress, rows, useful)), *wanted))
     write = _Writer(values, costs)
     places = {v: _orders(values, v, taken) for v in free}
     for v, own in places.items():
         some = [order in used.get(v, ()) for order in own]
-        write.op(f"free {values.every[v].root}", [Row((), ((v, o),)) for o in own], some)
+        write.op(f"free {values.every[v].root}", [ModeRow((), ((v, o),)) for o in own], some)
     for at, one in enumerate(every):
         times = [one.mode(number).time for number in numbers[at]] if one.modes.priced else []
         write.op(one.op.name, rows[at], useful[at], times)
     for v, value in enumerate(values.every):
         if value.kind != "activation" and v not in places:
-            write.op(f"given {value.root}", [Row((), (values.written(value.root),))])
+            write.op(f"given {value.root}", [ModeRow((), (values.written(value.root),))])
     for name, row in zip(kept, wanted, strict=True):
         write.op(f"wanted {name}", [row])
     chosen = [own.index(orders[v]) for v, own in places.items()]
@@ -69,13 +69,13 @@ def stated(
     return Stated(write.document, write.useful, chosen)
 
 
-def _numbers(one: Choices) -> list[int]:
+def _numbers(one: CandidateModes) -> list[int]:
     """Return the modes of an op: all that are no permutation too if they are of use."""
     known = len(one.modes.every)
     return [*range(known), *(number for number in one.rows if number >= known)]
 
 
-def _taken(rows: Iterable[Row]) -> dict[int, set[Order]]:
+def _taken(rows: Iterable[ModeRow]) -> dict[int, set[Order]]:
     """Return the orders in which each value is taken."""
     found: dict[int, set[Order]] = {}
     for row in rows:
@@ -108,7 +108,7 @@ class _Writer:
         return list(measured(tally, self.costs.objectives, self.costs.times, time))
 
     def op(
-        self, name: str, rows: list[Row], useful: Sequence[bool] = (), times: Sequence[int] = ()
+        self, name: str, rows: list[ModeRow], useful: Sequence[bool] = (), times: Sequence[int] = ()
     ) -> None:
         """Write an op down; if none of its modes is of use, the first is."""
         modes = [[self._text(order) for _, order in (*row.takes, *row.gives)] for row in rows]
@@ -121,6 +121,8 @@ class _Writer:
     def _text(self, order: Order) -> str:
         """Return an order of axes, or of parts: ``1/16x4`` is ``index // 16 % 4`` of axis 1."""
         if order not in self.texts:
-            items = [f"{i[0]}/{i[1]}x{i[2]}" if isinstance(i, Part) else str(i) for i in order]
+            items = [
+                f"{i[0]}/{i[1]}x{i[2]}" if isinstance(i, AxisFactor) else str(i) for i in order
+            ]
             self.texts[order] = ("" if all(len(item) == 1 for item in items) else ",").join(items)
         return self.texts[order]

@@ -17,7 +17,7 @@ Kind = Literal["input", "constant", "activation"]
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ConversionTensor:
     """A tensor of a conversion graph.
 
     Parameters
@@ -45,7 +45,7 @@ class Tensor:
 
 def checked_tensor(
     name: str, shape: Iterable[Size] | None, kind: Kind, layout: str | Layout, element_bytes: Any
-) -> Tensor:
+) -> ConversionTensor:
     """Return a tensor; the arguments are its fields, and ``"*"`` is any layout of its rank.
 
     Raises
@@ -61,7 +61,7 @@ def checked_tensor(
             raise InputError(f"element_bytes must be 1 or more, not {element_bytes!r}")
     except InputError as error:
         raise InputError(f"tensor {name!r}: {error.reason}") from None
-    return Tensor(name, known, element_bytes, kind, laid)
+    return ConversionTensor(name, known, element_bytes, kind, laid)
 
 
 def _layout(given: str | Layout, rank: int | None) -> Layout:

@@ -20,7 +20,7 @@ from layoutopt.dense.groups import Group, sources_of
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.integers import unique
 from layoutopt.problem import IntArray
 
@@ -62,7 +62,7 @@ def no_contest() -> Contest:
 
 
 def find_contest(
-    graph: Store,
+    graph: GraphStore,
     groups: Sequence[Group],
     given: Given,
     barriers: Sequence[int],
@@ -107,7 +107,7 @@ def _split(
 
 
 def _root_tokens(
-    graph: Store, barriers: Sequence[int], starts: dict[int, int], given: Given
+    graph: GraphStore, barriers: Sequence[int], starts: dict[int, int], given: Given
 ) -> dict[int, Array]:
     """Return what stands for root elements.
 
@@ -135,7 +135,7 @@ def _root_tokens(
 
 
 def find_cycles(
-    graph: Store, groups: Sequence[Group], given: Given
+    graph: GraphStore, groups: Sequence[Group], given: Given
 ) -> tuple[tuple[int, ...], set[int]]:
     """Return the barriers and groups on a cycle, found on tensors alone.
 
@@ -171,7 +171,7 @@ def find_cycles(
     return barriers, {i for kind, i in found if kind == "group"}
 
 
-def _readable(graph: Store) -> list[frozenset[int]]:
+def _readable(graph: GraphStore) -> list[frozenset[int]]:
     """Return for each tensor the sinks and barrier outputs that its elements may come from."""
     read: list[frozenset[int]] = [frozenset()] * len(graph.shapes)
     for i, op in enumerate(graph.ops):

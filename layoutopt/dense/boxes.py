@@ -13,7 +13,7 @@ from layoutopt.problem import IntArray
 
 
 @dataclass(frozen=True)
-class Box:
+class OriginBox:
     """Element ``to + sum(i * to_stride)`` comes from element ``start + sum(i * from_stride)``.
 
     Parameters
@@ -42,7 +42,7 @@ class _Items:
     loops: IntArray
 
 
-def boxes(origin: IntArray, start: IntArray) -> list[Box]:
+def boxes(origin: IntArray, start: IntArray) -> list[OriginBox]:
     """Write an array of origins as boxes that cover each position once.
 
     Positions that follow each other with constant strides become a loop; equal loops that
@@ -62,7 +62,7 @@ def boxes(origin: IntArray, start: IntArray) -> list[Box]:
     return sorted(_folded(items), key=lambda box: box.to)
 
 
-def fold(boxes: Sequence[Box]) -> list[Box]:
+def fold(boxes: Sequence[OriginBox]) -> list[OriginBox]:
     """Write boxes of one depth that follow each other with constant strides as fewer, deeper ones.
 
     Parameters
@@ -76,14 +76,14 @@ def fold(boxes: Sequence[Box]) -> list[Box]:
     return _folded(_Items(origin[order], start[order], to[order], loops[order]))
 
 
-def _folded(items: _Items) -> list[Box]:
+def _folded(items: _Items) -> list[OriginBox]:
     while len(items.to) > 1:
         joined = _joined(items)
         if len(joined.to) == len(items.to):
             break
         items = joined
     return [
-        Box(int(o), int(s), int(t), _plain(loops))
+        OriginBox(int(o), int(s), int(t), _plain(loops))
         for o, s, t, loops in zip(
             items.origin, items.start, items.to, items.loops.tolist(), strict=True
         )

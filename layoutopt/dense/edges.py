@@ -12,7 +12,7 @@ from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.problem import IntArray
 
 
@@ -60,7 +60,9 @@ class Edges:
     constant: int
 
 
-def edges_of(graph: Store, group: Group, values: list[int], given: Given, tiles: int = 0) -> Edges:
+def edges_of(
+    graph: GraphStore, group: Group, values: list[int], given: Given, tiles: int = 0
+) -> Edges:
     """Trace a group and collect its edges.
 
     Parameters

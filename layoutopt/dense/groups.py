@@ -19,7 +19,7 @@ from layoutopt.graphs.given import Given
 from layoutopt.graphs.mapping import Tiled
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import Flatten, Identity, Reshape, Source, Squeeze, SumLike
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.problem import IntArray
 
 
@@ -50,7 +50,7 @@ class Group:
     firsts: Sequence[int] = field(repr=False)
 
 
-def find_groups(graph: Store, given: Given) -> list[Group]:
+def find_groups(graph: GraphStore, given: Given) -> list[Group]:
     """Return the groups of all ValuedPairs; a pair of two fixed tensors is a group alone."""
     free = free_tensors(graph, given)
     linked = link(graph, free)
@@ -63,7 +63,7 @@ def find_groups(graph: Store, given: Given) -> list[Group]:
     return [_group(graph, given, pairs, firsts) for pairs in members.values()]
 
 
-def link(graph: Store, free: Sequence[bool]) -> IntArray:
+def link(graph: GraphStore, free: Sequence[bool]) -> IntArray:
     """Return equal numbers for tensors that ops or ValuedPairs link through free ones.
 
     Parameters
@@ -83,7 +83,7 @@ def link(graph: Store, free: Sequence[bool]) -> IntArray:
     return linked
 
 
-def first_alike(graph: Store) -> list[int]:
+def first_alike(graph: GraphStore) -> list[int]:
     """Return for each tensor the first of the graph that has its shape and the same elements.
 
     Chains of elementwise ops, as residual streams are, count as one tensor then.
@@ -97,7 +97,7 @@ def first_alike(graph: Store) -> list[int]:
     return firsts
 
 
-def free_tensors(graph: Store, given: Given) -> list[bool]:
+def free_tensors(graph: GraphStore, given: Given) -> list[bool]:
     """Return for each tensor whether some of its elements may come from a free sink element."""
     free = [False] * len(graph.shapes)
     for i, op in enumerate(graph.ops):
@@ -108,7 +108,7 @@ def free_tensors(graph: Store, given: Given) -> list[bool]:
     return free
 
 
-def _group(graph: Store, given: Given, pairs: list[int], firsts: Sequence[int]) -> Group:
+def _group(graph: GraphStore, given: Given, pairs: list[int], firsts: Sequence[int]) -> Group:
     ends = {firsts[t] for p in pairs for t in graph.pairs[p][:2]}
     tensors = sources_of(graph, ends, firsts)
     kinds = {t: graph.ops[graph.producers[t]].kind for t in tensors}
@@ -123,7 +123,9 @@ def _group(graph: Store, given: Given, pairs: list[int], firsts: Sequence[int]) 
     )
 
 
-def sources_of(graph: Store, tensors: set[int], firsts: Sequence[int] | None = None) -> list[int]:
+def sources_of(
+    graph: GraphStore, tensors: set[int], firsts: Sequence[int] | None = None
+) -> list[int]:
     """Return tensors, and all that their locations come from, ascending.
 
     Parameters
@@ -141,7 +143,7 @@ def sources_of(graph: Store, tensors: set[int], firsts: Sequence[int] | None = N
     return sorted(every)
 
 
-def key_of(graph: Store, group: Group) -> Hashable:
+def key_of(graph: GraphStore, group: Group) -> Hashable:
     """Return a key that two groups share only if they are the same problem.
 
     Tensors are renumbered within the group.  Roots without a mapping count by kind and
@@ -156,7 +158,9 @@ def key_of(graph: Store, group: Group) -> Hashable:
     return tensors, pairs
 
 
-def _tensor_key(graph: Store, t: int, local: dict[int, int], firsts: Sequence[int]) -> Hashable:
+def _tensor_key(
+    graph: GraphStore, t: int, local: dict[int, int], firsts: Sequence[int]
+) -> Hashable:
     producer = graph.producers[t]
     op, shape = graph.ops[producer], graph.shapes[t]
     if op.kind is Kind.SINK:

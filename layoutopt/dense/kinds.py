@@ -7,16 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from layoutopt.dense.boxes import Box, boxes
+from layoutopt.dense.boxes import OriginBox, boxes
 from layoutopt.dense.classes import Classes
 from layoutopt.dense.edges import Edges
 from layoutopt.dense.groups import Group
-from layoutopt.dense.lookup import find, owners
-from layoutopt.dense.numbering import Numbering
+from layoutopt.dense.numbering import Numbering, find, owners
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.problem import IntArray, Labelling
 
 TABLE = 2**16
@@ -50,7 +49,7 @@ class GroupKind:
         it owns.
     """
 
-    graph: Store
+    graph: GraphStore
     groups: tuple[Group, ...]
     edges: Edges
     classes: Classes
@@ -115,7 +114,7 @@ class GroupKind:
         """The number of sink elements, in one group, that a pair reaches."""
         return int(np.count_nonzero(self.classes.class_of[self.classes.component] >= 0))
 
-    def boxes(self, where: IntArray) -> list[list[Box]]:
+    def boxes(self, where: IntArray) -> list[list[OriginBox]]:
         """Return the boxes of each sink of the first group.
 
         Parameters
@@ -254,7 +253,7 @@ def named_tiles(tensor: int, numbers: Numbering) -> IntArray:
     return np.array([(tensor, int(tile)) for tile in numbers.pool], np.int64).reshape(-1, 2)
 
 
-def _first_uses(graph: Store, numbers: Numbering) -> IntArray:
+def _first_uses(graph: GraphStore, numbers: Numbering) -> IntArray:
     """Return tensor (as :meth:`GroupKind.origins` counts) and element for each mapping value."""
     place = {value: k for k, value in enumerate(numbers.pool)}
     firsts = np.full((len(place), 2), -1)
@@ -267,7 +266,7 @@ def _first_uses(graph: Store, numbers: Numbering) -> IntArray:
     return firsts
 
 
-def memory_needed(graph: Store, group: Group) -> int:
+def memory_needed(graph: GraphStore, group: Group) -> int:
     """Return roughly how many bytes tracing and classifying a group takes."""
     elements = sum(size(graph.shapes[t]) for t in group.tensors)
     edges = sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)

@@ -7,6 +7,7 @@ location it has.  Composing index maps is left to NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,89 @@ from layoutopt.dense.groups import Group
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.integers import unique
+from layoutopt.problem import IntArray
+
+FEW = 16
+"""Up to so many colours are looked up one by one, more by sorting."""
+
+
+class NodeNumbers:
+    """Position of free elements among the chosen ones."""
+
+    def __init__(self, chosen: IntArray, count: int) -> None:
+        self._place = np.zeros(count, np.int64)
+        self._place[chosen] = np.arange(len(chosen))
+
+    def __call__(self, elements: IntArray) -> IntArray:
+        """Return the positions of chosen elements."""
+        return self._place[elements]
+
+
+def owners(component: IntArray, labels: IntArray) -> IntArray:
+    """Return for each node the first node of its component that has its label."""
+    order = np.lexsort((np.arange(len(labels)), labels, component))
+    c, chosen = component[order], labels[order]
+    new = np.r_[True, (c[1:] != c[:-1]) | (chosen[1:] != chosen[:-1])][: len(labels)]
+    owner = np.empty(len(labels), np.int64)
+    owner[order] = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
+    return owner
+
+
+def find(
+    table: tuple[IntArray, IntArray, IntArray], component: IntArray, colour: IntArray
+) -> IntArray:
+    """Look things up by component and colour.
+
+    Parameters
+    ----------
+    table
+        Component, colour and thing; equal component and colour mean equal things.
+    component, colour
+        What to look up; everything is there.
+    """
+    owner, kind, thing = table
+    wanted = unique(colour)
+    found = np.empty(len(component), thing.dtype)
+    if len(wanted) <= FEW:
+        seen = np.zeros(int(owner.max(initial=0)) + 1, thing.dtype)
+        for one in wanted:
+            have, want = kind == one, colour == one
+            seen[owner[have]] = thing[have]
+            found[want] = seen[component[want]]
+        return found
+    width = np.int64(max(int(kind.max()), int(wanted[-1])) + 1)
+    key = owner * width + kind
+    order = np.argsort(key)
+    at = np.searchsorted(key[order], component * width + colour)
+    return thing[order[at]]
+
+
+def distinct(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return the distinct rows of a table, in lexicographic order.
+
+    Parameters
+    ----------
+    columns
+        The table's columns, at least one, all of one length.
+
+    Returns
+    -------
+    rows, index
+        The columns of the distinct rows, stacked, and for each row of the table which it is.
+    """
+    key, room = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        wide = high - low + 1
+        if room * wide >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            column = np.unique(column, return_inverse=True)[1]
+            room, low, wide = len(key), 0, len(key) + 1
+        key, room = key * wide + (column - low).astype(np.int64), room * wide
+    _, first, index = np.unique(key, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns]), index
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +136,7 @@ class Numbering:
         """The smallest integer type that holds every number."""
         return np.dtype(np.int32) if self.total < 2**31 else np.dtype(np.int64)
 
-    def own(self, graph: Store, t: int) -> Array:
+    def own(self, graph: GraphStore, t: int) -> Array:
         """Return the numbers of the locations that a root tensor has of its own, flat.
 
         They are -1 where the group does not know a location.
@@ -72,7 +154,7 @@ class Numbering:
         """Return the number of each mapping value."""
         return {value: int(self.starts[-1]) + k for k, value in enumerate(self.pool)}
 
-    def locate(self, graph: Store, tensors: Array, elements: Array) -> Array:
+    def locate(self, graph: GraphStore, tensors: Array, elements: Array) -> Array:
         """Return the numbers of locations, -1 where the group does not know one.
 
         Parameters
@@ -87,7 +169,7 @@ class Numbering:
         return where
 
 
-def number_roots(graph: Store, group: Group, tiles: int = 0) -> Numbering:
+def number_roots(graph: GraphStore, group: Group, tiles: int = 0) -> Numbering:
     """Number the root elements of a group.
 
     Parameters
@@ -107,7 +189,9 @@ def number_roots(graph: Store, group: Group, tiles: int = 0) -> Numbering:
     return Numbering(group.sinks, group.fixed, starts, free, tuple(pool), total)
 
 
-def root_arrays(graph: Store, group: Group, numbers: Numbering, given: Given) -> dict[int, Array]:
+def root_arrays(
+    graph: GraphStore, group: Group, numbers: Numbering, given: Given
+) -> dict[int, Array]:
     """Return the root numbers of the elements of each root tensor, shaped."""
     arrays = {}
     for t in group.tensors:
@@ -119,7 +203,7 @@ def root_arrays(graph: Store, group: Group, numbers: Numbering, given: Given) ->
     return arrays
 
 
-def _sink_array(graph: Store, numbers: Numbering, given: Given, t: int) -> Array:
+def _sink_array(graph: GraphStore, numbers: Numbering, given: Given, t: int) -> Array:
     """Return the numbers of a sink's elements, and of their locations where these are given."""
     start = int(numbers.starts[numbers.sinks.index(t)]) if t in numbers.sinks else 0
     flat = np.arange(start, start + size(graph.shapes[t]), dtype=numbers.dtype)

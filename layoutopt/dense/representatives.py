@@ -9,20 +9,29 @@ from typing import Any
 import numpy as np
 
 from layoutopt.dense.barriers import Contest
+from layoutopt.dense.boxes import boxes
 from layoutopt.dense.classes import Classes, find_classes
 from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind
-from layoutopt.dense.lookup import Places
-from layoutopt.dense.numbering import Numbering
+from layoutopt.dense.numbering import NodeNumbers, Numbering
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
+from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel
+
+Layouts = dict[str, tuple[Piece, ...]]
+
+
+def pieces_of(graph: GraphStore, tensors: IntArray, elements: IntArray) -> tuple[Piece, ...]:
+    """Write the origins of a sink's elements, root tensor and flat element, as pieces."""
+    found = boxes(tensors, elements)
+    return tuple((graph.tensor_name(b.origin), b.start, b.to, b.loops) for b in found)
 
 
 def reduce_kind(
-    graph: Store,
+    graph: GraphStore,
     groups: Sequence[Group],
     values: list[int],
     contest: Contest,
@@ -70,7 +79,7 @@ def origins_of(numbers: Numbering, apart: bool) -> IntArray:
 
 
 def _given_numbers(
-    graph: Store, numbers: Numbering, given: Given
+    graph: GraphStore, numbers: Numbering, given: Given
 ) -> tuple[IntArray, IntArray] | None:
     """Return :attr:`GroupKind.given`."""
     if not any(given.touches(t) for t in numbers.sinks):
@@ -93,7 +102,7 @@ def _small(count: int) -> IntArray:
 
 
 def represent(
-    graph: Store,
+    graph: GraphStore,
     groups: tuple[Group, ...],
     edges: Edges,
     classes: Classes,
@@ -119,7 +128,7 @@ def represent(
     copies = [int(c) * len(groups) for c in classes.copies]
     bonds = np.flatnonzero(chosen[component[edges.agree.first]])
     ties = np.flatnonzero(chosen[component[edges.earn.first]])
-    place = Places(nodes, len(component))
+    place = NodeNumbers(nodes, len(component))
     tied = edges.earn.first[ties]
     key = component[tied] * np.int64(edges.numbers.total) + edges.earn.second[ties]
     label_key, first, label = np.unique(key, return_index=True, return_inverse=True)

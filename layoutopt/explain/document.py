@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from layoutopt.errors import InputError
-from layoutopt.explain.told import Change, PairExplanation
-from layoutopt.explain.told_sink import SinkExplanation
+from layoutopt.explain.told import Change, PairExplanation, SinkExplanation
 from layoutopt.graphs.values import exact_decimal
 from layoutopt.io import files
 from layoutopt.result import PairScore

@@ -2,28 +2,361 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec import structs
 
 from layoutopt import decimals
+from layoutopt.check.elements import evaluate
+from layoutopt.dense.groups import free_tensors, sources_of
 from layoutopt.explain import words
-from layoutopt.explain.obstacles import obstacles
-from layoutopt.explain.smallest import fewest_in_the_way
-from layoutopt.explain.subject import Subject
-from layoutopt.explain.threshold import least_value
-from layoutopt.explain.told import Change, PairExplanation
-from layoutopt.explain.trials import Answer, Trial, Trials
-from layoutopt.explain.winning import most, won
+from layoutopt.explain.subject import Subject, at_one_location, views_of
+from layoutopt.explain.told import Change, Obstacle, PairExplanation
+from layoutopt.explain.trials import Trial, TrialAnswer, Trials, most, won
+from layoutopt.graphs.given import Given
 from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.op import Kind, UnwindingOp, size
+from layoutopt.graphs.ops import Expand
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.limits import Progress, interruptible, limited
+from layoutopt.graphs.tiling import memory_of, settled
+from layoutopt.limits import Limits, Progress, interruptible, limited
 from layoutopt.pictures.text import number
-from layoutopt.result import UnwindingResult
+from layoutopt.result import Status, UnwindingResult
+from layoutopt.tiles.memory import MOST
+from layoutopt.unwinding import unwind
+
+NAMED = 3
+"""How many ops a reason names."""
+
+
+def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
+    """Return why a pair cannot match everywhere; nothing if it can, or if time runs out.
+
+    Parameters
+    ----------
+    a, b
+        The pair's tensors, by number.
+    most
+        At how many positions it can match.
+    """
+    elements = size(graph.shapes[a])
+    if most == elements:
+        return ()
+    if graph.tile_memory is not None:
+        return _on_tiles(graph, a, b, most, limits)
+    views = views_of(graph, [(a, b)])
+    unordered = _most(views, limits)
+    if unordered is None:
+        return ()
+    differ = _at_home(at_one_location(views)) - _at_home(views)
+    return _told(
+        (differ, _why_fixed(graph, a, b)),
+        (elements - unordered - differ, _why_repeated(graph, a, b)),
+        (unordered - most, _why_later(graph, a, b)),
+    )
+
+
+def _on_tiles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
+    """Return why a pair cannot match everywhere on a tile memory, where no barrier waits."""
+    roomy = settled(graph)  # rules may look at grains
+    roomy.pairs = [(a, b, Decimal(1))]
+    roomy.tile_memory = structs.replace(memory_of(graph), bytes_per_tile=MOST, grain=1)
+    unlimited = _most(roomy, limits)
+    if unlimited is None:
+        return ()
+    return _told(
+        (size(graph.shapes[a]) - unlimited, "tiles that are given differ"),
+        (unlimited - most, "tiles hold too little, or a grain would have to be torn apart"),
+    )
+
+
+def _told(*reasons: tuple[int, str]) -> tuple[Obstacle, ...]:
+    return tuple(Obstacle(count, why) for count, why in reasons if count)
+
+
+def _most(graph: GraphStore, limits: Limits) -> int | None:
+    """Return at how many positions a graph's only pair can match; ``None`` if time runs out."""
+    left = None if limits.left == math.inf else limits.left
+    result = unwind(graph, time_limit=left, seed=limits.seed, workers=limits.workers)
+    return result.pairs[0].matched if result.status is Status.OPTIMAL else None
+
+
+def _at_home(graph: GraphStore) -> int:
+    """Return at how many positions it matches where all sinks lie at locations of their own."""
+    layouts = {
+        sink.name: ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
+        for sink in graph.sinks()
+    }
+    return evaluate(graph, layouts).pairs[0].matched
+
+
+def _why_fixed(graph: GraphStore, a: int, b: int) -> str:
+    free = free_tensors(graph, Given(graph))
+    if free[a] or free[b]:
+        return "both locations are fixed and differ"
+    return "no sink reaches either side, and their locations differ"
+
+
+def _why_repeated(graph: GraphStore, a: int, b: int) -> str:
+    why = "one element stands at several positions, which want it at different locations"
+    tensors = sources_of(graph, {a, b})
+    repeats = _named(graph, tensors, lambda op: isinstance(op, Expand))
+    return f"{why}; {repeats} repeats elements" if repeats else why
+
+
+def _why_later(graph: GraphStore, a: int, b: int) -> str:
+    tensors = sources_of(graph, {a, b})
+    barriers = _named(graph, tensors, lambda op: op.kind is Kind.BARRIER)
+    return f"barrier order: outputs of {barriers} are known only once such elements are"
+
+
+def _named(graph: GraphStore, tensors: Iterable[int], suits: Callable[[UnwindingOp], bool]) -> str:
+    """Return the names of the ops that make tensors, of those that suit."""
+    ops = (graph.ops[i] for i in dict.fromkeys(graph.producers[t] for t in tensors))
+    names = [repr(op.id) for op in ops if suits(op)]
+    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+
+
+class Threshold(NamedTuple):
+    """A value, and whether it is proved to be the least."""
+
+    value: Fraction
+    proved: bool
+
+
+def least_value(trials: Trials, count: int, floor: int) -> Threshold:
+    """Return the least value of the pair at which some optimum matches it often enough.
+
+    Parameters
+    ----------
+    count
+        At how many positions; layouts that do so must be known.
+    floor
+        No value below this one is looked at.
+    """
+    while True:
+        value = _meeting(trials, count, Fraction(floor))
+        values = trials.with_value(value)
+        known = max(trial.worth(values) for trial in trials.found)
+        answer = trials.best(values, "where choices change")
+        if answer.trial is None or answer.trial.worth(values) <= known:
+            return Threshold(value, answer.proved)
+
+
+def _meeting(trials: Trials, count: int, floor: Fraction) -> Fraction:
+    """Return the least value at which a steep line is as high as all others, of those known."""
+    lines = [(trial.matched[trials.own], _rest(trials, trial)) for trial in trials.found]
+    steep = [line for line in lines if line[0] >= count]
+    flat = [line for line in lines if line[0] < count]
+    ahead = [[Fraction(r - rest, k - n) for n, r in flat] for k, rest in steep]
+    return min(max([floor, *values]) for values in ahead)
+
+
+def _rest(trials: Trials, trial: Trial) -> int:
+    """Return what all other pairs earn."""
+    return trial.worth(trials.with_value(0))
+
+
+STEPS = 10**6
+"""How many partial choices are looked at."""
+
+
+class Demand(NamedTuple):
+    """The chosen things' amounts must add up to a target; amounts may be negative."""
+
+    amounts: Sequence[int]
+    target: int
+
+
+def fewest(demands: Sequence[Demand], things: int, limits: Limits) -> tuple[int, ...] | None:
+    """Return the fewest things that meet all demands; ``None`` if no choice does.
+
+    The size is raised one by one.  Whatever meets a demand that the things chosen so far do not
+    meet holds one more with a positive amount there: these are tried, the largest first, and each
+    is ruled out for those after it.  Branches end where the largest amounts left cannot suffice.
+
+    Parameters
+    ----------
+    things
+        How many there are.
+
+    Raises
+    ------
+    TimeoutError
+        If time runs out, or too many partial choices would have to be looked at.
+    """
+    search = _Search(demands, limits)
+    helpful = {i for i in range(things) if any(d.amounts[i] > 0 for d in demands)}
+    for count in range(len(helpful) + 1):
+        found = search.found(set(helpful), count)
+        if found is not None:
+            return tuple(sorted(found))
+    return None
+
+
+class _Search:
+    """A search for choices of one size after another."""
+
+    def __init__(self, demands: Sequence[Demand], limits: Limits) -> None:
+        self.limits, self.left = limits, STEPS
+        self.demands = [
+            (d, sorted((i for i, x in enumerate(d.amounts) if x > 0), key=lambda i: -d.amounts[i]))
+            for d in demands
+        ]
+
+    def found(self, allowed: set[int], number: int) -> list[int] | None:
+        """Return at most so many allowed things that meet all demands, if there are any."""
+        chosen: list[int] = []
+        tried = self._to_try(chosen, allowed, number)
+        stack = [] if tried is None else [(allowed, iter(tried))]
+        while tried != [] and stack:
+            allowed, rest = stack[-1]
+            i = next(rest, None)
+            if i is None:
+                stack.pop()
+                chosen = chosen[:-1]
+                continue
+            allowed.remove(i)
+            tried = self._to_try([*chosen, i], allowed, number - len(chosen) - 1)
+            if tried is not None:
+                chosen.append(i)
+                stack.append((set(allowed), iter(tried)))
+        return chosen if tried == [] else None
+
+    def _to_try(self, chosen: list[int], allowed: set[int], more: int) -> list[int] | None:
+        """Return allowed things of which one must be added to the chosen ones.
+
+        None are left if all demands are met; ``None`` if so many more cannot meet them.
+        """
+        self.left -= 1
+        if not self.left or self.limits.over:
+            raise TimeoutError
+        tried: list[int] = []
+        for demand, order in self.demands:
+            lack = demand.target - sum(demand.amounts[i] for i in chosen)
+            helping = (demand.amounts[i] for i in order if i in allowed)
+            if lack > sum(islice(helping, more)):
+                return None
+            if lack > 0 and not tried:
+                tried = [i for i in order if i in allowed]
+        return tried
+
+
+TRIED = 30
+"""How many sets are tried from below; one if the pair's value is negative, as few suffice then."""
+
+
+class Fewest(NamedTuple):
+    """Pairs by number, ``None`` if no set suffices or none is known; whether that is proved."""
+
+    pairs: tuple[int, ...] | None
+    proved: bool
+
+
+def fewest_in_the_way(trials: Trials, limit: TrialAnswer, winner: Trial) -> Fewest:
+    """Return the fewest pairs that must be worth nothing for winning the pair to be optimal.
+
+    Parameters
+    ----------
+    limit
+        What :func:`~layoutopt.explain.trials.most` says.
+    winner
+        The best of all layouts that win the pair.
+    """
+    above = _for(trials, winner)
+    try:
+        return _from_below(trials, limit, winner, above)
+    except TimeoutError:
+        return Fewest(above.pairs, False)
+
+
+def _for(trials: Trials, winner: Trial) -> Fewest:
+    """Return the fewest pairs without which given layouts are optimal."""
+    while True:
+        demands = [_demand_for(trials, winner, other) for other in trials.found]
+        try:
+            pairs = fewest(demands, len(trials.values), trials.limits)
+        except TimeoutError:
+            return Fewest(None, False)
+        if pairs is None:
+            return Fewest(None, True)
+        values = _without(trials, pairs)
+        answer = trials.best(values, "without pairs in the way")
+        if answer.trial is None:
+            return Fewest(None, False)
+        if answer.trial.worth(values) <= winner.worth(values):
+            return Fewest(pairs, answer.proved)
+
+
+def _from_below(trials: Trials, limit: TrialAnswer, winner: Trial, above: Fewest) -> Fewest:
+    """Rule out sets smaller than a known one, or find one that suffices.
+
+    Raises
+    ------
+    TimeoutError
+        If that is not done in time, or takes too many tries.
+    """
+    tried: list[tuple[Collection[int], Trial]] = [((), winner)]
+    for _ in range(TRIED if trials.values[trials.own] >= 0 else 1):
+        demands = [_demand(trials, each, other) for each in tried for other in trials.found]
+        pairs = fewest(demands, len(trials.values), trials.limits)
+        if pairs is None:
+            return Fewest(None, True)
+        if above.pairs is not None and above.proved and len(pairs) == len(above.pairs):
+            return above
+        values = _without(trials, pairs)
+        best = trials.best(values, "without fewer pairs")
+        wins = won(trials, limit, values)
+        if best.trial is None or wins.trial is None or not (best.proved and wins.proved):
+            raise TimeoutError
+        if wins.trial.worth(values) == best.trial.worth(values):
+            return Fewest(pairs, True)
+        tried.append((pairs, wins.trial))
+    raise TimeoutError
+
+
+def _without(trials: Trials, pairs: Collection[int]) -> list[int]:
+    return [0 if n in pairs else value for n, value in enumerate(trials.values)]
+
+
+def _demand_for(trials: Trials, winner: Trial, other: Trial) -> Demand:
+    """Return what other layouts demand of a set without which given ones are optimal."""
+    matched = zip(trials.values, other.matched, winner.matched, strict=True)
+    amounts = [v * (there - here) for v, there, here in matched]
+    target = sum(amounts)
+    amounts[trials.own] = 0
+    return Demand(amounts, target)
+
+
+def _demand(trials: Trials, tried: tuple[Collection[int], Trial], other: Trial) -> Demand:
+    """Return what other layouts demand of every sufficient set.
+
+    Parameters
+    ----------
+    tried
+        A set, and the best layouts that win the pair without it.
+    """
+    pairs, wins = tried
+    target = other.worth(trials.values) - wins.worth(_without(trials, pairs))
+    amounts = []
+    each = zip(trials.values, other.matched, trials.elements, strict=True)
+    for n, (value, matched, elements) in enumerate(each):
+        low, high = sorted((0, value * elements))
+        amounts.append(value * matched - (high if n in pairs else low))
+        target -= high if n in pairs else 0
+    amounts[trials.own] = 0
+    return Demand(amounts, target)
 
 
 def explain_pair(
-    graph: Store,
+    graph: GraphStore,
     result: UnwindingResult,
     a: Tensor | str,
     b: Tensor | str,
@@ -100,13 +433,13 @@ def explained(subject: Subject, pair: int) -> PairExplanation:
     return _with_smallest(trials, told, limit, winner.trial)
 
 
-def _winner(trials: Trials, limit: Answer) -> Answer:
+def _winner(trials: Trials, limit: TrialAnswer) -> TrialAnswer:
     """Return the best layouts that win the pair: the given ones, if they are optimal and do."""
     if limit.trial is None:
         return limit
     count, own = limit.trial.matched[trials.own], trials.first.matched[trials.own]
     if trials.subject.optimal and limit.proved and count == own:
-        return Answer(trials.first, True)
+        return TrialAnswer(trials.first, True)
     return won(trials, limit, trials.values)
 
 
@@ -148,7 +481,7 @@ def _with_thresholds(trials: Trials, told: PairExplanation) -> PairExplanation:
 
 
 def _with_smallest(
-    trials: Trials, told: PairExplanation, limit: Answer, winner: Trial
+    trials: Trials, told: PairExplanation, limit: TrialAnswer, winner: Trial
 ) -> PairExplanation:
     """Add which other pairs stand in the way, if the alternative is another."""
     if told.layouts is None:

@@ -12,12 +12,12 @@ from layoutopt.check.elements import evaluate
 from layoutopt.errors import InputError
 from layoutopt.explain.pair import explained
 from layoutopt.explain.subject import Subject
-from layoutopt.explain.told_sink import Share, SinkExplanation
+from layoutopt.explain.told import Share, SinkExplanation
 from layoutopt.graphs.hooking import unused
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import Source
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.limits import Progress, interruptible, limited
 from layoutopt.pieces import Piece
@@ -28,7 +28,7 @@ ALTERNATIVES = 3
 
 
 def explain_sink(
-    graph: Store,
+    graph: GraphStore,
     result: UnwindingResult,
     sink: Tensor | str,
     *,
@@ -89,7 +89,7 @@ def explain_sink(
         )
 
 
-def sink_of(graph: Store, sink: Tensor | str) -> Tensor:
+def sink_of(graph: GraphStore, sink: Tensor | str) -> Tensor:
     """Return the handle of a sink.
 
     Raises

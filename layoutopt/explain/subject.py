@@ -5,27 +5,78 @@ Pairs of the same two tensors count as one, of the sum of their values.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from copy import deepcopy
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from layoutopt.check.elements import evaluate
 from layoutopt.dense.barriers import find_cycles
-from layoutopt.dense.groups import Group, find_groups
-from layoutopt.dense.layouts import Layouts
+from layoutopt.dense.groups import Group, find_groups, sources_of
+from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import InputError, InternalError
-from layoutopt.explain.views import views_of
 from layoutopt.graphs.given import Given
+from layoutopt.graphs.hooking import unused
 from layoutopt.graphs.layouts import check_result
-from layoutopt.graphs.op import Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.op import Kind, UnwindingOp, size
+from layoutopt.graphs.ops import Barrier, Expand, FixedPoint, Identity, Source, SumLike
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.values import to_decimal, to_integers
 from layoutopt.limits import Limits
 from layoutopt.pictures.text import number
 from layoutopt.result import PairScore, Status, UnwindingResult
+
+
+def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
+    """Return the graph of some pairs, each worth 1, in which barriers wait for nobody.
+
+    Ops that are in it keep their names.
+
+    Parameters
+    ----------
+    graph
+        A graph without a tile memory.
+    pairs
+        Tensors by number.
+    """
+    pairs = list(pairs)
+    ops = {graph.producers[t] for t in sources_of(graph, {t for pair in pairs for t in pair})}
+    found = type(graph)(graph.name)
+    for i in sorted(ops):
+        found.add(_alone(graph.ops[i], tuple(graph.tensor_name(t) for t in graph.carriers(i))))
+    for a, b in pairs:
+        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), 1)
+    return found
+
+
+def _alone(op: UnwindingOp, carriers: tuple[str, ...]) -> UnwindingOp:
+    """Return an op that lies as another does, and reads nothing but what it carries on."""
+    if isinstance(op, SumLike):
+        return Identity(id=op.id, inputs=carriers)
+    if op.kind is Kind.BARRIER:
+        shapes = op.shapes if isinstance(op, Barrier) else None
+        return FixedPoint(id=op.id, inputs=(), shape=getattr(op, "shape", None), shapes=shapes)
+    return replace(op, inputs=carriers)
+
+
+def at_one_location(graph: GraphStore) -> GraphStore:
+    """Return a graph like :func:`views_of` in which all fixed tensors lie at one location."""
+    found = type(graph)(graph.name)
+    one = unused(found, graph, "one")
+    found.add(Source(id=one, inputs=(), shape=()))
+    for i, op in enumerate(graph.ops):
+        if op.kind in (Kind.SINK, Kind.VIEW):
+            found.add(op)
+            continue
+        for t in graph.op_outputs[i]:  # each by itself, under the tensor's name
+            found.add(Expand(id=graph.tensor_name(t), inputs=(one,), shape=graph.shapes[t]))
+    for a, b, value in graph.pairs:
+        found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
+    return found
 
 
 class Reach(NamedTuple):
@@ -43,7 +94,7 @@ class Reach(NamedTuple):
 
     pairs: tuple[int, ...]
     sinks: frozenset[str]
-    graph: Store
+    graph: GraphStore
 
 
 class Subject:
@@ -75,7 +126,7 @@ class Subject:
         If the result has no layouts, or is of another graph.
     """
 
-    def __init__(self, graph: Store, result: UnwindingResult, limits: Limits) -> None:
+    def __init__(self, graph: GraphStore, result: UnwindingResult, limits: Limits) -> None:
         check_result(result)
         check_result(result)
         self.graph, self.result, self.limits = graph, result, limits
@@ -189,7 +240,7 @@ class Subject:
         return matched
 
 
-def ends_of(graph: Store, a: Tensor | str, b: Tensor | str) -> frozenset[int]:
+def ends_of(graph: GraphStore, a: Tensor | str, b: Tensor | str) -> frozenset[int]:
     """Return the tensors of a pair, by number.
 
     Raises

@@ -16,14 +16,54 @@ from typing import NamedTuple
 
 from layoutopt import decimals
 from layoutopt.check.elements import evaluate
-from layoutopt.dense.layouts import Layouts
+from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import InputError, InternalError
 from layoutopt.explain.subject import Subject
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.limits import Progress
 from layoutopt.pictures.text import number
 from layoutopt.result import Status
 from layoutopt.unwinding import unwind
+
+STEP = 1000
+"""By how much the pair's value is raised where one raise was too little."""
+
+
+def most(trials: Trials) -> TrialAnswer:
+    """Return layouts in which the pair matches at as many positions as it can."""
+    return trials.best(trials.with_value(1, [0] * len(trials.values)), "as many as can match")
+
+
+def won(trials: Trials, limit: TrialAnswer, values: Sequence[int]) -> TrialAnswer:
+    """Return the best of all layouts in which the pair matches at as many positions as it can.
+
+    Its value is raised until the optimum does.  Raised above all that other pairs can earn and
+    cost, it comes first whatever they are worth; a smaller value that does is as good, and keeps
+    numbers small.
+
+    Parameters
+    ----------
+    limit
+        What :func:`most` says.
+    values
+        What all pairs are worth.
+    """
+    own = trials.own
+    rest = [0 if n == own else abs(value) for n, value in enumerate(values)]
+    sufficient = 1 + sum(v * n for v, n in zip(rest, trials.elements, strict=True))
+    known = limit.trial.matched[own] if limit.trial and limit.proved else None
+    value = 1 + sum(rest)
+    while True:
+        value = min(value, sufficient)
+        answer = trials.best(trials.with_value(value, values), "winning the pair")
+        if answer.trial is None:
+            break
+        if answer.proved and (value == sufficient or answer.trial.matched[own] == known):
+            return answer
+        if value == sufficient:
+            break
+        value *= STEP
+    return TrialAnswer(max(trials.found, key=lambda x: (x.matched[own], x.worth(values))), False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +78,7 @@ class Trial:
         return sum(v * m for v, m in zip(values, self.matched, strict=True))
 
 
-class Answer(NamedTuple):
+class TrialAnswer(NamedTuple):
     """The best layouts for some values, if any were found, and whether that is proved."""
 
     trial: Trial | None
@@ -78,9 +118,9 @@ class Trials:
         matched = tuple(subject.matched[n] for n in self.numbers)
         self.first = Trial(matched, subject.layouts)
         self.found = [self.first]
-        self._answers: dict[tuple[int, ...], Answer] = {}
+        self._answers: dict[tuple[int, ...], TrialAnswer] = {}
         if subject.optimal:
-            self._answers[_key(self.values)] = Answer(self.first, True)
+            self._answers[_key(self.values)] = TrialAnswer(self.first, True)
 
     def score(self, trial: Trial) -> Decimal:
         """Return what layouts earn in all."""
@@ -95,7 +135,7 @@ class Trials:
         found[self.own] = exact.numerator
         return found
 
-    def best(self, values: Sequence[int], what: str) -> Answer:
+    def best(self, values: Sequence[int], what: str) -> TrialAnswer:
         """Solve the graph with other values; equal ones once.
 
         Parameters
@@ -108,10 +148,10 @@ class Trials:
             self._answers[key] = self._solved(key, what)
         return self._answers[key]
 
-    def _solved(self, values: Sequence[int], what: str) -> Answer:
+    def _solved(self, values: Sequence[int], what: str) -> TrialAnswer:
         limits = self.limits
         if limits.over:
-            return Answer(None, False)
+            return TrialAnswer(None, False)
 
         def tell(message: Progress) -> None:
             limits.report(f"{what}: {message.phase}")
@@ -124,14 +164,14 @@ class Trials:
             progress=None if limits.tell is None else tell,
         )
         if result.layouts is None:
-            return Answer(None, False)
+            return TrialAnswer(None, False)
         trial = self._judged(result.layouts)
         if trial.worth(values) != result.score:
             raise InternalError(f"layouts earn {trial.worth(values)}, not {result.score}")
         self.found.append(trial)
-        return Answer(trial, result.status is Status.OPTIMAL)
+        return TrialAnswer(trial, result.status is Status.OPTIMAL)
 
-    def _with_values(self, values: Sequence[int]) -> Store:
+    def _with_values(self, values: Sequence[int]) -> GraphStore:
         """Return the pairs in reach with other values; idle ones are left out."""
         found = deepcopy(self._graph)
         pairs = zip(self._graph.pairs, values, strict=True)

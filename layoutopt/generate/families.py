@@ -9,10 +9,8 @@ from typing import TypeAlias
 
 from layoutopt.errors import InputError
 from layoutopt.generate import networks, resnet, transformer, views
-from layoutopt.generate.random_graphs import random_graph
-from layoutopt.generate.random_views import random_views
-from layoutopt.generate.sizes import at_least
-from layoutopt.generate.training import training_step
+from layoutopt.generate.layers import at_least, training_step
+from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.unwinding import Graph
 
 Setting: TypeAlias = int | float | bool | tuple[int, ...]

@@ -10,15 +10,99 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
+from layoutopt.errors import InputError
 from layoutopt.graphs.op import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+
+
+def at_least(least: int, **numbers: int) -> None:
+    """Refuse numbers that are too small.
+
+    Raises
+    ------
+    InputError
+        That names the first of them.
+    """
+    for name, number in numbers.items():
+        if number < least:
+            raise InputError(f"{name} is {number}; it must be at least {least}")
+
+
+def divides(**numbers: int) -> None:
+    """Refuse two numbers of which the first does not divide the second.
+
+    Raises
+    ------
+    InputError
+        That names both.
+    """
+    (name, part), (whole_name, whole) = numbers.items()
+    if whole % part:
+        raise InputError(f"{name} is {part}; it must divide {whole_name}, which is {whole}")
+
+
+BIAS = 10
+"""Value of a bias at what it is added to."""
+
+
+def training_step(layers: int, width: int, batch: int = 8, step: int = 0) -> Graph:
+    """Return one step of training a chain of dense layers with Adam.
+
+    Every layer multiplies activations by a weight matrix and adds a bias; the backward pass
+    multiplies by the transposed matrix; the update reads gradient, weights and two moments.
+    Every third layer is a fused one, whose weights are used in three slices, as queries,
+    keys and values of attention are.
+
+    Parameters
+    ----------
+    layers
+        Number of layers.
+    width
+        Width of the first layer.
+    batch
+        Rows of the activations.
+    step
+        How much wider every layer is than the one before; with 0 all are alike.
+    """
+    graph = Graph(
+        f"training-step-{layers}x{width}",
+        f"Adam step of {layers} dense layers from width {width}, batch {batch}, step {step}",
+    )
+    x = graph.sink((batch, width), name="x")
+    for n in range(layers):
+        wide = width + step * (n + 1)
+        x = _layer(graph, f"layer{n}", x, wide, fused=n % 3 == 2)
+    return graph
+
+
+def _layer(graph: Graph, name: str, x: Tensor, wide: int, fused: bool) -> Tensor:
+    """Add a layer and return its activations."""
+    parts = 3 if fused else 1
+    rows = x.shape[1]
+    w = graph.sink((rows, parts * wide), name=f"{name}.w")
+    bias = graph.sink((parts * wide,), name=f"{name}.b")
+    outputs = []
+    for part in range(parts):
+        own = f"{name}.{part}"
+        lower, upper = (0, part * wide), (rows, (part + 1) * wide)
+        used = graph.slice(w, lower, upper) if fused else w
+        y = graph.grow_matmul(x, used, name=own)
+        graph.grow_matmul(y, graph.dim_shuffle(used, (1, 0)), name=f"{own}.back")
+        outputs.append(y)
+    joined = graph.concat(outputs, 1) if fused else outputs[0]
+    activated = graph.grow_elementwise([joined, bias], value=BIAS, name=f"{name}.y")
+    gradient = graph.fixed_point([x, joined], w.shape, name=f"{name}.g")
+    moments = [graph.sink(w.shape, name=f"{name}.{moment}") for moment in ("m", "v")]
+    graph.grow_optimizer_step(w, gradient, moments, name=f"{name}.update")
+    return graph.slice(activated, (0, 0), (x.shape[0], wide)) if fused else activated
+
 
 Back = Callable[[Tensor], Tensor]
 """From the gradient of a layer's output to that of its input."""
 
 
-class Step:
+class TrainingStep:
     """One training step: a graph, its trainable parameters and their gradients.
 
     Parameters
@@ -69,7 +153,7 @@ class Step:
 
 
 def linear(
-    step: Step, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], name: str
+    step: TrainingStep, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], name: str
 ) -> tuple[Tensor, Back]:
     """Add a product with weights, and a bias if there is one.
 
@@ -104,7 +188,7 @@ def linear(
     return y, back
 
 
-def norm(step: Step, x: Tensor, name: str, bias: bool = True) -> tuple[Tensor, Back]:
+def norm(step: TrainingStep, x: Tensor, name: str, bias: bool = True) -> tuple[Tensor, Back]:
     """Add a normalisation along the last dimension, with a gain, and a bias if there is one.
 
     What it divides and subtracts is computed row by row and draws nothing.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from layoutopt.generate.layers import Back, Step, linear, loss
-from layoutopt.generate.sizes import at_least
+from layoutopt.generate.layers import Back, TrainingStep, at_least, linear, loss
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
@@ -41,7 +40,7 @@ def mixture_of_experts_step(
     at_least(1, experts=experts, width=width, feed_forward=feed_forward)
     at_least(1, tokens=tokens, active=active)
     graph = Graph(f"mixture-{experts}x{width}", f"Adam step of {experts} experts")
-    step = Step(graph, ("m", "v"))
+    step = TrainingStep(graph, ("m", "v"))
     x = graph.sink((tokens, width), name="x")
     router = step.parameter((width, experts), "router.w")
     up = step.parameter((experts, width, feed_forward), "up.w")
@@ -65,7 +64,7 @@ def mixture_of_experts_step(
 
 
 def _expert(
-    step: Step, x: Tensor, up: Tensor, down: Tensor, name: str
+    step: TrainingStep, x: Tensor, up: Tensor, down: Tensor, name: str
 ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, Tensor]]]:
     """Add two products; ``back`` returns the gradients of their weights."""
     graph = step.graph
@@ -111,7 +110,7 @@ def rnn_unrolled(
     """
     at_least(1, steps=steps, width=width, inputs=inputs, batch=batch, classes=classes)
     graph = Graph(f"rnn-{steps}x{width}", f"momentum step of {steps} steps of a recurrence")
-    step = Step(graph, ("momentum",))
+    step = TrainingStep(graph, ("momentum",))
     x = graph.sink((steps, batch, inputs), name="x")
     read, carry = (
         step.parameter((inputs, width), "read.w"),
@@ -158,7 +157,7 @@ def recomputed(layers: int = 4, width: int = 6, batch: int = 3) -> Graph:
     """
     at_least(1, layers=layers, width=width, batch=batch)
     graph = Graph(f"recomputed-{layers}x{width}", f"Adam step of {layers} layers, run twice")
-    step = Step(graph, ("m", "v"))
+    step = TrainingStep(graph, ("m", "v"))
     x = graph.sink((batch, width), name="x")
     weights = [step.parameter((width, width), f"layer{n}.w") for n in range(layers)]
     biases = [step.parameter((width,), f"layer{n}.b") for n in range(layers)]

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from layoutopt.generate.layers import Back, Step, linear, loss
-from layoutopt.generate.sizes import at_least
+from layoutopt.generate.layers import Back, TrainingStep, at_least, linear, loss
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
@@ -59,7 +58,7 @@ def resnet_step(
     graph = Graph(
         f"resnet-{sum(blocks)}x{width}", f"momentum step of {sum(blocks)} residual blocks"
     )
-    step = Step(graph, ("momentum",))
+    step = TrainingStep(graph, ("momentum",))
     x, back = _stem(step, graph.sink((batch, channels, size, size), name="x"), width, stem, pooled)
     backs = [back]
     for stage, count in enumerate(blocks):
@@ -75,7 +74,7 @@ def resnet_step(
 
 
 def _conv(
-    step: Step, x: Tensor, wide: int, kernel: int, stride: int, name: str
+    step: TrainingStep, x: Tensor, wide: int, kernel: int, stride: int, name: str
 ) -> tuple[Tensor, Back]:
     """Add a convolution and a batch normalisation."""
     graph, pad, n = step.graph, kernel // 2, x.shape[2]
@@ -103,7 +102,9 @@ def _conv(
     return normed, back
 
 
-def _stem(step: Step, x: Tensor, wide: int, kernel: int, pooled: bool) -> tuple[Tensor, Back]:
+def _stem(
+    step: TrainingStep, x: Tensor, wide: int, kernel: int, pooled: bool
+) -> tuple[Tensor, Back]:
     graph = step.graph
     y, conv_back = _conv(step, x, wide, kernel, 2 if pooled else 1, "stem")
     active = graph.grow_elementwise([y], name="stem.active")
@@ -119,7 +120,7 @@ def _stem(step: Step, x: Tensor, wide: int, kernel: int, pooled: bool) -> tuple[
 
 
 def _block(
-    step: Step, x: Tensor, wide: int, bottleneck: bool, stride: int, name: str
+    step: TrainingStep, x: Tensor, wide: int, bottleneck: bool, stride: int, name: str
 ) -> tuple[Tensor, Back]:
     """Add convolutions beside which their input goes on, through one more where shapes differ."""
     graph = step.graph
@@ -148,7 +149,7 @@ def _block(
     return added, back_all
 
 
-def _classifier(step: Step, x: Tensor, classes: int) -> Tensor:
+def _classifier(step: TrainingStep, x: Tensor, classes: int) -> Tensor:
     """Add mean, product and loss, and return the gradient of ``x``."""
     graph, channels = step.graph, x.shape[1]
     mean = graph.fixed_point([x], x.shape[:2], name="mean")

@@ -9,7 +9,7 @@ import random
 from math import gcd
 
 from layoutopt.errors import InputError
-from layoutopt.generate.sizes import at_least
+from layoutopt.generate.layers import at_least
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 

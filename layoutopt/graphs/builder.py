@@ -2,18 +2,168 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy as shallow
+from copy import deepcopy
 from decimal import Decimal
+from functools import wraps
 from numbers import Integral
-from typing import Any, TypeAlias, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, overload
+
+from msgspec.structs import replace
 
 from layoutopt.errors import InputError
 from layoutopt.graphs import ops
 from layoutopt.graphs.arguments import integers, listed, places
-from layoutopt.graphs.editing import Editor
 from layoutopt.graphs.indexing import dimension, filled, from_end
-from layoutopt.graphs.op import Op, OpError, Shape
-from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.op import OpError, Shape, UnwindingOp
+from layoutopt.graphs.store import GraphStore, ValuedPair
+from layoutopt.graphs.tensor import OpSlot, Tensor
+
+FOUND_AGAIN = ("_readers", "_pairs_of", "_known_ops", "_known_pairs")
+"""What a copy need not take over; nothing that it does take over is changed in place."""
+
+
+class Editor(GraphStore):
+    """A store of ops whose content can be taken away again; see :class:`layoutopt.Graph`."""
+
+    def remove(self, *which: Tensor | str) -> None:
+        """Remove ops, with all their outputs and the ValuedPairs that these are in.
+
+        Handles of other tensors stay what they are; handles of removed ones raise an error
+        when they are used.
+
+        Parameters
+        ----------
+        which
+            Names of ops, or handles of an output of each.
+
+        Raises
+        ------
+        InputError
+            If an op that stays reads an output; nothing is removed then.
+        """
+        gone = {self.op_number(one) for one in which}
+        for t in (t for i in sorted(gone) for t in self.op_outputs[i]):
+            reader = next((i for i, _ in self._readers_of(t) if i not in gone), None)
+            if reader is not None:
+                name, other = self.tensor_name(t), self.ops[reader].id
+                raise InputError(f"{name!r} is read by op {other!r}; remove that too")
+        for i in gone:
+            self._slots[i].number = -1
+        kept = [i for i in range(len(self.ops)) if i not in gone]
+        place = {t: n for n, t in enumerate(t for i in kept for t in self.op_outputs[i])}
+        self.shapes = [self.shapes[t] for t in place]
+        self.op_inputs = [tuple(place[t] for t in self.op_inputs[i]) for i in kept]
+        self.op_outputs = [_moved(self.op_outputs[i], place) for i in kept]
+        self.ops = [self.ops[i] for i in kept]
+        self._slots = [self._slots[i] for i in kept]
+        for n, slot in enumerate(self._slots):
+            slot.number = n
+        self.pairs = [
+            (place[a], place[b], value) for a, b, value in self.pairs if a in place and b in place
+        ]
+        self.producers = [n for n, outputs in enumerate(self.op_outputs) for _ in outputs]
+        self._number = {op.id: n for n, op in enumerate(self.ops)}
+        self._forget()
+
+    def truncate(self, ops: int, pairs: int) -> None:
+        """Remove all but the first so many ops and ValuedPairs."""
+        self.pairs = self.pairs[:pairs]
+        self.remove(*(op.id for op in self.ops[ops:]))
+
+    def remove_pairs(self, a: Tensor | str, b: Tensor | str) -> tuple[ValuedPair, ...]:
+        """Remove every ValuedPair of two tensors, and return them.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        ends = {self.number(a), self.number(b)}
+        gone = [pair for pair in self.pairs if {pair[0], pair[1]} == ends]
+        if not gone:
+            names = f"{self.tensor(a).name!r} and {self.tensor(b).name!r}"
+            raise InputError(f"there is no valued pair of {names}")
+        self.pairs = [pair for pair in self.pairs if {pair[0], pair[1]} != ends]
+        self._forget()
+        return tuple(ValuedPair(self.handle(x), self.handle(y), value) for x, y, value in gone)
+
+    def rename(self, which: Tensor | str, name: str) -> None:
+        """Give an op another name.
+
+        Parameters
+        ----------
+        which
+            The op's name, or a handle of an output.
+
+        Raises
+        ------
+        InputError
+            If the name is empty or taken.
+        """
+        i = self.op_number(which)
+        old = self.ops[i].id
+        if name == old:
+            return
+        del self._number[old]
+        try:
+            self._check_name(name, len(self.op_outputs[i]))
+        except OpError as error:
+            self._number[old] = i
+            raise InputError(f"op {old!r} cannot be named {name!r}: {error}") from None
+        self._number[name] = i
+        self.ops[i] = replace(self.ops[i], id=name)
+        for j in {j for t in self.op_outputs[i] for j, _ in self._readers_of(t)}:
+            names = tuple(map(self.tensor_name, self.op_inputs[j]))
+            self.ops[j] = replace(self.ops[j], inputs=names)
+
+    def copy(self) -> Self:
+        """Return an independent graph of the same content; its handles are its own."""
+        return deepcopy(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        other = type(self)()
+        slots = [OpSlot(n) for n in range(len(self.ops))]
+        memo.update(zip(map(id, self._slots), slots, strict=True))  # for handles copied with it
+        own = {name: held for name, held in vars(self).items() if name not in FOUND_AGAIN}
+        vars(other).update({name: shallow(held) for name, held in own.items()}, _slots=slots)
+        return other
+
+
+def _moved(outputs: range, place: dict[int, int]) -> range:
+    first = place[outputs[0]] if outputs else 0
+    return range(first, first + len(outputs))
+
+
+Arguments = ParamSpec("Arguments")
+Added = TypeVar("Added")
+
+
+def all_or_nothing(
+    helper: Callable[Concatenate[Builder, Arguments], Added],
+) -> Callable[Concatenate[Builder, Arguments], Added]:
+    """Make a helper take back the ops and pairs that it added before something was refused.
+
+    Parameters
+    ----------
+    helper
+        A function of a graph and any further arguments.
+    """
+
+    @wraps(helper)
+    def whole(graph: Builder, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Added:
+        ops, pairs = len(graph.ops), len(graph.pairs)
+        try:
+            return helper(graph, *args, **kwargs)
+        except Exception:  # whatever it is, it is raised again
+            graph.truncate(ops, pairs)
+            raise
+
+    return whole
+
 
 Value: TypeAlias = float | Decimal | str
 Operand: TypeAlias = Tensor | str
@@ -241,7 +391,7 @@ class Builder(Editor):
 
     def _opaque(
         self,
-        cls: type[Op],
+        cls: type[UnwindingOp],
         inputs: Iterable[Operand],
         shape: Dims | None,
         shapes: Iterable[Dims] | None,
@@ -255,12 +405,12 @@ class Builder(Editor):
         return outputs[0] if many is None else outputs
 
     def _one(
-        self, cls: type[Op], inputs: Iterable[Operand], name: str | None, **attributes: Any
+        self, cls: type[UnwindingOp], inputs: Iterable[Operand], name: str | None, **attributes: Any
     ) -> Tensor:
         return self._all(cls, inputs, name, **attributes)[0]
 
     def _all(
-        self, cls: type[Op], inputs: Iterable[Operand], name: str | None, **attributes: Any
+        self, cls: type[UnwindingOp], inputs: Iterable[Operand], name: str | None, **attributes: Any
     ) -> tuple[Tensor, ...]:
         own = self._free_name(cls) if name is None else name
         operands = self._operands(inputs, own, str(cls.__struct_config__.tag))
@@ -275,7 +425,7 @@ class Builder(Editor):
         rank = self.tensor(x).ndim
         return tuple(from_end(d, rank) for d in given)
 
-    def _free_name(self, cls: type[Op]) -> str:
+    def _free_name(self, cls: type[UnwindingOp]) -> str:
         tag = str(cls.__struct_config__.tag)
         count = self._counts.get(tag, 0)
         while (name := f"{tag}{count}") in self._number:

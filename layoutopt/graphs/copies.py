@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.arguments import listed, one_each
-from layoutopt.graphs.atomic import all_or_nothing
-from layoutopt.graphs.builder import Builder, Operand, Value
+from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing
 from layoutopt.graphs.tensor import Tensor
 
 Copies: TypeAlias = Iterable[tuple[Operand, Operand]]

@@ -9,13 +9,48 @@ from layoutopt.graphs import drawing
 from layoutopt.graphs.drawing import Layouts
 from layoutopt.graphs.layouts import check_layouts
 from layoutopt.graphs.op import Kind, type_name
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.picture import Picture
 from layoutopt.pictures import html
 from layoutopt.pictures.summary import summary
+from layoutopt.pictures.tables import text_table
 from layoutopt.pictures.text import shortened
 from layoutopt.result import UnwindingResult
+
+MOST_OPS = 60
+"""Graphs are shown up to so many ops."""
+
+MOST_IN_CELL = 6
+"""Inputs and attractions are shown up to so many."""
+
+
+def table(graph: GraphStore) -> str:
+    """Return a table of a graph's first ops: name, type, inputs, shape and attractions.
+
+    An op has a line for each output.  Attractions are the tensors that it is in a ValuedPair
+    with, and the values.
+    """
+    rows: list[tuple[str, ...]] = [("tensor", "type", "inputs", "shape", "attractions")]
+    for op, outputs in zip(graph.ops[:MOST_OPS], graph.op_outputs, strict=False):
+        head = type_name(op), _cell(op.inputs)
+        rows += [_row(graph, t, *head) for t in outputs] or [(op.id, *head, "", "")]
+    left = len(graph.ops) - MOST_OPS
+    more = [f"... and {left:,} more ops"] if left > 0 else []
+    return "\n".join([repr(graph), text_table(rows, len(rows[0]), ""), *more])
+
+
+def _row(graph: GraphStore, t: int, tag: str, inputs: str) -> tuple[str, str, str, str, str]:
+    partners = graph.valued_partners(graph.handle(t))
+    attractions = _cell(f"{partner.name}: {value}" for partner, value in partners)
+    return graph.tensor_name(t), tag, inputs, str(list(graph.shapes[t])), attractions
+
+
+def _cell(entries: Iterable[str]) -> str:
+    every = list(entries)
+    left = len(every) - MOST_IN_CELL
+    return ", ".join(every[:MOST_IN_CELL] + ([f"and {left} more"] if left > 0 else []))
+
 
 TENSORS = 40
 """A picture shows no more tensors than that."""
@@ -25,7 +60,7 @@ ROWS = 30
 
 
 def draw(
-    graph: Store,
+    graph: GraphStore,
     layouts: Layouts | UnwindingResult | None = None,
     tensors: Iterable[Tensor | str] | Tensor | str | None = None,
 ) -> Picture:
@@ -69,7 +104,7 @@ def draw(
     return Picture(drawing.figure_of(graph, layouts, chosen))
 
 
-def document(graph: Store) -> str:
+def document(graph: GraphStore) -> str:
     """Return what notebooks show of a graph: a picture, or a table where it would be large."""
     parts = [html.heading(graph.name or "unnamed"), html.line(graph.description, html.MUTED)]
     parts.append(html.line(_counts(graph)))
@@ -87,7 +122,7 @@ def document(graph: Store) -> str:
     return html.block(parts)
 
 
-def _counts(graph: Store) -> str:
+def _counts(graph: GraphStore) -> str:
     kinds = Counter(op.kind for op in graph.ops)
     told = [f"{len(graph.ops):,} ops", f"{len(graph.shapes):,} tensors"]
     for kind in Kind:
@@ -96,7 +131,7 @@ def _counts(graph: Store) -> str:
     return ", ".join([*told, f"{len(graph.pairs):,} valued pairs"])
 
 
-def _summary(graph: Store, wanted: int) -> str:
+def _summary(graph: GraphStore, wanted: int) -> str:
     types = Counter(type_name(op) for op in graph.ops).most_common()
     rows = [(f"{len(graph.shapes):,}", "tensors"), (f"{len(graph.pairs):,}", "valued pairs")]
     rows += [(f"{n:,}", kind) for kind, n in types[:12]]

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.integers import unique
 
 
@@ -34,7 +34,7 @@ class Given:
         The number of given elements.
     """
 
-    def __init__(self, graph: Store, origins: Origins | None = None) -> None:
+    def __init__(self, graph: GraphStore, origins: Origins | None = None) -> None:
         self.graph = graph
         self.origins = {t: o for t, o in (origins or {}).items() if (o[0] >= 0).any()}
         self.count = sum(int(np.count_nonzero(o[0] >= 0)) for o in self.origins.values())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.ops import Concat, Expand, Flatten, Reshape, Sink
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.pieces import Piece
 from layoutopt.tiles.memory import TileMemory
@@ -30,7 +30,7 @@ class Grained:
         elements share each grain.
     """
 
-    graph: Store
+    graph: GraphStore
     origins: dict[str, tuple[str, int, int]]
 
     def restored(self, layouts: Mapping[str, Sequence[Piece]]) -> dict[str, tuple[Piece, ...]]:
@@ -52,7 +52,7 @@ class Grained:
         return {sink: tuple(pieces) for sink, pieces in found.items()}
 
 
-def grained(graph: Store) -> Grained:
+def grained(graph: GraphStore) -> Grained:
     """Return a graph with a tile memory as one whose memory has no grain.
 
     Ops keep their names, sinks excepted; what a sink was is a view then.
@@ -87,7 +87,7 @@ def grained(graph: Store) -> Grained:
 
 
 def _spread(
-    graph: Store, op: Sink, names: Sequence[str], origins: Mapping[str, tuple[str, int, int]]
+    graph: GraphStore, op: Sink, names: Sequence[str], origins: Mapping[str, tuple[str, int, int]]
 ) -> None:
     """Add sinks of grains, and the view that makes of them what a sink was."""
     [shape] = op.infer([])
@@ -105,7 +105,7 @@ def _spread(
     graph.add(Reshape(id=op.id, inputs=(parts[0],), shape=shape))
 
 
-def _unused(graph: Store, name: str) -> str:
+def _unused(graph: GraphStore, name: str) -> str:
     """Return a name that no op begins with."""
     while any(op.id.startswith(name) for op in graph.ops):
         name += "#"

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Array, Op, size
+from layoutopt.graphs.op import Array, UnwindingOp, size
 from layoutopt.graphs.ops import Barrier, Reshape, Sink, Slice, Source, SubSample
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import hook_of, memory_of
 from layoutopt.tiles.hooks import hooked_tiles, read_elements, strided_outputs
 from layoutopt.tiles.strided import Strided
@@ -23,12 +23,12 @@ BARRIERS = ("opaque", "simulated")
 """What barriers with hooks may be taken as."""
 
 
-def hooked(graph: Store) -> list[int]:
+def hooked(graph: GraphStore) -> list[int]:
     """Return the numbers of the barriers whose outputs' tiles a hook gives."""
     return [i for i in range(len(graph.ops)) if hook_of(graph, i) is not None]
 
 
-def opaque(graph: Store) -> Store:
+def opaque(graph: GraphStore) -> GraphStore:
     """Return a graph with the same tensors in which no barrier has a hook."""
     found = type(graph)(graph.name, graph.description)
     for op in graph.ops:
@@ -36,7 +36,7 @@ def opaque(graph: Store) -> Store:
     return _finished(found, graph, {})
 
 
-def heeded(graph: Store, barriers: str | None) -> Store:
+def heeded(graph: GraphStore, barriers: str | None) -> GraphStore:
     """Return a graph whose hooks are obeyed or ignored, as they are to be.
 
     Parameters
@@ -60,7 +60,7 @@ def heeded(graph: Store, barriers: str | None) -> Store:
     return graph
 
 
-def check_hooks(graph: Store) -> None:
+def check_hooks(graph: GraphStore) -> None:
     """Raise unless every hook that matters is known and fits its barrier.
 
     Raises
@@ -72,7 +72,7 @@ def check_hooks(graph: Store) -> None:
         _strided(graph, i)
 
 
-def output_tiles(graph: Store, i: int, inputs: Sequence[Array]) -> list[Array]:
+def output_tiles(graph: GraphStore, i: int, inputs: Sequence[Array]) -> list[Array]:
     """Return the tiles of the outputs of a barrier with a hook, flat.
 
     Parameters
@@ -99,7 +99,7 @@ def output_tiles(graph: Store, i: int, inputs: Sequence[Array]) -> list[Array]:
     return [tiles.reshape(-1) for tiles in found]
 
 
-def reads(graph: Store, i: int) -> list[Array] | None:
+def reads(graph: GraphStore, i: int) -> list[Array] | None:
     """Return which input elements decide each output element, if a barrier's hook says so.
 
     See :func:`layoutopt.tiles.hooks.read_elements`.
@@ -112,7 +112,7 @@ def reads(graph: Store, i: int) -> list[Array] | None:
         raise InputError(f"barrier {graph.ops[i].id!r}: {error.reason}") from error.__cause__
 
 
-def viewed(graph: Store) -> Store:
+def viewed(graph: GraphStore) -> GraphStore:
     """Return a graph in which only hooks of users are left, and only those that matter.
 
     Barriers with a built-in hook become views; of barriers whose outputs no pair is influenced
@@ -140,7 +140,7 @@ def viewed(graph: Store) -> Store:
     return _finished(found, graph, names)
 
 
-def relaxed(graph: Store) -> Store:
+def relaxed(graph: GraphStore) -> GraphStore:
     """Return a graph in which outputs of barriers with hooks are sinks, free to lie anywhere."""
     found = type(graph)(graph.name)
     names: dict[str, str] = {}
@@ -155,7 +155,7 @@ def relaxed(graph: Store) -> Store:
     return _finished(found, graph, names)
 
 
-def unused(found: Store, graph: Store, name: str) -> str:
+def unused(found: GraphStore, graph: GraphStore, name: str) -> str:
     """Return a name that no op of two graphs has, made from another."""
     taken = {op.id for op in graph.ops} | {op.id for op in found.ops}
     name = name.replace(":", "#")
@@ -164,7 +164,7 @@ def unused(found: Store, graph: Store, name: str) -> str:
     return name
 
 
-def _finished(found: Store, graph: Store, names: dict[str, str]) -> Store:
+def _finished(found: GraphStore, graph: GraphStore, names: dict[str, str]) -> GraphStore:
     """Add pairs and tile memory."""
     for a, b, value in graph.pairs:
         one, two = (graph.tensor_name(t) for t in (a, b))
@@ -173,7 +173,7 @@ def _finished(found: Store, graph: Store, names: dict[str, str]) -> Store:
     return found
 
 
-def _strided(graph: Store, i: int) -> list[Strided] | None:
+def _strided(graph: GraphStore, i: int) -> list[Strided] | None:
     inputs = [graph.shapes[t] for t in graph.op_inputs[i]]
     outputs = [graph.shapes[t] for t in graph.op_outputs[i]]
     try:
@@ -182,7 +182,7 @@ def _strided(graph: Store, i: int) -> list[Strided] | None:
         raise InputError(f"barrier {graph.ops[i].id!r}: {error.reason}") from None
 
 
-def _view(found: Store, graph: Store, t: int, source: str, how: Strided) -> str:
+def _view(found: GraphStore, graph: GraphStore, t: int, source: str, how: Strided) -> str:
     """Add the views that make a tensor of some elements of another, and return its name."""
     shape = graph.shapes[t]
     last = unused(found, graph, graph.tensor_name(t))
@@ -192,7 +192,7 @@ def _view(found: Store, graph: Store, t: int, source: str, how: Strided) -> str:
     sampled, cut = f"{last}.windows", f"{last}.first"
     sampled, cut = unused(found, graph, sampled), unused(found, graph, cut)
     zero = (0,) * len(how.counts)
-    steps: list[Op] = [
+    steps: list[UnwindingOp] = [
         SubSample(id=sampled, inputs=(source,), strides=how.strides),
         Slice(id=cut, inputs=(sampled,), lower=zero, upper=how.counts),
         Reshape(id=last, inputs=(cut,), shape=shape),
@@ -202,7 +202,7 @@ def _view(found: Store, graph: Store, t: int, source: str, how: Strided) -> str:
     return last
 
 
-def _needed(graph: Store) -> set[int]:
+def _needed(graph: GraphStore) -> set[int]:
     """Return the tensors that pairs are influenced by, through views and hooks."""
     found = {t for pair in graph.pairs for t in pair[:2]}
     for i in range(len(graph.ops) - 1, -1, -1):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.pieces import Piece
 from layoutopt.result import UnwindingResult
@@ -24,7 +24,7 @@ def check_graph(given: object) -> None:
     InputError
         If it is none.
     """
-    if not isinstance(given, Store):
+    if not isinstance(given, GraphStore):
         raise InputError(f"a Graph is needed, not {_kind(given, 'read')}")
 
 
@@ -60,7 +60,7 @@ def _kind(given: object, reader: str = "read_result") -> str:
     return type(given).__name__ + how
 
 
-def given_layouts(graph: Store, given: object) -> Layouts:
+def given_layouts(graph: GraphStore, given: object) -> Layouts:
     """Return layouts as pieces by sink name.
 
     Parameters

@@ -16,7 +16,7 @@ import numpy as np
 from layoutopt import pieces
 from layoutopt.graphs.op import Array, Kind, size
 from layoutopt.graphs.roots import Source
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.memory import require
 from layoutopt.pieces import Piece
 
@@ -43,7 +43,7 @@ class Locations:
         How many numbers there are.
     """
 
-    def __init__(self, graph: Store) -> None:
+    def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
         self.first: dict[int, int] = {}
         self.pool: dict[int | str, int] = {}
@@ -87,7 +87,7 @@ class Locations:
         return np.where(given, tensors[at], -1), np.where(given, elements[at], 0)
 
 
-def flow(graph: Store, roots: Mapping[int, Array], wanted: Iterable[int]) -> dict[int, Array]:
+def flow(graph: GraphStore, roots: Mapping[int, Array], wanted: Iterable[int]) -> dict[int, Array]:
     """Return what stands for the elements of the wanted tensors, shaped.
 
     Parameters
@@ -121,7 +121,7 @@ def flow(graph: Store, roots: Mapping[int, Array], wanted: Iterable[int]) -> dic
 
 
 def locations_of(
-    graph: Store, layouts: Mapping[str, Sequence[Piece]] | None = None
+    graph: GraphStore, layouts: Mapping[str, Sequence[Piece]] | None = None
 ) -> dict[str, Array]:
     """Return the location number of every element of every tensor.
 

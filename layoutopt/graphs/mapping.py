@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from layoutopt.graphs.op import Array, Kind, Op, OpError, Shape, size
+from layoutopt.graphs.op import Array, Kind, OpError, Shape, UnwindingOp, size
 from layoutopt.graphs.ops import Source
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.pieces import outer_sum
 from layoutopt.tiles.blocks import TileMap, tile_map_of
 
@@ -71,7 +71,7 @@ class Mapping:
         return np.array(found, np.int64)[of].reshape(codes.shape)
 
 
-class Tiled(Op, frozen=True, kw_only=True):
+class Tiled(UnwindingOp, frozen=True, kw_only=True):
     """Tensors that lie on tiles; made from graphs, never read from files.
 
     Parameters
@@ -98,7 +98,7 @@ class Tiled(Op, frozen=True, kw_only=True):
         return self.shapes
 
 
-def mapping_of(graph: Store, t: int) -> Mapping | None:
+def mapping_of(graph: GraphStore, t: int) -> Mapping | None:
     """Return the names of a root tensor's locations, if it has any."""
     producer = graph.producers[t]
     op = graph.ops[producer]

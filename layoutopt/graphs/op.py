@@ -33,7 +33,7 @@ class Kind(Enum):
 
 
 # gc=False: an op refers to nothing that refers back, and large graphs have very many of them.
-class Op(
+class UnwindingOp(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
     """What all ops share.
@@ -73,7 +73,7 @@ class Op(
         raise NotImplementedError  # asked of views alone, which have their own
 
 
-class ShapedOp(Op, frozen=True, kw_only=True):
+class ShapedOp(UnwindingOp, frozen=True, kw_only=True):
     """An op whose single output shape is given, or derived and then checked."""
 
     shape: Shape | None = None
@@ -90,7 +90,7 @@ def size(shape: Shape) -> int:
     return math.prod(shape)
 
 
-def type_name(op: Op) -> str:
+def type_name(op: UnwindingOp) -> str:
     """Return the op's type as files name it, for instance ``"dim_shuffle"``."""
     return str(op.__struct_config__.tag)
 

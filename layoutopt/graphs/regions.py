@@ -15,7 +15,7 @@ from layoutopt.errors import InputError
 from layoutopt.graphs import indexing
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array, Kind, OpError, Shape, size, type_name
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.memory import require
 
@@ -25,7 +25,7 @@ ELEMENT_BYTES = 24
 """What is kept of an element on the way: indices, and a mask."""
 
 
-def is_unwindable(graph: Store, op: Tensor | str, input: int = 0, output: int = 0) -> bool:
+def is_unwindable(graph: GraphStore, op: Tensor | str, input: int = 0, output: int = 0) -> bool:
     """Return whether an op passes locations on from one input to one output.
 
     Parameters
@@ -49,7 +49,7 @@ def is_unwindable(graph: Store, op: Tensor | str, input: int = 0, output: int = 
 
 
 def in_regions(
-    graph: Store, op: Tensor | str, region: Any, input: int = 0, output: int = 0
+    graph: GraphStore, op: Tensor | str, region: Any, input: int = 0, output: int = 0
 ) -> Mask:
     """Return which elements of an op's input the elements of an output's region come from.
 
@@ -88,7 +88,7 @@ def in_regions(
 
 
 def out_regions(
-    graph: Store, op: Tensor | str, region: Any, input: int = 0, output: int = 0
+    graph: GraphStore, op: Tensor | str, region: Any, input: int = 0, output: int = 0
 ) -> Mask:
     """Return which elements of an op's output come from the elements of an input's region.
 
@@ -116,7 +116,9 @@ def out_regions(
     return np.asarray(np.append(inside, False)[origins])  # -1 is the last one
 
 
-def index_map(graph: Store, source: Tensor | str, destination: Tensor | str) -> NDArray[np.int64]:
+def index_map(
+    graph: GraphStore, source: Tensor | str, destination: Tensor | str
+) -> NDArray[np.int64]:
     """Return from which element of one tensor each element of another comes, through views.
 
     Parameters
@@ -145,7 +147,7 @@ def index_map(graph: Store, source: Tensor | str, destination: Tensor | str) -> 
     return np.array(flow(graph, known, [end])[end])
 
 
-def _origins(graph: Store, op: Tensor | str, input: int, output: int) -> NDArray[np.int64]:
+def _origins(graph: GraphStore, op: Tensor | str, input: int, output: int) -> NDArray[np.int64]:
     """Return the flat element of an input for each element of an output, -1 for others'."""
     i = graph.op_number(op)
     if not is_unwindable(graph, op, input, output):
@@ -184,5 +186,5 @@ def _mask(shape: Shape, region: Any) -> Mask:
     return mask
 
 
-def _title(graph: Store, i: int) -> str:
+def _title(graph: GraphStore, i: int) -> str:
     return f"op {graph.ops[i].id!r} ({type_name(graph.ops[i])})"

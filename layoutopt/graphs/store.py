@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -10,11 +10,208 @@ from typing import Any
 from msgspec.structs import replace
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.content import Content
-from layoutopt.graphs.inference import settle
-from layoutopt.graphs.op import Kind, Op, OpError, Shape, type_name
-from layoutopt.graphs.tensor import Slot, Tensor
+from layoutopt.graphs.op import MAX_ELEMENTS, Kind, OpError, Shape, UnwindingOp, size, type_name
+from layoutopt.graphs.tensor import OpSlot, Tensor
 from layoutopt.graphs.values import exact_decimal
+from layoutopt.tiles.memory import TileMemory, known_memory
+
+MAX_RANK = 64
+"""NumPy's own limit."""
+
+
+def settle(op: UnwindingOp, before: Sequence[Shape]) -> tuple[UnwindingOp, tuple[Shape, ...]]:
+    """Return an op with its derived shape written down, and the shapes of its outputs.
+
+    Parameters
+    ----------
+    before
+        Shapes of the op's inputs.
+
+    Raises
+    ------
+    OpError
+        If inputs and attributes do not fit, or a shape is illegal.
+    """
+    if op.arity is not None and len(before) != op.arity:
+        raise OpError(f"takes {op.arity} input(s), {len(before)} given")
+    one, several = getattr(op, "shape", None), getattr(op, "shapes", None)
+    for shape in (() if one is None else (one,)) + (several or ()):
+        _check(shape)
+    shapes = op.infer(before)
+    if several is not None:
+        return op, shapes
+    if one is None:
+        _check(shapes[0])
+        return replace(op, shape=shapes[0]), shapes
+    if one != shapes[0]:
+        raise OpError(f"shape {list(one)} is given, {list(shapes[0])} follows from the inputs")
+    return op, shapes
+
+
+def _check(shape: Shape) -> None:
+    if shape and min(shape) < 0:
+        raise OpError(f"shape {list(shape)} has a negative dimension")
+    if len(shape) > MAX_RANK:
+        raise OpError(f"rank {len(shape)} is more than {MAX_RANK}")
+    if size(shape) > MAX_ELEMENTS or (
+        0 in shape and size(tuple(filter(None, shape))) > MAX_ELEMENTS
+    ):
+        raise OpError(f"shape {list(shape)} has more than 2^62 elements")
+
+
+class Content:
+    """What is in a graph.  Its attributes are there to be read; methods alone may change them.
+
+    Parameters
+    ----------
+    name, description
+        Free text, kept in files.
+
+    Attributes
+    ----------
+    ops
+        The ops in order of insertion.
+    shapes
+        The shape of each tensor, by tensor number.
+    producers
+        The number of the op that makes each tensor.
+    op_inputs, op_outputs
+        Tensor numbers by op number.
+    pairs
+        ``(tensor number, tensor number, value)`` in order of insertion.
+    """
+
+    def __init__(self, name: str = "", description: str = "") -> None:
+        self.name = name
+        self.description = description
+        self._tile_memory: TileMemory | None = None
+        self.ops: list[UnwindingOp] = []
+        self.shapes: list[Shape] = []
+        self.producers: list[int] = []
+        self.op_inputs: list[tuple[int, ...]] = []
+        self.op_outputs: list[range] = []
+        self.pairs: list[tuple[int, int, Decimal]] = []
+        self._slots: list[OpSlot] = []
+        self._number: dict[str, int] = {}
+        self._forget()
+
+    @property
+    def tile_memory(self) -> TileMemory | None:
+        """The instance's tile memory, if any; it can be set to one, or to a preset's name.
+
+        Raises
+        ------
+        InputError
+            If it is set to anything else.
+        """
+        return self._tile_memory
+
+    @tile_memory.setter
+    def tile_memory(self, given: TileMemory | str | None) -> None:
+        self._tile_memory = None if given is None else known_memory(given)
+
+    def tensor(self, which: Tensor | str) -> Tensor:
+        """Return the handle of a tensor given by name or handle.
+
+        Raises
+        ------
+        InputError
+            If there is no such tensor here, or the name fits an op with several outputs.
+        """
+        return self.handle(self.number(which))
+
+    def handle(self, number: int) -> Tensor:
+        """Return the handle of a tensor given by number."""
+        producer = self.producers[number]
+        return Tensor(self, self._slots[producer], number - self.op_outputs[producer][0])
+
+    def number(self, which: Tensor | str) -> int:
+        """Return the number of a tensor given by name or handle.
+
+        Raises
+        ------
+        InputError
+            As :meth:`tensor` does.
+        """
+        if isinstance(which, Tensor):
+            if which.graph is not self:
+                raise InputError(f"tensor {which.name!r} belongs to another graph")
+            return which.index
+        if not isinstance(which, str):
+            raise InputError(f"{which!r} is neither a tensor nor the name of one")
+        number, output = self._number.get(which), 0
+        if number is None:
+            head, _, tail = which.rpartition(":")
+            number = self._number.get(head)
+            if number is None or not (tail.isascii() and tail.isdecimal()):
+                raise InputError(f"{which!r} names no tensor of an earlier op")
+            output = int(tail)
+        elif len(self.op_outputs[number]) != 1:
+            outputs = len(self.op_outputs[number])
+            raise InputError(f"{which!r} has {outputs} outputs; name one, as in {which + ':0'!r}")
+        if output >= len(self.op_outputs[number]):
+            raise InputError(f"{which!r}: the op has {len(self.op_outputs[number])} output(s)")
+        return self.op_outputs[number][output]
+
+    def op_number(self, which: Tensor | str) -> int:
+        """Return the number of an op given by name, or by name or handle of an output.
+
+        Raises
+        ------
+        InputError
+            If there is no such op here.
+        """
+        if isinstance(which, str) and which in self._number:
+            return self._number[which]
+        return self.producers[self.number(which)]
+
+    def tensor_name(self, number: int) -> str:
+        """Return the name that files give to a tensor."""
+        producer = self.producers[number]
+        outputs = self.op_outputs[producer]
+        name = self.ops[producer].id
+        return name if len(outputs) == 1 else f"{name}:{number - outputs[0]}"
+
+    def _forget(self) -> None:
+        """Forget who reads and who is paired, to be found again when it is asked for."""
+        self._readers: dict[int, list[tuple[int, int]]] = {}
+        self._pairs_of: dict[int, list[int]] = {}
+        self._known_ops = self._known_pairs = 0
+
+    def _readers_of(self, t: int) -> Sequence[tuple[int, int]]:
+        """Return op number and input index of every place where a tensor is read."""
+        for i in range(self._known_ops, len(self.ops)):
+            for k, x in enumerate(self.op_inputs[i]):
+                self._readers.setdefault(x, []).append((i, k))
+        self._known_ops = len(self.ops)
+        return self._readers.get(t, ())
+
+    def _pairs_with(self, t: int) -> Sequence[int]:
+        """Return the numbers of the pairs that a tensor is in."""
+        for p in range(self._known_pairs, len(self.pairs)):
+            for x in set(self.pairs[p][:2]):
+                self._pairs_of.setdefault(x, []).append(p)
+        self._known_pairs = len(self.pairs)
+        return self._pairs_of.get(t, ())
+
+    def _check_name(self, name: str, outputs: int) -> None:
+        """Refuse a name that is none, is taken, or by which a tensor would be named twice.
+
+        The latter is ``"b:1"`` where op ``"b"`` has several outputs, and ``"b"`` for such an
+        op where there is an op ``"b:1"``.
+        """
+        if not isinstance(name, str) or not name:
+            raise OpError(f"the id is {'empty' if name == '' else 'no string'}")
+        if name in self._number:
+            raise OpError("the id is taken")
+        if outputs == 1 and ":" not in name:
+            return
+        head, _, tail = name.rpartition(":")
+        other = self.op_outputs[self._number[head]] if head in self._number else ()
+        if (len(other) > 1 and tail in map(str, range(len(other)))) or (
+            outputs > 1 and any(f"{name}:{i}" in self._number for i in range(outputs))
+        ):
+            raise OpError("the id makes a tensor's name ambiguous")
 
 
 @dataclass(frozen=True)
@@ -26,10 +223,10 @@ class ValuedPair:
     value: Decimal
 
 
-class Store(Content):
+class GraphStore(Content):
     """Ops, tensors and ValuedPairs, added one by one; see :class:`layoutopt.Graph`."""
 
-    def add(self, op: Op) -> tuple[Tensor, ...]:
+    def add(self, op: UnwindingOp) -> tuple[Tensor, ...]:
         """Append an op whose inputs are given by name, and return its outputs.
 
         Raises
@@ -49,7 +246,7 @@ class Store(Content):
         except InputError as error:
             raise InputError(f"op {name!r} ({tag}): {error.reason}") from None
 
-    def _append(self, op: Op, inputs: tuple[int, ...]) -> tuple[Tensor, ...]:
+    def _append(self, op: UnwindingOp, inputs: tuple[int, ...]) -> tuple[Tensor, ...]:
         before = [self.shapes[t] for t in inputs]
         try:
             op, shapes = settle(op, before)
@@ -58,7 +255,7 @@ class Store(Content):
             operands = ", ".join(map(_described, op.inputs, before))
             tail = f" (operands: {operands})" if operands else ""
             raise InputError(f"op {op.id!r} ({type_name(op)}): {error}{tail}") from None
-        slot, first = Slot(len(self.ops)), len(self.shapes)
+        slot, first = OpSlot(len(self.ops)), len(self.shapes)
         self._number[op.id] = slot.number
         self.ops.append(op)
         self.op_inputs.append(inputs)
@@ -92,7 +289,7 @@ class Store(Content):
         self.pairs.append((ta.index, tb.index, exact))
         return ValuedPair(ta, tb, exact)
 
-    def op(self, which: Tensor | str) -> Op:
+    def op(self, which: Tensor | str) -> UnwindingOp:
         """Return an op given by name, or by name or handle of an output.
 
         Raises
@@ -154,7 +351,7 @@ class Store(Content):
 
     def __eq__(self, other: object) -> bool:
         """Compare everything that a file keeps."""
-        return self._kept() == other._kept() if isinstance(other, Store) else NotImplemented
+        return self._kept() == other._kept() if isinstance(other, GraphStore) else NotImplemented
 
     __hash__ = object.__hash__
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from layoutopt.errors import InputError
 from layoutopt.graphs import indexing
-from layoutopt.graphs.op import Kind, Op, OpError, Shape, dominates, size
+from layoutopt.graphs.op import Kind, OpError, Shape, UnwindingOp, dominates, size
 
 
-class Slot:
+class OpSlot:
     """Where an op stands in its graph; follows the op when others are removed.
 
     Parameters
@@ -53,7 +53,7 @@ class Tensor:
     """
 
     graph: Any  # to name the class here would be a circle
-    slot: Slot
+    slot: OpSlot
     output: int
 
     __array_ufunc__ = None  # so that NumPy leaves operators to this class
@@ -89,9 +89,9 @@ class Tensor:
         return len(self.shape)
 
     @property
-    def op(self) -> Op:
+    def op(self) -> UnwindingOp:
         """The op that makes the tensor."""
-        op: Op = self.graph.ops[self.graph.producers[self.index]]
+        op: UnwindingOp = self.graph.ops[self.graph.producers[self.index]]
         return op
 
     @property

@@ -14,7 +14,7 @@ from layoutopt.errors import InputError
 from layoutopt.graphs.mapping import Tiled
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import Barrier, Source
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
@@ -23,7 +23,7 @@ TILE = "tile"
 """The origin of pieces that name tiles themselves."""
 
 
-def root_tiles(graph: Store, t: int) -> TileMap:
+def root_tiles(graph: GraphStore, t: int) -> TileMap:
     """Return the tiles of a root tensor of a graph with a tile memory.
 
     Raises
@@ -45,13 +45,13 @@ def root_tiles(graph: Store, t: int) -> TileMap:
         raise InputError(f"op {op.id!r}: {error.reason}") from None
 
 
-def hook_of(graph: Store, i: int) -> str | None:
+def hook_of(graph: GraphStore, i: int) -> str | None:
     """Return the hook that gives the tiles of an op's outputs, if any does."""
     op = graph.ops[i]
     return op.hook if graph.tile_memory is not None and isinstance(op, Barrier) else None
 
 
-def tiled(graph: Store) -> Store:
+def tiled(graph: GraphStore) -> GraphStore:
     """Return a graph with every source, fixed point and barrier at its tiles.
 
     Tensors keep their numbers.  A graph without a tile memory is returned as it is.
@@ -71,7 +71,7 @@ def tiled(graph: Store) -> Store:
     return settled(graph)
 
 
-def settled(graph: Store) -> Store:
+def settled(graph: GraphStore) -> GraphStore:
     """Return a graph with a tile memory, everything at its tiles but sinks and what hooks give.
 
     Its sources stay there on other machines too, whatever rules make of these.
@@ -94,7 +94,7 @@ def every_tile(tiles: int) -> TileMap:
     return TileMap((tiles,), (even_steps(tiles, 1),))
 
 
-def memory_of(graph: Store) -> TileMemory:
+def memory_of(graph: GraphStore) -> TileMemory:
     """Return the tile memory of a graph that has one."""
     if graph.tile_memory is None:
         raise InputError("the graph has no tile memory")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutopt.graphs import contractions, copies, display, growers, listing, regions, sums
+from layoutopt.graphs import contractions, copies, display, growers, regions
 from layoutopt.graphs.builder import Builder
 from layoutopt.graphs.locations import locations_of
 
@@ -25,7 +25,7 @@ class Graph(Builder):
     >>> pair = graph.valued_pair(graph.dim_shuffle(x, (1, 0)), target, 7.5)
     """
 
-    sum_like = sums.sum_like
+    sum_like = growers.sum_like
 
     call = copies.call
     loop = copies.loop
@@ -44,4 +44,4 @@ class Graph(Builder):
     index_map = regions.index_map
     draw = display.draw
     _repr_html_ = display.document
-    __str__ = listing.table
+    __str__ = display.table

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from layoutopt.graphs.op import (
     MAX_ELEMENTS,
@@ -17,7 +19,36 @@ from layoutopt.graphs.op import (
     dominates,
     size,
 )
-from layoutopt.graphs.stripes import count_kept, kept
+
+Stripes: TypeAlias = Sequence[tuple[int, int, int]]
+"""Stripes, outermost first."""
+
+
+def kept(n: int, stripes: Stripes) -> NDArray[np.int64]:
+    """Return which of the indices ``0 .. n-1`` all stripes keep."""
+    indices = np.arange(n)
+    inner = indices
+    for on, off, phase in stripes:
+        inner = (inner - phase) % (on + off)
+        indices, inner = indices[inner < on], inner[inner < on]
+    return indices
+
+
+def count_kept(n: int, stripes: Stripes) -> int:
+    """Return how many of the indices ``0 .. n-1`` all stripes keep, however large ``n`` is."""
+
+    @cache
+    def count(n: int, depth: int) -> int:
+        if depth == len(stripes):
+            return n
+        on, off, phase = stripes[depth]
+        ends = (divmod(end, on + off) for end in (n - phase, -phase))
+        high, low = (
+            runs * count(on, depth + 1) + count(min(rest, on), depth + 1) for runs, rest in ends
+        )
+        return high - low
+
+    return count(n, 0)
 
 
 class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
@@ -189,7 +220,7 @@ class SubSample(ShapedOp, frozen=True, kw_only=True, tag="sub_sample"):
 
 
 class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
-    """The on-indices of nested stripes, per dimension; see :mod:`layoutopt.graphs.stripes`.
+    """The on-indices of nested stripes, per dimension; see :mod:`layoutopt.graphs.views`.
 
     Parameters
     ----------

@@ -6,11 +6,11 @@ from collections import defaultdict
 
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.op import Kind
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.values import to_integers
 
 
-def relevant(graph: Store, given: Given) -> list[int]:
+def relevant(graph: GraphStore, given: Given) -> list[int]:
     """Return the tensors that pairs, and barriers whose outputs matter, depend on."""
     found: set[int] = set()
     todo = [t for a, b, _ in graph.pairs for t in (a, b)]
@@ -26,7 +26,7 @@ def relevant(graph: Store, given: Given) -> list[int]:
     return sorted(found)
 
 
-def consumers(graph: Store) -> dict[int, list[tuple[int, int]]]:
+def consumers(graph: GraphStore) -> dict[int, list[tuple[int, int]]]:
     """Return for each tensor who reads it, in order: op and input index.
 
     Fixed points do not count: in the original they are sources that read nothing.
@@ -39,7 +39,7 @@ def consumers(graph: Store) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-def lengths(graph: Store, readers: dict[int, list[tuple[int, int]]]) -> list[int]:
+def lengths(graph: GraphStore, readers: dict[int, list[tuple[int, int]]]) -> list[int]:
     """Return for each op the number of ops on the longest path from it to the end.
 
     Parameters
@@ -54,7 +54,7 @@ def lengths(graph: Store, readers: dict[int, list[tuple[int, int]]]) -> list[int
     return length
 
 
-def partners(graph: Store) -> dict[int, dict[int, int]]:
+def partners(graph: GraphStore) -> dict[int, dict[int, int]]:
     """Return for each tensor its partners, with the values of repeated pairs added up.
 
     Values are whole multiples of one unit, which compare faster than decimals.

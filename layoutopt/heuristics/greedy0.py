@@ -30,11 +30,11 @@ import numpy as np
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.op import Array, Kind
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.heuristics.dependence import consumers, lengths, partners, relevant
 from layoutopt.heuristics.places import Elements, Places
-from layoutopt.heuristics.routes import Routes, routes
-from layoutopt.heuristics.ways import Ways
+from layoutopt.heuristics.routes import ForwardMaps, routes
+from layoutopt.heuristics.ways import BackwardMaps
 from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
@@ -44,7 +44,7 @@ Reached = tuple[int, IntArray, IntArray]
 
 
 def greedy0(
-    graph: Store, limits: Limits, given: Given | None = None, places: Places | None = None
+    graph: GraphStore, limits: Limits, given: Given | None = None, places: Places | None = None
 ) -> Origins:
     """Choose layouts as Greedy0 does.
 
@@ -78,9 +78,9 @@ class _Greedy:
     piece that covered it.
     """
 
-    def __init__(self, graph: Store, limits: Limits, given: Given, places: Places) -> None:
+    def __init__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> None:
         self.graph, self.limits, self.given, self.places = graph, limits, given, places
-        self.ways = Ways(graph, places)
+        self.ways = BackwardMaps(graph, places)
         self.first: dict[int, int] = {}
         sizes = [places.count(t) for t in range(len(graph.shapes))]
         count = 0
@@ -100,7 +100,7 @@ class _Greedy:
         self.consumers = consumers(graph)
         self.length = lengths(graph, self.consumers)
         self.partners = partners(graph)
-        self.routes: dict[int, Routes] = {}
+        self.routes: dict[int, ForwardMaps] = {}
         self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
         given_masks = {t: tensors >= 0 for t, (tensors, _) in given.origins.items()}
         self.closed = self.ways.flags(given_masks)

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutopt.graphs.op import Shape, size
 from layoutopt.graphs.ops import Flatten, Identity, Reshape, Squeeze, SumLike
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.problem import IntArray
 
 
@@ -55,7 +55,7 @@ class Elements:
         The graph.
     """
 
-    def __init__(self, graph: Store) -> None:
+    def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
         self._gathers: dict[int, tuple[IntArray, list[int]]] = {}
         self._count = np.arange(0)

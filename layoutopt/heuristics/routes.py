@@ -11,7 +11,7 @@ from layoutopt.problem import IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Routes:
+class ForwardMaps:
     """A table by place, so that a piece meets only the views that it goes through.
 
     Parameters
@@ -49,7 +49,7 @@ class Routes:
         yield from zip(heads, images, origins, strict=True)
 
 
-def routes(count: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> Routes:
+def routes(count: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> ForwardMaps:
     """Return the routes of a tensor of so many places.
 
     Parameters
@@ -63,4 +63,4 @@ def routes(count: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> Rou
     reader = np.repeat([n for n, _, _ in readers], [len(i) for _, i, _ in readers])
     order = np.argsort(origin, kind="stable")
     starts = np.searchsorted(origin[order], np.arange(count + 1))
-    return Routes(starts, reader[order].astype(np.int64), image[order])
+    return ForwardMaps(starts, reader[order].astype(np.int64), image[order])

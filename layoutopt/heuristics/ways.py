@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import Expand
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.heuristics.places import Places
 from layoutopt.problem import IntArray
 
@@ -17,7 +17,7 @@ Path = tuple[int, ...]
 """A root tensor, then op and input index of each view taken where there was a choice."""
 
 
-class Ways:
+class BackwardMaps:
     """Index maps of a graph's views, made when they are first needed.
 
     Parameters
@@ -28,7 +28,7 @@ class Ways:
         The places of its tensors.
     """
 
-    def __init__(self, graph: Store, places: Places) -> None:
+    def __init__(self, graph: GraphStore, places: Places) -> None:
         self.graph, self.places = graph, places
         self._roots: dict[int, IntArray] = {}
         self._paths: dict[int, tuple[IntArray, list[Path]]] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from layoutopt.certificate.unwinding import Verdict, check
 from layoutopt.errors import InputError
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.io import files
 from layoutopt.io.hashes import check_hash
 from layoutopt.io.instance import instance_bytes
@@ -17,7 +17,7 @@ from layoutopt.io.instance import instance_bytes
 FORMAT = "layoutopt/certificate/1"
 
 
-def document_of(graph: Store) -> dict[str, Any]:
+def document_of(graph: GraphStore) -> dict[str, Any]:
     """Return a graph as its instance file says it, with exact numbers."""
     found: dict[str, Any] = json.loads(instance_bytes(graph), parse_float=Decimal)
     return found
@@ -49,7 +49,7 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     return found
 
 
-def check_certificate(graph: Store, certificate: dict[str, Any], file: str = "") -> Verdict:
+def check_certificate(graph: GraphStore, certificate: dict[str, Any], file: str = "") -> Verdict:
     """Return what a certificate proves of a graph.
 
     Parameters

@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Op, type_name
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.op import UnwindingOp, type_name
+from layoutopt.graphs.store import GraphStore
 from layoutopt.io.instance import FORMAT
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
 
@@ -23,7 +23,7 @@ WRITTEN = frozenset({"id", "inputs", "shape", "shapes"})
 """What the canonical text has of every op; a shape that a file leaves out is the same there."""
 
 
-def instance_hash(graph: Store) -> str:
+def instance_hash(graph: GraphStore) -> str:
     """Return the hash of what an unwinding instance says, however its file is written.
 
     It is ``"sha256:"`` and the digest of a canonical text, which ``docs/same_answers.md`` states.
@@ -56,7 +56,7 @@ def instance_hash(graph: Store) -> str:
     )
 
 
-def known_hash(graph: Store) -> str | None:
+def known_hash(graph: GraphStore) -> str | None:
     """Return an instance's hash; None if no file can hold the instance."""
     try:
         return instance_hash(graph)
@@ -88,7 +88,7 @@ def shortest(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def check_hash(claimed: str | None, graph: Store, file: str) -> None:
+def check_hash(claimed: str | None, graph: GraphStore, file: str) -> None:
     """Refuse a file that belongs to another instance.
 
     Parameters
@@ -114,7 +114,7 @@ def check_hash(claimed: str | None, graph: Store, file: str) -> None:
         raise InputError(f"{reason} (hash {there} there, {here} here)", "$.instance_hash", file)
 
 
-def _op(graph: Store, number: int, op: Op) -> list[Any]:
+def _op(graph: GraphStore, number: int, op: UnwindingOp) -> list[Any]:
     """Return an op with the shapes of its outputs, and its other attributes by name."""
     attributes = {
         field: value

@@ -11,9 +11,9 @@ from msgspec import Meta, Struct
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.op import Op, type_name
+from layoutopt.graphs.op import UnwindingOp, type_name
 from layoutopt.graphs.ops import AnyOp
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io import files
 from layoutopt.tiles.memory import TileMemory
@@ -82,7 +82,7 @@ def parse_instance(raw: bytes, file: str = "") -> Graph:
     return graph
 
 
-def _forward(op: Op, rest: Sequence[Op]) -> InputError | None:
+def _forward(op: UnwindingOp, rest: Sequence[UnwindingOp]) -> InputError | None:
     """Return an error if an input stands later in the file, rather than nowhere."""
     later = {other.id for other in rest}
     for name in op.inputs:
@@ -92,7 +92,7 @@ def _forward(op: Op, rest: Sequence[Op]) -> InputError | None:
     return None
 
 
-def instance_bytes(graph: Store) -> bytes:
+def instance_bytes(graph: GraphStore) -> bytes:
     """Return the bytes of the instance file that describes a graph, one op per line."""
     head: dict[str, Any] = {"format": FORMAT, "name": graph.name}
     if graph.description:

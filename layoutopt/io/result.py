@@ -29,7 +29,7 @@ Count = Annotated[int, Meta(ge=0)]
 Hash = Annotated[str, Meta(pattern=PATTERN)]
 
 
-class PairEntry(Struct, frozen=True, forbid_unknown_fields=True):
+class PairResultEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """What one ValuedPair earns: ``value * matched`` of at most ``value * elements``."""
 
     a: str
@@ -56,7 +56,7 @@ class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seed: int = 0
     size: dict[str, Count] = {}
     seconds: dict[str, float] = {}
-    pairs: list[PairEntry] = []
+    pairs: list[PairResultEntry] = []
     layouts: dict[str, tuple[Piece, ...]] | None
     order: list[Step] = []
 
@@ -207,6 +207,6 @@ def _number(raw: msgspec.Raw, place: str) -> Decimal:
         raise error.located(place) from None
 
 
-def _pair(entry: PairEntry, i: int) -> PairScore:
+def _pair(entry: PairResultEntry, i: int) -> PairScore:
     value = _number(entry.value, f"$.pairs[{i}].value")
     return PairScore(entry.a, entry.b, value, entry.elements, entry.matched)

@@ -69,7 +69,7 @@ def draw(
     flat = _flat(index, inside, place.shape)
     fills = palette([min(place.shape[axis], COLOURS)])[0] if place.shape else [grids.OWN]
     along = index[axis] if place.shape else np.zeros(1, np.int64)
-    cells = grids.Cells(
+    cells = grids.CellGrid(
         tuple(
             fills[a % len(fills)] if here else grids.BLANK
             for a, here in zip(along.tolist(), inside.tolist(), strict=True)

@@ -14,8 +14,7 @@ import numpy as np
 from layoutopt.layout.layout import Dim, Layout
 from layoutopt.layout.offsets import offset_map
 from layoutopt.layout.placement import Array, LayoutLike, Placement, as_layout, placement
-from layoutopt.layout.steps import plain
-from layoutopt.layout.transform import transform
+from layoutopt.layout.transform import plain, transform
 from layoutopt.memory import require
 from layoutopt.tiles.blocks import Steps, TileMap, tile_map_of
 from layoutopt.tiles.memory import TileMemory

@@ -4,14 +4,219 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from layoutopt.layout.indexing import Index, checked_index, unblocked
-from layoutopt.layout.placement import Array, LayoutLike, Placement, placement
+from layoutopt.layout.layout import LayoutError
+from layoutopt.layout.placement import (
+    Array,
+    LayoutLike,
+    Placement,
+    as_layout,
+    axis_order,
+    placement,
+)
+from layoutopt.layout.sizes import sizes
 from layoutopt.memory import require
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
+
+Index = tuple[Array, ...]
+
+
+def physical_index(
+    layout: LayoutLike,
+    index: Sequence[ArrayLike],
+    shape: Sequence[int],
+    *,
+    logical: str | None = None,
+) -> Index:
+    """Return the index of elements in the physical array.
+
+    Parameters
+    ----------
+    layout
+        The layout, or its text.
+    index
+        An integer or an array of integers for each axis, in logical order; they broadcast.
+    shape
+        The tensor's shape, in logical order.
+    logical
+        The axes in logical order; by default that of the layout.
+
+    Returns
+    -------
+    tuple
+        An array for each physical dimension, outermost first.
+
+    Raises
+    ------
+    LayoutError
+        If the layout leaves something open, the shape does not fit, or an index is outside.
+
+    Examples
+    --------
+    >>> [int(i) for i in physical_index("NCHW16c", (0, 18, 6, 6), (1, 32, 7, 7))]
+    [0, 1, 6, 6, 2]
+    """
+    place = placement(layout, shape, logical)
+    found = checked_index(index, place.shape, place.logical)
+    physical = [np.zeros((), np.int64)] * len(place.extents)
+    for block in place.blocks:
+        value = found[block.axis] // block.weight % block.extent
+        physical[block.dim] = physical[block.dim] * block.extent + value
+    return tuple(map(np.asarray, physical))
+
+
+def logical_index(
+    layout: LayoutLike,
+    physical: Sequence[ArrayLike],
+    shape: Sequence[int],
+    *,
+    logical: str | None = None,
+) -> Index:
+    """Return the logical index of elements of the physical array; inverse of physical_index.
+
+    Parameters
+    ----------
+    layout, shape, logical
+        As for :func:`physical_index`.
+    physical
+        An integer or an array of integers for each physical dimension; they broadcast.
+
+    Returns
+    -------
+    tuple
+        An array for each axis, in logical order.
+
+    Raises
+    ------
+    LayoutError
+        If the layout leaves something open, the shape does not fit, or an index is outside, or
+        in the padding of a block.
+    """
+    place = placement(layout, shape, logical)
+    names = [f"dimension {d}" for d in range(len(place.extents))]
+    index = unblocked(place, checked_index(physical, place.extents, names))
+    for n, along, axis in zip(place.shape, index, place.logical, strict=True):
+        if along.size and along.max() >= n:
+            raise LayoutError(
+                f"index {along.max()} along axis {axis} of size {n} is padding of layout {layout}"
+            )
+    return index
+
+
+def convert_index(
+    source: LayoutLike,
+    target: LayoutLike,
+    index: Sequence[ArrayLike],
+    shape: Sequence[int],
+    *,
+    logical: str | None = None,
+) -> Index:
+    """Return the physical index in one layout of elements given by that in another.
+
+    Parameters
+    ----------
+    source, target
+        Two layouts with the same axes, or their texts.
+    index
+        An integer or an array of integers for each physical dimension of ``source``.
+    shape
+        The tensor's shape, in logical order.
+    logical
+        The axes in logical order; by default that of ``source``.
+
+    Raises
+    ------
+    LayoutError
+        If the layouts have other axes, the shape does not fit, or an index is outside, or in the
+        padding of a block.
+    """
+    order = axis_order(as_layout(source), logical)
+    found = logical_index(source, index, shape, logical=order)
+    return physical_index(target, found, shape, logical=order)
+
+
+def convert_shape(source: LayoutLike, target: LayoutLike, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the physical shape in a layout of what has a physical shape in another.
+
+    The tensor is taken to fill its blocks.
+
+    Parameters
+    ----------
+    source, target
+        Two layouts with the same axes, or their texts.
+    shape
+        The physical shape in the layout ``source``.
+
+    Raises
+    ------
+    LayoutError
+        If the layouts have other axes, or the first one cannot have such a shape.
+
+    Examples
+    --------
+    >>> convert_shape("NCHW16c", "NHWC", (1, 2, 7, 7, 16))
+    (1, 7, 7, 32)
+    """
+    source = as_layout(source)
+    given = sizes("shape", shape)
+    if len(given) != len(source.dims):
+        raise LayoutError(
+            f"shape {given} has {len(given)} entries for the {len(source.dims)} dimensions "
+            f"of layout {source}"
+        )
+    whole = placement(source, [1] * len(source.axes))  # one of each outermost block
+    found = list(whole.padded)
+    for block in whole.blocks:
+        if block.outermost:
+            found[block.axis] *= given[block.dim] // whole.extents[block.dim]
+    if placement(source, found).extents != given:
+        raise LayoutError(
+            f"physical shape {given} does not tell one size of each axis of layout {source}"
+        )
+    return placement(target, found, whole.logical).extents
+
+
+def unblocked(place: Placement, physical: Sequence[Array]) -> Index:
+    """Return the logical index of a physical one, padding included."""
+    terms: list[list[Array]] = [[] for _ in place.shape]
+    for dim, rest in enumerate(physical):
+        outermost, *inner = [block for block in place.blocks if block.dim == dim]
+        for block in reversed(inner):
+            outer = rest // block.extent
+            terms[block.axis].append((rest - outer * block.extent) * block.weight)
+            rest = outer
+        weight = outermost.weight
+        terms[outermost.axis].append(rest * weight if weight > 1 else rest)
+    return tuple(np.asarray(sum(row[1:], row[0])) for row in terms)
+
+
+def checked_index(
+    index: Sequence[ArrayLike], shape: Sequence[int], names: Sequence[str]
+) -> tuple[Array, ...]:
+    """Return the arrays of an index, each in its range, if they broadcast."""
+    try:
+        arrays: list[NDArray[Any]] = [np.asarray(along) for along in index]
+    except (TypeError, ValueError):  # no sequence at all, or rows of different lengths
+        raise LayoutError(f"an index has {len(shape)} arrays of integers, not {index!r}") from None
+    if len(arrays) != len(shape):
+        raise LayoutError(f"an index has {len(shape)} entries here, got {len(arrays)}")
+    for along, n, name in zip(arrays, shape, names, strict=True):
+        if along.size and along.dtype.kind not in "iu":
+            raise LayoutError(f"{name}: indices must be integers, not {along.dtype}")
+        if along.size and (along.min() < 0 or along.max() >= n):
+            wrong = along.min() if along.min() < 0 else along.max()
+            raise LayoutError(f"{name}: {wrong} is none of the {n} from 0 on")
+    try:
+        np.broadcast_shapes(*(along.shape for along in arrays))
+    except ValueError:
+        shapes = ", ".join(str(along.shape) for along in arrays)
+        raise LayoutError(f"index arrays of shapes {shapes} do not broadcast") from None
+    return tuple(along.astype(np.int64, copy=False) for along in arrays)
+
 
 CHUNK = 2**14
 """How many elements of arrays are looked at together: so few that all stays in a cache."""

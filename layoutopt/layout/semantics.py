@@ -18,7 +18,7 @@ from layoutopt.layout.sizes import sizes
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AxisDigit:
     """A digit of the index along a named axis: ``index // step % size``.
 
     Parameters
@@ -41,7 +41,7 @@ class Part:
         return self.name + split + (f"%{self.size}" if self.step * self.size < self.extent else "")
 
 
-Parts: TypeAlias = tuple[Part, ...]
+Parts: TypeAlias = tuple[AxisDigit, ...]
 """What an axis means: the digits of its index, the highest first; none if it means nothing."""
 
 
@@ -80,7 +80,7 @@ class SemanticAxes:
         if len(set(words)) < len(words):
             raise LayoutError(f"axes {', '.join(words)} must have different names")
         known = sizes("dims", dims, count=len(words))
-        return cls(tuple((Part(w, n, 1, n),) for w, n in zip(words, known, strict=True)))
+        return cls(tuple((AxisDigit(w, n, 1, n),) for w, n in zip(words, known, strict=True)))
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -159,13 +159,13 @@ def _kind(names: Sequence[str]) -> str:
     return "a convolution's data" if {"N", "C"} <= set(names) else "a tensor"
 
 
-def _joined(parts: Iterable[Part]) -> Parts:
+def _joined(parts: Iterable[AxisDigit]) -> Parts:
     """Put neighbouring digits of one axis together."""
-    found: list[Part] = []
+    found: list[AxisDigit] = []
     for part in parts:
         last = found[-1] if found else None
         if last and last.name == part.name and last.step == part.step * part.size:
-            found[-1] = Part(part.name, part.extent, part.step, last.size * part.size)
+            found[-1] = AxisDigit(part.name, part.extent, part.step, last.size * part.size)
         else:
             found.append(part)
     return tuple(found)
@@ -177,17 +177,17 @@ def _split(parts: Parts, wanted: Sequence[int]) -> list[Parts]:
         return [parts]
     rest, made = list(parts), []
     for size in reversed(wanted):
-        taken: list[Part] = []
+        taken: list[AxisDigit] = []
         while size > 1:
             part = rest.pop()
             cut = min(size, part.size)
             if size % cut or part.size % cut:
                 total = prod(wanted)
-                whole = Part("".join(map(str, parts)), total, 1, total)
+                whole = AxisDigit("".join(map(str, parts)), total, 1, total)
                 return _split((whole,), wanted)
-            taken.insert(0, Part(part.name, part.extent, part.step, cut))
+            taken.insert(0, AxisDigit(part.name, part.extent, part.step, cut))
             if cut < part.size:
-                rest.append(Part(part.name, part.extent, part.step * cut, part.size // cut))
+                rest.append(AxisDigit(part.name, part.extent, part.step * cut, part.size // cut))
             size //= cut
         made.append(tuple(taken))
     return made[::-1]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.dense.lookup import distinct
+from layoutopt.dense.numbering import distinct
 from layoutopt.errors import InternalError
 from layoutopt.lifting.families import NOTHING
 from layoutopt.lifting.orbits import Orbits
@@ -18,7 +18,7 @@ from layoutopt.problem import IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Representatives:
     """The kept values of every slot.
 
     Parameters
@@ -53,7 +53,7 @@ class Cells:
         return found
 
 
-def keep_cells(orbits: Orbits) -> Cells:
+def keep_cells(orbits: Orbits) -> Representatives:
     """Return the kept values of every slot."""
     runs = orbits.runs
     count = orbits.count[runs.strand]
@@ -64,10 +64,10 @@ def keep_cells(orbits: Orbits) -> Cells:
         own = count[a:b]
         found.append(np.repeat(np.arange(a, b), own))
         places.append(np.arange(int(own.sum())) - np.repeat(np.cumsum(own) - own, own))
-    return Cells(orbits, base, tuple(found), tuple(places))
+    return Representatives(orbits, base, tuple(found), tuple(places))
 
 
-def flat_elements(cells: Cells, part: int) -> IntArray:
+def flat_elements(cells: Representatives, part: int) -> IntArray:
     """Return the flat element, within the part, that each cell is."""
     runs = cells.orbits.runs
     total: IntArray = np.zeros((), np.int64)
@@ -83,7 +83,7 @@ Index: TypeAlias = tuple[IntArray, ...]
 """For each slot of a part positions of kept values, to be broadcast against each other."""
 
 
-def family_cells(cells: Cells, f: int) -> tuple[Index, Index]:
+def family_cells(cells: Representatives, f: int) -> tuple[Index, Index]:
     """Return the cells that a family relates, on either side."""
     slotted = cells.orbits.slotted
     family, runs = slotted.system.families[f], cells.orbits.runs
@@ -106,7 +106,7 @@ def family_cells(cells: Cells, f: int) -> tuple[Index, Index]:
 
 
 def cell_times(
-    cells: Cells,
+    cells: Representatives,
     part: int,
     index: Sequence[IntArray],
     known: dict[Fraction, int],
@@ -159,7 +159,7 @@ def cell_times(
     return np.array(numbers)[which][inverse]
 
 
-def cell_sets(cells: Cells, part: int, index: Sequence[IntArray]) -> IntArray:
+def cell_sets(cells: Representatives, part: int, index: Sequence[IntArray]) -> IntArray:
     """Return how many elements of a part are written out as each cell is.
 
     Elements whose orbits of a type are so many, in whatever order of their numbers, follow the

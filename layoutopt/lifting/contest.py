@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutopt.dense.barriers import Contest
 from layoutopt.dense.groups import Group, first_alike, sources_of
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.integers import unique
 from layoutopt.lifting.reduced import Reduced, trace_group
 from layoutopt.lifting.systems import orbits_of
@@ -17,7 +17,7 @@ from layoutopt.problem import IntArray
 
 
 def lifted_contest(
-    graph: Store, barriers: Sequence[int], groups: Collection[int], free: Sequence[bool]
+    graph: GraphStore, barriers: Sequence[int], groups: Collection[int], free: Sequence[bool]
 ) -> Contest:
     """Return the barriers that can exclude each other, and which reads outputs of which.
 
@@ -44,7 +44,7 @@ def lifted_contest(
 
 
 def _roots_held(
-    graph: Store, cone: Group, wanted: Collection[int], free: Sequence[bool]
+    graph: GraphStore, cone: Group, wanted: Collection[int], free: Sequence[bool]
 ) -> set[int]:
     """Return the ops whose outputs some elements of the wanted tensors come from."""
     traced = trace_group(graph, orbits_of(graph, cone, free))
@@ -60,7 +60,7 @@ def _roots_held(
     return found
 
 
-def with_readers(graph: Store, group: Group, contest: Contest) -> Group:
+def with_readers(graph: GraphStore, group: Group, contest: Contest) -> Group:
     """Return a contested group with the tensors that barriers read its sinks through."""
     tensors = set(group.tensors)
     for barrier in contest.barriers:
@@ -71,7 +71,7 @@ def with_readers(graph: Store, group: Group, contest: Contest) -> Group:
     return replace(group, tensors=tuple(sorted(tensors)))
 
 
-def readers_of(graph: Store, group: Group, reduced: Reduced, contest: Contest) -> IntArray:
+def readers_of(graph: GraphStore, group: Group, reduced: Reduced, contest: Contest) -> IntArray:
     """Return for each free cell the index of the set of barriers that read it.
 
     New sets are added to the contest's.

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from layoutopt.errors import SizeError
 from layoutopt.graphs.op import Shape
-from layoutopt.lifting.families import NOTHING, Family, Loop, System, tidy
+from layoutopt.lifting.families import NOTHING, Loop, Relation, System, tidy
 
 FAMILIES_LIMIT = 2 * 10**5
 
@@ -62,12 +62,12 @@ def _row_strides(shape: Shape) -> frozenset[int]:
 
 def _settled(
     system: System,
-    families: list[Family],
+    families: list[Relation],
     chains: Chains,
     only: Sequence[frozenset[int]] | None,
-) -> list[Family]:
+) -> list[Relation]:
     """Propose boundaries and split along them until nothing changes."""
-    alive: dict[int, Family] = dict(enumerate(families))
+    alive: dict[int, Relation] = dict(enumerate(families))
     at: list[set[int]] = [set() for _ in system.parts]
     for number, family in alive.items():
         for side in _sides(family):
@@ -105,12 +105,12 @@ def _settled(
     return [alive[number] for number in sorted(alive)]
 
 
-def _sides(family: Family) -> tuple[int, ...]:
+def _sides(family: Relation) -> tuple[int, ...]:
     return (0,) if family.inp == NOTHING else (0, 1)
 
 
 def _extend(
-    chain: list[int], size: int, family: Family, side: int, allowed: frozenset[int] | None
+    chain: list[int], size: int, family: Relation, side: int, allowed: frozenset[int] | None
 ) -> bool:
     """Add the boundaries that one side of a family asks for, and return whether any is new."""
     new = False
@@ -127,7 +127,7 @@ def _insert(chain: list[int], size: int, b: int) -> bool:
     return True
 
 
-def _proposals(family: Family, side: int) -> Iterator[int]:
+def _proposals(family: Relation, side: int) -> Iterator[int]:
     """Yield the strides that the smaller loops of a side leave room for."""
     offset, span = family.low(side), 0
     for stride, extent in sorted((abs(loop[1 + side]), loop[0]) for loop in family.loops):
@@ -137,7 +137,7 @@ def _proposals(family: Family, side: int) -> Iterator[int]:
             span += (extent - 1) * stride
 
 
-def _split(family: Family, chains: Chains) -> list[Family] | None:
+def _split(family: Relation, chains: Chains) -> list[Relation] | None:
     """Split the first loop that crosses a boundary; ``None`` if there is none."""
     for side in _sides(family):
         chain, offset = chains[family.part(side)], family.low(side)
@@ -154,7 +154,7 @@ def _split(family: Family, chains: Chains) -> list[Family] | None:
     return None
 
 
-def _peeled(family: Family, k: int, side: int, phase: int, whole: int) -> list[Family]:
+def _peeled(family: Relation, k: int, side: int, phase: int, whole: int) -> list[Relation]:
     """Split loop ``k`` into a head, whole digits and a tail.
 
     Parameters
@@ -178,7 +178,7 @@ def _peeled(family: Family, k: int, side: int, phase: int, whole: int) -> list[F
     return [piece for piece in found if piece is not None]
 
 
-def _upwards(family: Family, k: int, side: int) -> Family:
+def _upwards(family: Relation, k: int, side: int) -> Relation:
     """Return the same family with a positive stride of loop ``k`` on one side."""
     extent, out, inp = family.loops[k]
     if (inp if side else out) > 0:
@@ -192,7 +192,7 @@ def _upwards(family: Family, k: int, side: int) -> Family:
     )
 
 
-def _with_loops(family: Family, k: int, first: int, loops: tuple[Loop, ...]) -> Family | None:
+def _with_loops(family: Relation, k: int, first: int, loops: tuple[Loop, ...]) -> Relation | None:
     """Put loops in the place of loop ``k``, from its step ``first`` on."""
     _, out, inp = family.loops[k]
     return tidy(

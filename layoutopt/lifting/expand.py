@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.dense.boxes import Box
+from layoutopt.dense.boxes import OriginBox
 from layoutopt.errors import SizeError
 from layoutopt.lifting.families import NOTHING
 from layoutopt.lifting.fields import NAMED, field_of, spanned
@@ -64,7 +64,7 @@ class Expansion:
         keys = zip(self.runs.strand.tolist(), self.orbits.colour.tolist(), strict=True)
         return {key: run for run, key in enumerate(keys)}
 
-    def boxes(self, where: IntArray) -> dict[int, list[Box]]:
+    def boxes(self, where: IntArray) -> dict[int, list[OriginBox]]:
         """Return the boxes of each free tensor.
 
         Parameters
@@ -79,13 +79,13 @@ class Expansion:
             By tensor; the origins of boxes are tensors as well.
         """
         parts = self.slotted.system.parts
-        found: dict[int, list[Box]] = defaultdict(list)
+        found: dict[int, list[OriginBox]] = defaultdict(list)
         for f, family in enumerate(self.slotted.system.families):
             if family.inp == NOTHING and parts[family.out].free:
                 to = found[parts[family.out].tensor]
                 choices = self._choices(f)
                 for box in spanned(field_of(self.reduced, self.models, family.out, choices, where)):
-                    if isinstance(box, Box):
+                    if isinstance(box, OriginBox):
                         to.append(self._named(box, family.out))
                     else:
                         runs = [int(choice[i]) for choice, i in zip(choices, box, strict=True)]
@@ -102,16 +102,18 @@ class Expansion:
             found[block.out] = np.sort(join.out)
         return [found[s] for s in self.slotted.of[self.slotted.system.families[f].out]]
 
-    def _named(self, box: Box, part: int) -> Box:
+    def _named(self, box: OriginBox, part: int) -> OriginBox:
         """Return a box of a part, its origin one too, in terms of tensors."""
         parts = self.slotted.system.parts
         to = box.to + parts[part].start
         if box.origin == NAMED:
             tensor, element = self.firsts[box.start].tolist()
-            return Box(tensor, element, to, box.loops)
-        return Box(parts[box.origin].tensor, box.start + parts[box.origin].start, to, box.loops)
+            return OriginBox(tensor, element, to, box.loops)
+        return OriginBox(
+            parts[box.origin].tensor, box.start + parts[box.origin].start, to, box.loops
+        )
 
-    def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[Box]:
+    def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[OriginBox]:
         """Yield boxes for a room, cut until one formula fits all of a box."""
         formula = self._formula(part, room, where)
         if formula is not None:
@@ -204,7 +206,7 @@ class Expansion:
             place = int(self.runs.length[run]) - 1 - place
         return int(self.runs.start[run]) + place
 
-    def _box(self, part: int, room: Room, formula: Formula) -> Box:
+    def _box(self, part: int, room: Room, formula: Formula) -> OriginBox:
         """Write a room down as loops."""
         parts, slots = self.slotted.system.parts, self.slotted.slots
         to, strides = parts[part].start, []
@@ -234,7 +236,7 @@ class Expansion:
             (count, move * (steps[a] + steps[b]), move * (strides[a] + strides[b]))
             for count, move, a, b in room.joints
         ]
-        return Box(tensor, start, to, tuple(loops) or ((1, 1, 1),))
+        return OriginBox(tensor, start, to, tuple(loops) or ((1, 1, 1),))
 
     def _step(self, slot: int, run: int) -> int:
         """Return what one position of a run means in flat elements."""

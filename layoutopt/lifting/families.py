@@ -17,10 +17,10 @@ import numpy as np
 
 from layoutopt.dense.boxes import boxes
 from layoutopt.dense.groups import Group
-from layoutopt.graphs.op import Kind, Op, Shape, size
+from layoutopt.graphs.op import Kind, Shape, UnwindingOp, size
 from layoutopt.graphs.ops import Concat, SettSample
-from layoutopt.graphs.store import Store
-from layoutopt.graphs.stripes import kept
+from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.views import kept
 
 Loop: TypeAlias = tuple[int, int, int]
 """``(extent, out_stride, in_stride)``."""
@@ -33,7 +33,7 @@ NOTHING = -1
 
 
 @dataclass(frozen=True)
-class Family:
+class Relation:
     """Pairs of elements of two parts.
 
     Parameters
@@ -78,7 +78,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Part:
+class TensorRun:
     """A run of elements of one tensor.
 
     Parameters
@@ -104,18 +104,18 @@ class Part:
 class System:
     """All parts and families of a group, parts in an order of evaluation."""
 
-    parts: tuple[Part, ...]
-    families: tuple[Family, ...]
+    parts: tuple[TensorRun, ...]
+    families: tuple[Relation, ...]
 
 
-def tidy(family: Family) -> Family | None:
+def tidy(family: Relation) -> Relation | None:
     """Return a family without loops of extent 1; ``None`` if it is empty."""
     if any(extent == 0 for extent, _, _ in family.loops):
         return None
     return replace(family, loops=tuple(loop for loop in family.loops if loop[0] > 1))
 
 
-def normal(family: Family) -> Family | None:
+def normal(family: Relation) -> Relation | None:
     """Return a family with few, large loops; ``None`` if it is empty.
 
     Loops of extent 1 go, output strides become positive, and loops that follow each other with
@@ -141,7 +141,7 @@ def normal(family: Family) -> Family | None:
     return replace(family, out_start=out_start, in_start=in_start, loops=tuple(joined))
 
 
-def system_of(graph: Store, group: Group, free: Sequence[bool]) -> System:
+def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
     """Return the parts and families of a group.
 
     Parameters
@@ -155,20 +155,20 @@ def system_of(graph: Store, group: Group, free: Sequence[bool]) -> System:
         producer, count = graph.producers[t], size(graph.shapes[t])
         op = graph.ops[producer]
         root = op.kind is not Kind.VIEW
-        parts.append(Part(t, 0, count, root, free[t]))
+        parts.append(TensorRun(t, 0, count, root, free[t]))
         if root:
-            families.append(Family(place[t], NOTHING, 0, 0, ((count, 1, 0),)))
+            families.append(Relation(place[t], NOTHING, 0, 0, ((count, 1, 0),)))
             continue
         carriers = graph.carriers(producer)
         shapes = [graph.shapes[c] for c in carriers]
         for k, out_start, in_start, loops in _moves(op, shapes, graph.shapes[t]):
             carrier = place[group.firsts[carriers[k]]]
-            families.append(Family(place[t], carrier, out_start, in_start, loops))
+            families.append(Relation(place[t], carrier, out_start, in_start, loops))
     for p in group.pairs:
         a, b = (group.firsts[t] for t in graph.pairs[p][:2])
         if a != b:
             whole = ((size(graph.shapes[a]), 1, 1),)
-            families.append(Family(place[a], place[b], 0, 0, whole, p))
+            families.append(Relation(place[a], place[b], 0, 0, whole, p))
     found = (normal(family) for family in families)
     return System(tuple(parts), tuple(family for family in found if family is not None))
 
@@ -177,7 +177,7 @@ Move: TypeAlias = tuple[int, int, int, tuple[Loop, ...]]
 """Number of a carrier, first elements of output and carrier, loops."""
 
 
-def _moves(op: Op, shapes: Sequence[Shape], out: Shape) -> Iterator[Move]:
+def _moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> Iterator[Move]:
     """Return where the output elements of a view come from."""
     if isinstance(op, Concat):
         steps, start = _row_major(out), 0
@@ -193,7 +193,7 @@ def _moves(op: Op, shapes: Sequence[Shape], out: Shape) -> Iterator[Move]:
         yield 0, 0, offset, tuple(loops)
 
 
-def _strided(op: Op, shape: Shape) -> tuple[int, tuple[int, ...]]:
+def _strided(op: UnwindingOp, shape: Shape) -> tuple[int, tuple[int, ...]]:
     """Return first element and strides of a view, as NumPy has them.
 
     The view is taken of an array of one byte that claims to have the shape; only its strides

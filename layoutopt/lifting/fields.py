@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutopt.dense.boxes import Box
+from layoutopt.dense.boxes import OriginBox
 from layoutopt.integers import unique
 from layoutopt.lifting.reduced import Reduced
 from layoutopt.problem import IntArray
@@ -25,7 +25,7 @@ NAMED = -2
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class BoxGrid:
     """Where the rooms of a part lie.
 
     Parameters
@@ -82,7 +82,7 @@ class _Spans:
         )
 
 
-def spanned(field: Field) -> Iterator[Box | tuple[int, ...]]:
+def spanned(field: BoxGrid) -> Iterator[OriginBox | tuple[int, ...]]:
     """Yield boxes that hold all rooms but the open ones, and the index of each open room."""
     for index in np.argwhere(field.origin == OPEN).tolist():
         yield tuple(index)
@@ -101,7 +101,7 @@ def spanned(field: Field) -> Iterator[Box | tuple[int, ...]]:
         yield _box(field, spans, n)
 
 
-def _joined_along(field: Field, spans: _Spans, axis: int) -> _Spans:
+def _joined_along(field: BoxGrid, spans: _Spans, axis: int) -> _Spans:
     """Join boxes that continue each other along one axis, as many in a row as there are."""
     same = [row for a in range(len(spans.first)) if a != axis for row in _sides(spans, a)]
     order = np.lexsort([spans.first[axis], spans.origin, *same])
@@ -132,7 +132,7 @@ def _sides(spans: _Spans, axis: int) -> tuple[IntArray, IntArray, IntArray]:
     return spans.first[axis], spans.end[axis], spans.rate[axis]
 
 
-def _close(field: Field, spans: _Spans, axis: int) -> IntArray:
+def _close(field: BoxGrid, spans: _Spans, axis: int) -> IntArray:
     """Return whether each box ends, along an axis, where the next one begins."""
     to, last = field.to[axis], spans.end[axis][:-1] - 1
     after = to[last] + field.unit[axis] * field.length[axis][last]
@@ -140,7 +140,7 @@ def _close(field: Field, spans: _Spans, axis: int) -> IntArray:
     return found
 
 
-def _box(field: Field, spans: _Spans, n: int) -> Box:
+def _box(field: BoxGrid, spans: _Spans, n: int) -> OriginBox:
     """Return a box as loops."""
     to, loops = 0, []
     ranges = zip(spans.first[:, n].tolist(), spans.end[:, n].tolist(), strict=True)
@@ -149,7 +149,7 @@ def _box(field: Field, spans: _Spans, n: int) -> Box:
         extent = int(field.length[a][i:j].sum())
         if extent > 1:
             loops.append((extent, int(spans.rate[a, n]), field.unit[a]))
-    return Box(int(spans.origin[n]), int(spans.start[n]), to, tuple(loops) or ((1, 1, 1),))
+    return OriginBox(int(spans.origin[n]), int(spans.start[n]), to, tuple(loops) or ((1, 1, 1),))
 
 
 def field_of(
@@ -158,7 +158,7 @@ def field_of(
     part: int,
     choices: Sequence[IntArray],
     where: IntArray,
-) -> Field:
+) -> BoxGrid:
     """Return where all rooms of a free part lie.
 
     Rooms are open where two of their slots have positions of one type, so that the answer may
@@ -185,7 +185,7 @@ def field_of(
         for (strand, place), choice in zip(first, choices, strict=True)
     ]
     number = where[reduced.tensors[part][np.ix_(*index)]]
-    field = Field(
+    field = BoxGrid(
         tuple(slots[s].flats(runs.start[c]) for s, c in zip(own, choices, strict=True)),
         tuple(slots[s].unit for s in own),
         tuple(runs.length[choice] for choice in choices),
@@ -221,7 +221,7 @@ def _ambiguous(types: Sequence[IntArray]) -> IntArray:
 
 def _follow(
     reduced: Reduced,
-    field: Field,
+    field: BoxGrid,
     origin: int,
     choices: Sequence[IntArray],
     first: Sequence[IntArray],

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from layoutopt.dense.boxes import Box, fold
+from layoutopt.dense.boxes import OriginBox, fold
 from layoutopt.pieces import Loop
 
 MANY = 20_000
 """So many boxes are left as they are."""
 
 
-def joined(boxes: list[Box]) -> list[Box]:
+def joined(boxes: list[OriginBox]) -> list[OriginBox]:
     """Join boxes that continue each other along a loop, as far as that goes."""
     if len(boxes) > MANY:
         return boxes
@@ -21,7 +21,7 @@ def joined(boxes: list[Box]) -> list[Box]:
         count = len(boxes)
         for k in range(max((len(box.loops) for box in boxes), default=0)):
             boxes = [_flattened(box) for box in _joined_along(boxes, k)]
-        depths: dict[int, list[Box]] = defaultdict(list)
+        depths: dict[int, list[OriginBox]] = defaultdict(list)
         for box in boxes:
             depths[len(box.loops)].append(box)
         boxes = [_flattened(box) for same in depths.values() for box in fold(same)]
@@ -29,8 +29,8 @@ def joined(boxes: list[Box]) -> list[Box]:
             return boxes
 
 
-def _joined_along(boxes: list[Box], k: int) -> list[Box]:
-    rows: dict[object, list[Box]] = defaultdict(list)
+def _joined_along(boxes: list[OriginBox], k: int) -> list[OriginBox]:
+    rows: dict[object, list[OriginBox]] = defaultdict(list)
     for box in boxes:
         rest = box.loops[:k], box.loops[k][1:] if k < len(box.loops) else (), box.loops[k + 1 :]
         rows[box.origin, len(box.loops), rest].append(box)
@@ -50,12 +50,12 @@ def _joined_along(boxes: list[Box], k: int) -> list[Box]:
     return found
 
 
-def _continues(one: Box, two: Box, k: int) -> bool:
+def _continues(one: OriginBox, two: OriginBox, k: int) -> bool:
     extent, step, stride = one.loops[k]
     return (two.start, two.to) == (one.start + extent * step, one.to + extent * stride)
 
 
-def _flattened(box: Box) -> Box:
+def _flattened(box: OriginBox) -> OriginBox:
     """Write loops that follow each other evenly as one, the longest strides outside."""
     loops: list[Loop] = []
     for extent, step, stride in sorted(box.loops, key=lambda loop: -abs(loop[2])):

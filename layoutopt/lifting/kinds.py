@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from layoutopt.dense.barriers import Contest
-from layoutopt.dense.boxes import Box
+from layoutopt.dense.boxes import OriginBox
 from layoutopt.dense.classes import Classes, find_classes
 from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind, named_tiles
@@ -19,7 +19,7 @@ from layoutopt.errors import InternalError
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.lifting.cells import cell_sets, cell_times
 from layoutopt.lifting.contest import readers_of, with_readers
 from layoutopt.lifting.expand import Expansion
@@ -50,7 +50,7 @@ class LiftedKind:
         What pairs of tensors that are always alike earn in one group.
     """
 
-    graph: Store
+    graph: GraphStore
     inner: GroupKind
     reduced: Reduced
     tied: int
@@ -80,7 +80,7 @@ class LiftedKind:
         """Return labels to begin with: everything fresh."""
         return self.problem.labels + np.arange(self.problem.nodes)
 
-    def boxes(self, where: IntArray) -> list[list[Box]]:
+    def boxes(self, where: IntArray) -> list[list[OriginBox]]:
         """Return the boxes of each sink of the first group; see :meth:`GroupKind.boxes`."""
         group = self.inner.groups[0]
         where = placed(self.reduced, where)
@@ -128,7 +128,7 @@ class LiftedKind:
 
 
 def lift_kind(
-    graph: Store,
+    graph: GraphStore,
     groups: Sequence[Group],
     free: Sequence[bool],
     values: Sequence[int],

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from layoutopt.lifting.families import NOTHING, VIEW, Family, System, normal
+from layoutopt.lifting.families import NOTHING, VIEW, Relation, System, normal
 
 
 def lowest_apart(system: System) -> System:
     """Return a system in which a family of copies of free elements is all, or not, at index 0."""
-    found: list[Family] = []
+    found: list[Relation] = []
     for family in system.families:
         view = family.pair == VIEW and family.inp != NOTHING
         if view and system.parts[family.inp].free:
@@ -25,7 +25,7 @@ def lowest_apart(system: System) -> System:
     return System(system.parts, tuple(found))
 
 
-def _apart(family: Family) -> Iterator[Family]:
+def _apart(family: Relation) -> Iterator[Relation]:
     """Yield the copies at index 0 of all loops that spread, then those at 0 of ever fewer."""
     loops = family.loops
     spread = [k for k, (_, _, inp) in enumerate(loops) if inp == 0]

@@ -19,12 +19,11 @@ from scipy.sparse.csgraph import connected_components
 
 from layoutopt.dense.classes import find_classes
 from layoutopt.dense.edges import EdgeList, Edges
-from layoutopt.dense.lookup import distinct
-from layoutopt.dense.numbering import Numbering
+from layoutopt.dense.numbering import Numbering, distinct
 from layoutopt.errors import SizeError
 from layoutopt.lifting.families import NOTHING
 from layoutopt.lifting.marks import marks_of
-from layoutopt.lifting.runs import Joins, Runs, Tie, cut_runs
+from layoutopt.lifting.runs import Joins, Runs, StrandTie, cut_runs
 from layoutopt.lifting.segments import Segments, check_count, segments_of
 from layoutopt.lifting.slots import Slotted
 from layoutopt.problem import IntArray
@@ -184,7 +183,7 @@ def _rooted(slotted: Slotted, axis: IntArray) -> IntArray:
 
 def _stars(
     slotted: Slotted, blocks: Sequence[Segments], where: Sequence[tuple[int, int]], rooted: IntArray
-) -> list[Tie]:
+) -> list[StrandTie]:
     """Return the values that belong together because one free element is spread over them.
 
     Where the spread axis reaches no root, its copies are parallel edges and need no care.
@@ -199,12 +198,12 @@ def _stars(
                 np.arange(a, a + n)
                 for a, n in zip(one.out_start.tolist(), one.length.tolist(), strict=True)
             ]
-            found.append(Tie(one.out, np.concatenate(values)))
+            found.append(StrandTie(one.out, np.concatenate(values)))
     return found
 
 
 def _types(
-    runs: Runs, joins: Sequence[Joins], ties: Sequence[Tie], told: IntArray
+    runs: Runs, joins: Sequence[Joins], ties: Sequence[StrandTie], told: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return the type of each strand, and a colour of each run."""
     count = len(runs.slot)

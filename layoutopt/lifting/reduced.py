@@ -16,13 +16,18 @@ from fractions import Fraction
 import numpy as np
 
 from layoutopt.dense.edges import EdgeList, Edges
-from layoutopt.dense.lookup import distinct
-from layoutopt.dense.numbering import Numbering
+from layoutopt.dense.numbering import Numbering, distinct
 from layoutopt.errors import InternalError, SizeError
 from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import Array
-from layoutopt.graphs.store import Store
-from layoutopt.lifting.cells import Cells, cell_times, family_cells, flat_elements, keep_cells
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lifting.cells import (
+    Representatives,
+    cell_times,
+    family_cells,
+    flat_elements,
+    keep_cells,
+)
 from layoutopt.lifting.families import NOTHING, VIEW
 from layoutopt.lifting.orbits import Orbits
 from layoutopt.problem import IntArray, WeightArray
@@ -32,7 +37,7 @@ CELLS_LIMIT = 3 * 10**7
 
 
 @dataclass(frozen=True, eq=False)
-class Traced:
+class TracedCells:
     """The cells of all parts, traced to their roots.
 
     Parameters
@@ -49,7 +54,7 @@ class Traced:
         For the cell of each number its location: that of its name, or its own.
     """
 
-    cells: Cells
+    cells: Representatives
     numbers: Numbering
     roots: tuple[int, ...]
     tensors: tuple[Array, ...]
@@ -80,7 +85,7 @@ class Reduced:
         rows of free cells, locations, and fixed cells.
     """
 
-    cells: Cells
+    cells: Representatives
     edges: Edges
     roots: tuple[int, ...]
     tensors: tuple[Array, ...]
@@ -90,7 +95,9 @@ class Reduced:
     at: IntArray
 
 
-def reduce_group(graph: Store, orbits: Orbits, values: Sequence[int], tiles: int = 0) -> Reduced:
+def reduce_group(
+    graph: GraphStore, orbits: Orbits, values: Sequence[int], tiles: int = 0
+) -> Reduced:
     """Trace the representative cells of a group.
 
     Parameters
@@ -108,7 +115,7 @@ def reduce_group(graph: Store, orbits: Orbits, values: Sequence[int], tiles: int
     return builder.finish(traced.roots)
 
 
-def trace_group(graph: Store, orbits: Orbits, tiles: int = 0) -> Traced:
+def trace_group(graph: GraphStore, orbits: Orbits, tiles: int = 0) -> TracedCells:
     """Trace the representative cells of all parts.
 
     Parameters
@@ -127,10 +134,12 @@ def trace_group(graph: Store, orbits: Orbits, tiles: int = 0) -> Traced:
         raise SizeError(f"irregular views: {count:,} cells are left, the limit is {CELLS_LIMIT:,}")
     numbers, roots = _number(graph, cells, tiles)
     tensors = _traced(cells, numbers, roots)
-    return Traced(cells, numbers, roots, tensors, _names(graph, cells, numbers, roots))
+    return TracedCells(cells, numbers, roots, tensors, _names(graph, cells, numbers, roots))
 
 
-def _number(graph: Store, cells: Cells, tiles: int) -> tuple[Numbering, tuple[int, ...]]:
+def _number(
+    graph: GraphStore, cells: Representatives, tiles: int
+) -> tuple[Numbering, tuple[int, ...]]:
     """Number the cells of root parts, free ones first."""
     parts = cells.orbits.slotted.system.parts
     free = [p for p, part in enumerate(parts) if part.root and part.free]
@@ -152,7 +161,9 @@ def _number(graph: Store, cells: Cells, tiles: int) -> tuple[Numbering, tuple[in
     return numbers, (*free, *fixed)
 
 
-def _names(graph: Store, cells: Cells, numbers: Numbering, roots: Sequence[int]) -> IntArray:
+def _names(
+    graph: GraphStore, cells: Representatives, numbers: Numbering, roots: Sequence[int]
+) -> IntArray:
     """Return the location of each number's cell."""
     parts, place = cells.orbits.slotted.system.parts, numbers.place()
     names = np.arange(numbers.total)
@@ -165,7 +176,7 @@ def _names(graph: Store, cells: Cells, numbers: Numbering, roots: Sequence[int])
     return names
 
 
-def _traced(cells: Cells, numbers: Numbering, roots: Sequence[int]) -> tuple[Array, ...]:
+def _traced(cells: Representatives, numbers: Numbering, roots: Sequence[int]) -> tuple[Array, ...]:
     """Return the root numbers of the cells of every part."""
     slotted = cells.orbits.slotted
     tensors = [np.full(cells.shape(p), -1) for p in range(len(slotted.system.parts))]
@@ -188,7 +199,7 @@ def _traced(cells: Cells, numbers: Numbering, roots: Sequence[int]) -> tuple[Arr
 class _Edges:
     """Edges as they are found."""
 
-    def __init__(self, traced: Traced) -> None:
+    def __init__(self, traced: TracedCells) -> None:
         self.cells, self.numbers, self.tensors = traced.cells, traced.numbers, traced.tensors
         self.names = traced.names
         self.times: dict[Fraction, int] = {}

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from layoutopt.lifting.families import NOTHING, Family, Part, System, normal
+from layoutopt.lifting.families import NOTHING, Relation, System, TensorRun, normal
 
 CUTS_LIMIT = 10**5
 """Systems that would be cut more often are left whole."""
@@ -24,7 +24,7 @@ Cut = tuple[int, int]
 
 def cut_regions(system: System) -> System:
     """Return a system of which every part is one region."""
-    contiguous: dict[int, list[tuple[Family, int]]] = defaultdict(list)
+    contiguous: dict[int, list[tuple[Relation, int]]] = defaultdict(list)
     wanted: set[Cut] = set()
     rough: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for family in system.families:
@@ -45,7 +45,7 @@ def cut_regions(system: System) -> System:
     return _cut(system, cuts - _spread(dead, contiguous))
 
 
-def _spread(cuts: Iterable[Cut], contiguous: dict[int, list[tuple[Family, int]]]) -> set[Cut]:
+def _spread(cuts: Iterable[Cut], contiguous: dict[int, list[tuple[Relation, int]]]) -> set[Cut]:
     """Return cuts with all that follow from them through contiguous families."""
     found, todo = set(cuts), list(cuts)
     while todo and len(found) <= CUTS_LIMIT:
@@ -59,7 +59,7 @@ def _spread(cuts: Iterable[Cut], contiguous: dict[int, list[tuple[Family, int]]]
     return found
 
 
-def _across(family: Family, side: int, cut: int) -> int:
+def _across(family: Relation, side: int, cut: int) -> int:
     """Return where a cut of one side lies on the other."""
     steps = cut - family.low(side)
     same = all(out * inp > 0 for _, out, inp in family.loops)
@@ -71,7 +71,7 @@ def _cut(system: System, cuts: set[Cut]) -> System:
     inner: dict[int, list[int]] = defaultdict(list)
     for p, cut in sorted(cuts):
         inner[p].append(cut)
-    parts: list[Part] = []
+    parts: list[TensorRun] = []
     starts: list[list[int]] = []
     first: list[int] = []
     for p, part in enumerate(system.parts):
@@ -79,20 +79,20 @@ def _cut(system: System, cuts: set[Cut]) -> System:
         first.append(len(parts))
         starts.append(bounds[:-1])
         parts += [
-            Part(part.tensor, part.start + a, b - a, part.root, part.free)
+            TensorRun(part.tensor, part.start + a, b - a, part.root, part.free)
             for a, b in pairwise(bounds)
         ]
 
-    def moved(family: Family) -> Family:
+    def moved(family: Relation) -> Relation:
         """Return a family that lies within one region of each part, in terms of these."""
         out = bisect_right(starts[family.out], family.low(0)) - 1
         out_part = first[family.out] + out
         out_start = family.out_start - starts[family.out][out]
         if family.inp == NOTHING:
-            return Family(out_part, NOTHING, out_start, 0, family.loops, family.pair)
+            return Relation(out_part, NOTHING, out_start, 0, family.loops, family.pair)
         inp = bisect_right(starts[family.inp], family.low(1)) - 1
         in_start = family.in_start - starts[family.inp][inp]
-        return Family(
+        return Relation(
             out_part, first[family.inp] + inp, out_start, in_start, family.loops, family.pair
         )
 
@@ -103,7 +103,7 @@ def _cut(system: System, cuts: set[Cut]) -> System:
     return System(tuple(parts), tuple(families))
 
 
-def _pieces(family: Family, cuts: list[int]) -> list[Family]:
+def _pieces(family: Relation, cuts: list[int]) -> list[Relation]:
     """Cut a contiguous family at cuts of its output."""
     low, high = family.low(0), family.high(0)
     inside = cuts[bisect_right(cuts, low) : bisect_right(cuts, high)]
@@ -114,7 +114,7 @@ def _pieces(family: Family, cuts: list[int]) -> list[Family]:
     for a, b in pairwise([low, *inside, high + 1]):
         loops = ((b - a, 1, step),)
         start = family.in_start + (a - low) * step
-        piece = normal(Family(family.out, family.inp, a, start, loops, family.pair))
+        piece = normal(Relation(family.out, family.inp, a, start, loops, family.pair))
         if piece is not None:
             found.append(piece)
     return found

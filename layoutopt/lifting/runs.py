@@ -64,7 +64,7 @@ class Joins:
 
 
 @dataclass(frozen=True, eq=False)
-class Tie:
+class StrandTie:
     """Single values of one slot that belong to one strand."""
 
     slot: int
@@ -75,7 +75,7 @@ def cut_runs(
     slots: Sequence[Slot],
     segments: Sequence[Segments],
     single: Mapping[int, IntArray],
-    ties: Sequence[Tie],
+    ties: Sequence[StrandTie],
 ) -> tuple[Runs, list[Joins]]:
     """Cut slots into runs.
 
@@ -217,7 +217,9 @@ def _joins(runs: Runs, one: Segments) -> Joins:
     return Joins(out, np.repeat(first, count) + sign * step, sign, mark)
 
 
-def _strands(runs: Runs, joins: Iterable[Joins], ties: Sequence[Tie]) -> tuple[IntArray, IntArray]:
+def _strands(
+    runs: Runs, joins: Iterable[Joins], ties: Sequence[StrandTie]
+) -> tuple[IntArray, IntArray]:
     """Return the strand of each run, and its direction there.
 
     Every run stands twice, once for each direction; a join that turns direction crosses over.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.errors import SizeError
-from layoutopt.lifting.families import NOTHING, Family
-from layoutopt.lifting.slots import Block, Slot
+from layoutopt.lifting.families import NOTHING, Relation
+from layoutopt.lifting.slots import Slot, SlotBlock
 from layoutopt.pieces import outer_sum
 from layoutopt.problem import IntArray
 
@@ -44,7 +44,7 @@ class Segments:
     mark: IntArray | None = None
 
 
-def segments_of(family: Family, block: Block, slots: Sequence[Slot]) -> Segments:
+def segments_of(family: Relation, block: SlotBlock, slots: Sequence[Slot]) -> Segments:
     """Return the segments of one block of a family.
 
     Raises
@@ -73,7 +73,7 @@ def segments_of(family: Family, block: Block, slots: Sequence[Slot]) -> Segments
     return _written(family, block, out, inp)
 
 
-def _written(family: Family, block: Block, out: Slot, inp: Slot | None) -> Segments:
+def _written(family: Relation, block: SlotBlock, out: Slot, inp: Slot | None) -> Segments:
     """Write all values down, and join those that follow each other."""
     count = 1
     for extent, _, _ in block.loops:
@@ -113,7 +113,7 @@ def check_count(values: int) -> None:
         )
 
 
-def _walk(family: Family, block: Block, side: int) -> IntArray:
+def _walk(family: Relation, block: SlotBlock, side: int) -> IntArray:
     """Return flat elements of one side while the block's loops run, the others at their lowest."""
     start, terms = family.low(side), []
     for loop in block.loops:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.lifting.digits import Chains
-from layoutopt.lifting.families import NOTHING, Family, System
+from layoutopt.lifting.families import NOTHING, Relation, System
 from layoutopt.problem import IntArray
 
 
@@ -74,7 +74,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Block:
+class SlotBlock:
     """Loops of a family that run through one slot of each side.
 
     Parameters
@@ -111,7 +111,7 @@ class Slotted:
     system: System
     slots: tuple[Slot, ...]
     of: tuple[tuple[int, ...], ...]
-    blocks: tuple[tuple[Block, ...], ...]
+    blocks: tuple[tuple[SlotBlock, ...], ...]
     constants: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
@@ -176,7 +176,7 @@ Home = list[tuple[int, int]]
 
 
 def _homes(
-    system: System, family: Family, chains: Chains, first: Sequence[int], union: _Union
+    system: System, family: Relation, chains: Chains, first: Sequence[int], union: _Union
 ) -> Home:
     """Join the digits that carry into each other, and return each loop's."""
     sides = []
@@ -193,7 +193,7 @@ def _homes(
     return list(zip(*sides, strict=True))
 
 
-def _runs(family: Family, side: int, bounds: list[int]) -> list[tuple[int, int]]:
+def _runs(family: Relation, side: int, bounds: list[int]) -> list[tuple[int, int]]:
     """Return for each loop the digits, first and last, that share its carries.
 
     Digits are taken from the lowest on.  Loops that begin in a digit add up to some largest
@@ -224,7 +224,7 @@ def _runs(family: Family, side: int, bounds: list[int]) -> list[tuple[int, int]]
     return found
 
 
-def _span(family: Family, side: int, loops: Sequence[int]) -> int:
+def _span(family: Relation, side: int, loops: Sequence[int]) -> int:
     return sum((family.loops[k][0] - 1) * abs(family.loops[k][1 + side]) for k in loops)
 
 
@@ -262,7 +262,9 @@ def _numbered(
     return slots, number
 
 
-def _blocks(family: Family, home: Home, union: _Union, number: dict[int, int]) -> tuple[Block, ...]:
+def _blocks(
+    family: Relation, home: Home, union: _Union, number: dict[int, int]
+) -> tuple[SlotBlock, ...]:
     """Return the loops by the slots that they run through."""
     loops: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     inner: dict[int, int] = {}
@@ -271,4 +273,6 @@ def _blocks(family: Family, home: Home, union: _Union, number: dict[int, int]) -
         loops[slot].append(loop)
         if inp != NOTHING:
             inner[slot] = number[union.find(inp)]
-    return tuple(Block(slot, inner.get(slot, NOTHING), tuple(own)) for slot, own in loops.items())
+    return tuple(
+        SlotBlock(slot, inner.get(slot, NOTHING), tuple(own)) for slot, own in loops.items()
+    )

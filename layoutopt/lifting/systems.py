@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from layoutopt.dense.groups import Group
 from layoutopt.graphs.mapping import mapping_of
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.lifting.digits import settle_digits
-from layoutopt.lifting.families import Part, system_of
+from layoutopt.lifting.families import TensorRun, system_of
 from layoutopt.lifting.lowest import lowest_apart
 from layoutopt.lifting.marks import marked_digits, marked_strides
 from layoutopt.lifting.orbits import Orbits, find_orbits
@@ -17,7 +17,9 @@ from layoutopt.lifting.slots import find_slots
 from layoutopt.tiles.blocks import TileMap
 
 
-def orbits_of(graph: Store, group: Group, free: Sequence[bool], lowest: bool = False) -> Orbits:
+def orbits_of(
+    graph: GraphStore, group: Group, free: Sequence[bool], lowest: bool = False
+) -> Orbits:
     """Return the one-dimensional orbits of a group's tensors.
 
     Parameters
@@ -45,7 +47,7 @@ def orbits_of(graph: Store, group: Group, free: Sequence[bool], lowest: bool = F
     return find_orbits(find_slots(system, chains, together), codes)
 
 
-def _codes(graph: Store, part: Part) -> TileMap | None:
+def _codes(graph: GraphStore, part: TensorRun) -> TileMap | None:
     """Return the names of a part's locations, if it has any, by number."""
     mapping = mapping_of(graph, part.tensor) if part.root else None
     return None if mapping is None else mapping.codes.part(part.start, part.size)

@@ -8,12 +8,12 @@ from layoutopt.capacity.answer import Reason
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.capacity.solve import solve_capacity
 from layoutopt.check.occupancy import occupied, overfull
-from layoutopt.dense.layouts import Layouts
+from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import InputError
 from layoutopt.graphs.grains import grained
 from layoutopt.graphs.hooking import hooked, viewed
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of, tiled
 from layoutopt.graphs.values import nearest, to_decimal
 from layoutopt.limits import Limits
@@ -37,7 +37,7 @@ TRACED_BYTES = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class TileAnswer:
     """An answer on a tile memory.
 
     Parameters
@@ -52,13 +52,13 @@ class Placed:
     size: dict[str, int]
 
 
-def fits(graph: Store, layouts: Layouts) -> bool:
+def fits(graph: GraphStore, layouts: Layouts) -> bool:
     """Return whether layouts keep to the capacity of a graph's tile memory."""
     memory = memory_of(graph)
     return bool((occupied(graph, layouts) <= memory.bytes_per_tile).all())
 
 
-def place(graph: Store, limits: Limits) -> Placed:
+def place(graph: GraphStore, limits: Limits) -> TileAnswer:
     """Choose layouts that keep to the capacity of a graph's tile memory, and to its grain.
 
     Raises
@@ -79,7 +79,7 @@ def place(graph: Store, limits: Limits) -> Placed:
         placing = capacity_problem(lowered)
         answer = solve_capacity(placing.problem, _told(limits, lowered))
         if answer.infeasible is not None:
-            return Placed(Result(infeasible=_explained(graph, answer.infeasible)), sizes)
+            return TileAnswer(Result(infeasible=_explained(graph, answer.infeasible)), sizes)
         found = placing.layouts(answer, linear=memory.grain == 1)
         layouts, exact = found or (layouts, False)
         if exact or answer.placement is None or not _traceable(fine.graph, layouts is None):
@@ -88,10 +88,10 @@ def place(graph: Store, limits: Limits) -> Placed:
     if answer.bound is not None:
         bound = to_decimal(lowered.constant + answer.bound, lowered.unit)
     restored = None if layouts is None else fine.restored(layouts)
-    return Placed(Result(bound=bound, labelling=restored, stopped=answer.stopped), sizes)
+    return TileAnswer(Result(bound=bound, labelling=restored, stopped=answer.stopped), sizes)
 
 
-def counted(graph: Store, limits: Limits) -> tuple[Lowered, CapacityProblem, Limits]:
+def counted(graph: GraphStore, limits: Limits) -> tuple[Lowered, CapacityProblem, Limits]:
     """Return a graph as a problem of how many copies of which class go where.
 
     Returns
@@ -124,13 +124,13 @@ def _told(limits: Limits, lowered: Lowered) -> Limits:
     return limits.restated(score, score)
 
 
-def _explained(graph: Store, reason: Reason) -> str:
+def _explained(graph: GraphStore, reason: Reason) -> str:
     if reason is Reason.BYTES:
         return overfull(graph)
     return NO_WAY
 
 
-def _traceable(graph: Store, needed: bool) -> bool:
+def _traceable(graph: GraphStore, needed: bool) -> bool:
     """Return whether it pays to look at a graph's elements.
 
     Parameters

@@ -10,12 +10,12 @@ from typing import TypeVar
 from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.op import Kind
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.graphs.values import exact_decimal
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
 
-AnyGraph = TypeVar("AnyGraph", bound=Store)
+AnyGraph = TypeVar("AnyGraph", bound=GraphStore)
 
 
 def cycle_values(graph: AnyGraph, memory: TileMemory | None = None) -> AnyGraph:
@@ -79,7 +79,7 @@ def exchange_rate(memory: TileMemory) -> int:
     return memory.exchange_bytes_per_cycle or DEFAULT_EXCHANGE
 
 
-def bytes_of(graph: Store, t: int) -> int:
+def bytes_of(graph: GraphStore, t: int) -> int:
     """Return the bytes of an element of a tensor of a graph with a tile memory.
 
     They are what ``element_bytes`` says of its name; of a view that it does not name, those of
@@ -99,7 +99,7 @@ def bytes_of(graph: Store, t: int) -> int:
     return memory.bytes_of(graph.tensor_name(t))
 
 
-def moving(graph: Store, a: int, b: int) -> int:
+def moving(graph: GraphStore, a: int, b: int) -> int:
     """Return which tensor of a pair comes to where the other lies.
 
     If one of the two is a source, a target, it is the other; else the one that stands first in

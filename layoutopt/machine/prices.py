@@ -10,10 +10,10 @@ from fractions import Fraction
 from layoutopt.capacity.solve import solve_capacity
 from layoutopt.check.elements import evaluate
 from layoutopt.check.occupancy import held
-from layoutopt.dense.layouts import Layouts
+from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph, given_layouts
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.limits import Progress, interruptible, limited
 from layoutopt.machine.capacitated import counted
@@ -122,7 +122,7 @@ class ShadowPrices:
 
 
 def shadow_prices(
-    graph: Store,
+    graph: GraphStore,
     layouts: Mapping[str, Sequence[Piece]] | UnwindingResult,
     *,
     time_limit: float | None = None,
@@ -179,7 +179,7 @@ def shadow_prices(
 
 
 def _costs(
-    graph: Store, layouts: Layouts, prices: Sequence[Fraction]
+    graph: GraphStore, layouts: Layouts, prices: Sequence[Fraction]
 ) -> tuple[list[int], list[SinkCost]]:
     """Return the bytes on each tile, and what those of each sink cost."""
     used, sinks = [0] * len(prices), []

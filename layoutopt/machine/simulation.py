@@ -6,27 +6,160 @@ Formulas are in the docstring of :func:`simulate`, and in ``docs/tiles.md`` with
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from layoutopt.check.spread import Counts, Integers, Spread, spread, uncovered
+from layoutopt.check.spread import Counts, Integers, Spread, spread, summed, uncovered
 from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import given_layouts
-from layoutopt.graphs.op import Kind
-from layoutopt.graphs.ops import SumLikeReduce
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.op import Kind, size
+from layoutopt.graphs.ops import SumLike, SumLikeReduce
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
-from layoutopt.machine.cycles import bytes_of, on_machine
-from layoutopt.machine.exchange import Exchange, PairExchange, Phase, computes
+from layoutopt.machine.cycles import bytes_of, exchange_rate, moving, on_machine
 from layoutopt.picture import Picture
 from layoutopt.pictures import html
 from layoutopt.pictures.text import ratio
-from layoutopt.pictures.tiles import WAYS, Shares, tile_grid
+from layoutopt.pictures.tiles import WAYS, TileShares, tile_grid
 from layoutopt.pieces import Piece
 from layoutopt.result import UnwindingResult
 from layoutopt.tiles.memory import TileMemory
+
+
+@dataclass(frozen=True)
+class PairExchange:
+    """What moves because of a ValuedPair.
+
+    Parameters
+    ----------
+    a, b
+        Its tensors.
+    op
+        The op that it is counted with.
+    elements
+        Its positions.
+    apart
+        Those at which its tensors are on different tiles.
+    bytes
+        ``apart`` times the bytes of an element of the tensor that moves; 0 if the pair's value
+        is not positive.
+    """
+
+    a: str
+    b: str
+    op: str
+    elements: int
+    apart: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """An exchange: all that is counted with one op, at the same time.
+
+    Parameters
+    ----------
+    op
+        The op.
+    bytes
+        Those of its pairs.
+    tile
+        The tile that receives, or sends, most; the first of several.
+    most
+        How many bytes that are.
+    cycles
+        ``most`` divided by the bytes that a tile exchanges in a cycle, rounded up.
+    """
+
+    op: str
+    bytes: int
+    tile: int
+    most: int
+    cycles: int
+
+
+class Exchange:
+    """All that moves.
+
+    Parameters
+    ----------
+    graph
+        A graph with a tile memory.
+    where
+        Where its elements lie.
+
+    Attributes
+    ----------
+    pairs
+        What each ValuedPair moves, in the graph's order.
+    phases
+        The exchanges that move anything, in the order of ops.
+    received, sent
+        Bytes by tile, of all phases together.
+    """
+
+    def __init__(self, graph: GraphStore, where: Spread) -> None:
+        self.graph, self.where = graph, where
+        self._readers: dict[int, set[int]] = defaultdict(set)
+        for i in range(len(graph.ops)):
+            if computes(graph, i):
+                for t in graph.op_inputs[i]:
+                    self._readers[t].add(i)
+        received: dict[int, list[Counts]] = defaultdict(list)
+        sent: dict[int, list[Counts]] = defaultdict(list)
+        self.pairs = tuple(self._moved(received, sent))
+        self.phases = tuple(self._phase(i, received[i], sent[i]) for i in sorted(received))
+        self.received = summed(part for parts in received.values() for part in parts)
+        self.sent = summed(part for parts in sent.values() for part in parts)
+
+    def _moved(
+        self, received: dict[int, list[Counts]], sent: dict[int, list[Counts]]
+    ) -> Iterator[PairExchange]:
+        """Yield what each pair moves, and add it by op to what tiles receive and send."""
+        graph, where = self.graph, self.where
+        for a, b, value in graph.pairs:
+            op, count = self._served(a, b), size(graph.shapes[a])
+            tiles, often = where.both(a, b)
+            apart = count - int(often.sum())
+            moves = moving(graph, a, b)
+            width = bytes_of(graph, moves) if value > 0 else 0
+            if apart and width:
+                stays = a if moves == b else b
+                for ends, t in ((sent, moves), (received, stays)):
+                    ends[op].append(_scaled(summed([where.each(t), (tiles, -often)]), width))
+            names = graph.tensor_name(a), graph.tensor_name(b), graph.ops[op].id
+            yield PairExchange(*names, count, apart, apart * width)
+
+    def _served(self, a: int, b: int) -> int:
+        """Return the op that a pair is counted with; :func:`simulate` tells the rule."""
+        mine, other = self._readers.get(a, set()), self._readers.get(b, set())
+        makes, made = self.graph.producers[a], self.graph.producers[b]
+        later = max(makes, made)
+        found = (mine & other) | (mine & {made}) | (other & {makes}) or mine | other
+        before = [i for i in found if i <= later]
+        return max(before) if before else min(found, default=later)
+
+    def _phase(self, op: int, received: list[Counts], sent: list[Counts]) -> Phase:
+        ends = [summed(received), summed(sent)]
+        most = max(int(numbers.max()) for _, numbers in ends)
+        tile = min(int(tiles[numbers == most].min(initial=2**62)) for tiles, numbers in ends)
+        cycles = -(-most // exchange_rate(memory_of(self.graph)))
+        return Phase(self.graph.ops[op].id, int(ends[0][1].sum()), tile, most, cycles)
+
+
+def computes(graph: GraphStore, op: int) -> bool:
+    """Return whether an op, by number, reads its operands: views and reduces of sums do not."""
+    if isinstance(graph.ops[op], SumLike):
+        return True
+    return graph.ops[op].kind is not Kind.VIEW and not isinstance(graph.ops[op], SumLikeReduce)
+
+
+def _scaled(counts: Counts, factor: int) -> Counts:
+    tiles, numbers = counts
+    return tiles, numbers * factor
+
 
 TOLD = 5
 """How many tiles are told by number."""
@@ -67,7 +200,7 @@ class Simulation:
     sent: Integers
     pairs: tuple[PairExchange, ...]
     phases: tuple[Phase, ...]
-    shares: Shares = field(repr=False)
+    shares: TileShares = field(repr=False)
 
     @property
     def bytes(self) -> int:
@@ -133,7 +266,7 @@ def simulation_html(found: Simulation) -> str:
 
 
 def simulate(
-    graph: Store,
+    graph: GraphStore,
     layouts: Mapping[str, Sequence[Piece]] | UnwindingResult,
     memory: TileMemory | None = None,
 ) -> Simulation:
@@ -192,7 +325,7 @@ def simulate(
     )
 
 
-def _covered(graph: Store, layouts: Mapping[str, Sequence[Piece]] | UnwindingResult) -> Spread:
+def _covered(graph: GraphStore, layouts: Mapping[str, Sequence[Piece]] | UnwindingResult) -> Spread:
     """Return where elements lie in layouts that cover all sinks."""
     found = given_layouts(graph, layouts)
     broken = uncovered(graph, found)
@@ -215,7 +348,7 @@ def occupancy_rows(memory: TileMemory, always: Integers) -> list[tuple[str, str]
     ]
 
 
-def _sinks(graph: Store, where: Spread) -> tuple[Integers, Shares]:
+def _sinks(graph: GraphStore, where: Spread) -> tuple[Integers, TileShares]:
     """Return the bytes of sinks on each tile, and which weigh most there."""
     tiles = memory_of(graph).tiles
     total = np.zeros(tiles, np.int64)
@@ -230,10 +363,10 @@ def _sinks(graph: Store, where: Spread) -> tuple[Integers, Shares]:
         order = np.argsort(-weights, axis=0, kind="stable")[:NAMED]
         which[:, at] = np.take_along_axis(names, order, 0)
         heaviest[:, at] = np.take_along_axis(weights, order, 0)
-    return total, Shares([sink.name for sink in sinks], which, heaviest)
+    return total, TileShares([sink.name for sink in sinks], which, heaviest)
 
 
-def _peak(graph: Store, where: Spread, always: Integers) -> Integers:
+def _peak(graph: GraphStore, where: Spread, always: Integers) -> Integers:
     """Return the most bytes that are on each tile at any op."""
     last = _last_readers(graph)
     live, peak = always.copy(), always.copy()
@@ -254,7 +387,7 @@ def _peak(graph: Store, where: Spread, always: Integers) -> Integers:
     return peak
 
 
-def _last_readers(graph: Store) -> dict[int, int]:
+def _last_readers(graph: GraphStore) -> dict[int, int]:
     """Return the last op that reads each tensor or a view of it, by numbers; if any does."""
     last: dict[int, int] = {}
     for i in range(len(graph.ops) - 1, -1, -1):
@@ -267,7 +400,7 @@ def _last_readers(graph: Store) -> dict[int, int]:
     return last
 
 
-def _dense(graph: Store, counts: Counts) -> Integers:
+def _dense(graph: GraphStore, counts: Counts) -> Integers:
     found = np.zeros(memory_of(graph).tiles, np.int64)
     found[counts[0]] = counts[1]
     return found

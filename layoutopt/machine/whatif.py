@@ -17,7 +17,7 @@ from layoutopt.capacity.answer import CapacityAnswer
 from layoutopt.capacity.curve import smallest_capacity, sweep
 from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
 from layoutopt.graphs.values import exact_decimal, to_decimal
 from layoutopt.limits import Progress, interruptible, limited
@@ -69,7 +69,7 @@ class SmallestMachine:
 
 
 def capacity_sweep(
-    graph: Store,
+    graph: GraphStore,
     scales: Sequence[float | Decimal] | None = None,
     *,
     bytes_per_tile: Sequence[int] | None = None,
@@ -123,7 +123,7 @@ def capacity_sweep(
 
 
 def smallest_machine(
-    graph: Store,
+    graph: GraphStore,
     *,
     time_limit: float | None = None,
     seed: int = 0,
@@ -187,7 +187,7 @@ def nested(capacities: Sequence[int], results: Sequence[Result]) -> tuple[Capaci
 
 
 def capacities(
-    graph: Store, scales: Sequence[float | Decimal] | None, given: Sequence[int] | None = None
+    graph: GraphStore, scales: Sequence[float | Decimal] | None, given: Sequence[int] | None = None
 ) -> list[int]:
     """Return bytes per tile, ascending, equal ones once; see :func:`capacity_sweep`.
 

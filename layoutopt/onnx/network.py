@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.atomic import all_or_nothing
+from layoutopt.graphs.builder import all_or_nothing
 from layoutopt.graphs.op import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class AddedNode:
     """A node that has been added.
 
     Parameters
@@ -42,7 +42,7 @@ class Placed:
     outputs: Sequence[Tensor | None]
 
 
-class Builder:
+class OnnxGraphBuilder:
     """The graph of a network, as it grows.
 
     Parameters
@@ -65,7 +65,7 @@ class Builder:
         self.tensors: dict[str, Tensor] = {}
         self.wanted: set[str] = set()
         self.live: list[NodeProto] = []
-        self.placed: list[Placed] = []
+        self.placed: list[AddedNode] = []
         self.misfits: Counter[str] = Counter()
 
     def build(self) -> None:
@@ -118,7 +118,7 @@ class Builder:
             captured=tuple(self.tensors[name] for name in sorted(captured(node))),
         )
         outputs = self._built(node, ready)
-        self.placed.append(Placed(node, ready, outputs))
+        self.placed.append(AddedNode(node, ready, outputs))
         self.tensors.update(
             (name, x) for name, x in zip(names, outputs, strict=True) if name and x is not None
         )

@@ -15,7 +15,7 @@ from layoutopt.onnx.attractions import read_attractions
 from layoutopt.onnx.barriers import BODIES
 from layoutopt.onnx.files import load
 from layoutopt.onnx.functions import inlined
-from layoutopt.onnx.network import Builder
+from layoutopt.onnx.network import OnnxGraphBuilder
 from layoutopt.onnx.ordering import is_in_order, sort_nodes
 from layoutopt.onnx.protobuf import load_model
 from layoutopt.onnx.rules import is_known, type_of
@@ -133,7 +133,7 @@ def read_network(
     opaque: Mapping[str, int] = {}
     try:
         shaped = _shaped(model, path, dims or {})
-        builder = Builder(shaped, graph, values)
+        builder = OnnxGraphBuilder(shaped, graph, values)
         builder.build()
         if training is not None:
             trainer = Trainer(builder)

@@ -17,7 +17,7 @@ from layoutopt.onnx.gradients import (
     Backward,
     Use,
 )
-from layoutopt.onnx.network import Builder, Placed, title
+from layoutopt.onnx.network import AddedNode, OnnxGraphBuilder, title
 from layoutopt.onnx.protobuf import captured
 from layoutopt.onnx.rules import is_standard, rule_of, type_of
 from layoutopt.onnx.view_gradients import VIEW_GRADIENTS
@@ -62,7 +62,7 @@ class Trainer:
         The network, built.
     """
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: OnnxGraphBuilder) -> None:
         self.builder = builder
         self.sketch = builder.sketch
         self.floats = _floats(builder.network)
@@ -100,7 +100,7 @@ class Trainer:
         for name, w in learned:
             self._update(name, w, STATES[training])
 
-    def _plan(self, placed: Placed) -> tuple[int, ...]:
+    def _plan(self, placed: AddedNode) -> tuple[int, ...]:
         """Return the positions of operands that need gradients, and say so of the outputs."""
         proto = placed.proto
         if is_standard(proto.domain) and proto.op_type in FLAT.split():
@@ -112,7 +112,7 @@ class Trainer:
             self.flowing.update(y.index for y in self._differentiable(placed) if y is not None)
         return wanted
 
-    def _learnable(self, placed: Placed) -> Iterator[tuple[int, Tensor | None]]:
+    def _learnable(self, placed: AddedNode) -> Iterator[tuple[int, Tensor | None]]:
         """Yield number and tensor of each operand that gradients may go to."""
         proto, node = placed.proto, placed.node
         rule = rule_of(proto.domain, proto.op_type)
@@ -122,13 +122,13 @@ class Trainer:
             if i not in barred and name in self.floats:
                 yield i, x
 
-    def _differentiable(self, placed: Placed) -> Iterator[Tensor | None]:
+    def _differentiable(self, placed: AddedNode) -> Iterator[Tensor | None]:
         """Yield the outputs, ``None`` for those that have no gradients."""
         every = backward_of(placed.proto).every
         for i, (name, y) in enumerate(zip(placed.proto.output, placed.outputs, strict=True)):
             yield y if name in self.floats and (every or i == 0) else None
 
-    def _go_back(self, placed: Placed, wanted: tuple[int, ...]) -> None:
+    def _go_back(self, placed: AddedNode, wanted: tuple[int, ...]) -> None:
         outputs = tuple(self._differentiable(placed)) if wanted else ()
         gradients = tuple(None if y is None else self._gradient(y) for y in outputs)
         if all(dy is None for dy in gradients):

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import cast
 
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Op, Shape
+from layoutopt.graphs.op import Shape, UnwindingOp
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.onnx.gradients import Backward, Gradients, Use, opaque, reduced
 from layoutopt.onnx.sketch import Sketch
@@ -53,27 +53,37 @@ def split(sketch: Sketch, use: Use) -> Gradients:
     yield 0, sketch.graph.concat(pieces, axis, name=sketch.gradient_name(x))
 
 
-def _same(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _same(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     return dy
 
 
-def _reshape(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _reshape(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     x = inputs[slot]
     return sketch.graph.reshape(dy, x.shape, name=sketch.gradient_name(x))
 
 
-def _dim_shuffle(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _dim_shuffle(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     forth = cast(ops.DimShuffle, op).permutation
     back = sorted(range(len(forth)), key=forth.__getitem__)
     return sketch.graph.dim_shuffle(dy, back, name=sketch.gradient_name(inputs[slot]))
 
 
-def _reverse(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _reverse(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     dims = cast(ops.Reverse, op).dims
     return sketch.graph.reverse(dy, dims, name=sketch.gradient_name(inputs[slot]))
 
 
-def _concat(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _concat(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     x, axis = inputs[slot], cast(ops.Concat, op).axis
     starts = [*accumulate((part.shape[axis] for part in inputs), initial=0)]
     lower, upper = [0] * len(dy.shape), list(dy.shape)
@@ -81,11 +91,15 @@ def _concat(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Ten
     return sketch.graph.slice(dy, lower, upper, name=sketch.gradient_name(x))
 
 
-def _expand(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _expand(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     return reduced(sketch, dy, inputs[slot])
 
 
-def _slice(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _slice(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     """Put zeros around, axis by axis."""
     x, cut = inputs[slot], cast(ops.Slice, op)
     for axis, (low, high, n) in enumerate(zip(cut.lower, cut.upper, x.shape, strict=True)):
@@ -97,7 +111,9 @@ def _slice(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tens
     return dy
 
 
-def _sub_sample(sketch: Sketch, op: Op, inputs: Sequence[Tensor], slot: int, dy: Tensor) -> Tensor:
+def _sub_sample(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
     """Put zeros between, axis by axis: ``(n,) -> (n, 1) -> (n, s) -> (n s,)``, and cut the end."""
     x, graph = inputs[slot], sketch.graph
     for axis, stride in enumerate(cast(ops.SubSample, op).strides):
@@ -126,7 +142,9 @@ def _zeros(
     return [sketch.graph.fixed_point([], full, name=name)] if count else []
 
 
-INVERSES: dict[type[Op], Callable[[Sketch, Op, Sequence[Tensor], int, Tensor], Tensor]] = {
+INVERSES: dict[
+    type[UnwindingOp], Callable[[Sketch, UnwindingOp, Sequence[Tensor], int, Tensor], Tensor]
+] = {
     ops.Identity: _same,
     ops.Reshape: _reshape,
     ops.DimShuffle: _dim_shuffle,

@@ -14,7 +14,7 @@ from layoutopt.solvers.roof import roof
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class BinaryCut:
     """What a minimum cut decides of a problem of two labels each.
 
     Parameters
@@ -35,7 +35,7 @@ class Cut:
     constant: int
 
 
-def two_labels(problem: Problem) -> Cut | None:
+def two_labels(problem: Problem) -> BinaryCut | None:
     """Return what a minimum cut decides, ``None`` if some node has more than two labels.
 
     Raises
@@ -56,7 +56,7 @@ def two_labels(problem: Problem) -> Cut | None:
     if decided.infeasible:
         raise Infeasible
     rest, constant = _open(problem, costs, tables, decided.labels)
-    return Cut(decided.labels, decided.bound, rest, constant)
+    return BinaryCut(decided.labels, decided.bound, rest, constant)
 
 
 def _open(

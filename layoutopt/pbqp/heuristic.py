@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from layoutopt.limits import Limits
 from layoutopt.pbqp.elimination import eliminate, shrink
-from layoutopt.pbqp.reduce import apply
+from layoutopt.pbqp.reductions import apply
 from layoutopt.pbqp.work import Cost, Infeasible, Work
 
 Wishes: TypeAlias = Sequence[Mapping[int, float]]

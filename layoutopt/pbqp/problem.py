@@ -197,7 +197,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Answer:
+class CostAnswer:
     """A labelling, a bound, or both; here small is good and bounds lie below.
 
     Parameters

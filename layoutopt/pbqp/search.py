@@ -6,6 +6,7 @@ the rest falls are solved like the whole, and searched where they are still not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -14,14 +15,108 @@ from layoutopt.memory import available
 from layoutopt.pbqp.binary import cut_part
 from layoutopt.pbqp.elimination import eliminate
 from layoutopt.pbqp.heuristic import construct, polish
-from layoutopt.pbqp.normal import level
-from layoutopt.pbqp.parts import split
-from layoutopt.pbqp.reduce import reduce
-from layoutopt.pbqp.tighten import forbid, tighten
+from layoutopt.pbqp.normal import level, normalise_all
+from layoutopt.pbqp.reductions import reduce
 from layoutopt.pbqp.work import Infeasible, Work
 from layoutopt.problem import IntArray
 from layoutopt.solvers.integer import coarse, cpsat
-from layoutopt.solvers.pairwise import Edge, Programme, programme, relax
+from layoutopt.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
+
+
+def split(work: Work) -> list[tuple[Work, list[int]]]:
+    """Return the parts of a problem, each with the numbers of its nodes in the whole.
+
+    Labels keep their numbers.  What the whole pays anyway is in no part.
+    """
+    place = [-1] * len(work.costs)
+    parts = []
+    for root in work.left():
+        if place[root] < 0:
+            nodes = _reached(work, root, place)
+            part = Work([list(work.costs[u]) for u in nodes])
+            for k, u in enumerate(nodes):
+                part.near[k] = {place[v]: table for v, table in work.near[u].items()}
+            parts.append((part, nodes))
+    return parts
+
+
+def _reached(work: Work, root: int, place: list[int]) -> list[int]:
+    """Return a node's component, and note the place of each of its nodes."""
+    nodes = [root]
+    place[root] = 0
+    for u in nodes:
+        for v in work.near[u]:
+            if place[v] < 0:
+                place[v] = len(nodes)
+                nodes.append(v)
+    return nodes
+
+
+def tighten(
+    work: Work, scale: int, messages: Sequence[Message], labels: Sequence[Sequence[int]]
+) -> Work:
+    """Return the problem in parts of a unit, with what messages prove as its constant.
+
+    Parameters
+    ----------
+    scale
+        What one unit is in the problem that is returned.
+    messages
+        For each edge.
+    labels
+        For each node that is left the labels that messages speak of.
+    """
+    tight = work.copy()
+    tight.constant *= scale
+    nodes = work.left()
+    own = dict(zip(nodes, labels, strict=True))
+    for u in nodes:
+        tight.costs[u] = [cost * scale for cost in work.costs[u]]
+    for (u, v, table), (one, two) in zip(list(work.edges()), messages, strict=True):
+        first = _whole(one, own[u], len(table), scale)
+        second = _whole(two, own[v], len(table[0]), scale)
+        rows = [
+            tuple([x * scale - a - b for x, b in zip(row, second, strict=True)])
+            for row, a in zip(table, first, strict=True)
+        ]
+        tight.put(u, v, tuple(rows))
+        tight.costs[u] = [cost + a for cost, a in zip(tight.costs[u], first, strict=True)]
+        tight.costs[v] = [cost + b for cost, b in zip(tight.costs[v], second, strict=True)]
+    normalise_all(tight)
+    level(tight)
+    return tight
+
+
+def _whole(message: list[float], labels: Sequence[int], width: int, scale: int) -> list[int]:
+    """Return a message in whole parts, 0 for labels that are out of the question."""
+    whole = [0] * width
+    for i, amount in zip(labels, message, strict=True):
+        whole[i] = round(amount * scale)
+    return whole
+
+
+def forbid(work: Work, worth: int) -> None:
+    """Forbid what makes every labelling cost more than a known one.
+
+    Parameters
+    ----------
+    work
+        A problem in normal form, each node's least cost being 0.
+    worth
+        The cost of a known labelling, which stays allowed.
+    """
+    room = worth - work.constant
+    for u in work.left():
+        for i in work.labels(u):
+            least = work.costs[u][i]
+            for v, table in work.near[u].items():
+                least += min([a + b for a, b in zip(table[i], work.costs[v], strict=True)])
+            if least > room:
+                work.forbid(u, i)
+    for u, v, table in list(work.edges()):
+        if any(room < cost < inf for row in table for cost in row):
+            work.put(u, v, tuple(tuple([inf if c > room else c for c in row]) for row in table))
+
 
 SCALE = 720720
 """Parts of a unit: a multiple of 1 to 16, since messages mostly are fractions with these."""
@@ -40,14 +135,14 @@ LARGEST = 2**62
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundLabels:
     """A labelling of what is left, ``None`` if none was found, and a bound."""
 
     labels: list[int] | None
     bound: int
 
 
-def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int = 0) -> Found:
+def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int = 0) -> FoundLabels:
     """Solve a problem: reduce it, split it, and solve its parts.
 
     Parameters
@@ -59,7 +154,7 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
 
     Returns
     -------
-    Found
+    FoundLabels
         A labelling of all nodes, those that have left included.
 
     Raises
@@ -91,9 +186,9 @@ def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int 
         for u, label in zip(nodes, found.labels or (), strict=False):
             labels[u] = label
     if not whole:
-        return Found(None, bound)
+        return FoundLabels(None, bound)
     work.restore(labels)
-    return Found(labels, bound)
+    return FoundLabels(labels, bound)
 
 
 def _easy(part: Work, limits: Limits) -> list[int] | None:
@@ -101,10 +196,10 @@ def _easy(part: Work, limits: Limits) -> list[int] | None:
     return None if limits.over else eliminate(part, limits) or cut_part(part)
 
 
-def _solve_part(part: Work, limits: Limits, start: list[int] | None, stage: int) -> Found:
+def _solve_part(part: Work, limits: Limits, start: list[int] | None, stage: int) -> FoundLabels:
     """Solve a part by a stage, which goes on with the next one."""
     if limits.over or part.size() >= LARGEST:
-        return Found(_better(part, start) or construct(part), part.bound())
+        return FoundLabels(_better(part, start) or construct(part), part.bound())
     return STAGES[stage](part, limits, start)
 
 
@@ -118,7 +213,7 @@ def _better(work: Work, *candidates: list[int] | None) -> list[int] | None:
 class _Written:
     """A part as an integer programme, with its nodes and their labels that are left."""
 
-    given: Programme
+    given: CostProgramme
     nodes: list[int]
     labels: list[list[int]]
 
@@ -153,7 +248,7 @@ def _write(work: Work) -> _Written:
     return _Written(programme(costs, edges), nodes, [labels[u] for u in nodes])
 
 
-def _relax(part: Work, limits: Limits, start: list[int] | None) -> Found:
+def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Solve the linear relaxation, round it, and go on with what may still be better."""
     limits.report("relaxation")
     written = _write(part)
@@ -169,13 +264,13 @@ def _relax(part: Work, limits: Limits, start: list[int] | None) -> Found:
     bound = -(-tight.constant // scale)
     if best is not None:
         if part.value(best) == bound:
-            return Found(best, bound)
+            return FoundLabels(best, bound)
         forbid(tight, int(part.value(best)) * scale)
     found = solve_parts(tight, limits, best, 1)
-    return Found(_better(part, best, found.labels), max(bound, -(-found.bound // scale)))
+    return FoundLabels(_better(part, best, found.labels), max(bound, -(-found.bound // scale)))
 
 
-def _polish(part: Work, limits: Limits, start: list[int] | None) -> Found:
+def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Look for a better labelling, and go on with what may be better still."""
     best = _better(part, start)
     if best is None:
@@ -183,21 +278,21 @@ def _polish(part: Work, limits: Limits, start: list[int] | None) -> Found:
     best = polish(part, best, limits)
     bound = part.bound()
     if part.value(best) == bound:
-        return Found(best, bound)
+        return FoundLabels(best, bound)
     smaller = part.copy()
     forbid(smaller, int(part.value(best)))
     found = solve_parts(smaller, limits, best, 2)
-    return Found(_better(part, best, found.labels), found.bound)
+    return FoundLabels(_better(part, best, found.labels), found.bound)
 
 
-def _search(part: Work, limits: Limits, start: list[int] | None) -> Found:
+def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Eliminate with large tables if that helps, else search by CP-SAT."""
     limits.report("search")
     free = available()
     if free is None or free > LARGE_BYTES:
         exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
         if exact is not None:
-            return Found(exact, int(part.value(exact)))
+            return FoundLabels(exact, int(part.value(exact)))
     written = _write(part)
     best = _better(part, start)
     integer, unit = coarse(written.given.integer)
@@ -207,7 +302,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> Found:
     bound = part.bound()
     if found.bound is not None:
         bound = max(bound, part.constant - found.bound * unit)
-    return Found(_better(part, best, written.chosen(found.values)), bound)
+    return FoundLabels(_better(part, best, written.chosen(found.values)), bound)
 
 
 STAGES = (_relax, _polish, _search)

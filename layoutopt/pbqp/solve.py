@@ -11,9 +11,9 @@ from layoutopt.limits import Limits
 from layoutopt.pbqp.binary import two_labels
 from layoutopt.pbqp.heuristic import construct, polish
 from layoutopt.pbqp.normal import level
-from layoutopt.pbqp.problem import Answer, Problem, cost
-from layoutopt.pbqp.reduce import reduce
-from layoutopt.pbqp.search import Found, solve_parts
+from layoutopt.pbqp.problem import CostAnswer, Problem, cost
+from layoutopt.pbqp.reductions import reduce
+from layoutopt.pbqp.search import FoundLabels, solve_parts
 from layoutopt.pbqp.work import Infeasible, Work
 from layoutopt.problem import IntArray
 from layoutopt.result import Stopped
@@ -21,7 +21,7 @@ from layoutopt.result import Stopped
 
 def solve_pbqp(
     problem: Problem, limits: Limits | None = None, start: IntArray | None = None
-) -> Answer:
+) -> CostAnswer:
     """Return a labelling of least cost, or the proof that none is allowed.
 
     Where every node has two labels a minimum cut decides most; reductions, elimination on
@@ -49,11 +49,11 @@ def solve_pbqp(
     except Infeasible:
         if start is not None:
             raise InternalError("an allowed labelling contradicts infeasibility") from None
-        return Answer(infeasible=True)
+        return CostAnswer(infeasible=True)
     return _answer(problem, found, limits, start)
 
 
-def heuristic_pbqp(problem: Problem, limits: Limits | None = None) -> Answer:
+def heuristic_pbqp(problem: Problem, limits: Limits | None = None) -> CostAnswer:
     """Return a good labelling and a weak bound, or a bound alone, in short time.
 
     Parameters
@@ -65,18 +65,18 @@ def heuristic_pbqp(problem: Problem, limits: Limits | None = None) -> Answer:
         work = Work.of(problem)
         reduce(work, Limits())
     except Infeasible:
-        return Answer(infeasible=True)
+        return CostAnswer(infeasible=True)
     level(work)
     bound, labels = work.bound(), construct(work)
     if labels is None:
-        return Answer(bound=bound)
+        return CostAnswer(bound=bound)
     labels = polish(work, labels, limits or Limits())
     work.restore(labels)
     found = np.array(labels, np.int64)
-    return Answer(objective=cost(problem, found), bound=bound, labelling=found)
+    return CostAnswer(objective=cost(problem, found), bound=bound, labelling=found)
 
 
-def _solve(problem: Problem, limits: Limits, start: IntArray | None) -> Found:
+def _solve(problem: Problem, limits: Limits, start: IntArray | None) -> FoundLabels:
     cut = two_labels(problem)
     if cut is None:
         begin = None if start is None else start.tolist()
@@ -84,17 +84,19 @@ def _solve(problem: Problem, limits: Limits, start: IntArray | None) -> Found:
     labels = cut.labels.copy()
     left = np.flatnonzero(labels < 0)
     if not len(left):
-        return Found(labels.tolist(), cut.bound)
+        return FoundLabels(labels.tolist(), cut.bound)
     begin = None if start is None else start[left].tolist()
     rest = solve_parts(Work.of(cut.rest), limits, begin)
     bound = max(cut.bound, cut.constant + rest.bound)
     if rest.labels is None:
-        return Found(None, bound)
+        return FoundLabels(None, bound)
     labels[left] = rest.labels
-    return Found(labels.tolist(), bound)
+    return FoundLabels(labels.tolist(), bound)
 
 
-def _answer(problem: Problem, found: Found, limits: Limits, start: IntArray | None) -> Answer:
+def _answer(
+    problem: Problem, found: FoundLabels, limits: Limits, start: IntArray | None
+) -> CostAnswer:
     """Return the better of two labellings, at its cost as the problem says it."""
     labels = None if found.labels is None else np.array(found.labels, np.int64)
     objective = None if labels is None else cost(problem, labels)
@@ -107,4 +109,4 @@ def _answer(problem: Problem, found: Found, limits: Limits, start: IntArray | No
     if objective != found.bound:
         timed = limits.deadline < inf  # parts get shares of the time
         stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
-    return Answer(objective=objective, bound=found.bound, labelling=labels, stopped=stopped)
+    return CostAnswer(objective=objective, bound=found.bound, labelling=labels, stopped=stopped)

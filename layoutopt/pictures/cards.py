@@ -46,7 +46,7 @@ class Card:
     tip: str
     kind: str
     shape: tuple[int, ...]
-    cells: grids.Cells | None
+    cells: grids.CellGrid | None
     stripes: tuple[grids.Stripe, ...] = ()
 
     @property
@@ -66,7 +66,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Step:
+class OpCard:
     """One op.
 
     Parameters

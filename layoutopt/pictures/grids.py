@@ -34,7 +34,7 @@ STRIPE = 12.0
 
 
 @dataclass(frozen=True)
-class Slice:
+class GridSlice:
     """A block of cells: all of a tensor of rank up to 2, or its last two dimensions.
 
     Parameters
@@ -61,7 +61,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GridPlan:
     """Where the cells of a tensor stand.
 
     Parameters
@@ -75,11 +75,11 @@ class Plan:
     width: float
     height: float
     cell: float
-    slices: tuple[Slice, ...]
+    slices: tuple[GridSlice, ...]
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellGrid:
     """What the cells of one tensor show, in row-major order.
 
     Parameters
@@ -116,7 +116,7 @@ class Stripe:
     tip: str
 
 
-def plan(shape: tuple[int, ...]) -> Plan | None:
+def plan(shape: tuple[int, ...]) -> GridPlan | None:
     """Return where the cells of a tensor stand; ``None`` if they do not fit a picture."""
     if not math.prod(shape):
         return None
@@ -124,7 +124,7 @@ def plan(shape: tuple[int, ...]) -> Plan | None:
     return next((p for p in plans if p.width <= WIDE and p.height <= TALL), None)
 
 
-def _plan(shape: tuple[int, ...], cell: float) -> Plan:
+def _plan(shape: tuple[int, ...], cell: float) -> GridPlan:
     size = math.prod(shape)
     if len(shape) < 2:
         rows, columns = math.ceil(size / ROW), min(size, ROW)
@@ -139,7 +139,7 @@ def _plan(shape: tuple[int, ...], cell: float) -> Plan:
     lines = math.ceil(len(labels) / max(1, (WIDE + APART) // (across + APART)))
     per_line = math.ceil(len(labels) / lines)
     slices = tuple(
-        Slice(
+        GridSlice(
             label,
             i % per_line * (across + APART),
             i // per_line * (down + APART) + head,
@@ -150,7 +150,9 @@ def _plan(shape: tuple[int, ...], cell: float) -> Plan:
         )
         for i, label in enumerate(labels)
     )
-    return Plan(per_line * (across + APART) - APART, lines * (down + APART) - APART, cell, slices)
+    return GridPlan(
+        per_line * (across + APART) - APART, lines * (down + APART) - APART, cell, slices
+    )
 
 
 def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -161,7 +163,7 @@ def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         yield from ((i, *rest) for rest in _indices(shape[1:]))
 
 
-def draw(plan: Plan, cells: Cells, x: float, y: float) -> str:
+def draw(plan: GridPlan, cells: CellGrid, x: float, y: float) -> str:
     """Return the grid of a tensor with its left upper corner at a point."""
     rects, words, strokes = [], [], []
     for i, left, top in _places(plan, x, y):
@@ -191,11 +193,11 @@ def draw(plan: Plan, cells: Cells, x: float, y: float) -> str:
     )
 
 
-def _filled(cells: Cells) -> bool:
+def _filled(cells: CellGrid) -> bool:
     return BLANK not in cells.fills
 
 
-def _places(plan: Plan, x: float, y: float) -> Iterator[tuple[int, float, float]]:
+def _places(plan: GridPlan, x: float, y: float) -> Iterator[tuple[int, float, float]]:
     for part in plan.slices:
         for k in range(part.count):
             row, column = divmod(k, part.columns)

@@ -38,7 +38,7 @@ OTHERS = "#9aa3ae"
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class TileShares:
     """Which tensors weigh most on each tile.
 
     Parameters
@@ -63,7 +63,7 @@ class Shares:
 
 
 def tile_grid(
-    amounts: Integers, peaks: Integers, capacity: int, shares: Shares, by: str = BYTES
+    amounts: Integers, peaks: Integers, capacity: int, shares: TileShares, by: str = BYTES
 ) -> str:
     """Return a picture of tiles in rows, tile 0 at the top left.
 
@@ -109,7 +109,7 @@ def _fullest(amounts: Integers, first: int, step: int) -> int:
 
 
 def _told(
-    tile: int, first: int, step: int, amounts: Integers, peaks: Integers, shares: Shares
+    tile: int, first: int, step: int, amounts: Integers, peaks: Integers, shares: TileShares
 ) -> Iterator[str]:
     """Yield the lines that a cell shows to the pointer."""
     last = min(first + step, len(amounts)) - 1
@@ -138,7 +138,7 @@ def _shade(amount: int, top: int, capacity: int) -> str:
     return "#{:02x}{:02x}{:02x}".format(*mixed)
 
 
-def _by_tensor(shares: Shares, shown: Sequence[int]) -> tuple[list[str], list[tuple[str, str]]]:
+def _by_tensor(shares: TileShares, shown: Sequence[int]) -> tuple[list[str], list[tuple[str, str]]]:
     """Return colours by the heaviest tensor, and what explains them."""
     first = shares.which[0, list(shown)].tolist()
     often = Counter(i for i in first if i >= 0).most_common()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from layoutopt.errors import InputError
 from layoutopt.graphs.op import Shape
 from layoutopt.graphs.roots import Source
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.program.target import Target
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -50,7 +50,7 @@ class NumpyTarget(Target[Numbers]):
     ([1, 0], [0, 1])
     """
 
-    def __init__(self, graph: Store) -> None:
+    def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
         self.layouts: dict[str, Numbers] = {}
         self.roots: dict[str, Numbers] = {}

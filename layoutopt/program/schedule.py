@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutopt.errors import InputError, printable
 from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.program.steps import Layouts, Place, ProgramStep, steps, with_needs
 from layoutopt.result import UnwindingResult
 
@@ -43,7 +43,7 @@ class Schedule:
         The ops and steps, first to last.
     """
 
-    graph: Store
+    graph: GraphStore
     items: tuple[Item, ...]
 
     def __iter__(self) -> Iterator[Item]:
@@ -59,7 +59,7 @@ class Schedule:
 
 
 def schedule(
-    graph: Store,
+    graph: GraphStore,
     result: UnwindingResult | Layouts,
     ops: Mapping[Any, Iterable[Hashable]] | nx.DiGraph | None = None,
     creates: Mapping[str, Hashable] | None = None,
@@ -130,7 +130,7 @@ def _before(
 
 
 def _creators(
-    graph: Store, before: Mapping[Hashable, Any], creates: Mapping[str, Hashable]
+    graph: GraphStore, before: Mapping[Hashable, Any], creates: Mapping[str, Hashable]
 ) -> dict[str, Hashable]:
     """Return the op that creates each sink, where there is one."""
     if not isinstance(creates, Mapping):

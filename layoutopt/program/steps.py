@@ -13,7 +13,7 @@ from layoutopt.check.needs import dependencies
 from layoutopt.check.order import Dependencies
 from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph, given_layouts
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.pieces import Piece, elements
 from layoutopt.result import UnwindingResult
 
@@ -75,7 +75,7 @@ ProgramStep: TypeAlias = Place | Know
 """What is done to layouts.  ``step.needs`` are the steps that must come earlier."""
 
 
-def steps(graph: Store, result: UnwindingResult | Layouts) -> tuple[ProgramStep, ...]:
+def steps(graph: GraphStore, result: UnwindingResult | Layouts) -> tuple[ProgramStep, ...]:
     """Return the steps that carry layouts out, each after those that it needs.
 
     Parameters
@@ -117,7 +117,7 @@ def steps(graph: Store, result: UnwindingResult | Layouts) -> tuple[ProgramStep,
     return tuple(with_needs(wanted, set()))
 
 
-def _made(graph: Store, layouts: Layouts, given: Dependencies) -> dict[int, ProgramStep]:
+def _made(graph: GraphStore, layouts: Layouts, given: Dependencies) -> dict[int, ProgramStep]:
     """Return a step for each piece ``p``, and for each barrier ``b`` under the number ``~b``."""
     before = {p: [] if b is None else [~b] for p, b in enumerate(given.waits_for)}
     for b, (pieces, barriers) in given.needs.items():

@@ -7,12 +7,14 @@ by :mod:`layoutopt.certificate.conversion`, which knows neither solver nor netwo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.certificate import conversion as checker
+from layoutopt.certificate.conversion import CertifiedOp, Need, Statement
 from layoutopt.certificate.pairwise import bound
 from layoutopt.certificate.refused import Refused, entry, listed
 from layoutopt.conversion.convert import state_graph
@@ -23,20 +25,110 @@ from layoutopt.errors import InputError
 from layoutopt.limits import Limits
 from layoutopt.onnx.files import load, loaded
 from layoutopt.proving.asked import Asked
-from layoutopt.proving.folding import folding
 from layoutopt.proving.pairwise import evidence
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
 from layoutopt.rewriting.simplify import Simplified, simplified
 
 if TYPE_CHECKING:
-    from layoutopt.rewriting.source import Model, Source
+    from layoutopt.rewriting.source import Model, OnnxSource
+
+PATIENCE = 100
+"""How often each mode of a family is tried, on average, before it is left as it is."""
+
+Place = tuple[int, int]
+"""The number of an op, and that of a mode."""
+
+
+def folding(statement: Statement, useful: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return for each op and mode the mode that stands in for it; itself if none can.
+
+    Parameters
+    ----------
+    statement
+        The ops.
+    useful
+        For each op the modes that stand for themselves, at least one.
+    """
+    return _Folding(statement.ops, useful).folded()
+
+
+class _Folding:
+    """What stands in for what."""
+
+    def __init__(self, ops: Sequence[CertifiedOp], useful: Sequence[Sequence[int]]) -> None:
+        self.ops, self.useful = ops, useful
+        self.turned: dict[Need, Need] = {}
+        self.left: dict[Place, None] = {}
+        self.at: dict[Need, list[Place]] = {}
+        for i, (op, kept) in enumerate(zip(ops, useful, strict=True)):
+            self.turned |= {need: need for m in kept for need in op.modes[m]}
+            self.left |= {(i, m): None for m in range(len(op.modes)) if m not in set(kept)}
+        for i, m in self.left:
+            for need in ops[i].modes[m]:
+                if need not in self.turned:
+                    self.at.setdefault(need, []).append((i, m))
+
+    def folded(self) -> list[list[int]]:
+        found = [list(range(len(op.modes))) for op in self.ops]
+        while self.left:
+            family = self._family()
+            for (i, m), k in zip(family, self._replaced(family), strict=False):
+                found[i][m] = k
+        return found
+
+    def _family(self) -> list[Place]:
+        """Take one of the modes that are left, and all that are joined to it."""
+        family = [next(iter(self.left))]
+        del self.left[family[0]]
+        for i, m in family:
+            for need in self.ops[i].modes[m]:
+                for place in self.at.pop(need, ()):
+                    if place in self.left:
+                        del self.left[place]
+                        family.append(place)
+        return family
+
+    def _replaced(self, family: list[Place]) -> list[int]:
+        """Return a mode for each of a family, found by trying; nothing if that takes too long."""
+        turned = ChainMap[Need, Need]({}, self.turned)
+        tried = [self._options(family[0], turned)]
+        found: list[tuple[int, list[Need]]] = []
+        for _ in range(PATIENCE * len(family)):
+            if len(found) == len(tried):
+                for need in found.pop()[1]:
+                    del turned[need]
+            option = next(tried[-1], None)
+            if option is None:
+                tried.pop()
+                if not tried:
+                    break
+                continue
+            i, m = family[len(found)]
+            new = dict(zip(self.ops[i].modes[m], self.ops[i].modes[option], strict=True))
+            found.append((option, [need for need in new if need not in turned]))
+            turned.update(new)
+            if len(found) == len(family):
+                return [k for k, _ in found]
+            tried.append(self._options(family[len(found)], turned))
+        return []
+
+    def _options(self, place: Place, turned: Mapping[Need, Need]) -> Iterator[int]:
+        """Yield the modes that agree with what is decided on layouts."""
+        i, m = place
+        own = self.ops[i].modes[m]
+        for k in self.useful[i]:
+            new = self.ops[i].modes[k]
+            pairs = dict(zip(own, new, strict=True))  # an op may take a tensor twice
+            if all(turned.get(a, b) == b == pairs[a] for a, b in zip(own, new, strict=True)):
+                yield k
+
 
 FORMAT, PROBLEM = "layoutopt/certificate/1", "conversion"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConversionVerdict:
     """What a certificate proves of a network.
 
     Parameters
@@ -141,7 +233,7 @@ def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[
 
 def check_certificate(
     model: Model | str | Path, certificate: object, output: Model | str | Path | None = None
-) -> Verdict:
+) -> ConversionVerdict:
     """Return what a certificate proves of a network.
 
     Parameters
@@ -174,7 +266,7 @@ def check_certificate(
         except Refused as error:
             raise Refused(f"graph {one.graph.name!r}: {error}") from None
     claims = [graph["claim"] for graph in graphs]
-    verdict = Verdict(
+    verdict = ConversionVerdict(
         asked,
         _sums(claim["score"] for claim in claims),
         _sums(claim["bound"] for claim in claims),
@@ -188,7 +280,7 @@ def check_certificate(
 
 def _source(
     model: Model | str | Path, simplify: Callable[[Model], Simplified] | None = None
-) -> Source:
+) -> OnnxSource:
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     try:
         if simplify is None:
@@ -225,7 +317,7 @@ def _compare(own: Mapping[str, Any], given: object) -> None:
     raise Refused("more is stated than there is in the network")
 
 
-def _check_output(model: Model | str | Path, verdict: Verdict) -> None:
+def _check_output(model: Model | str | Path, verdict: ConversionVerdict) -> None:
     """Count the transforms of the network that came out; copies of constants are not seen.
 
     Bytes are not compared where channels are padded, as these count without padding.

@@ -14,19 +14,18 @@ from layoutopt.dense import boxes as dense_boxes
 from layoutopt.dense.groups import Group
 from layoutopt.graphs.mapping import mapping_of
 from layoutopt.graphs.op import size
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.lifting.expand import Expansion
 from layoutopt.lifting.kinds import LiftedKind
 from layoutopt.lowered import Kind, Lowered
 from layoutopt.problem import IntArray
-from layoutopt.proving.boxes import met
-from layoutopt.proving.components import Components
+from layoutopt.proving.boxes import Components, met
 
 
-class Locations:
+class NumberedLocations:
     """A number for every element of a graph, and for every location that a mapping names."""
 
-    def __init__(self, graph: Store) -> None:
+    def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
         self.starts = [0, *accumulate(size(shape) for shape in graph.shapes)]
         self.pool: dict[tuple[type, int | str], int] = {}
@@ -63,7 +62,11 @@ class Copies:
     """
 
     def __init__(
-        self, lowered: Lowered, components: Components, places: Locations, equations: Equations
+        self,
+        lowered: Lowered,
+        components: Components,
+        places: NumberedLocations,
+        equations: Equations,
     ) -> None:
         self.lowered, self.components = lowered, components
         self.places, self.equations = places, equations
@@ -103,7 +106,7 @@ class Copies:
                     found[t] = [box for piece in boxes for box in self._piece(group, piece)]
         return found
 
-    def _piece(self, group: Group, piece: dense_boxes.Box) -> Iterator[Box]:
+    def _piece(self, group: Group, piece: dense_boxes.OriginBox) -> Iterator[Box]:
         """Yield the boxes ``(element, location)`` of a piece of a layout."""
         origin = (*group.sinks, *group.fixed)[piece.origin]
         mapped = self.places.mapped(origin)
@@ -144,7 +147,7 @@ def _marked(kind: Kind, marks: IntArray) -> list[list[tuple[int, Box]]]:
     return [[(box.origin, one) for box in own for _, one in _unrolled(box)] for own in every]
 
 
-def _unrolled(box: dense_boxes.Box) -> Iterator[tuple[int, Box]]:
+def _unrolled(box: dense_boxes.OriginBox) -> Iterator[tuple[int, Box]]:
     """Yield the boxes of a box whose marks may count up along some of its loops."""
     counting = [loop for loop in box.loops if loop[1]]
     loops = tuple([(n, (to,)) for n, at, to in box.loops if not at])

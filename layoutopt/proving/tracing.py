@@ -24,9 +24,9 @@ from layoutopt.certificate.views import (
 )
 from layoutopt.check.equations import Equations
 from layoutopt.graphs.op import Kind
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.proving.boxes import met
-from layoutopt.proving.copies import Locations
+from layoutopt.proving.copies import NumberedLocations
 
 
 class Tracer:
@@ -56,9 +56,9 @@ class Tracer:
 
     def __init__(
         self,
-        graph: Store,
+        graph: GraphStore,
         ops: list[dict[str, Any]],
-        places: Locations,
+        places: NumberedLocations,
         sinks: dict[int, list[Box]],
         equations: Equations,
     ) -> None:

@@ -2,24 +2,262 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from statistics import median_low
+from typing import TypeAlias
 
 from layoutopt import decimals
 from layoutopt.bench.row import FAILED, Row
 from layoutopt.bench.summary import Summary, summaries
+from layoutopt.errors import InputError
 from layoutopt.pictures import pages
+from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.pictures.pages import Cell, Cells, Section
 from layoutopt.pictures.text import counted, escaped, number, ratio
 from layoutopt.report import words
-from layoutopt.report.profiles import (
-    gap_over_time,
-    gap_profile,
-    instances_with_traces,
-    performance_profile,
-    time_profile,
-)
-from layoutopt.report.runs import PROVED, Instance, Runs, runs
+from layoutopt.report.charts import SECONDS, gaps
+from layoutopt.result import Result, Status
+
+Instance: TypeAlias = tuple[str, str]
+"""Name and hash: instances of one name may differ, and an instance may have several names."""
+
+PROVED = (Status.OPTIMAL, Status.INFEASIBLE)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsByInstance:
+    """Rows by instance and solver.
+
+    Parameters
+    ----------
+    instances
+        In the rows' order.
+    solvers
+        Names, in the rows' order; where one solver ran in several ways, with what differs.
+    rows
+        The solves of one instance by one solver: seeds and repetitions.
+    bounds
+        The lowest bound that any solver proved, by instance; ``None`` where there is none.
+    """
+
+    instances: tuple[Instance, ...]
+    solvers: tuple[str, ...]
+    rows: Mapping[tuple[Instance, str], Sequence[Row]]
+    bounds: Mapping[Instance, Decimal | None]
+
+    def seconds(self, instance: Instance, solver: str) -> float:
+        """Return the median time to a proof; infinite where most solves have none."""
+        return _median(
+            [r.seconds if r.status in PROVED else math.inf for r in self._of(instance, solver)]
+        )
+
+    def missing(self, instance: Instance, solver: str) -> float:
+        """Return the median of what is missing to the instance's best bound, from 0 to 1.
+
+        That is ``(bound - score) / max(|bound|, |score|)``, and 1 where the signs differ (Berthold,
+        *Measuring the impact of primal heuristics*, 2013); infinite without score or bound.
+        """
+        bound = self.bounds[instance]
+        return _median([_missing(row, bound) for row in self._of(instance, solver)])
+
+    def gap_of(self, row: Row, instance: Instance) -> float | None:
+        """Return a row's gap to the instance's best bound; 0 where it is proved infeasible."""
+        if row.status == Status.INFEASIBLE:
+            return 0.0
+        return Result(objective=row.score, bound=self.bounds[instance]).gap
+
+    def _of(self, instance: Instance, solver: str) -> Sequence[Row]:
+        return self.rows.get((instance, solver), ())
+
+
+def _missing(row: Row, bound: Decimal | None) -> float:
+    if row.status == Status.INFEASIBLE or (row.score is not None and row.score == bound):
+        return 0.0
+    if row.score is None or bound is None:
+        return math.inf
+    if row.score.is_signed() != bound.is_signed() and row.score and bound:
+        return 1.0
+    largest = max(row.score.copy_abs(), bound.copy_abs())
+    return decimals.share(decimals.difference(bound, row.score), largest)
+
+
+def runs(rows: Sequence[Row]) -> RowsByInstance:
+    """Put rows together."""
+    names = _names(rows)
+    found: dict[tuple[Instance, str], list[Row]] = defaultdict(list)
+    bounds: dict[Instance, Decimal | None] = {}
+    for row, name in zip(rows, names, strict=True):
+        instance = row.instance, row.instance_hash
+        found[instance, name].append(row)
+        known = [x for x in (row.bound, bounds.get(instance)) if x is not None]
+        bounds[instance] = min(known, default=None)
+    return RowsByInstance(tuple(bounds), tuple(dict.fromkeys(names)), found, bounds)
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """Return a solver's name for each row, with its parameters as far as rows differ in them."""
+    given = [{"version": row.version, "machine": row.machine, **row.parameters} for row in rows]
+    keys = dict.fromkeys(key for some in given for key in some)
+    differ = [key for key in keys if len({str(some.get(key)) for some in given}) > 1]
+    return [
+        ", ".join([row.solver, *(f"{k.replace('_', ' ')} {some[k]}" for k in differ if k in some)])
+        for row, some in zip(rows, given, strict=True)
+    ]
+
+
+def _median(values: Sequence[float]) -> float:
+    return median_low(values) if values else math.inf
+
+
+SHORTEST = 0.01
+"""Times below so many seconds count as that: their ratios say nothing."""
+
+BEYOND = 1.15
+"""Lines go on a bit beyond the largest value."""
+
+SHARE = ChartAxis("share of instances", percent=True, low=0.0, high=1.0)
+
+
+def performance_profile(found: RowsByInstance) -> str:
+    """Return for each solver which share of instances it proves within a factor of the least time.
+
+    For a factor ``f`` that is the share of instances ``p`` with
+    ``t(p, s) <= f * min_s' t(p, s')``, where ``t(p, s)`` is the time to the proof
+    (Dolan and Moré, *Benchmarking optimization software with performance profiles*, 2002).
+    """
+    ratios: dict[str, list[float]] = {solver: [] for solver in found.solvers}
+    for instance in found.instances:
+        times = [max(SHORTEST, found.seconds(instance, solver)) for solver in found.solvers]
+        for solver, seconds in zip(found.solvers, times, strict=True):
+            ratios[solver].append(seconds / min(times) if math.isfinite(seconds) else math.inf)
+    return chart(
+        "Time to proof, relative to the fastest",
+        ChartAxis("factor of the least time", log=True, low=1.0),
+        SHARE,
+        _cumulated(ratios, 1.0),
+        "Dolan and Moré 2002: the share of instances that a solver proves within a factor of the "
+        f"least time that any needs.  Times below {SHORTEST} s count as that.",
+    )
+
+
+def time_profile(found: RowsByInstance) -> str:
+    """Return for each solver which share of instances it proves within so many seconds."""
+    times = {s: [found.seconds(i, s) for i in found.instances] for s in found.solvers}
+    every = [t for some in times.values() for t in some if math.isfinite(t)]
+    return chart(
+        "Instances proved over time",
+        ChartAxis(SECONDS, log=True),
+        SHARE,
+        _cumulated(times, min(every, default=1.0)),
+        "The share of instances that a solver proves within so many seconds.",
+    )
+
+
+def gap_profile(found: RowsByInstance) -> str:
+    """Return for each solver on which share of instances it comes so near to the best bound."""
+    each = {s: [found.missing(i, s) for i in found.instances] for s in found.solvers}
+    return chart(
+        "Instances by gap",
+        ChartAxis("missing to the best bound", log=True, percent=True, low=0.0, high=1.0),
+        SHARE,
+        _cumulated(each, 0.0, 1.0),
+        "The share of instances on which at most so much is missing to the lowest bound that any "
+        "solver proved.",
+    )
+
+
+def _cumulated(
+    values: dict[str, list[float]], first: float, last: float | None = None
+) -> list[ChartLine]:
+    """Return for each name the share of its values up to each value.
+
+    Parameters
+    ----------
+    first, last
+        Where lines begin and end; by default, somewhat beyond the largest value.
+    """
+    known = [x for some in values.values() for x in some if math.isfinite(x)]
+    last = BEYOND * max(known, default=first) if last is None else last
+    lines = []
+    for name, some in values.items():
+        finite = sorted(x for x in some if math.isfinite(x))
+        points = [(first, sum(x <= first for x in finite) / len(some))] if some else []
+        points += [(x, (i + 1) / len(some)) for i, x in enumerate(finite) if x > first]
+        lines.append(ChartLine(name, (*points, (last, points[-1][1]))))
+    return lines
+
+
+def gap_over_time(found: RowsByInstance, instance: Instance | None = None) -> str:
+    """Return how the gap of each solver on one instance closed.
+
+    Parameters
+    ----------
+    instance
+        By default the one on which a gap stayed open longest.
+    """
+    if instance is None:
+        chosen = instances_with_traces(found)
+        if not chosen:
+            raise InputError("no solve has a gap over time")
+        instance = chosen[0]
+    lines = []
+    for solver in found.solvers:
+        row = _traced(found.rows.get((instance, solver), ()))
+        points = () if row is None else gaps(row.trace)
+        if row is not None and points:
+            points = (*points, (row.seconds, points[-1][1]))
+        lines.append(ChartLine(solver if points else "", points))
+    gap = ChartAxis("gap between score and bound, relative to the score", log=True, percent=True)
+    return chart(f"Gap over time: {instance[0]}", ChartAxis(SECONDS, log=True), gap, lines)
+
+
+def _traced(rows: Iterable[Row]) -> Row | None:
+    """Return the first row that knows a gap over time."""
+    return next((row for row in rows if len(gaps(row.trace)) > 1), None)
+
+
+def instances_with_traces(found: RowsByInstance) -> list[Instance]:
+    """Return the instances with gaps over time, those first on which they stayed open longest."""
+    last = {}
+    for instance in found.instances:
+        every = [_traced(found.rows.get((instance, solver), ())) for solver in found.solvers]
+        if any(every):
+            last[instance] = max(row.seconds for row in every if row is not None)
+    return sorted(last, key=lambda instance: -last[instance])
+
+
+PLOTS: dict[str, Callable[[RowsByInstance], str]] = {
+    "profile": performance_profile,
+    "time": time_profile,
+    "gap": gap_profile,
+    "trace": gap_over_time,
+}
+"""Charts of a batch run by name."""
+
+
+def plot(rows: Sequence[Row], name: str) -> str:
+    """Return a chart of a batch run as SVG.
+
+    Parameters
+    ----------
+    name
+        A key of :data:`PLOTS`.
+
+    Raises
+    ------
+    InputError
+        If there is no such chart, or nothing to show.
+    """
+    if name not in PLOTS:
+        raise InputError(f"there is no plot {name!r}; known: {', '.join(PLOTS)}")
+    if not rows:
+        raise InputError("there are no results to plot")
+    return PLOTS[name](runs(rows))
+
 
 SOLVES = 2000
 """So many solves are shown one by one."""
@@ -56,7 +294,7 @@ def bench_html(rows: Sequence[Row], command: str = "") -> str:
     return pages.page("Batch run", "layoutopt · bench", _lead(rows, found), sections)
 
 
-def _lead(rows: Sequence[Row], found: Runs) -> str:
+def _lead(rows: Sequence[Row], found: RowsByInstance) -> str:
     if not rows:
         return pages.paragraph("The store holds no results.", "verdict")
     facts = [
@@ -104,7 +342,7 @@ def _seconds(value: float) -> Cell:
     return Cell(f"{value:,.3f}", order=f"{value:.9g}")
 
 
-def _solves(rows: Sequence[Row], found: Runs) -> str:
+def _solves(rows: Sequence[Row], found: RowsByInstance) -> str:
     """Return a table of all solves."""
     best: dict[Instance, Decimal] = {}
     for row in rows:
@@ -123,7 +361,9 @@ def _solves(rows: Sequence[Row], found: Runs) -> str:
     return table + pages.paragraph(rest, "soft")
 
 
-def _solve(row: Row, solver: str, instance: Instance, found: Runs, best: Decimal | None) -> Cells:
+def _solve(
+    row: Row, solver: str, instance: Instance, found: RowsByInstance, best: Decimal | None
+) -> Cells:
     tone = words.TONES.get(row.status, "bad")
     loss = None
     if row.score is not None and best is not None:
@@ -147,7 +387,7 @@ def _number(value: Decimal | None) -> Cell:
     return Cell(number(value), order="" if value is None else f"{value:f}")
 
 
-def _losses(found: Runs) -> str:
+def _losses(found: RowsByInstance) -> str:
     """Return by instance which pairs solvers match less than the best row does."""
     lost = []
     for instance in found.instances:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from layoutopt.pictures.chart import Line, chart
-from layoutopt.pictures.scales import Axis
+from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.trace import Point
 
 SECONDS = "seconds"
@@ -40,9 +39,9 @@ def _both(known: Sequence[Point]) -> str:
     for name, points in (("score", scores), ("bound", bounds)):
         if points:
             points.append((end, points[-1][1]))
-            lines.append(Line(name, tuple((t, (x - final) / unit) for t, x in points)))
-    what = Axis(f"distance from the last {lines[0].name}", percent=bool(final))
-    return chart("Score and bound", Axis(SECONDS, low=0.0), what, lines)
+            lines.append(ChartLine(name, tuple((t, (x - final) / unit) for t, x in points)))
+    what = ChartAxis(f"distance from the last {lines[0].name}", percent=bool(final))
+    return chart("Score and bound", ChartAxis(SECONDS, low=0.0), what, lines)
 
 
 def gaps(trace: Sequence[Point]) -> tuple[tuple[float, float], ...]:
@@ -66,5 +65,5 @@ def _gap(known: Sequence[Point]) -> str:
     if not points:
         return ""
     points = (*points, (known[-1][0], points[-1][1]))
-    gap = Axis("gap between score and bound, relative to the score", log=True, percent=True)
-    return chart("Gap over time", Axis(SECONDS, low=0.0), gap, [Line("", points)])
+    gap = ChartAxis("gap between score and bound, relative to the score", log=True, percent=True)
+    return chart("Gap over time", ChartAxis(SECONDS, low=0.0), gap, [ChartLine("", points)])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from layoutopt.errors import InputError
 from layoutopt.graphs.display import TENSORS
 from layoutopt.graphs.op import Kind
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Cell, Cells
@@ -58,7 +58,7 @@ def drawn(result: UnwindingResult) -> str:
 
 
 def around(
-    graph: Store, pairs: Iterable[PairScore], layouts: Mapping[str, Sequence[Piece]]
+    graph: GraphStore, pairs: Iterable[PairScore], layouts: Mapping[str, Sequence[Piece]]
 ) -> list[int]:
     """Return tensors of the first pairs, with what their locations come from.
 
@@ -87,7 +87,7 @@ def around(
     return sorted(chosen)
 
 
-def _sources(graph: Store, ends: set[int], layouts: Mapping[str, Sequence[Piece]]) -> set[int]:
+def _sources(graph: GraphStore, ends: set[int], layouts: Mapping[str, Sequence[Piece]]) -> set[int]:
     """Return tensors with what their locations come from, through views and layouts.
 
     It may be some more than :data:`PART`, but then not all.
@@ -135,7 +135,7 @@ def _taken(pieces: Sequence[Piece]) -> Counter[str]:
     return found
 
 
-def _class(graph: Store | None, sink: str, counts: Counter[str]) -> object:
+def _class(graph: GraphStore | None, sink: str, counts: Counter[str]) -> object:
     """Return what is equal for sinks that are alike."""
     if graph is None:
         return sink
@@ -143,14 +143,14 @@ def _class(graph: Store | None, sink: str, counts: Counter[str]) -> object:
     return shape, tuple(sorted((_role(graph, sink, o), n) for o, n in counts.items()))
 
 
-def _role(graph: Store, sink: str, origin: str) -> tuple[str, tuple[int, ...]]:
+def _role(graph: GraphStore, sink: str, origin: str) -> tuple[str, tuple[int, ...]]:
     if origin in (sink, TILE):
         return "itself" if origin == sink else TILE, ()
     t = graph.number(origin)
     return graph.ops[graph.producers[t]].kind.value, graph.shapes[t]
 
 
-def _row(graph: Store | None, sinks: Sequence[str], counts: Counter[str]) -> Cells:
+def _row(graph: GraphStore | None, sinks: Sequence[str], counts: Counter[str]) -> Cells:
     total = sum(counts.values())
     name = escaped(sinks[0])
     if len(sinks) > 1:
@@ -167,7 +167,7 @@ def _row(graph: Store | None, sinks: Sequence[str], counts: Counter[str]) -> Cel
     return [Cell(sinks[0], name), shape, f"{total:,}", Cell("", takes, kind="text")]
 
 
-def _whose(graph: Store | None, sink: str, origin: str) -> str:
+def _whose(graph: GraphStore | None, sink: str, origin: str) -> str:
     if origin == sink:
         return "its own"
     if origin == TILE:

@@ -2,21 +2,279 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import groupby
 
+from layoutopt import decimals
+from layoutopt.errors import InputError, SizeError, SolverError
+from layoutopt.explain.pair import explain_pair
+from layoutopt.explain.told import Change, PairExplanation
+from layoutopt.explain.words import exact, listed, paired, sure
+from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
 from layoutopt.pictures import pages
-from layoutopt.pictures.pages import Section
-from layoutopt.pictures.text import number, ratio, seconds
+from layoutopt.pictures.pages import Cell, Cells, Section
+from layoutopt.pictures.text import counted, escaped, number, ratio, seconds
+from layoutopt.program.steps import Know, Place, ProgramStep, steps
 from layoutopt.report import words
 from layoutopt.report.charts import progress_charts
+from layoutopt.report.classes import by_class, by_loss
 from layoutopt.report.layouts import changed, drawn, sinks_by_class
-from layoutopt.report.machine import occupancy
-from layoutopt.report.order import in_order
-from layoutopt.report.pairs import pair_tables, reasons
-from layoutopt.result import UnwindingResult
+from layoutopt.result import PairScore, UnwindingResult
 from layoutopt.trace import Point
+
+PHASES = 12
+"""Length of the table of exchanges."""
+
+
+def occupancy(result: UnwindingResult) -> str:
+    """Return what layouts mean on the graph's machine; nothing if it has none."""
+    if result.layouts is None or result.graph is None or result.graph.tile_memory is None:
+        return ""
+    try:
+        return occupancy_of(simulate(result.graph, result))
+    except (InputError, SizeError) as error:
+        return pages.paragraph(f"Not simulated: {error}", "soft")
+
+
+def occupancy_of(found: Simulation) -> str:
+    """Return a simulation: numbers, tiles by bytes and by tensor, the longest exchanges."""
+    rows = [*occupancy_rows(found.memory, found.always), *found.rows()]
+    phases = sorted(found.phases, key=lambda phase: -phase.cycles)
+    longest = [
+        [p.op, f"{p.bytes:,}", f"{p.most:,}", f"{p.tile:,}", f"{p.cycles:,}"]
+        for p in phases[:PHASES]
+    ]
+    head = ["exchange for", "bytes", "most on a tile", "tile", "cycles"]
+    told = f"The longest of {len(phases):,} exchanges" if len(phases) > PHASES else "Exchanges"
+    pictures = (
+        "<figure><figcaption>By bytes that always stay there</figcaption>"
+        f"{pages.picture(str(found.draw('bytes')), shades=True)}</figure>"
+        "<figure><figcaption>By the tensor that has most there</figcaption>"
+        f"{pages.picture(str(found.draw('tensor')))}</figure>"
+    )
+    return (
+        pages.listing(rows)
+        + f'<div class="beside">{pictures}</div>'
+        + pages.table(head, longest, caption=told, sortable=True)
+    )
+
+
+NAMED = 12
+"""How many sinks, or barriers, one step names."""
+
+STEPS, MOST = 20, 200
+"""How many steps are shown at once, and how many in all."""
+
+
+def in_order(result: UnwindingResult) -> str:
+    """Return the steps of a result in words: sinks together as far as nothing must be known."""
+    if not result.layouts:
+        return ""
+    plan = _plan(result)
+    if plan is None:
+        return _listed(result)
+    groups = [list(group) for _, group in groupby(plan, lambda step: isinstance(step, Know))]
+    if all(isinstance(step, Place) for step in plan):
+        told = "No sink takes locations of a barrier's output: they can be set in any order."
+        return pages.paragraph(told)
+    told = (
+        "A sink that takes locations of a barrier's output can be set only once that is known, "
+        "and a barrier is known once all that it reads is set."
+    )
+    items = [f"<li>{_told(group, result)}</li>" for group in groups[:MOST]]
+    first = f'<ol class="steps">{"".join(items[:STEPS])}</ol>'
+    rest = f'<ol class="steps" start="{STEPS + 1}">{"".join(items[STEPS:])}</ol>'
+    if len(groups) > MOST:
+        rest += pages.paragraph(f"... and {len(groups) - MOST:,} more steps", "soft")
+    more = pages.details(f"{len(groups) - STEPS:,} more steps", rest) if items[STEPS:] else ""
+    return pages.paragraph(told, "soft") + first + more
+
+
+def _plan(result: UnwindingResult) -> tuple[ProgramStep, ...] | None:
+    """Return the steps, where there is a graph that they fit."""
+    if result.graph is None:
+        return None
+    try:
+        return steps(result.graph, result)
+    except (InputError, SizeError):
+        return None
+
+
+def _told(group: Sequence[ProgramStep], result: UnwindingResult) -> str:
+    """Return what is done in one step."""
+    barriers = [step.barrier for step in group if isinstance(step, Know)]
+    if barriers:
+        verb = "is" if len(barriers) == 1 else "are"
+        return f'<span class="known">{_names(barriers)} {verb} known</span>'
+    return f"set {_names(list(_sinks(group, result)))}"
+
+
+def _sinks(group: Sequence[ProgramStep], result: UnwindingResult) -> Iterator[str]:
+    """Yield the sinks of places, with the pieces where these are not all of a sink's."""
+    placed = [step for step in group if isinstance(step, Place)]
+    for sink, some in groupby(placed, lambda step: step.sink):
+        count, every = len(list(some)), len((result.layouts or {})[sink])
+        yield sink if count == every else f"{sink} ({count:,} of its {every:,} pieces)"
+
+
+def _names(names: Sequence[str]) -> str:
+    told = ", ".join(f"<strong>{escaped(name)}</strong>" for name in names[:NAMED])
+    more = len(names) - NAMED
+    return told + (f" and {more:,} more" if more > 0 else "")
+
+
+def _listed(result: UnwindingResult) -> str:
+    """Return the order as the result has it, where there is no graph."""
+    if not result.order:
+        return ""
+    names = [
+        step if isinstance(step, str) else f"{step[0]} (piece {step[1]})" for step in result.order
+    ]
+    return f"<p>Set {_names(names)}.</p>"
+
+
+SHOWN = 40
+"""So many pairs are shown one by one; more are shown by class, and so many classes."""
+
+EXPLAINED = 5
+"""How many pairs that lose are explained."""
+
+CHANGES = 10
+"""How many pairs are named that change if one is won."""
+
+HEAD = ["pair", "loses", "share of all losses", "value", "matched", "earns"]
+HEAD_OF_CLASSES = [
+    *("pairs that are alike", "number", "lose", "share of all losses"),
+    *("value", "matched, each", "earn"),
+]
+
+
+def pair_tables(pairs: Sequence[PairScore]) -> str:
+    """Return what pairs earn, those first that lose most; of many, alike ones together."""
+    if not pairs:
+        return pages.paragraph("The graph has no ValuedPairs: nothing can be earned.")
+    lost = decimals.total(p.loss for p in pairs if p.loss > 0)
+    losing = sum(p.loss > 0 for p in pairs)
+    earned = decimals.total(decimals.times(p.value, p.matched) for p in pairs)
+    if losing:
+        verb = "loses" if losing == 1 else "lose"
+        told = f"{losing:,} of {counted(len(pairs), 'pair')} {verb} {number(lost)}; "
+        told += f"all together earn {number(earned)}."
+    else:
+        told = f"{counted(len(pairs), 'pair')}: {number(earned)} earned, nothing lost."
+    if len(pairs) <= SHOWN:
+        rows = [_row([pair], lost) for pair in by_loss(pairs)]
+        return pages.paragraph(told) + pages.table(HEAD, rows, sortable=True)
+    classes = sorted(by_class(pairs), key=lambda c: decimals.times(c[0].loss, -len(c)))
+    rows = [_row(alike, lost, True) for alike in classes[:SHOWN]]
+    more = len(classes) - SHOWN
+    rest = f"... and {counted(more, 'more class', 'more classes')}" if more > 0 else ""
+    table = pages.table(HEAD_OF_CLASSES, rows, sortable=True)
+    return pages.paragraph(told) + table + pages.paragraph(rest, "soft")
+
+
+def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> Cells:
+    """Return the row of one pair, or of several that are alike."""
+    first, count = alike[0], len(alike)
+    loss = decimals.times(first.loss, count)
+    share = decimals.share(loss, lost) if lost else 0.0
+    drawn = f"{pages.bar(share)} {ratio(share)}" if loss > 0 else ""
+    others = pages.alike([f"{p.a}, {p.b}" for p in alike[1:]]) if count > 1 else ""
+    return [
+        _named(first.a, first.b, others),
+        *([f"{count:,}"] if by_number else []),
+        _number(loss),
+        Cell("", drawn, order=f"{share}", kind="bars"),
+        _number(first.value),
+        Cell(f"{first.matched:,} of {first.elements:,}", order=str(first.matched)),
+        _number(decimals.times(first.value, count * first.matched)),
+    ]
+
+
+def _named(a: str, b: str, more: str = "") -> Cell:
+    return Cell(a, pages.pair(a, b) + more, kind="name")
+
+
+def _number(value: Decimal) -> Cell:
+    return Cell(number(value), order=f"{value:f}")
+
+
+def reasons(result: UnwindingResult, seconds: float) -> str:
+    """Return why the pairs lose that lose most: what it would cost to win one of each class.
+
+    Parameters
+    ----------
+    seconds
+        For all explanations together; none is tried with 0.
+    """
+    losing = _losing(result.pairs)[:EXPLAINED]
+    if not losing or result.graph is None or result.layouts is None or seconds <= 0:
+        return ""
+    if result.size.get("given"):  # the rest of them is the best, not all
+        return pages.paragraph("Not explained, as some layouts were given.", "soft")
+    end = time.monotonic() + seconds
+    parts = []
+    for i, alike in enumerate(losing):
+        left, more = end - time.monotonic(), len(losing) - i
+        if left <= 0:
+            parts.append(
+                pages.paragraph(f"Time ran out before {more:,} more were looked at.", "soft")
+            )
+            break
+        pair, limit = alike[0], left / more
+        try:
+            found = explain_pair(result.graph, result, pair.a, pair.b, time_limit=limit)
+        except (InputError, SizeError, SolverError) as error:
+            parts.append(pages.paragraph(f"Not explained: {error}", "soft"))
+            break
+        parts.append(_explained(found, len(alike) - 1))
+    return "".join(parts)
+
+
+def _losing(pairs: Sequence[PairScore]) -> list[list[PairScore]]:
+    """Return classes of pairs that lose, each with first tensors of its own."""
+    found: dict[frozenset[str], list[PairScore]] = {}
+    for alike in by_class(pairs):
+        if alike[0].loss > 0:
+            found.setdefault(frozenset((alike[0].a, alike[0].b)), alike)
+    return list(found.values())
+
+
+def _explained(found: PairExplanation, others: int) -> str:
+    """Return what it would take to win one pair, of which there are others like it."""
+    title = f"{escaped(found.a)}, {escaped(found.b)}: loses {number(found.loses)}"
+    if others:
+        title += f' <span class="soft">(and {others:,} like it)</span>'
+    told = [f"{found.reason[:1].upper()}{found.reason[1:]}.", *_wanting(found)]
+    changes = sorted(found.changes, key=lambda change: change.difference)
+    rows = [_changed(change) for change in changes[:CHANGES]]
+    head = ["what else would change", "earns", "value", "matches now", "then"]
+    parts = [f"<h3>{title}</h3>", pages.paragraph(" ".join(told)), pages.table(head, rows)]
+    if len(changes) > CHANGES:
+        parts.append(pages.paragraph(f"... and {len(changes) - CHANGES:,} more pairs", "soft"))
+    return f'<div class="why">{"".join(parts)}</div>'
+
+
+def _wanting(found: PairExplanation) -> Iterator[str]:
+    """Yield what would have to change for the pair to be won."""
+    if found.threshold is not None and found.threshold > found.value:
+        worth = f"from a value of {exact(found.threshold)} on, in place of {number(found.value)}"
+        yield f"It pays {worth}{sure(found.threshold_proved)}."
+    if found.smallest:
+        names = listed([paired(p.a, p.b) for p in found.smallest])
+        verb = "was" if len(found.smallest) == 1 else "were"
+        yield f"It also pays if {names} {verb} worth nothing{sure(found.smallest_proved)}."
+
+
+def _changed(change: Change) -> Cells:
+    difference = number(change.difference)
+    earns = f"+{difference}" if change.difference > 0 else difference
+    counts = [f"{change.before:,}", f"{change.after:,}"]
+    return [_named(change.a, change.b), earns, number(change.value), *counts]
+
 
 WHY_SECONDS = 5.0
 """Seconds that it may take to say why pairs lose."""

@@ -37,7 +37,7 @@ PER_BYTE = 10**3
 
 
 @dataclass(frozen=True)
-class Line:
+class CostLine:
     """What ops cost in some layouts.
 
     Parameters
@@ -69,11 +69,11 @@ class OpCosts:
         Femtoseconds of each transform, and per byte that it moves.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[CostLine, ...]
     fixed: int
     per_byte: int
 
-    def of(self, op: Op) -> list[Line]:
+    def of(self, op: Op) -> list[CostLine]:
         """Return the lines for an op."""
         suiting = [line for line in self.lines if line.suits(op)]
         named = [line for line in suiting if line.desired.names]
@@ -116,7 +116,7 @@ def costs_from(document: Mapping[str, Any]) -> OpCosts:
     return OpCosts(lines, fixed, per_byte)
 
 
-def _line(given: Any, place: str) -> Line:
+def _line(given: Any, place: str) -> CostLine:
     if not isinstance(given, Mapping):
         raise InputError("must be a table", place)
     _only(given, {"type", "name", "layouts", "us", "us_per_megabyte"}, place)
@@ -129,7 +129,7 @@ def _line(given: Any, place: str) -> Line:
         desired = parse_desired(f"{kind}={layouts}" if kind else f"@{name}={layouts}")
     except InputError as error:
         raise error.located(place) from None
-    return Line(desired, *_times(given, place))
+    return CostLine(desired, *_times(given, place))
 
 
 def _times(given: Mapping[str, Any], place: str) -> tuple[int, int]:

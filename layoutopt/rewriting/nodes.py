@@ -13,7 +13,7 @@ from layoutopt.rewriting.attributes import changed, is_attribute, places, set_at
 from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.names import Names
-from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -47,7 +47,7 @@ class NodeWriter:
     """
 
     def __init__(
-        self, source: Source, new: Mapping[str, str], names: Names, functions: LayoutFunctions
+        self, source: OnnxSource, new: Mapping[str, str], names: Names, functions: LayoutFunctions
     ) -> None:
         self.source = source
         self.new = new

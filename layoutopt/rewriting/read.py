@@ -22,7 +22,7 @@ from layoutopt.operators.op import Op
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
 from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types
-from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -35,7 +35,7 @@ OLDEST = 7
 UNKNOWN = Typed(None, 4)
 
 
-def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> Source:
+def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> OnnxSource:
     """Return a network as ops that run in layouts, and all graphs inside it.
 
     Initialisers and constant nodes become constants, nodes that compute shapes too where these
@@ -136,7 +136,7 @@ class _Reader:
         known: GraphProto,
         outside: Mapping[str, Typed],
         values: Mapping[str, NDArray[Any]],
-    ) -> Source:
+    ) -> OnnxSource:
         """Return a graph as a source.
 
         Parameters
@@ -159,7 +159,7 @@ class _Reader:
         constants = _constants(proto, known, values, own)
         self._roots(graph, proto, known, constants, shapes, outside)
         nodes: dict[str, NodeProto] = {}
-        inside: list[Source] = []
+        inside: list[OnnxSource] = []
         originals = {tuple(node.output): node for node in proto.node}
         names = _op_names(n for n in known.node if not _is_constant(n, constants))
         for node in known.node:
@@ -175,7 +175,7 @@ class _Reader:
             if value.name not in graph.tensors:
                 raise InputError(f"no node makes the output {value.name!r}")
         graph.output(*(value.name for value in proto.output))
-        return Source(self.model, proto, graph, nodes, constants, tuple(inside))
+        return OnnxSource(self.model, proto, graph, nodes, constants, tuple(inside))
 
     def _roots(
         self,

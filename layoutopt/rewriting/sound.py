@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
-from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
     from layoutopt.rewriting.source import Model
 
-Key: TypeAlias = tuple[Source, str]
+Key: TypeAlias = tuple[OnnxSource, str]
 """A graph, and the name of an op in it."""
 
 MOST = 8
@@ -37,7 +37,7 @@ class Attempt:
         The largest relative difference of outputs, if it was run.
     """
 
-    conversions: Mapping[Source, Conversion]
+    conversions: Mapping[OnnxSource, Conversion]
     model: Model
     difference: float | None
 
@@ -53,7 +53,9 @@ class Unsound(Exception):  # it says what a network is
         What became of each graph; none if it did not come so far.
     """
 
-    def __init__(self, reason: str, conversions: Mapping[Source, Conversion] | None = None) -> None:
+    def __init__(
+        self, reason: str, conversions: Mapping[OnnxSource, Conversion] | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.conversions = conversions or {}

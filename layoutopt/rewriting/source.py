@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class OnnxSource:
     """A graph of ONNX, as it was read.
 
     Parameters
@@ -44,13 +44,13 @@ class Source:
     graph: ConversionGraph
     nodes: Mapping[str, NodeProto]
     constants: Mapping[str, Constant]
-    bodies: tuple[Source, ...] = ()
+    bodies: tuple[OnnxSource, ...] = ()
     ops: Mapping[str, Op] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ops", {op.name: op for op in self.graph.ops})
 
-    def every(self) -> Iterator[Source]:
+    def every(self) -> Iterator[OnnxSource]:
         """Yield this graph and all inside it, outer ones first."""
         yield self
         for body in self.bodies:

@@ -17,7 +17,7 @@ from layoutopt.rewriting.names import Names
 from layoutopt.rewriting.nodes import NodeWriter, integers
 from layoutopt.rewriting.reshapes import fewer_reshapes
 from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, typed
-from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -27,7 +27,9 @@ NUMBERS_OF_ANY_TYPE = 9
 
 
 def write_model(
-    source: Source, conversion: Conversion, inside: Mapping[Source, Conversion] | None = None
+    source: OnnxSource,
+    conversion: Conversion,
+    inside: Mapping[OnnxSource, Conversion] | None = None,
 ) -> ModelProto:
     """Return a network with converted graphs.
 
@@ -65,7 +67,7 @@ MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own ops."""
 
 
-def _forget_initialisers(source: Source, model: ModelProto) -> None:
+def _forget_initialisers(source: OnnxSource, model: ModelProto) -> None:
     """Take initialisers out of the inputs, where old files had to list them."""
     model.ir_version = SINCE_OVERRIDABLE
     constants = {x.name for x in source.proto.initializer}
@@ -88,13 +90,13 @@ class _Writer:
     """
 
     def __init__(
-        self, names: Names, functions: LayoutFunctions, conversions: Mapping[Source, Conversion]
+        self, names: Names, functions: LayoutFunctions, conversions: Mapping[OnnxSource, Conversion]
     ) -> None:
         self.names = names
         self.functions = functions
         self.conversions = conversions
 
-    def write(self, source: Source, conversion: Conversion, target: GraphProto) -> None:
+    def write(self, source: OnnxSource, conversion: Conversion, target: GraphProto) -> None:
         """Write a graph.
 
         Parameters
@@ -137,7 +139,9 @@ class _Writer:
             if value.name in conversion.freed:
                 _set_shape(value, graph.tensors[value.name].shape)
 
-    def _write_bodies(self, source: Source, nodes: Sequence[NodeProto], ops: Sequence[str]) -> None:
+    def _write_bodies(
+        self, source: OnnxSource, nodes: Sequence[NodeProto], ops: Sequence[str]
+    ) -> None:
         """Put converted graphs into nodes in place of theirs."""
         from onnx import GraphProto
 
@@ -151,7 +155,7 @@ class _Writer:
                     place.CopyFrom(new)
 
     def _captured(
-        self, source: Source, op: Op, node: NodeProto, new: Mapping[str, str]
+        self, source: OnnxSource, op: Op, node: NodeProto, new: Mapping[str, str]
     ) -> list[NodeProto]:
         """Return a node, behind what its graphs need to read what they capture by new names."""
         before = source.ops.get(op.name)
@@ -164,7 +168,7 @@ class _Writer:
 
     def _write_constants(
         self,
-        source: Source,
+        source: OnnxSource,
         conversion: Conversion,
         new: Mapping[str, str],
         read: set[str],
@@ -196,7 +200,7 @@ class _Writer:
                 self._write_relaid(source, conversion, name, new.get(name, name), target)
 
     def _write_relaid(
-        self, source: Source, conversion: Conversion, name: str, own: str, target: GraphProto
+        self, source: OnnxSource, conversion: Conversion, name: str, own: str, target: GraphProto
     ) -> None:
         """Write a constant in another layout, under a name of its own."""
         from onnx import NodeProto
@@ -231,7 +235,9 @@ def _read(graph: GraphProto) -> set[str]:
     return found | {value.name for value in graph.output}
 
 
-def _place(source: Source, body: Source, places: Mapping[str, NodeProto]) -> GraphProto | None:
+def _place(
+    source: OnnxSource, body: OnnxSource, places: Mapping[str, NodeProto]
+) -> GraphProto | None:
     """Return where a body stands in the node written for its own; None if there is no such."""
     for name, node in source.nodes.items():
         for k, proto in enumerate(bodies(node)):
@@ -240,7 +246,7 @@ def _place(source: Source, body: Source, places: Mapping[str, NodeProto]) -> Gra
     return None
 
 
-def _same_values(source: Source, graph: ConversionGraph) -> Iterator[ValueInfoProto]:
+def _same_values(source: OnnxSource, graph: ConversionGraph) -> Iterator[ValueInfoProto]:
     """Yield what the file says of tensors that are still there: names keep their layouts."""
     for value in source.proto.value_info:
         if value.name in graph.tensors:

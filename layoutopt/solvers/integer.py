@@ -57,7 +57,7 @@ class Integer:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ProgrammeResult:
     """A point, a bound, or the proof that there is no point.
 
     Parameters
@@ -125,7 +125,7 @@ def cpsat(
     limits: Limits,
     start: IntArray | None = None,
     most: int | None = None,
-) -> Found:
+) -> ProgrammeResult:
     """Solve an integer programme that :func:`fits`, exactly.
 
     Parameters
@@ -171,15 +171,15 @@ def cpsat(
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"CP-SAT refused the model: {model.validate()}")
     if status == cp_model.INFEASIBLE:
-        return Found(infeasible=True)
+        return ProgrammeResult(infeasible=True)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Found()
+        return ProgrammeResult()
     response = solver.response_proto
     bound = -int(response.inner_objective_lower_bound)
-    return Found(np.array(response.solution, np.int64), bound)
+    return ProgrammeResult(np.array(response.solution, np.int64), bound)
 
 
-def highs(given: Integer, limits: Limits, gap: float = 0.0) -> Found:
+def highs(given: Integer, limits: Limits, gap: float = 0.0) -> ProgrammeResult:
     """Look for a good point by HiGHS; it computes in doubles, so its bound is not told.
 
     Parameters
@@ -208,11 +208,11 @@ def highs(given: Integer, limits: Limits, gap: float = 0.0) -> Found:
     try:
         answer = run_stoppable(solve, lambda: None, limits, PATIENCE)
     except TimeoutError:
-        return Found()
+        return ProgrammeResult()
     values = getattr(answer, "x", None)
     if values is None:
-        return Found()
+        return ProgrammeResult()
     whole = np.rint(values).astype(np.int64)
     rows = given.matrix @ whole
     good = ((rows >= given.low) & (rows <= given.high)).all()
-    return Found(whole if good else None)
+    return ProgrammeResult(whole if good else None)

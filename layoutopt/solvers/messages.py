@@ -31,7 +31,7 @@ LARGE = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class LabelField:
     """A labelling problem, or a region of one, as arrays.
 
     Parameters
@@ -77,7 +77,7 @@ def colouring(nodes: int, edges: IntArray) -> IntArray:
     return np.array(colour, np.int64)
 
 
-def ranks(field: Field, random: np.random.Generator) -> IntArray:
+def ranks(field: LabelField, random: np.random.Generator) -> IntArray:
     """Return in which order to serve nodes: equal ranks are never neighbours.
 
     The longer the chains of ascending ranks, the farther a pass carries a message; the fewer
@@ -139,7 +139,9 @@ class Messages:
         A rank for each node; the ends of an edge have different ones.
     """
 
-    def __init__(self, field: Field, to_first: Floats, to_second: Floats, rank: IntArray) -> None:
+    def __init__(
+        self, field: LabelField, to_first: Floats, to_second: Floats, rank: IntArray
+    ) -> None:
         self.field = field
         self._turned = rank[field.edges[:, 0]] > rank[field.edges[:, 1]]
         edges = np.where(self._turned[:, None], field.edges[:, ::-1], field.edges)

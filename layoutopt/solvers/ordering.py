@@ -29,7 +29,7 @@ LARGEST = 2**55
 
 
 @dataclass(frozen=True)
-class Cut:
+class OrderCut:
     """A part earns at most ``value`` while all arcs of ``closed`` are closed."""
 
     part: int
@@ -38,7 +38,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Order:
+class OrderSolution:
     """What the master problem found.
 
     Parameters
@@ -57,9 +57,9 @@ def best_order(
     barriers: int,
     static: Sequence[Arc],
     tops: Sequence[int],
-    cuts: Sequence[Cut],
+    cuts: Sequence[OrderCut],
     limits: Limits,
-) -> Order:
+) -> OrderSolution:
     """Choose an order that the parts like best.
 
     Parameters
@@ -101,5 +101,5 @@ def best_order(
     status = run_stoppable(lambda: solver.solve(model), solver.stop_search, limits)
     least = max(0, int(solver.response_proto.inner_objective_lower_bound))
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Order(sum(tops) - least * unit, None)
-    return Order(sum(tops) - least * unit, [solver.value(r) for r in rank])
+        return OrderSolution(sum(tops) - least * unit, None)
+    return OrderSolution(sum(tops) - least * unit, [solver.value(r) for r in rank])

@@ -81,7 +81,7 @@ Sent: TypeAlias = list[tuple[int, list[int]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Programme:
+class CostProgramme:
     """An integer programme that maximises what is saved, and where its parts come from.
 
     Parameters
@@ -113,7 +113,7 @@ class Programme:
         return values
 
 
-def programme(costs: Rows, edges: Sequence[Edge]) -> Programme:
+def programme(costs: Rows, edges: Sequence[Edge]) -> CostProgramme:
     """Write a problem down as an integer programme.
 
     Parameters
@@ -131,7 +131,7 @@ def programme(costs: Rows, edges: Sequence[Edge]) -> Programme:
         to.row(columns, [], 1, 1)
     widths = [(len(costs[u]), len(costs[v])) for u, v, _ in edges]
     sent = [_edge(to, first[u], first[v], table) for u, v, table in edges]
-    return Programme(to.finished(), first, widths, sent)
+    return CostProgramme(to.finished(), first, widths, sent)
 
 
 def _edge(to: _Writer, u: int, v: int, table: Rows) -> tuple[Sent, Sent]:
@@ -175,7 +175,7 @@ class Relaxed:
     messages: list[Message]
 
 
-def relax(given: Programme, limits: Limits) -> Relaxed | None:
+def relax(given: CostProgramme, limits: Limits) -> Relaxed | None:
     """Solve the linear relaxation by HiGHS, return ``None`` if time is too short."""
     integer = given.integer
     equal = integer.low == integer.high

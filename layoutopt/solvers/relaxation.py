@@ -15,9 +15,113 @@ from layoutopt.limits import Limits
 from layoutopt.memory import available
 from layoutopt.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 from layoutopt.result import Stopped
-from layoutopt.solvers.ledger import Ledger
-from layoutopt.solvers.messages import Field, Floats, Messages, colouring, incidence, ranks
+from layoutopt.solvers.messages import Floats, LabelField, Messages, colouring, incidence, ranks
 from layoutopt.solvers.moves import best_of_both, expansion, worth
+
+SCALE_BITS = 24
+"""Messages are rounded to multiples of ``2**-24``, or coarser if sums would not fit."""
+
+SUM_BITS = 60
+"""Sums of scaled numbers stay below ``2**60``."""
+
+LOW = -(2**60)
+"""Scaled rewards and edges of banned labels."""
+
+
+class Ledger:
+    """Maxima of all nodes and edges under messages, and what a labelling earns of them.
+
+    Attributes
+    ----------
+    scale
+        What one is in the scaled numbers below.
+    node_top, edge_top
+        Scaled maxima.
+    node_slack, edge_slack
+        How much less the labelling earns there.
+    """
+
+    def __init__(self, field: LabelField) -> None:
+        self.field = field
+        nodes, m, labels = len(field.rewards), len(field.edges), field.rewards.shape[1]
+        size = float(np.abs(np.where(field.allowed, field.rewards, 0)).sum())
+        size += 4.0 * labels * float(np.abs(field.weights).sum())
+        self.scale = 2 ** max(0, min(SCALE_BITS, SUM_BITS - int(np.log2(size + 1)) - 1))
+        self.node_top, self.node_slack = np.zeros((2, nodes), np.int64)
+        self.edge_top, self.edge_slack = np.zeros((2, m), np.int64)
+        self._to_first, self._to_second = np.zeros((2, m, labels), np.int64)
+        self._leaving, self._arriving = (incidence(ends, nodes) for ends in field.edges.T)
+        self._rewards = np.where(field.allowed, field.rewards * self.scale, LOW)
+
+    @property
+    def scaled_bound(self) -> int:
+        """The bound times the scale."""
+        return int(self.node_top.sum()) + int(self.edge_top.sum())
+
+    @property
+    def bound(self) -> int:
+        """No labelling is worth more."""
+        return int(self.scaled_bound // self.scale)
+
+    def update(self, edges: IntArray, to_first: Floats, to_second: Floats) -> None:
+        """Take in new messages of some edges."""
+        self._to_first[edges] = np.rint(to_first * self.scale)
+        self._to_second[edges] = np.rint(to_second * self.scale)
+
+    def read(self, nodes: IntArray, labels: IntArray) -> None:
+        """Read off maxima and slacks of some nodes and all their edges anew."""
+        inside = np.zeros(len(labels), bool)
+        inside[nodes] = True
+        edges = np.flatnonzero(inside[self.field.edges].any(axis=1))
+        belief = self._beliefs(nodes)
+        self.node_top[nodes] = belief.max(axis=1)
+        at = belief[np.arange(len(nodes)), labels[nodes]]
+        self.node_slack[nodes] = self.node_top[nodes] - at
+        agree, one, two = self._edges(edges)
+        rows = np.arange(len(edges))
+        a, b = labels[self.field.edges[edges]].T
+        earned = np.where(a == b, agree[rows, a], one[rows, a] + two[rows, b])
+        self.edge_top[edges] = _tops(agree, one, two)
+        self.edge_slack[edges] = self.edge_top[edges] - earned
+
+    def hopeless(self, value: int) -> IntArray:
+        """Return which choices cannot be part of a labelling worth more than ``value``."""
+        agree, one, two = self._edges(np.arange(len(self.field.edges)))
+        top = self.edge_top[:, None]
+        first = top - np.maximum(agree, one + two.max(axis=1, keepdims=True))
+        second = top - np.maximum(agree, two + one.max(axis=1, keepdims=True))
+        loss = self.node_top[:, None] - self._beliefs(np.arange(len(self.node_top)))
+        # Losses at banned labels are about 2**60 each; they must not add up beyond 2**63.
+        first, second = np.minimum(first, -LOW // 64), np.minimum(second, -LOW // 64)
+        loss = loss + self._leaving @ first + self._arriving @ second
+        beyond = (self.scaled_bound - loss) // self.scale <= value
+        return np.asarray(beyond | ~self.field.allowed)
+
+    def _beliefs(self, nodes: IntArray) -> IntArray:
+        heard = self._leaving[nodes] @ self._to_first + self._arriving[nodes] @ self._to_second
+        return np.asarray(self._rewards[nodes] + heard)
+
+    def _edges(self, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return what edges earn: agreeing in each label, and the parts of either end."""
+        field = self.field
+        first, second = field.edges[edges].T
+        one = np.where(field.allowed[first], -self._to_first[edges], LOW)
+        two = np.where(field.allowed[second], -self._to_second[edges], LOW)
+        agree = one + two + (field.weights[edges] * self.scale)[:, None]
+        return agree, one, two
+
+
+def _tops(agree: IntArray, one: IntArray, two: IntArray) -> IntArray:
+    """Return the most that edges earn: with equal labels, or with different ones."""
+    apart = one.max(axis=1) + two.max(axis=1)
+    clash = np.flatnonzero(one.argmax(axis=1) == two.argmax(axis=1))
+    if one.shape[1] > 1:
+        first, second = (np.sort(x[clash], axis=1)[:, -2:] for x in (one, two))
+        apart[clash] = np.maximum(first[:, 1] + second[:, 0], first[:, 0] + second[:, 1])
+    else:
+        apart[clash] = agree[clash, 0]
+    return np.asarray(np.maximum(agree.max(axis=1), apart))
+
 
 SWEEPS = 16
 """Passes over the whole part between two looks at the gap."""
@@ -56,7 +160,7 @@ CELL_SECONDS = 5e-7
 """What each takes outside the sweeps of a first pass."""
 
 
-def field_of(problem: Labelling, seconds: float = math.inf) -> Field | None:
+def field_of(problem: Labelling, seconds: float = math.inf) -> LabelField | None:
     """Return a part as arrays, or ``None`` if it, or its numbers, are too large for them.
 
     Parameters
@@ -75,7 +179,7 @@ def field_of(problem: Labelling, seconds: float = math.inf) -> Field | None:
     allowed = np.ones(table.shape, bool)
     allowed[tuple(problem.banned.T)] = False
     colour = colouring(problem.nodes, problem.edges)
-    return Field(table, allowed, problem.edges, problem.weights, colour)
+    return LabelField(table, allowed, problem.edges, problem.weights, colour)
 
 
 def fits(problem: Labelling) -> bool:
@@ -102,7 +206,7 @@ class Ascent:
         When to stop.
     """
 
-    field: Field
+    field: LabelField
     to_first: Floats
     to_second: Floats
     labels: IntArray
@@ -195,7 +299,7 @@ class Ascent:
         self._take_better(region, rewards, part, new)
         self.ledger.read(region, self.labels)
 
-    def _cut_out(self, region: IntArray) -> tuple[IntArray, Floats, Field, WeightArray]:
+    def _cut_out(self, region: IntArray) -> tuple[IntArray, Floats, LabelField, WeightArray]:
         """Return a region's inner edges, what it hears from outside, and the region itself.
 
         The second counts messages among the rewards, the third and fourth what agreeing
@@ -214,7 +318,7 @@ class Ascent:
             held += incidence(here, len(region)) @ message[cut]
             at = here * rewards.shape[1] + self.labels[field.edges[cut, far]]
             np.add.at(rewards.reshape(-1), at, field.weights[cut])
-        part = Field(
+        part = LabelField(
             rewards, field.allowed[region], ends[inner], field.weights[inner], field.colour[region]
         )
         return inner, held, part, rewards
@@ -229,7 +333,7 @@ class Ascent:
                 break
 
     def _take_better(
-        self, region: IntArray, rewards: WeightArray, part: Field, new: IntArray
+        self, region: IntArray, rewards: WeightArray, part: LabelField, new: IntArray
     ) -> None:
         """Improve a region's labels with the help of others, all else unchanged."""
         given = rewards, part.edges, part.weights
@@ -249,7 +353,7 @@ class Ascent:
         return worth(self.field.rewards, self.field.edges, self.field.weights, labels)
 
 
-def begin(field: Field, limits: Limits, start: IntArray | None = None) -> Ascent:
+def begin(field: LabelField, limits: Limits, start: IntArray | None = None) -> Ascent:
     """Return an ascent that has not begun, from a given labelling or a simple one."""
     labels = field.rewards.argmax(axis=1)
     if start is not None:

@@ -11,7 +11,7 @@ from layoutopt.errors import InputError
 from layoutopt.tiles.arguments import integers, least
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.partitions import Axes, Axis, Contraction, partition, spread
+from layoutopt.tiles.partitions import Axes, Contraction, OperandAxis, partition, spread
 from layoutopt.tiles.products import MACS_PER_CYCLE, speed_of
 
 BATCH, GROUP, OUT, IN, SPACE = range(5)
@@ -128,14 +128,14 @@ def _conv(
     window = integers("kernel", kernel, 0, len(space))
     result = space if out is None else integers("out_size", out, 0, len(space))
     loops = (n, group, after // group, before // group, *result)
-    axes = [Axis(extent, loop) for loop, extent in enumerate(loops)]
+    axes = [OperandAxis(extent, loop) for loop, extent in enumerate(loops)]
     read = [
-        Axis(x, SPACE + d, max(y - 1, 0))
+        OperandAxis(x, SPACE + d, max(y - 1, 0))
         for d, (x, y) in enumerate(zip(space, window, strict=True))
     ]
     operands: tuple[Axes, ...] = (
         (axes[BATCH], axes[GROUP], axes[IN], *read),
-        (axes[GROUP], axes[OUT], axes[IN], *(Axis(extent, None) for extent in window)),
+        (axes[GROUP], axes[OUT], axes[IN], *(OperandAxis(extent, None) for extent in window)),
         (axes[BATCH], axes[GROUP], axes[OUT], *axes[SPACE:]),
     )
     shapes = ((n, before, *space), (after, before // group, *window), (n, after, *result))

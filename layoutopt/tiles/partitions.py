@@ -22,7 +22,7 @@ NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Axis:
+class OperandAxis:
     """An axis of an operand.
 
     Parameters
@@ -40,7 +40,7 @@ class Axis:
     halo: int = 0
 
 
-Axes = tuple[Axis, ...]
+Axes = tuple[OperandAxis, ...]
 
 
 @dataclass(frozen=True)

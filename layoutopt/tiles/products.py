@@ -8,7 +8,7 @@ from layoutopt.errors import InputError
 from layoutopt.tiles.arguments import least
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
-from layoutopt.tiles.partitions import Axis, Contraction, Speed, partition, spread
+from layoutopt.tiles.partitions import Contraction, OperandAxis, Speed, partition, spread
 
 MACS_PER_CYCLE = 16
 """Multiply-accumulates of 32-bit floats that a tile is taken to do in a cycle.
@@ -124,7 +124,7 @@ def _loops(m: int, k: int, n: int, batch: int) -> tuple[int, int, int, int]:
 
 
 def _product(loops: tuple[int, ...]) -> Contraction:
-    axes = [Axis(extent, loop) for loop, extent in enumerate(loops)]
+    axes = [OperandAxis(extent, loop) for loop, extent in enumerate(loops)]
     operands = [(axes[BATCH], axes[a], axes[b]) for a, b in ((M, K), (K, N), (M, N))]
     return Contraction(loops, tuple(operands))
 
@@ -141,13 +141,15 @@ def _operand(
     rows, columns = inner
     matrix, batched = (loops[rows], loops[columns]), (loops[BATCH], loops[rows], loops[columns])
     if _reads_as(shape, batched):
-        lead = Axis(loops[BATCH], BATCH)
+        lead = OperandAxis(loops[BATCH], BATCH)
     elif _reads_as(shape, matrix):
-        lead = Axis(1, None)
+        lead = OperandAxis(1, None)
     else:
         wanted = f"{list(matrix)} or {list(batched)}"
         raise InputError(f"shape {list(shape)} does not fit; {wanted} is needed")
-    return spread((lead, Axis(loops[rows], rows), Axis(loops[columns], columns)), parts)
+    return spread(
+        (lead, OperandAxis(loops[rows], rows), OperandAxis(loops[columns], columns)), parts
+    )
 
 
 def _reads_as(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from layoutopt.approximate.expansion import expand, expansion
+from layoutopt.approximate.methods import expand, expansion
 from layoutopt.limits import Limits
 from layoutopt.problem import Labelling, exact_sum
 from tests.approximate.proved import exact

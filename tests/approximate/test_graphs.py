@@ -12,8 +12,8 @@ from layoutopt import unwinding
 from layoutopt.approximate.methods import APPROXIMATE
 from layoutopt.assignment import read_origins
 from layoutopt.check.elements import evaluate
+from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.generate.training import training_step
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.result import Status, UnwindingResult
 from layoutopt.tiles.memory import TileMemory

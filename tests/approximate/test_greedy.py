@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from layoutopt.approximate.greedy import grow
+from layoutopt.approximate.methods import grow
 from layoutopt.limits import Limits
 from layoutopt.problem import Labelling
 from tests.approximate.proved import exact

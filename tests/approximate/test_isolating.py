@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from layoutopt.approximate.isolating import isolate
+from layoutopt.approximate.methods import isolate
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from layoutopt.approximate.frame import OrderChoices, choices_of
 from layoutopt.approximate.frame import allowed as keeps
-from layoutopt.approximate.order import Choices, choices_of
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling, Precedence
 from tests.support import allowed, labelling, labellings, random_labels, random_problem
 
 
-def choices(problem: Labelling) -> Choices:
+def choices(problem: Labelling) -> OrderChoices:
     """Return the choices of a problem with order rules."""
     assert problem.precedence is not None
-    return Choices(problem, problem.precedence, split(replace(problem, precedence=None)))
+    return OrderChoices(problem, problem.precedence, split(replace(problem, precedence=None)))
 
 
 def test_rules_are_understood() -> None:

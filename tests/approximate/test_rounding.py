@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from layoutopt.approximate import rounding
-from layoutopt.approximate.methods import APPROXIMATE
-from layoutopt.approximate.rounding import on_simplex, relax, round_off
+from layoutopt.approximate import methods
+from layoutopt.approximate.methods import APPROXIMATE, on_simplex, relax, round_off
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split
 from layoutopt.problem import Labelling
@@ -133,7 +132,7 @@ def test_threshold_and_order(monkeypatch: pytest.MonkeyPatch) -> None:
     wishes = {(0, 0): 1, (1, 1): 1, (2, 1): 10, (3, 0): 10}
     problem = labelling(4, 2, edges, wishes)
     fractions = np.array([0.6, 0.4, 0.4, 0.6, 0.01, 0.99, 0.99, 0.01])
-    monkeypatch.setattr(rounding, "relax", lambda *_: fractions)
+    monkeypatch.setattr(methods, "relax", lambda *_: fractions)
     labels = round_off(problem, Limits(), np.zeros(4, np.int64))
     assert labels.tolist() == [1, 1, 1, 0]
 
@@ -141,7 +140,7 @@ def test_threshold_and_order(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relaxation that is too large is not begun, and the result says so."""
     problem = hard_problem(1, 30, 4)
-    monkeypatch.setattr(rounding, "CELLS_LIMIT", 30)
+    monkeypatch.setattr(methods, "CELLS_LIMIT", 30)
     result = APPROXIMATE["rounded"](problem, Limits(), None)
     assert (result.labelling, result.objective, result.bound) == (None, None, None)
     assert result.stopped is Stopped.SIZE_LIMIT

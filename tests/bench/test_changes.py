@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from layoutopt.bench.changes import Change, difference, noise_factor
+from layoutopt.bench.changes import BatchChange, difference, noise_factor
 from layoutopt.bench.row import Row
 from tests.bench.support import failed, row
 
@@ -14,7 +14,7 @@ def repeated(*seconds: float, **changes: object) -> list[Row]:
     return [row(repeat=i, seconds=s, **changes) for i, s in enumerate(seconds)]
 
 
-def changes(before: list[Row], after: list[Row], noise: float = 1.2) -> list[Change]:
+def changes(before: list[Row], after: list[Row], noise: float = 1.2) -> list[BatchChange]:
     return list(difference(before, after, noise).changes)
 
 

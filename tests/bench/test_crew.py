@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.bench.crew import Crew, WorkerError
+from layoutopt.bench.executors import Crew, WorkerError
 from layoutopt.bench.job import Job, Outcome, Solve
 from layoutopt.bench.source import FamilySource, FileSource
 from layoutopt.io.instance import write_instance
@@ -137,7 +137,7 @@ def test_workers_that_do_not_start_end_the_run(monkeypatch: pytest.MonkeyPatch) 
 
 ORPHAN = """
 import sys
-from layoutopt.bench.crew import Crew
+from layoutopt.bench.executors import Crew
 from layoutopt.bench.job import Job, Solve
 from layoutopt.bench.source import FileSource
 path, solver, limit = sys.argv[1:]

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.bench.batch import batch
 from layoutopt.bench.executors import cluster
-from layoutopt.bench.run import Standing
+from layoutopt.bench.run import Standing, batch
 from tests.support import refused
 
 pytest.importorskip("distributed", reason="Dask is not installed")

@@ -5,7 +5,7 @@ import io
 import json
 from decimal import Decimal
 
-from layoutopt.bench.export import to_csv, to_json, to_markdown
+from layoutopt.bench.row import to_csv, to_json, to_markdown
 from tests.bench.support import failed, row
 
 ROWS = [row(instance="a,b", bound=Decimal("12.50")), failed(solver="mip", peak_bytes=None)]

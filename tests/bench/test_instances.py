@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks import instances
 from benchmarks.transposed import NETWORKS
-from layoutopt.bench.batch import batch
 from layoutopt.bench.executors import here
 from layoutopt.bench.row import Row
+from layoutopt.bench.run import batch
 from layoutopt.converting import convert
 from layoutopt.exact.parts import left_over
 from layoutopt.graphs.unwinding import Graph

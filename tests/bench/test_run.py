@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from layoutopt.bench.batch import Report, batch
 from layoutopt.bench.executors import Team, here
 from layoutopt.bench.job import Job, Outcome
-from layoutopt.bench.plan import plan
 from layoutopt.bench.row import Row
-from layoutopt.bench.run import Standing
+from layoutopt.bench.run import Report, Standing, batch, plan
 from layoutopt.bench.store import reading, writing
 from layoutopt.bench.suite import read_suite
 from layoutopt.errors import InputError

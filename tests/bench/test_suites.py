@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import readme
-from layoutopt.bench.batch import batch
-from layoutopt.bench.entries import read_document
 from layoutopt.bench.executors import here
-from layoutopt.bench.suite import read_suite
+from layoutopt.bench.run import batch
+from layoutopt.bench.suite import read_document, read_suite
 from layoutopt.plugins.registry import built_in
 from tests.bench.support import row
 

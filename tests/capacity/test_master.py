@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity import undecided as core
-from layoutopt.capacity.columns import Columns
+from layoutopt.capacity import master as core
+from layoutopt.capacity.kinds import Columns
 from layoutopt.capacity.master import SmoothDual, use
 from layoutopt.limits import Limits
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity.expand import worth
+from layoutopt.capacity.answer import worth
 from layoutopt.capacity.fill import Rows
-from layoutopt.capacity.moves import moved
-from layoutopt.capacity.packing import best_fit, packed
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
-from layoutopt.capacity.repair import repaired
-from layoutopt.capacity.solve import solve_capacity
+from layoutopt.capacity.solve import best_fit, moved, packed, repaired, solve_capacity
 from layoutopt.capacity.state import State
 from layoutopt.limits import Limits
 from layoutopt.result import Status

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from layoutopt.capacity.patterns import pattern_count, patterns, values
+from layoutopt.capacity.pool import pattern_count, patterns, values
 from layoutopt.problem import IntArray
 
 SHAPES = [(1, 0, 1), (1, 3, 0), (2, 2, 2), (3, 1, 3), (3, 2, 1), (4, 0, 2), (4, 2, 3)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity.columns import Columns
-from layoutopt.capacity.programme import filling, programme
+from layoutopt.capacity.kinds import Columns
+from layoutopt.capacity.search import filling, programme
 
 
 @pytest.mark.parametrize("seed", range(40))

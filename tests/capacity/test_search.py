@@ -7,17 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.capacity import exhaust, pool, roads, search, solve, table
-from layoutopt.capacity.answer import CapacityAnswer, Reason
-from layoutopt.capacity.expand import worth
+from layoutopt.capacity import exhaust, pool, search, solve
+from layoutopt.capacity.answer import CapacityAnswer, Reason, worth
 from layoutopt.capacity.fill import Rows
-from layoutopt.capacity.nodes import node_filling, node_programme, node_start
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.capacity.search import node_filling, node_programme, node_start, tabulable, tabulate
 from layoutopt.capacity.shapes import one_copy
 from layoutopt.capacity.solve import solve_capacity
 from layoutopt.capacity.state import State
-from layoutopt.capacity.table import tabulable, tabulate
 from layoutopt.limits import Limits
 from layoutopt.result import Status
 from layoutopt.solvers import integer
@@ -137,7 +135,7 @@ def test_the_table_of_rooms_is_complete(block: int) -> None:
         problem = random_case(seed)
         kinds = Pool(problem)
         state = State(kinds, problem.capacity, Limits())
-        roads.choose_freely(state)
+        solve.choose_freely(state)
         assert state.priced is not None
         if not tabulable(kinds, state.room, state.priced):
             continue
@@ -156,7 +154,7 @@ def test_the_table_of_rooms_is_complete(block: int) -> None:
 def begun(problem: CapacityProblem, limits: Limits | None = None) -> State:
     """Return a state with prices, if there is room for all bytes."""
     state = State(Pool(problem), problem.capacity, limits or Limits())
-    roads.choose_freely(state)
+    solve.choose_freely(state)
     return state
 
 
@@ -195,7 +193,7 @@ def test_a_table_that_is_given_up_claims_nothing(
     """With too many labellings, steps or states, or no time, all is left as it was."""
     monkeypatch.setattr(search, "_search", lambda *_: None)
     if limit != "time":
-        monkeypatch.setattr(exhaust if limit == "LABELLINGS" else table, limit, 1)
+        monkeypatch.setattr(exhaust if limit == "LABELLINGS" else search, limit, 1)
     given_up = 0
     for seed in range(40):
         state = begun(random_case(seed))

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from layoutopt.capacity import master, pool, roads, solve, undecided
+from layoutopt.capacity import master, pool, solve
 from layoutopt.capacity.answer import CapacityAnswer, Reason
-from layoutopt.capacity.columns import Columns
 from layoutopt.capacity.fill import rounded
+from layoutopt.capacity.kinds import Columns
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.capacity.solve import solve_capacity
@@ -168,7 +168,7 @@ def test_counts_of_other_copies_are_no_placement(change: int, value: int | None)
 
 def test_roads_go_on_without_the_linear_programme(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it finds no prices the others prove the same optima."""
-    monkeypatch.setattr(roads, "solve_master", lambda *_: None)
+    monkeypatch.setattr(solve, "solve_master", lambda *_: None)
     for seed in range(60):
         problem = random_case(seed)
         assert_proved(problem, solve_capacity(problem, Limits()))
@@ -327,12 +327,12 @@ def test_smooth_prices_agree_with_the_linear_programme(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Smoothing and the core give the bound of the linear programme, up to 1e-4, never less."""
-    monkeypatch.setattr(roads, "POLISH", 1.0)
+    monkeypatch.setattr(solve, "POLISH", 1.0)
     monkeypatch.setattr(solve, "ROADS", {k: solve.ROADS[k] for k in ("free", "flow", "prices")})
     problem = middling(seed)
     exact = solve_capacity(problem, Limits())
     monkeypatch.setattr(master, "LINEAR", 10)
-    monkeypatch.setattr(undecided, "LEAST", 50)
+    monkeypatch.setattr(master, "LEAST", 50)
     smooth = solve_capacity(problem, Limits())
     assert_sound(problem, smooth)
     assert exact.dual is not None
@@ -350,7 +350,7 @@ def test_polish_improves_on_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
         problem = middling(seed)
         found = []
         for names in (("free", "flow", "prices"), ("free", "flow", "prices", "polish")):
-            monkeypatch.setattr(roads, "POLISH", 2.0)
+            monkeypatch.setattr(solve, "POLISH", 2.0)
             with monkeypatch.context() as patch:
                 patch.setattr(solve, "ROADS", {name: solve.ROADS[name] for name in names})
                 answer = solve_capacity(problem, Limits())

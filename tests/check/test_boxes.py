@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from layoutopt.check.boxes import FEW as FEW_BOXES
-from layoutopt.check.boxes import Box, Places, normal, unfolded
+from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import strides
 from layoutopt.check.merging import merged
@@ -20,7 +20,7 @@ from tests.check.samples import cut
 Elements = set[tuple[int, int, int]]
 
 
-def both(box: Box) -> tuple[Index, Index]:
+def both(box: CheckedBox) -> tuple[Index, Index]:
     """Return the flat elements there and here, in the order of the loops."""
     return (
         outer_sum([np.arange(n) * there for n, there, _ in box.loops], box.start),
@@ -28,7 +28,7 @@ def both(box: Box) -> tuple[Index, Index]:
     )
 
 
-def elements(boxes: list[Box]) -> list[tuple[int, int, int]]:
+def elements(boxes: list[CheckedBox]) -> list[tuple[int, int, int]]:
     """Return element here, label and element there of everything in boxes, in order of these."""
     found = []
     for box in boxes:
@@ -40,22 +40,22 @@ def elements(boxes: list[Box]) -> list[tuple[int, int, int]]:
 def test_normal() -> None:
     """Loops of one value go, negative ones turn round, and those that go on are joined."""
     for loops, expected in [
-        ([], Box(7, 100, 100, ())),
-        ([(1, 5, 9)], Box(7, 100, 100, ())),
-        ([(2, 3, 3), (3, 1, 1)], Box(7, 100, 100, ((6, 1, 1),))),
-        ([(2, 3, 6), (3, 1, 1)], Box(7, 100, 100, ((3, 1, 1), (2, 3, 6)))),
-        ([(2, 6, 3), (3, 1, 1)], Box(7, 100, 100, ((3, 1, 1), (2, 6, 3)))),
-        ([(3, 1, -1)], Box(7, 102, 98, ((3, -1, 1),))),
-        ([(3, -1, -1), (2, 3, 3)], Box(7, 98, 98, ((6, 1, 1),))),
-        ([(4, 0, 1), (2, 0, 4), (5, 0, 0)], Box(7, 100, 100, ((5, 0, 0), (8, 0, 1)))),
+        ([], CheckedBox(7, 100, 100, ())),
+        ([(1, 5, 9)], CheckedBox(7, 100, 100, ())),
+        ([(2, 3, 3), (3, 1, 1)], CheckedBox(7, 100, 100, ((6, 1, 1),))),
+        ([(2, 3, 6), (3, 1, 1)], CheckedBox(7, 100, 100, ((3, 1, 1), (2, 3, 6)))),
+        ([(2, 6, 3), (3, 1, 1)], CheckedBox(7, 100, 100, ((3, 1, 1), (2, 6, 3)))),
+        ([(3, 1, -1)], CheckedBox(7, 102, 98, ((3, -1, 1),))),
+        ([(3, -1, -1), (2, 3, 3)], CheckedBox(7, 98, 98, ((6, 1, 1),))),
+        ([(4, 0, 1), (2, 0, 4), (5, 0, 0)], CheckedBox(7, 100, 100, ((5, 0, 0), (8, 0, 1)))),
     ]:
         assert normal(7, 100, 100, loops) == expected
 
 
 def test_turned() -> None:
     """Both sides change places, and twice is the same again."""
-    box = Box(1, 2, 3, ((4, 5, 6),))
-    assert box.turned == Box(1, 3, 2, ((4, 6, 5),))
+    box = CheckedBox(1, 2, 3, ((4, 5, 6),))
+    assert box.turned == CheckedBox(1, 3, 2, ((4, 6, 5),))
     assert box.turned.turned == box
     assert box.elements == 4
 
@@ -70,7 +70,7 @@ def test_no_meeting_is_missed(seed: int) -> None:
         normal(0, draw.randrange(size), first, [(n, 0, step)])
         for first, n, step in cut(draw, size, pieces=0.8)
     ]
-    places = Places(boxes, shape, Equations(10**6))
+    places = BoxIndex(boxes, shape, Equations(10**6))
     far = 0
     for box in boxes + [normal(0, 0, 0, [(size, 1, 1)])]:
         here = set(both(box)[1].tolist())
@@ -80,7 +80,7 @@ def test_no_meeting_is_missed(seed: int) -> None:
     assert far > 0 or len(boxes) < 20
 
 
-def random_box(draw: random.Random, here: tuple[int, ...], there: tuple[int, ...]) -> Box:
+def random_box(draw: random.Random, here: tuple[int, ...], there: tuple[int, ...]) -> CheckedBox:
     """Return a box of up to three loops of either direction, inside tensors of two shapes."""
     loops: list[Loop] = []
     ends = []
@@ -98,7 +98,7 @@ def random_box(draw: random.Random, here: tuple[int, ...], there: tuple[int, ...
             walks[-1].append(step)
         ends.append(draw.randint(-low, size - 1 - high))
     loops = list(zip(extents, *walks, strict=True))
-    return Box(0, *ends, tuple(loops))
+    return CheckedBox(0, *ends, tuple(loops))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -112,7 +112,7 @@ def test_no_meeting_of_any_loops_is_missed(seed: int) -> None:
         )
         boxes = [normal(*random_box(draw, here, there)) for _ in range(FEW_BOXES + 4)]
         asked = boxes[:4] + [random_box(draw, here, there) for _ in range(9)]
-        by_one, by_both = (Places(boxes, here, Equations(99), o) for o in (None, there))
+        by_one, by_both = (BoxIndex(boxes, here, Equations(99), o) for o in (None, there))
         held = [set(elements([box])) for box in boxes]
         for box in asked:
             own = set(elements([box]))
@@ -127,16 +127,16 @@ def test_no_meeting_of_any_loops_is_missed(seed: int) -> None:
 
 def test_near_by_both_sides() -> None:
     """With the origin's shape, boxes that lie in other rows there are not near."""
-    boxes = [Box(0, 10 * k, 10 * k, ((10, 1, 1),)) for k in range(10)]
-    column = Box(0, 30, 4, ((10, 1, 10),))  # row 3 there, column 4 here
-    assert len(Places(boxes, (10, 10), Equations(9)).near(column)) == 10
-    assert Places(boxes, (10, 10), Equations(9), (10, 10)).near(column) == [boxes[3]]
+    boxes = [CheckedBox(0, 10 * k, 10 * k, ((10, 1, 1),)) for k in range(10)]
+    column = CheckedBox(0, 30, 4, ((10, 1, 10),))  # row 3 there, column 4 here
+    assert len(BoxIndex(boxes, (10, 10), Equations(9)).near(column)) == 10
+    assert BoxIndex(boxes, (10, 10), Equations(9), (10, 10)).near(column) == [boxes[3]]
 
 
 def test_comparing_is_counted() -> None:
     """Looking through long lists takes steps."""
-    boxes = [Box(0, 0, k, ((2, 0, 10**6),)) for k in range(20_000)]
-    places = Places(boxes, (2 * 10**6,), Equations(10))
+    boxes = [CheckedBox(0, 0, k, ((2, 0, 10**6),)) for k in range(20_000)]
+    places = BoxIndex(boxes, (2 * 10**6,), Equations(10))
     with pytest.raises(SizeError):
         for box in boxes[:10]:
             places.near(box)
@@ -210,7 +210,7 @@ def test_merged_elements_stay(seed: int) -> None:
 
 def test_merging_is_counted() -> None:
     """Looking through many boxes takes steps, also where none can be merged."""
-    boxes = [Box(0, 0, k * k, ()) for k in range(1000)]
+    boxes = [CheckedBox(0, 0, k * k, ()) for k in range(1000)]
     assert len(merged(boxes, Equations(1000))) == 1000
     with pytest.raises(SizeError):
         merged(boxes, Equations(100))
@@ -234,7 +234,7 @@ def test_unfolded_boxes() -> None:
         loops = tuple(
             (draw.randint(1, 5), draw.randint(-3, 3), draw.randint(-40, 40)) for _ in range(3)
         )
-        box = Box(4, 9, 100, loops)
+        box = CheckedBox(4, 9, 100, loops)
         parts = unfolded(box, shape)
         jumps += len(parts) > 1
         assert sorted(elements(parts)) == sorted(elements([box]))

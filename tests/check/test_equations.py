@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from layoutopt.check.equations import Equations
-from layoutopt.check.terms import Part, Term
+from layoutopt.check.terms import SolutionBox, Term
 from layoutopt.errors import SizeError
 
 STYLES = {
@@ -32,12 +32,12 @@ def terms_of(pairs: list[tuple[int, int]]) -> tuple[Term, ...]:
     )
 
 
-def solve(pairs: list[tuple[int, int]], total: int, limit: int = 10**5) -> list[Part]:
+def solve(pairs: list[tuple[int, int]], total: int, limit: int = 10**5) -> list[SolutionBox]:
     """Return all solutions, their weights being the values of the variables."""
     return Equations(limit).solve(terms_of(pairs), total, len(pairs))
 
 
-def points(parts: list[Part]) -> list[tuple[int, ...]]:
+def points(parts: list[SolutionBox]) -> list[tuple[int, ...]]:
     """Return all solutions in boxes, one by one."""
     found = []
     for start, loops in parts:

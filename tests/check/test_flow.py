@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from layoutopt.check.flow import carried, strides
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Op
+from layoutopt.graphs.op import UnwindingOp
 from layoutopt.pieces import outer_sum
 
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
-def same(op: Op, arrays: list[NDArray[Any]], expected: NDArray[Any]) -> None:
+def same(op: UnwindingOp, arrays: list[NDArray[Any]], expected: NDArray[Any]) -> None:
     """Compare what the formula carries with what NumPy gives, in shape and in content."""
     before = [a.shape for a in arrays]
     [out] = op.infer(before)

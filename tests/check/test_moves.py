@@ -9,82 +9,86 @@ from math import prod
 import numpy as np
 import pytest
 
-from layoutopt.check.boxes import Box
+from layoutopt.check.boxes import CheckedBox
 from layoutopt.check.flow import carried
 from layoutopt.check.moves import kept, moves
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Op, Shape
-from layoutopt.graphs.stripes import count_kept
-from layoutopt.graphs.stripes import kept as kept_indices
+from layoutopt.graphs.op import Shape, UnwindingOp
+from layoutopt.graphs.views import count_kept
+from layoutopt.graphs.views import kept as kept_indices
 from layoutopt.pieces import outer_sum
 
-BY_HAND: list[tuple[Op, list[Shape], list[Box]]] = [
-    (ops.Identity(id="v", inputs=("x",)), [(2, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
-    (ops.Flatten(id="v", inputs=("x",)), [(2, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
-    (ops.Squeeze(id="v", inputs=("x",)), [(2, 1, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
-    (ops.Squeeze(id="v", inputs=("x",)), [(1, 1)], [Box(0, 0, 0, ())]),
-    (ops.Reshape(id="v", inputs=("x",), shape=(3, 2)), [(6,)], [Box(0, 0, 0, ((6, 1, 1),))]),
+BY_HAND: list[tuple[UnwindingOp, list[Shape], list[CheckedBox]]] = [
+    (ops.Identity(id="v", inputs=("x",)), [(2, 3)], [CheckedBox(0, 0, 0, ((6, 1, 1),))]),
+    (ops.Flatten(id="v", inputs=("x",)), [(2, 3)], [CheckedBox(0, 0, 0, ((6, 1, 1),))]),
+    (ops.Squeeze(id="v", inputs=("x",)), [(2, 1, 3)], [CheckedBox(0, 0, 0, ((6, 1, 1),))]),
+    (ops.Squeeze(id="v", inputs=("x",)), [(1, 1)], [CheckedBox(0, 0, 0, ())]),
+    (ops.Reshape(id="v", inputs=("x",), shape=(3, 2)), [(6,)], [CheckedBox(0, 0, 0, ((6, 1, 1),))]),
     (
         ops.SumLike(id="v", inputs=("x", "y"), unwindable_inputs=(1, 0)),
-        *([(2, 3), (2, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
+        *([(2, 3), (2, 3)], [CheckedBox(0, 0, 0, ((6, 1, 1),))]),
     ),
     (
         ops.DimShuffle(id="v", inputs=("x",), permutation=(1, 0)),
-        *([(4, 5)], [Box(0, 0, 0, ((4, 5, 1), (5, 1, 4)))]),
+        *([(4, 5)], [CheckedBox(0, 0, 0, ((4, 5, 1), (5, 1, 4)))]),
     ),
     (
         ops.DimShuffle(id="v", inputs=("x",), permutation=(2, 0, 1)),
-        *([(4, 5, 6)], [Box(0, 0, 0, ((20, 6, 1), (6, 1, 20)))]),
+        *([(4, 5, 6)], [CheckedBox(0, 0, 0, ((20, 6, 1), (6, 1, 20)))]),
     ),
     (
         ops.Reverse(id="v", inputs=("x",), dims=(0,)),
-        *([(4, 5)], [Box(0, 15, 0, ((5, 1, 1), (4, -5, 5)))]),
+        *([(4, 5)], [CheckedBox(0, 15, 0, ((5, 1, 1), (4, -5, 5)))]),
     ),
     (
         ops.Reverse(id="v", inputs=("x",), dims=(1, 0)),
-        *([(4, 5)], [Box(0, 19, 0, ((20, -1, 1),))]),
+        *([(4, 5)], [CheckedBox(0, 19, 0, ((20, -1, 1),))]),
     ),
     (
         ops.Slice(id="v", inputs=("x",), lower=(1, 2), upper=(4, 4)),
-        *([(4, 5)], [Box(0, 7, 0, ((2, 1, 1), (3, 5, 2)))]),
+        *([(4, 5)], [CheckedBox(0, 7, 0, ((2, 1, 1), (3, 5, 2)))]),
     ),
     (ops.Slice(id="v", inputs=("x",), lower=(1, 2), upper=(4, 2)), [(4, 5)], []),
     (
         ops.SubSample(id="v", inputs=("x",), strides=(2, 3)),
-        *([(4, 5)], [Box(0, 0, 0, ((2, 3, 1), (2, 10, 2)))]),
+        *([(4, 5)], [CheckedBox(0, 0, 0, ((2, 3, 1), (2, 10, 2)))]),
     ),
     (
         ops.Expand(id="v", inputs=("x",), shape=(2, 3, 4)),
-        *([(3, 1)], [Box(0, 0, 0, ((4, 0, 1), (3, 1, 4), (2, 0, 12)))]),
+        *([(3, 1)], [CheckedBox(0, 0, 0, ((4, 0, 1), (3, 1, 4), (2, 0, 12)))]),
     ),
     (
         ops.Concat(id="v", inputs=("x", "y", "z", "x"), axis=1),
         [(2, 3), (2, 0), (2, 1), (2, 3)],
         [
-            Box(0, 0, 0, ((3, 1, 1), (2, 3, 7))),
-            Box(2, 0, 3, ((2, 1, 7),)),
-            Box(3, 0, 4, ((3, 1, 1), (2, 3, 7))),
+            CheckedBox(0, 0, 0, ((3, 1, 1), (2, 3, 7))),
+            CheckedBox(2, 0, 3, ((2, 1, 7),)),
+            CheckedBox(3, 0, 4, ((3, 1, 1), (2, 3, 7))),
         ],
     ),
     (
         ops.SettSample(id="v", inputs=("x",), setts=((), ((2, 1, 0),))),
-        *([(4, 6)], [Box(0, 0, 0, ((2, 1, 1), (8, 3, 2)))]),
+        *([(4, 6)], [CheckedBox(0, 0, 0, ((2, 1, 1), (8, 3, 2)))]),
     ),
     (
         ops.SettSample(id="v", inputs=("x",), setts=(((3, 1, 2),),)),
         [(12,)],  # 0 | 2 3 4 | 6 7 8 | 10 11
-        [Box(0, 0, 0, ()), Box(0, 2, 1, ((3, 1, 1), (2, 4, 3))), Box(0, 10, 7, ((2, 1, 1),))],
+        [
+            CheckedBox(0, 0, 0, ()),
+            CheckedBox(0, 2, 1, ((3, 1, 1), (2, 4, 3))),
+            CheckedBox(0, 10, 7, ((2, 1, 1),)),
+        ],
     ),
     (
         ops.SettSample(id="v", inputs=("x",), setts=(((2, 3, -1),),)),
         [(9,)],  # 0 | 4 5 | 9 ...
-        [Box(0, 0, 0, ()), Box(0, 4, 1, ((2, 1, 1),))],
+        [CheckedBox(0, 0, 0, ()), CheckedBox(0, 4, 1, ((2, 1, 1),))],
     ),
 ]
 
 
 @pytest.mark.parametrize(("op", "shapes", "expected"), BY_HAND)
-def test_by_hand(op: Op, shapes: list[Shape], expected: list[Box]) -> None:
+def test_by_hand(op: UnwindingOp, shapes: list[Shape], expected: list[CheckedBox]) -> None:
     """Each op alone: label of the carrier, first element there and here, loops."""
     [out] = op.infer(shapes)
     carriers = [shapes[c] for c in op.carriers(len(shapes))]
@@ -97,7 +101,7 @@ def test_every_view_is_in_the_table() -> None:
     assert {type(op) for op, _, _ in BY_HAND} == views
 
 
-def random_view(draw: random.Random) -> tuple[Op, list[Shape]]:
+def random_view(draw: random.Random) -> tuple[UnwindingOp, list[Shape]]:
     """Return a view op that can do with its operand's shape, and the shapes of its carriers."""
     shape = tuple(draw.choice([0, 1, 2, 3, 4, 5, 7]) for _ in range(draw.randint(1, 3)))
     order, axis = list(range(len(shape))), draw.randrange(len(shape))

@@ -11,7 +11,7 @@ import pytest
 from layoutopt import Graph, write_instance
 from layoutopt.cli import proofs
 from layoutopt.cli.text import exact
-from layoutopt.proving import evidence
+from layoutopt.proving import ordering
 from tests.cli.conftest import Run
 
 INSTANCES = Path(__file__).parents[2] / "instances"
@@ -102,7 +102,7 @@ def test_a_bound_that_is_not_proved_is_told(
     result = tmp_path / "result.json"
     asked = ("solve", instance, "--gap", 0.5, "--certificate", path, "--json", result, "-q")
     assert run(*asked).err == ""
-    monkeypatch.setattr(evidence, "_candidates", lambda *_: iter(()))  # nothing but all there is
+    monkeypatch.setattr(ordering, "_candidates", lambda *_: iter(()))  # nothing but all there is
     ran = run(*asked, "--overwrite")
     document, answer = json.loads(path.read_text()), json.loads(result.read_text())
     assert ran.code == 0

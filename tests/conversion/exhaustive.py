@@ -16,7 +16,7 @@ import numpy as np
 from layoutopt.conversion.further import VIEWS, further_mode
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode, ModeTable, mode_of
-from layoutopt.conversion.orders import Form, Part, has_parts, items_of
+from layoutopt.conversion.orders import AxisFactor, Form, has_parts, items_of
 from layoutopt.conversion.values import values_of
 from layoutopt.operators.op import Op
 from layoutopt.operators.operator import Category
@@ -217,7 +217,7 @@ def laid(array: np.ndarray, form: Form) -> bytes:
     """
     place, length = np.zeros(array.shape, np.int64), 1
     for item in items_of(form):
-        if isinstance(item, Part):
+        if isinstance(item, AxisFactor):
             index = np.indices(array.shape)[item.axis] // item.stride % item.size
             place, length = place * item.size + index, length * item.size
         elif item >= 0:

@@ -13,7 +13,7 @@ from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.further import VIEWS, further_mode
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode
-from layoutopt.conversion.orders import Order, Part, has_parts, order_of, sizes_of
+from layoutopt.conversion.orders import AxisFactor, Order, has_parts, order_of, sizes_of
 from layoutopt.operators.op import Op, Size
 from layoutopt.requirements.backends import BlockedCpu
 from layoutopt.requirements.desired import parse_desired
@@ -60,11 +60,11 @@ def _orders(shape: tuple[int, ...], draw: Random) -> list[Order]:
     """Return random orders, some axes cut into two parts."""
     found = []
     for _ in range(12):
-        items: list[int | Part] = []
+        items: list[int | AxisFactor] = []
         for axis, size in enumerate(shape):
             inner = draw.choice([d for d in range(1, size + 1) if size % d == 0])
             if draw.random() < 0.7 and 1 < inner < size:
-                items += [Part(axis, inner, size // inner), Part(axis, 1, inner)]
+                items += [AxisFactor(axis, inner, size // inner), AxisFactor(axis, 1, inner)]
             else:
                 items.append(axis)
         draw.shuffle(items)
@@ -73,8 +73,8 @@ def _orders(shape: tuple[int, ...], draw: Random) -> list[Order]:
     return found
 
 
-def _place(item: int | Part) -> tuple[int, int]:
-    return (item.axis, item.stride) if isinstance(item, Part) else (item, 0)
+def _place(item: int | AxisFactor) -> tuple[int, int]:
+    return (item.axis, item.stride) if isinstance(item, AxisFactor) else (item, 0)
 
 
 def one(
@@ -197,18 +197,18 @@ def _formed(array: np.ndarray, form: object) -> np.ndarray:
 def test_an_odd_size_is_not_cut() -> None:
     """An operand that whole blocks do not divide, or one without a size, runs on whole axes."""
     odd = OPS["concat odd"]
-    assert further_mode(odd, 0, (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))) is None
-    assert further_mode(odd, 0, (0, Part(1, 12, 1), 2, 3, 1)) is None
+    assert further_mode(odd, 0, (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))) is None
+    assert further_mode(odd, 0, (0, AxisFactor(1, 12, 1), 2, 3, 1)) is None
     open_sizes = replace(
         OPS["relu"], input_shapes=(("N", 12, "H", 4),), output_shapes=(("N", 12, "H", 4),)
     )
-    assert further_mode(open_sizes, 0, (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))) is None
+    assert further_mode(open_sizes, 0, (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))) is None
 
 
-BLOCKS: Order = (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))
+BLOCKS: Order = (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))
 """NCHW4c of 12 channels."""
 
-BEHIND: Order = (Part(1, 4, 3), 2, 3, 0, Part(1, 1, 4))
+BEHIND: Order = (AxisFactor(1, 4, 3), 2, 3, 0, AxisFactor(1, 1, 4))
 """The same with N next to the channels inside."""
 
 NO_MODES: dict[str, tuple[Op, int, Order]] = {
@@ -219,13 +219,17 @@ NO_MODES: dict[str, tuple[Op, int, Order]] = {
     "joined with an open size": (one("Reshape", ("N", 4, 6), shape=(-1, 6)), 0, (0, 2, 1)),
     "two open sizes": (one("Reshape", ("N", 12, 3, 4), shape=(0, -1, 12)), 0, (2, 3, 0, 1)),
     "cut from an open size": (one("Reshape", ("N", 6), shape=(-1, 4, 6)), 1, (1, 0, 2)),
-    "a row times a matrix": (one("MatMul", (12,), (12, 4)), 1, (Part(0, 1, 4), 1, Part(0, 4, 3))),
+    "a row times a matrix": (
+        one("MatMul", (12,), (12, 4)),
+        1,
+        (AxisFactor(0, 1, 4), 1, AxisFactor(0, 4, 3)),
+    ),
     "rows of unknown rank": (
         one("Gemm", (6, 12), (12, 4), None),
         0,
-        (0, Part(1, 1, 4), Part(1, 4, 3)),
+        (0, AxisFactor(1, 1, 4), AxisFactor(1, 4, 3)),
     ),
-    "scales": (OPS["quantise channels"], 1, (Part(0, 1, 4), Part(0, 4, 3))),
+    "scales": (OPS["quantise channels"], 1, (AxisFactor(0, 1, 4), AxisFactor(0, 4, 3))),
     "an unknown operand": (one("Concat", C, None, axis=0, out=(4, 12, 3, 4)), 0, BLOCKS),
     "pads that are computed": (one("Pad", C, (8,), out=(2, 12, 4, 4)), 0, BLOCKS),
     "a slice of unknown axes": (one("Slice", C, (1,), (1,), (1,), out=(2, 12, 2, 4)), 0, BLOCKS),
@@ -263,7 +267,7 @@ def test_open_sizes_are_copied_or_left_open(
 
 def test_an_operand_that_is_left_out_has_no_form() -> None:
     """A Gemm whose third operand is left out runs as one of two operands."""
-    gemm, order = OPS["gemm"], (0, Part(1, 1, 4), Part(1, 4, 3))
+    gemm, order = OPS["gemm"], (0, AxisFactor(1, 1, 4), AxisFactor(1, 4, 3))
     left_out = replace(gemm, inputs=(*gemm.inputs, ""), input_shapes=(*gemm.input_shapes, None))
     plain, found = further_mode(gemm, 0, order), further_mode(left_out, 0, order)
     assert plain is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.orders import Form, Part
+from layoutopt.conversion.orders import AxisFactor, Form
 from layoutopt.conversion.required import in_layouts
 from layoutopt.operators.op import Op, Shape
 from layoutopt.operators.operands import parse_operands
@@ -30,12 +30,12 @@ PLAIN, BLOCKED = (2, 12, 3, 5), (2, 3, 3, 5, 4)
         ("", "NHWC", (0, 2, 3, 1)),
         ("", "NCHW", None),
         ("", "N*HW", None),
-        ("", "NCHW4c", (0, Part(1, 4, 3), 2, 3, Part(1, 1, 4))),
-        ("", "NCHW5c", (0, Part(1, 5, 3), 2, 3, Part(1, 1, 5))),
+        ("", "NCHW4c", (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))),
+        ("", "NCHW5c", (0, AxisFactor(1, 5, 3), 2, 3, AxisFactor(1, 1, 5))),
         ("NCHW4c", "NCHW4c", None),
         ("NCHW4c", "NCHW", (0, (1, 4), 2, 3)),
         ("NCHW4c", "NHWC", (0, 2, 3, (1, 4))),
-        ("NCHW4c", "NCHW2c", (0, (1, Part(4, 2, 2)), 2, 3, Part(4, 1, 2))),
+        ("NCHW4c", "NCHW2c", (0, (1, AxisFactor(4, 2, 2)), 2, 3, AxisFactor(4, 1, 2))),
         ("NCHW4c", "NCHW12c", (0, -1, 2, 3, (1, 4))),
     ],
 )

@@ -13,7 +13,7 @@ from layoutopt.conversion import search
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.limits import Limits
-from layoutopt.pbqp.problem import Answer
+from layoutopt.pbqp.problem import CostAnswer
 from layoutopt.result import Status, Stopped
 from tests.conversion.running import arrays_of, run, run_conversion
 
@@ -27,12 +27,12 @@ def given() -> ConversionGraph:
     return graph
 
 
-def out_of_memory(*_given: object) -> Answer:
+def out_of_memory(*_given: object) -> CostAnswer:
     """Find no more memory."""
     raise MemoryError
 
 
-def without_end(*_given: object) -> Answer:
+def without_end(*_given: object) -> CostAnswer:
     """Go on for ever, and look at no limit."""
     while True:
         sum(range(100))

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layoutopt.dense.boxes import Box, boxes
+from layoutopt.dense.boxes import OriginBox, boxes
 
 Ints = NDArray[np.int64]
 
 
-def unfolded(found: list[Box], size: int) -> tuple[Ints, Ints]:
+def unfolded(found: list[OriginBox], size: int) -> tuple[Ints, Ints]:
     """Return the arrays that boxes describe, every position set exactly once."""
     origin, start = np.full(size, -1), np.full(size, -1)
     for box in found:
@@ -28,7 +28,7 @@ def unfolded(found: list[Box], size: int) -> tuple[Ints, Ints]:
     return origin, start
 
 
-def folded(origin: Ints, start: Ints) -> list[Box]:
+def folded(origin: Ints, start: Ints) -> list[OriginBox]:
     """Return the boxes of arrays, after comparing what they say with the arrays."""
     found = boxes(origin, start)
     again = unfolded(found, len(origin))
@@ -99,12 +99,12 @@ def test_small_arrays() -> None:
     """Nothing, one element, and two that do not fit together."""
     none = np.zeros(0, np.int64)
     assert boxes(none, none) == []
-    assert boxes(np.array([4]), np.array([7])) == [Box(4, 7, 0, ((1, 1, 1),))]
+    assert boxes(np.array([4]), np.array([7])) == [OriginBox(4, 7, 0, ((1, 1, 1),))]
     assert boxes(np.array([1, 0]), np.array([5, 5])) == [
-        Box(1, 5, 0, ((1, 1, 1),)),
-        Box(0, 5, 1, ((1, 1, 1),)),
+        OriginBox(1, 5, 0, ((1, 1, 1),)),
+        OriginBox(0, 5, 1, ((1, 1, 1),)),
     ]
-    assert boxes(np.array([0, 0]), np.array([9, 2])) == [Box(0, 9, 0, ((2, -7, 1),))]
+    assert boxes(np.array([0, 0]), np.array([9, 2])) == [OriginBox(0, 9, 0, ((2, -7, 1),))]
 
 
 def test_runs_are_taken_from_the_left() -> None:

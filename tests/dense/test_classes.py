@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from layoutopt.dense import classes as classes_module
-from layoutopt.dense import refine as refine_module
-from layoutopt.dense.classes import _numbered, find_classes
+from layoutopt.dense import classes as refine_module
+from layoutopt.dense.classes import _numbered, find_classes, mix, refine
 from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import find_groups, key_of
 from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
-from layoutopt.dense.refine import mix, refine
 from layoutopt.graphs.given import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.unwinding import Graph

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from layoutopt.errors import SizeError
-from layoutopt.exact import forbidden
-from layoutopt.exact.forbidden import pairs_of, with_hopeless, without
+from layoutopt.exact import order
+from layoutopt.exact.order import pairs_of, with_hopeless, without
 from layoutopt.presolve.components import split
 from tests.support import allowed, labelling, optimum, random_labels, random_problem
 
@@ -59,7 +59,7 @@ def test_lists_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     part = labelling(4, 2, {}, {(0, 0): 1, (1, 1): 1})
     given = part, [(0, 0)], np.zeros(2, np.int64), np.array([0, 0, 1, 1])
     assert len(without(*given).banned) == 4
-    monkeypatch.setattr(forbidden, "BAN_BYTES", 2**60)
+    monkeypatch.setattr(order, "BAN_BYTES", 2**60)
     with pytest.raises(SizeError, match="barrier order forbids"):
         without(*given)
 
@@ -74,7 +74,7 @@ def test_hopeless_labels_of_a_whole() -> None:
         free = with_hopeless(problem, order, parts)
         assert free.precedence is None
         assert optimum(problem) <= optimum(free)
-        table = forbidden.hopeless_choices(order)
+        table = order.hopeless_choices(order)
         hopeless = set(pairs_of(table))
         every = [
             (u, label)

@@ -12,13 +12,19 @@ import pytest
 
 from layoutopt.errors import SolverError
 from layoutopt.exact import parts as parts_module
-from layoutopt.exact.parts import _searched, left_over, simple_answer, solve_part, solve_parts
-from layoutopt.exact.tracker import Tracker
+from layoutopt.exact.parts import (
+    Tracker,
+    _searched,
+    left_over,
+    simple_answer,
+    solve_part,
+    solve_parts,
+)
 from layoutopt.limits import Limits, Progress
 from layoutopt.presolve import elimination
 from layoutopt.presolve.components import split
-from layoutopt.presolve.contract import contract
 from layoutopt.presolve.cuts import isolating_cuts
+from layoutopt.presolve.node_reductions import contract
 from layoutopt.problem import Labelling
 from layoutopt.result import Result, Status, Stopped
 from layoutopt.solvers import cpsat, mip

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.exact import parts, shared
-from layoutopt.exact.parts import simple_answer, solve_part
-from layoutopt.exact.shared import _restored, share_columns
+from layoutopt.exact import parts
+from layoutopt.exact.parts import _restored, share_columns, simple_answer, solve_part
 from layoutopt.limits import Limits, Progress
 from layoutopt.presolve import elimination
 from layoutopt.problem import Labelling
@@ -42,8 +41,8 @@ def sparse(seed: int, nodes: int) -> Labelling:
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let columns be shared however few labels there are, and at small distances."""
-    monkeypatch.setattr(shared, "MANY", 1)
-    monkeypatch.setattr(shared, "DISTANCES", (0, 1, 2))
+    monkeypatch.setattr(parts, "MANY", 1)
+    monkeypatch.setattr(parts, "DISTANCES", (0, 1, 2))
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -156,7 +155,7 @@ def test_a_piece_takes_its_best_label(rewards: tuple[int, int]) -> None:
     assert alone.tolist() == [3, 3, 1, 2]
 
 
-def test_few_labels_keep_their_columns() -> None:
+def test_few_labels_keep_their_shared_columns() -> None:
     """Fewer than 64 labels are left to others."""
     assert share_columns(ring(63), Limits(), fresh(ring(63))) is None
 
@@ -167,7 +166,7 @@ def test_labels_that_are_everywhere_do_not_share(monkeypatch: pytest.MonkeyPatch
     edges = {(u, u + 1): 5 for u in range(69)} | {(0, 69): 5}
     problem = labelling(70, 70, edges, dense)
     start = fresh(problem)
-    monkeypatch.setattr(shared, "CONFLICTS_LIMIT", 10)
+    monkeypatch.setattr(parts, "CONFLICTS_LIMIT", 10)
     for given in (problem, ring(300)):
         result = share_columns(given, Limits(), fresh(given))
         assert result is not None

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import pytest
 
-from layoutopt.explain import hitting
-from layoutopt.explain.hitting import Demand, fewest
+from layoutopt.explain import pair
+from layoutopt.explain.pair import Demand, fewest
 from layoutopt.limits import Limits, limited
 
 
@@ -57,6 +57,6 @@ def test_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     demands = [Demand([3, 2, 2], 4)]
     with pytest.raises(TimeoutError):
         fewest(demands, 3, limited(time_limit=0))
-    monkeypatch.setattr(hitting, "STEPS", 2)
+    monkeypatch.setattr(pair, "STEPS", 2)
     with pytest.raises(TimeoutError):
         fewest(demands, 3, Limits())

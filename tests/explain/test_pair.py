@@ -27,10 +27,9 @@ from layoutopt import (
 )
 from layoutopt.errors import InternalError
 from layoutopt.explain import trials
+from layoutopt.explain.pair import Threshold, least_value
 from layoutopt.explain.subject import Subject
-from layoutopt.explain.threshold import Threshold, least_value
-from layoutopt.explain.trials import Trials
-from layoutopt.explain.winning import won
+from layoutopt.explain.trials import Trials, won
 from layoutopt.generate.families import generate
 from layoutopt.limits import Limits, Progress
 from layoutopt.result import Status

@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from layoutopt.bench.columns import COLUMNS
+from layoutopt.bench.row import COLUMNS
 from tests.fuzzing.mutations import INTERESTING, spoil_bytes
 
 CELLS = (

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from unittest.mock import patch
 
 from layoutopt.bench.changes import contradictions, difference
-from layoutopt.bench.export import EXPORTS
+from layoutopt.bench.row import EXPORTS
 from layoutopt.bench.store import reading, writing
 from layoutopt.bench.suite import read_suite
 from layoutopt.bench.summary import summaries
@@ -25,7 +25,7 @@ from layoutopt.cli import layouts as layout_commands
 from layoutopt.converting import convert
 from layoutopt.errors import InputError
 from layoutopt.evaluation import evaluate
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.certificate import document_of, read_certificate
 from layoutopt.io.hashes import known_hash
@@ -110,7 +110,7 @@ def result(raw: bytes, folder: Path) -> None:
     """A result: it is checked, and its layouts are scored, kept and improved."""
     document = parse_document(raw, "result.json")
     known: list[Graph] = [g for g in seeds.graphs() if g.name == document.instance]
-    graph: Store = [*known, *seeds.graphs()][0]
+    graph: GraphStore = [*known, *seeds.graphs()][0]
     found = document.result()
     with refusals():
         list(violations(graph, found, document.status, document.gap))

@@ -6,8 +6,7 @@ import inspect
 
 import pytest
 
-from layoutopt.graphs.atomic import all_or_nothing
-from layoutopt.graphs.builder import Builder
+from layoutopt.graphs.builder import Builder, all_or_nothing
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from tests.support import refused

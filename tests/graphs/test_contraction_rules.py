@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt.graphs.contraction_rules import matmul_rules
-from layoutopt.graphs.contraction_shapes import matmul_shape
+from layoutopt.graphs.contractions import matmul_rules, matmul_shape
 from layoutopt.graphs.op import OpError, Shape
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.graphs.growers import DynamicTensor, OptimizerStep
+from layoutopt.graphs.growers import DynamicTensor, OptimizerStep, SumLikeTensor
 from layoutopt.graphs.op import Kind, Shape, type_name
-from layoutopt.graphs.sums import SumLikeTensor
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Kind, Op, broadcast, dominates, size, type_name
-from layoutopt.graphs.stripes import count_kept, kept
+from layoutopt.graphs.op import Kind, UnwindingOp, broadcast, dominates, size, type_name
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.graphs.views import count_kept, kept
 from tests.support import refused
 
 Add = Callable[[Graph], Any]
@@ -184,7 +184,7 @@ def test_bad_arguments_are_named() -> None:
 def test_ops_given_as_data_are_checked() -> None:
     """What only a file can get wrong: missing shapes, a wrong derived shape, wrong arity."""
     graph = graph_with_operands()
-    cases: list[tuple[Op, str]] = [
+    cases: list[tuple[UnwindingOp, str]] = [
         (ops.Sink(id="a", inputs=()), "op 'a' (sink): shape is missing"),
         (ops.Reshape(id="a", inputs=("x4",)), "shape is missing (operands: 'x4' [4])"),
         (ops.Expand(id="a", inputs=("x4",)), "shape is missing"),

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from layoutopt.graphs.growers import SumLikeTensor
 from layoutopt.graphs.op import Kind
 from layoutopt.graphs.ops import SumLike
-from layoutopt.graphs.sums import SumLikeTensor
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
 

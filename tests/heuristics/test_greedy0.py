@@ -14,7 +14,7 @@ from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.op import Kind, size
 from layoutopt.graphs.ops import Expand
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.heuristics.greedy0 import greedy0
@@ -31,7 +31,7 @@ Cover = dict[int, Place]
 class Literal:
     """Greedy0 as it is written down, element by element, with nothing clever about it."""
 
-    def __init__(self, graph: Store) -> None:
+    def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
         count = len(graph.shapes)
         self.pieces: list[list[Cover]] = [[] for _ in range(count)]
@@ -167,12 +167,12 @@ class Literal:
                 self.add(sink, found)
 
 
-def literal(graph: Store) -> dict[int, list[Place]]:
+def literal(graph: GraphStore) -> dict[int, list[Place]]:
     """Return what the transcription chooses: a location for each element of each sink."""
     return {t: [cover[e] for e in sorted(cover)] for t, cover in Literal(graph).run().items()}
 
 
-def chosen(graph: Store) -> dict[int, list[Place]]:
+def chosen(graph: GraphStore) -> dict[int, list[Place]]:
     """Return what the package chooses."""
     found = greedy0(graph, Limits())
     return {

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from layoutopt.layout.indexing import (
+from layoutopt.layout.layout import Block, Dim, Layout
+from layoutopt.layout.offsets import (
     convert_index,
     convert_shape,
     logical_index,
+    offset_map,
     physical_index,
 )
-from layoutopt.layout.layout import Block, Dim, Layout
-from layoutopt.layout.offsets import offset_map
 from layoutopt.layout.physical import padded_shape, physical_shape, strides
 from layoutopt.layout.transform import apply
 from tests.layout.drawn import Case, cases

@@ -8,10 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from layoutopt.layout.descriptor import Descriptor
+from layoutopt.layout.descriptor import Descriptor, transpose_by_copy, transpose_by_permutation
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.permutations import Permutation
-from layoutopt.layout.transposes import transpose_by_copy, transpose_by_permutation
 
 
 def seen(descriptor: Descriptor, permutation: Permutation, memory: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt.layout.windows import windows
+from layoutopt.layout.grouping import windows
 from tests.support import refused
 
 BY_HAND = [

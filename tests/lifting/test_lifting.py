@@ -14,8 +14,8 @@ from layoutopt.check.elements import by_elements, evaluate
 from layoutopt.errors import SizeError
 from layoutopt.exact.parts import solve_parts
 from layoutopt.generate.figures import FIGURES
+from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.generate.training import training_step
 from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.unwinding import Graph

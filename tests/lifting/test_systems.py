@@ -16,7 +16,7 @@ from layoutopt.graphs.op import Array, Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lifting import digits
 from layoutopt.lifting.digits import settle_digits
-from layoutopt.lifting.families import NOTHING, VIEW, Family, System, normal, system_of
+from layoutopt.lifting.families import NOTHING, VIEW, Relation, System, normal, system_of
 from layoutopt.lifting.regions import cut_regions
 from layoutopt.lifting.slots import find_slots
 from tests.lifting.graphs import awkward
@@ -34,7 +34,7 @@ def systems(seeds: range = SEEDS) -> Iterator[tuple[Graph, System]]:
             yield graph, system_of(graph, group, free)
 
 
-def elements(system: System, family: Family) -> list[tuple[int, int, int, int]]:
+def elements(system: System, family: Relation) -> list[tuple[int, int, int, int]]:
     """Return tensor and flat element of both sides of every pair of a family, sorted."""
     out, inp = system.parts[family.out], system.parts[family.inp]
     found = []
@@ -187,9 +187,9 @@ NORMAL = {
 def test_normal_form(case: str) -> None:
     """Families are written with few loops whose outputs go up."""
     loops, expected, out, inp = NORMAL[case]
-    family = normal(Family(0, 1, 0, 0, loops))
-    assert family == Family(0, 1, out, inp, expected)
-    assert normal(Family(0, 1, 0, 0, (*loops, (0, 1, 1)))) is None
+    family = normal(Relation(0, 1, 0, 0, loops))
+    assert family == Relation(0, 1, out, inp, expected)
+    assert normal(Relation(0, 1, 0, 0, (*loops, (0, 1, 1)))) is None
 
 
 def test_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

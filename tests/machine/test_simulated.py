@@ -17,7 +17,7 @@ from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked
 from layoutopt.result import Result, Status, Stopped
 from layoutopt.solvers import integer
-from layoutopt.solvers.integer import Found
+from layoutopt.solvers.integer import ProgrammeResult
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import MOST, TileMemory
 from layoutopt.unwinding import unwind
@@ -251,13 +251,20 @@ def test_no_time() -> None:
 @pytest.mark.parametrize(
     ("answers", "status", "stopped"),
     [
-        ([Found()], Status.UNKNOWN, Stopped.TIME_LIMIT),
-        ([Found(infeasible=True), Found()], Status.UNKNOWN, Stopped.TIME_LIMIT),
-        ([Found(infeasible=True), Found(infeasible=True)], Status.INFEASIBLE, Stopped.FINISHED),
+        ([ProgrammeResult()], Status.UNKNOWN, Stopped.TIME_LIMIT),
+        ([ProgrammeResult(infeasible=True), ProgrammeResult()], Status.UNKNOWN, Stopped.TIME_LIMIT),
+        (
+            [ProgrammeResult(infeasible=True), ProgrammeResult(infeasible=True)],
+            Status.INFEASIBLE,
+            Stopped.FINISHED,
+        ),
     ],
 )
 def test_a_solver_that_finds_no_layout(
-    monkeypatch: pytest.MonkeyPatch, answers: list[Found], status: Status, stopped: Stopped
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[ProgrammeResult],
+    status: Status,
+    stopped: Stopped,
 ) -> None:
     """Infeasible is what is proved so; else time was up, and hooks are not to blame."""
     left = iter(answers)

@@ -18,8 +18,7 @@ from layoutopt.graphs.locations import flow
 from layoutopt.graphs.op import Array, Kind
 from layoutopt.graphs.tiling import TILE, root_tiles
 from layoutopt.machine.cycles import bytes_of, moving
-from layoutopt.machine.exchange import PairExchange, Phase
-from layoutopt.machine.simulation import Simulation
+from layoutopt.machine.simulation import PairExchange, Phase, Simulation
 from layoutopt.pieces import read, written
 from layoutopt.tiles.memory import PRESETS, TileMemory
 from tests.check.samples import Layouts

@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from layoutopt.check.flow import carried
 from layoutopt.graphs.op import Array, Kind, type_name
-from layoutopt.graphs.store import Store
+from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.read import read_onnx
 
@@ -67,7 +67,7 @@ def graph_of(folder: Path, nodes: Sequence[NodeProto], inputs: Shapes, **more: A
     return read_onnx(save(model(nodes, inputs, **more), folder))
 
 
-def passed_on(graph: Store, data: Mapping[str, Array]) -> dict[str, Array]:
+def passed_on(graph: GraphStore, data: Mapping[str, Array]) -> dict[str, Array]:
     """Carry the elements of roots through all views, by the specification's index formulas.
 
     Returns
@@ -88,12 +88,12 @@ def passed_on(graph: Store, data: Mapping[str, Array]) -> dict[str, Array]:
     return {graph.tensor_name(t): values for t, values in found.items()}
 
 
-def pairs(graph: Store) -> list[tuple[str, str, int]]:
+def pairs(graph: GraphStore) -> list[tuple[str, str, int]]:
     """Return all pairs but those with the weak linear sources."""
     named = [(graph.tensor_name(a), graph.tensor_name(b), int(v)) for a, b, v in graph.pairs]
     return [pair for pair in named if not pair[1].endswith(".linear")]
 
 
-def types(graph: Store) -> dict[str, str]:
+def types(graph: GraphStore) -> dict[str, str]:
     """Return the type of each op but the weak linear sources, by name."""
     return {op.id: type_name(op) for op in graph.ops if not op.id.endswith(".linear")}

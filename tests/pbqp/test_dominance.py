@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
-from layoutopt.pbqp.dominance import dominate
 from layoutopt.pbqp.normal import normalise_all
 from layoutopt.pbqp.problem import Given, Problem
+from layoutopt.pbqp.reductions import dominate
 from layoutopt.pbqp.work import Infeasible, Work
 from tests.pbqp.cases import opened, random_problem
 

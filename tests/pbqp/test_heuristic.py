@@ -8,7 +8,7 @@ from benchmarks.pbqp import network
 from layoutopt.limits import Limits
 from layoutopt.pbqp.heuristic import construct, polish
 from layoutopt.pbqp.problem import Problem
-from layoutopt.pbqp.reduce import reduce
+from layoutopt.pbqp.reductions import reduce
 from layoutopt.pbqp.work import Work
 from tests.pbqp.cases import opened, optimum, random_problem
 

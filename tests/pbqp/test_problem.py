@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.pbqp.problem import FORBIDDEN, LARGEST, Answer, Given, Problem, cost
+from layoutopt.pbqp.problem import FORBIDDEN, LARGEST, CostAnswer, Given, Problem, cost
 from layoutopt.result import Status
 from tests.pbqp.cases import optimum, random_network, random_problem
 from tests.support import refused
@@ -145,12 +145,12 @@ def test_random_problems_are_of_all_sorts() -> None:
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (Answer(objective=3, bound=3), Status.OPTIMAL),
-        (Answer(objective=3, bound=2), Status.FEASIBLE),
-        (Answer(bound=2), Status.UNKNOWN),
-        (Answer(infeasible=True), Status.INFEASIBLE),
+        (CostAnswer(objective=3, bound=3), Status.OPTIMAL),
+        (CostAnswer(objective=3, bound=2), Status.FEASIBLE),
+        (CostAnswer(bound=2), Status.UNKNOWN),
+        (CostAnswer(infeasible=True), Status.INFEASIBLE),
     ],
 )
-def test_status_is_what_is_proved(answer: Answer, status: Status) -> None:
+def test_status_is_what_is_proved(answer: CostAnswer, status: Status) -> None:
     """Optimal needs equal numbers; without a labelling nothing is known."""
     assert answer.status is status

@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 
 from layoutopt.limits import Limits
-from layoutopt.pbqp import degrees, followers
-from layoutopt.pbqp.degrees import alone, between, leaf, settle
-from layoutopt.pbqp.dominance import dominate
-from layoutopt.pbqp.followers import follow
+from layoutopt.pbqp import reductions
 from layoutopt.pbqp.normal import level, normalise, normalise_all
-from layoutopt.pbqp.parts import split
 from layoutopt.pbqp.problem import Given, Problem, cost
-from layoutopt.pbqp.reduce import RULES, reduce, tidy
+from layoutopt.pbqp.reductions import (
+    RULES,
+    alone,
+    between,
+    dominate,
+    follow,
+    leaf,
+    reduce,
+    settle,
+    tidy,
+)
+from layoutopt.pbqp.search import split
 from layoutopt.pbqp.work import Infeasible, Work
 from tests.pbqp.cases import left_optimum, opened, optimum, random_problem
 
@@ -218,9 +225,9 @@ class TestLeaving:
         """Three nodes of two labels make 8 steps; a limit of 7 lets the middle one stay."""
         differ = [[0, 1], [1, 0]]
         work = work_on([[0, 0]] * 3, [(0, 1, differ), (0, 2, differ)])
-        monkeypatch.setattr(degrees, "LARGEST", 7)
+        monkeypatch.setattr(reductions, "LARGEST", 7)
         assert between(work, 0) is None
-        monkeypatch.setattr(degrees, "LARGEST", 8)
+        monkeypatch.setattr(reductions, "LARGEST", 8)
         assert between(work, 0) is not None
 
 
@@ -264,7 +271,7 @@ class TestFollowers:
     def test_many_neighbours(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nodes of very many neighbours are not looked at."""
         work = work_on([[0] * 3, [0] * 3], [(0, 1, self.EQUAL)])
-        monkeypatch.setattr(followers, "MANY", 0)
+        monkeypatch.setattr(reductions, "MANY", 0)
         assert follow(work, 0) is None
 
 

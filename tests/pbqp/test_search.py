@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.limits import Limits
-from layoutopt.pbqp import reduce as reduce_module
+from layoutopt.pbqp import reductions as reduce_module
 from layoutopt.pbqp import search
 from layoutopt.pbqp.problem import Problem
-from layoutopt.pbqp.reduce import tidy
+from layoutopt.pbqp.reductions import tidy
 from layoutopt.pbqp.search import solve_parts
 from layoutopt.pbqp.work import Infeasible
 from tests.pbqp.cases import opened, optimum, random_problem

@@ -13,7 +13,7 @@ from layoutopt.errors import InternalError
 from layoutopt.limits import Limits, limited
 from layoutopt.pbqp import elimination, solve
 from layoutopt.pbqp.problem import Given, Problem, cost
-from layoutopt.pbqp.search import Found
+from layoutopt.pbqp.search import FoundLabels
 from layoutopt.pbqp.solve import heuristic_pbqp, solve_pbqp
 from layoutopt.result import Status, Stopped
 from tests.pbqp.cases import optimum, random_network, random_problem
@@ -179,7 +179,7 @@ def test_the_start_is_kept_if_nothing_better_is_found(
 ) -> None:
     """A search that comes back with a bound alone, or worse labels, leaves the start."""
     problem = Problem.of([[1, 0, 5]])
-    monkeypatch.setattr(solve, "solve_parts", lambda *_: Found(labels, -3))
+    monkeypatch.setattr(solve, "solve_parts", lambda *_: FoundLabels(labels, -3))
     answer = solve_pbqp(problem, None, np.array([0]))
     assert answer.labelling is not None
     assert (answer.objective, answer.bound, answer.labelling.tolist()) == (1, -3, [0])
@@ -189,7 +189,7 @@ def test_the_start_is_kept_if_nothing_better_is_found(
 
 def test_a_bound_that_a_labelling_beats_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is never told as an answer; nor is it that nothing is allowed, if something is."""
-    monkeypatch.setattr(solve, "solve_parts", lambda *_: Found([1], 1))
+    monkeypatch.setattr(solve, "solve_parts", lambda *_: FoundLabels([1], 1))
     with pytest.raises(InternalError, match="costs 0, less than the bound 1"):
         solve_pbqp(Problem.of([[1, 0, 5]]))
     with pytest.raises(InternalError, match="contradicts infeasibility"):

@@ -10,7 +10,7 @@ import pytest
 from layoutopt.limits import Limits
 from layoutopt.pbqp.normal import level, normalise_all
 from layoutopt.pbqp.problem import Problem
-from layoutopt.pbqp.tighten import forbid, tighten
+from layoutopt.pbqp.search import forbid, tighten
 from layoutopt.pbqp.work import Infeasible, Work
 from layoutopt.solvers.pairwise import programme, relax
 from tests.pbqp.cases import left_optimum, opened, optimum, random_problem

@@ -11,7 +11,7 @@ import pytest
 from layoutopt.limits import Limits
 from layoutopt.pbqp.normal import level, normalise_all
 from layoutopt.pbqp.problem import FORBIDDEN, Problem, cost
-from layoutopt.pbqp.reduce import reduce
+from layoutopt.pbqp.reductions import reduce
 from layoutopt.pbqp.work import Infeasible, Work
 from tests.pbqp.cases import opened, random_problem
 

@@ -7,13 +7,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from layoutopt.pictures.chart import DARK, DASHES, LIGHT, Line, chart
+from layoutopt.pictures.chart import DARK, DASHES, LIGHT, ChartAxis, ChartLine, chart
 from layoutopt.pictures.colours import oklab
-from layoutopt.pictures.scales import Axis
 from layoutopt.pictures.svg import NIGHT, PAPER
 
 SVG = "{http://www.w3.org/2000/svg}"
-X, Y = Axis("seconds", low=0.0, high=10.0), Axis("share", percent=True, low=0.0, high=1.0)
+X, Y = ChartAxis("seconds", low=0.0, high=10.0), ChartAxis("share", percent=True, low=0.0, high=1.0)
 
 
 def read(text: str) -> ElementTree.Element:
@@ -56,7 +55,7 @@ def test_colours_stand_out_and_are_apart(colours: tuple[str, ...], ground: str) 
 
 def test_a_stepped_line_goes_through_its_points() -> None:
     """It holds each value until the next point; the scales are those of the ticks."""
-    root = read(chart("t", X, Y, [Line("a", ((0, 0), (5, 0.5), (10, 1)))]))
+    root = read(chart("t", X, Y, [ChartLine("a", ((0, 0), (5, 0.5), (10, 1)))]))
     [path] = paths(root)
     numbers = re.fullmatch(r"M(\S+) (\S+)H(\S+)V(\S+)H(\S+)V(\S+)", str(path.get("d")))
     assert numbers is not None
@@ -73,13 +72,13 @@ def test_a_stepped_line_goes_through_its_points() -> None:
 
 def test_an_unstepped_line_is_straight_between_points() -> None:
     """It is drawn by straight strokes."""
-    [path] = paths(read(chart("t", X, Y, [Line("a", ((0, 0), (5, 1)), stepped=False)])))
+    [path] = paths(read(chart("t", X, Y, [ChartLine("a", ((0, 0), (5, 1)), stepped=False)])))
     assert re.fullmatch(r"M\S+ \S+L\S+ \S+", str(path.get("d")))
 
 
 def test_axes_title_key_and_note_are_told() -> None:
     """All words are there; a line without a name is not in the key."""
-    lines = [Line("auto", ((0, 0),)), Line("", ((0, 1),)), Line("mip", ((1, 1),))]
+    lines = [ChartLine("auto", ((0, 0),)), ChartLine("", ((0, 1),)), ChartLine("mip", ((1, 1),))]
     found = texts(read(chart("Title", X, Y, lines, "A note of some words")))
     assert {"Title", "seconds", "share", "auto", "mip", "A note of some words"} <= set(found)
     assert "" not in found
@@ -87,7 +86,7 @@ def test_axes_title_key_and_note_are_told() -> None:
 
 def test_lines_differ_in_more_than_colour() -> None:
     """No two of 42 lines have both colour and dashes in common; key and line look the same."""
-    lines = [Line(str(i), ((0, 0), (1, 1))) for i in range(42)]
+    lines = [ChartLine(str(i), ((0, 0), (1, 1))) for i in range(42)]
     root = read(chart("t", X, Y, lines))
     looks = [(p.get("stroke"), p.get("stroke-dasharray", "")) for p in paths(root)]
     assert len(set(looks)) == 42
@@ -98,7 +97,7 @@ def test_lines_differ_in_more_than_colour() -> None:
 
 def test_a_chart_knows_dark_ground() -> None:
     """By itself, as an SVG file, it has rules for those who like it dark."""
-    root = read(chart("t", X, Y, [Line("a", ((0, 0),))]))
+    root = read(chart("t", X, Y, [ChartLine("a", ((0, 0),))]))
     [style] = root.findall(f"{SVG}style")
     assert "prefers-color-scheme:dark" in str(style.text)
     for day, night in zip(LIGHT, DARK, strict=True):
@@ -108,7 +107,7 @@ def test_a_chart_knows_dark_ground() -> None:
 def test_words_stay_inside() -> None:
     """Long titles and names are shortened, names escaped, and long notes broken into lines."""
     name = "<b>&" + "x" * 200
-    text = chart(name, X, Y, [Line(name, ((0, 0),)), Line("b", ((0, 0),))], "word " * 60)
+    text = chart(name, X, Y, [ChartLine(name, ((0, 0),)), ChartLine("b", ((0, 0),))], "word " * 60)
     root = read(text)
     assert max(map(len, texts(root))) < 100
     assert "&lt;b&gt;&amp;" in text
@@ -119,5 +118,5 @@ def test_words_stay_inside() -> None:
 
 def test_no_lines_are_no_error() -> None:
     """Axes are drawn, and nothing else."""
-    root = read(chart("t", Axis("x"), Axis("y", log=True), [Line("a", ())]))
+    root = read(chart("t", ChartAxis("x"), ChartAxis("y", log=True), [ChartLine("a", ())]))
     assert paths(root) == []

@@ -6,11 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from layoutopt.pictures.arrange import arrange
-from layoutopt.pictures.cards import HEAD, Card, Step, Tie
-from layoutopt.pictures.figure import CROWD, figure
+from layoutopt.pictures.cards import HEAD, Card, OpCard, Tie
+from layoutopt.pictures.figure import CROWD, figure, routes
 from layoutopt.pictures.frames import FRAMES
-from layoutopt.pictures.grids import BLANK, OWN, Cells
-from layoutopt.pictures.routes import routes
+from layoutopt.pictures.grids import BLANK, OWN, CellGrid
 from layoutopt.pictures.summary import summary
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,32 +20,32 @@ def card(name: str, shape: tuple[int, ...] = (2, 2), kind: str = "view", fill: s
     many = 1
     for n in shape:
         many *= n
-    cells = Cells((fill,) * many, ("",) * many, ("",) * many)
+    cells = CellGrid((fill,) * many, ("",) * many, ("",) * many)
     return Card(name, "note", f"{name}: told", kind, shape, cells if many else None)
 
 
-def chain() -> tuple[list[Card], list[Step]]:
+def chain() -> tuple[list[Card], list[OpCard]]:
     """Return two inputs, one op that reads both, and one that reads its output."""
     cards = [card("a", kind="sink"), card("b", kind="source"), card("c"), card("d")]
-    steps = [Step("", "", (), (0,)), Step("", "", (), (1,))]
-    steps.append(Step("join", "join told", ((0, True), (1, False)), (2,)))
-    return cards, [*steps, Step("last", "last told", ((2, True),), (3,))]
+    steps = [OpCard("", "", (), (0,)), OpCard("", "", (), (1,))]
+    steps.append(OpCard("join", "join told", ((0, True), (1, False)), (2,)))
+    return cards, [*steps, OpCard("last", "last told", ((2, True),), (3,))]
 
 
 def read(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(svg.encode())
 
 
-def random_figure(seed: int) -> tuple[list[Card], list[Step], list[Tie]]:
+def random_figure(seed: int) -> tuple[list[Card], list[OpCard], list[Tie]]:
     """Return cards of many shapes with random steps of up to three outputs, and random ties."""
     draw = random.Random(seed)
     cards: list[Card] = []
-    steps: list[Step] = []
+    steps: list[OpCard] = []
     for _ in range(draw.randint(1, 12)):
         outputs = range(len(cards), len(cards) + draw.choice([1, 1, 1, 2, 3]))
         read = draw.sample(range(len(cards)), min(len(cards), draw.choice([0, 0, 1, 1, 2])))
         label = "type" * draw.randint(1, 4) if read else ""
-        steps.append(Step(label, "", tuple((c, draw.random() < 0.5) for c in read), (*outputs,)))
+        steps.append(OpCard(label, "", tuple((c, draw.random() < 0.5) for c in read), (*outputs,)))
         for c in outputs:
             shape = draw.choice([(), (0,), (5,), (3, 2), (2, 2, 2), (12, 2)])
             cards.append(card(f"c{c}" * draw.randint(1, 4), shape, draw.choice([*FRAMES])))
@@ -146,7 +145,7 @@ def test_kinds_have_different_frames() -> None:
 )
 def test_the_key_explains_the_colours_that_occur(fill: str, told: str) -> None:
     """White, pale and coloured cells are explained where there are some, and only there."""
-    svg = figure("", [card("a", fill=fill)], [Step("", "", (), (0,))], [], "")
+    svg = figure("", [card("a", fill=fill)], [OpCard("", "", (), (0,))], [], "")
     others = {"to be chosen", "at a location of its own", "equal colour"} - {told}
     assert told in svg
     assert not any(other in svg for other in others)

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from layoutopt.pictures.grids import OWN, TALL, WIDE, Cells, draw, plan
+from layoutopt.pictures.grids import OWN, TALL, WIDE, CellGrid, draw, plan
 
 SHAPES = [(), (1,), (5,), (32,), (33,), (256,), (1, 1), (3, 2), (2, 3), (16, 16), (40, 1), (1, 40)]
 SHAPES += [(2, 3, 4), (1, 1, 1), (2, 2, 3, 4), (64, 2, 2), (4, 4, 4, 4), (10, 10, 2)]
@@ -17,7 +17,7 @@ def rects(shape: tuple[int, ...], fill: str = "#112233") -> list[dict[str, str]]
     assert found is not None
     many = math.prod(shape)
     words = tuple(str(i) for i in range(many))
-    svg = draw(found, Cells((fill,) * many, words, words), 100, 50)
+    svg = draw(found, CellGrid((fill,) * many, words, words), 100, 50)
     groups = ElementTree.fromstring(f"<svg>{svg}</svg>").findall("g[@class='cells']")
     return [dict(rect.attrib) for group in groups for rect in group]
 
@@ -76,5 +76,5 @@ def test_elements_on_their_own_are_struck_through() -> None:
     """Pale cells have a diagonal each, so that they differ from blank ones in print."""
     found = plan((2,))
     assert found is not None
-    svg = draw(found, Cells((OWN, "#112233"), ("", "a"), ("one", "two")), 0, 0)
+    svg = draw(found, CellGrid((OWN, "#112233"), ("", "a"), ("one", "two")), 0, 0)
     assert svg.count("l26 -26") == 1

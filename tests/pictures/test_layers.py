@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from layoutopt.pictures.layers import Link, columns, groups, lanes, settle
+from layoutopt.pictures.arrange import Link, columns, groups, lanes, settle
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from layoutopt.pictures.levels import levels
+from layoutopt.pictures.arrange import levels
 
 GAP = 5.0
 

@@ -10,15 +10,15 @@ import pytest
 
 from layoutopt.pictures import tiles
 from layoutopt.pictures.colours import oklab
-from layoutopt.pictures.tiles import EMPTY, OTHERS, OVER, Shares, tile_grid
+from layoutopt.pictures.tiles import EMPTY, OTHERS, OVER, TileShares, tile_grid
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def shares(*heaviest: int, names: int = 3) -> Shares:
+def shares(*heaviest: int, names: int = 3) -> TileShares:
     """Return shares of tiles that each hold 7 bytes of one tensor; -1 for empty ones."""
     which = np.array([heaviest])
-    return Shares([f"tensor {i} <&>" for i in range(names)], which, 7 * (which >= 0))
+    return TileShares([f"tensor {i} <&>" for i in range(names)], which, 7 * (which >= 0))
 
 
 def cells(picture: str) -> list[tuple[str, list[str]]]:

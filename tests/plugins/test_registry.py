@@ -12,7 +12,7 @@ import pytest
 import layoutopt
 from layoutopt import Graph, InputError, Result, Status, unwind
 from layoutopt.plugins import registry
-from layoutopt.plugins.registry import Kind, built_in, find, names
+from layoutopt.plugins.registry import SolverKind, built_in, find, names
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run, instance, run
 from tests.support import refused
@@ -95,10 +95,10 @@ class TestBuiltIn:
         """Exact methods first, then heuristics on problems, then those on graphs."""
         assert names() == built_in() == SOLVERS
         kinds = [find(name).kind for name in SOLVERS]
-        assert kinds == sorted(kinds, key=list(Kind).index)
-        assert find("auto").kind is Kind.EXACT
-        assert find("refined").kind is Kind.APPROXIMATE
-        assert find("greedy0").kind is Kind.GRAPH
+        assert kinds == sorted(kinds, key=list(SolverKind).index)
+        assert find("auto").kind is SolverKind.EXACT
+        assert find("refined").kind is SolverKind.APPROXIMATE
+        assert find("greedy0").kind is SolverKind.GRAPH
         assert not any(find(name).own for name in SOLVERS)
 
     def test_unknown(self) -> None:
@@ -202,8 +202,8 @@ class TestEntryPoints:
             *("feasible", "feasible", "optimal", "optimal")
         ]
         assert [found.score for found in scores.values()] == [0, 0, 6, 6]
-        assert find("own").kind is Kind.GRAPH
-        assert find("sure").kind is Kind.EXACT
+        assert find("own").kind is SolverKind.GRAPH
+        assert find("sure").kind is SolverKind.EXACT
 
     def test_on_the_command_line(self, packages: Packages, run: Run, instance: Path) -> None:
         """``solve`` and ``compare`` take them; ``all`` stands for those of this package."""

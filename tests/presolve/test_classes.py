@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from layoutopt.presolve.classes import dominated_labels, losses
+from layoutopt.presolve.node_reductions import dominated_labels, losses
 from layoutopt.problem import Labelling
 from tests.presolve.test_reductions import problems
 from tests.presolve.test_strength import Near, lists

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from layoutopt.limits import Limits
-from layoutopt.presolve import contract as contract_module
-from layoutopt.presolve.classes import dominated_labels
-from layoutopt.presolve.contract import contract
+from layoutopt.presolve import node_reductions as contract_module
+from layoutopt.presolve.node_reductions import contract, dominated_labels
 from layoutopt.problem import Labelling
 from tests.presolve.test_reductions import APART, TRIANGLE, sound
 from tests.presolve.test_strength import lists, strong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.presolve.fix import fix
+from layoutopt.presolve.cuts import fix
 from layoutopt.presolve.reduction import restored_names
 from layoutopt.result import Result, Stopped
 from tests.presolve.test_reductions import APART, TRIANGLE, problems

@@ -8,13 +8,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from layoutopt.presolve import contract as contract_module
 from layoutopt.presolve import elimination
+from layoutopt.presolve import node_reductions as contract_module
 from layoutopt.presolve.components import split, take
-from layoutopt.presolve.contract import contract
-from layoutopt.presolve.cuts import best_set, cuttable, isolating_cuts, two_labels
+from layoutopt.presolve.cuts import best_set, cuttable, fix, isolating_cuts, two_labels
 from layoutopt.presolve.elimination import eliminate
-from layoutopt.presolve.fix import fix
+from layoutopt.presolve.node_reductions import contract
 from layoutopt.presolve.reduction import Reduction
 from layoutopt.problem import Labelling, fresh_needed, reward_table
 from layoutopt.result import Result

@@ -17,13 +17,12 @@ from layoutopt.graphs.op import Array, Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Loop, Piece
-from layoutopt.program.lower import METHODS, lower
+from layoutopt.program.lower import METHODS, lower, viewed
 from layoutopt.program.numpy_target import NumpyTarget
 from layoutopt.program.schedule import Schedule, schedule
 from layoutopt.program.steps import Place
 from layoutopt.program.strided import parts
 from layoutopt.program.target import Views
-from layoutopt.program.views import viewed
 from layoutopt.result import UnwindingResult
 from layoutopt.unwinding import unwind
 from tests.models.instances import FAMILIES

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from layoutopt.graphs.op import Array, Shape
-from layoutopt.graphs.stripes import Stripes, count_kept
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.graphs.views import Stripes, count_kept
+from layoutopt.program.lower import striped, viewed
 from layoutopt.program.numpy_target import NumpyTarget
-from layoutopt.program.views import striped, viewed
 
 A = np.arange(24).reshape(2, 3, 4)
 B = 100 + A

@@ -20,7 +20,7 @@ from layoutopt.limits import limited
 from layoutopt.proving import conversion, pairwise
 from layoutopt.proving.asked import Asked
 from layoutopt.proving.conversion import (
-    Verdict,
+    ConversionVerdict,
     certify,
     certify_graph,
     check_certificate,
@@ -227,9 +227,9 @@ def test_a_bound_that_evidence_does_not_reach_is_a_word(monkeypatch: pytest.Monk
 def test_verdicts_tell_what_is_proved() -> None:
     """One line tells score, bound, and what nobody has proved."""
     asked = Asked("count,bytes")
-    proved = Verdict(asked, (2, 30), (2, 30), 1, 0)
+    proved = ConversionVerdict(asked, (2, 30), (2, 30), 1, 0)
     assert str(proved) == "count 2, bytes 30 is the least, proved without a solver"
-    open_ = Verdict(asked, (2, 30), (1, 40), 3, 2)
+    open_ = ConversionVerdict(asked, (2, 30), (1, 40), 3, 2)
     assert str(open_) == (
         "count 2, bytes 30; none cost less than count 1, bytes 40, "
         "of 2 of 3 graphs by a solver's word"

@@ -8,7 +8,7 @@ import pytest
 
 from layoutopt.certificate.conversion import Statement, folded, stated
 from layoutopt.conversion.convert import convert_graph
-from layoutopt.proving.folding import folding
+from layoutopt.proving.conversion import folding
 from tests.certificate.test_conversion import least, random_network
 from tests.conversion.drawn import drawn
 

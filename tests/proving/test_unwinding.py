@@ -20,7 +20,7 @@ from layoutopt.limits import Limits, Progress
 from layoutopt.lowering import lower
 from layoutopt.plugins.registry import find
 from layoutopt.problem import Labelling
-from layoutopt.proving import attaching, ordering, unwinding
+from layoutopt.proving import ordering, unwinding
 from layoutopt.proving.unwinding import certify
 from layoutopt.result import Result, Status
 from layoutopt.unwinding import unwind
@@ -207,7 +207,7 @@ def test_no_certificate_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -
         while True:
             pass
 
-    monkeypatch.setattr(attaching, "certify", endless)
+    monkeypatch.setattr(unwinding, "certify", endless)
     late = unwind(graph, certificate=True, time_limit=2.0)
     assert late.certificate is None
     assert late.uncertified == "there was no time for it (time limit)"
@@ -220,7 +220,7 @@ def test_no_certificate_when_memory_is_short(monkeypatch: pytest.MonkeyPatch) ->
     def greedy(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(attaching, "certify", greedy)
+    monkeypatch.setattr(unwinding, "certify", greedy)
     result = unwind(drawn(7), certificate=True)
     assert (result.certificate, result.uncertified) == (None, "there was no memory for it")
     assert result.status is Status.OPTIMAL

@@ -6,16 +6,16 @@ from decimal import Decimal
 import pytest
 
 from layoutopt.bench.row import Row
-from layoutopt.report.profiles import (
+from layoutopt.report.batch import (
     PLOTS,
     gap_over_time,
     gap_profile,
     instances_with_traces,
     performance_profile,
     plot,
+    runs,
     time_profile,
 )
-from layoutopt.report.runs import runs
 from tests.pictures.test_chart import number, paths, read, texts
 from tests.report.samples import row
 from tests.support import refused

@@ -10,8 +10,7 @@ import pytest
 from layoutopt import Graph, unwind
 from layoutopt.generate.figures import FIGURES
 from layoutopt.pictures import svg
-from layoutopt.pictures.chart import Line, chart
-from layoutopt.pictures.scales import Axis
+from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.report.raster import png
 from tests.report.samples import LONG, MARKUP
 from tests.support import refused
@@ -143,7 +142,7 @@ def test_odd_names_are_drawn() -> None:
 
 def test_charts_are_drawn() -> None:
     """With their lines."""
-    drawn = chart("t", Axis("x"), Axis("y"), [Line("a", ((0, 0), (1, 1)))])
+    drawn = chart("t", ChartAxis("x"), ChartAxis("y"), [ChartLine("a", ((0, 0), (1, 1)))])
     seen = colours(pixels(drawn))
     assert (0x0B, 0x66, 0xC3) in seen
 

@@ -11,11 +11,9 @@ import pytest
 from layoutopt import Graph, UnwindingResult, unwind
 from layoutopt.generate.figures import FIGURES
 from layoutopt.machine.simulation import simulate
-from layoutopt.report import pairs as report_pairs
+from layoutopt.report import result as report_pairs
 from layoutopt.report.layouts import PART, around, drawn, sinks_by_class
-from layoutopt.report.order import MOST, SHOWN, in_order
-from layoutopt.report.pairs import pair_tables, reasons
-from layoutopt.report.result import report_html
+from layoutopt.report.result import MOST, SHOWN, in_order, pair_tables, reasons, report_html
 from layoutopt.result import PairScore
 from tests.pictures.test_pages import read
 from tests.report.samples import TRACE, empty, infeasible, many, nothing, tiled

@@ -14,7 +14,7 @@ from layoutopt.conversion.result import Conversion, Relaid, Stated, Tally
 from layoutopt.operators.op import Op
 from layoutopt.result import Stopped
 from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.source import Source
+from layoutopt.rewriting.source import OnnxSource
 
 NOTHING = Tally(0, 0, 0)
 
@@ -71,7 +71,7 @@ def conversion(
     )
 
 
-def edited(source: Source, changes: Mapping[str, Mapping[str, Any]]) -> ConversionGraph:
+def edited(source: OnnxSource, changes: Mapping[str, Mapping[str, Any]]) -> ConversionGraph:
     """Return the graph of a source with some fields of some ops replaced."""
     graph = ConversionGraph(source.graph.name, source.graph.opset)
     for name, tensor in source.graph.tensors.items():
@@ -85,13 +85,13 @@ def edited(source: Source, changes: Mapping[str, Mapping[str, Any]]) -> Conversi
     return graph
 
 
-def only(source: Source, type: str) -> Op:
+def only(source: OnnxSource, type: str) -> Op:
     """Return the only op of a type."""
     [op] = [op for op in source.graph.ops if op.type == type]
     return op
 
 
-def read(text: str, constants: Mapping[str, Any] | None = None, **more: Any) -> Source:
+def read(text: str, constants: Mapping[str, Any] | None = None, **more: Any) -> OnnxSource:
     """Return a network as a source; the arguments are those of :func:`network`."""
     return read_model(network(text, constants, **more))
 

@@ -11,11 +11,11 @@ import pytest
 
 from layoutopt.limits import Limits
 from layoutopt.solvers import ordering
-from layoutopt.solvers.ordering import Arc, Cut, best_order
+from layoutopt.solvers.ordering import Arc, OrderCut, best_order
 from layoutopt.solvers.threads import run_stoppable
 
 
-def earned(rank: list[int] | tuple[int, ...], tops: list[int], cuts: list[Cut]) -> int:
+def earned(rank: list[int] | tuple[int, ...], tops: list[int], cuts: list[OrderCut]) -> int:
     """Return what an order lets the parts earn, as far as cuts tell."""
     left = list(tops)
     for cut in cuts:
@@ -24,7 +24,7 @@ def earned(rank: list[int] | tuple[int, ...], tops: list[int], cuts: list[Cut]) 
     return sum(left)
 
 
-def random_master(seed: int, wide: int = 1) -> tuple[int, list[Arc], list[int], list[Cut]]:
+def random_master(seed: int, wide: int = 1) -> tuple[int, list[Arc], list[int], list[OrderCut]]:
     """Return barriers, static arcs without a cycle, tops and cuts."""
     draw = random.Random(seed)
     barriers = draw.randint(2, 5)
@@ -35,11 +35,11 @@ def random_master(seed: int, wide: int = 1) -> tuple[int, list[Arc], list[int], 
     for _ in range(8):
         part = draw.randrange(3)
         closed = frozenset(draw.sample(every, draw.randint(1, 2)))
-        cuts.append(Cut(part, closed, tops[part] - draw.randint(0, 5) * wide - (wide > 1)))
+        cuts.append(OrderCut(part, closed, tops[part] - draw.randint(0, 5) * wide - (wide > 1)))
     return barriers, static, tops, cuts
 
 
-def best_of_all(barriers: int, static: list[Arc], tops: list[int], cuts: list[Cut]) -> int:
+def best_of_all(barriers: int, static: list[Arc], tops: list[int], cuts: list[OrderCut]) -> int:
     """Return the most that any order earns."""
     orders = permutations(range(barriers))
     allowed = (r for r in orders if all(r[b] < r[c] for b, c in static))
@@ -60,7 +60,7 @@ def test_best_order() -> None:
 
 def test_two_that_exclude_each_other() -> None:
     """Part 0 loses 3 unless 0 comes before 1, part 1 loses 2 unless 1 comes before 0."""
-    cuts = [Cut(0, frozenset({(0, 1)}), 7), Cut(1, frozenset({(1, 0)}), 8)]
+    cuts = [OrderCut(0, frozenset({(0, 1)}), 7), OrderCut(1, frozenset({(1, 0)}), 8)]
     found = best_order(2, [], [10, 10], cuts, Limits())
     assert found.bound == 18
     assert found.rank is not None

@@ -14,14 +14,13 @@ from layoutopt.problem import Labelling
 from layoutopt.result import Stopped
 from layoutopt.solvers import branching, messages, relaxation
 from layoutopt.solvers.branching import branch
-from layoutopt.solvers.ledger import Ledger
-from layoutopt.solvers.messages import Field, Messages, colouring, ranks
+from layoutopt.solvers.messages import LabelField, Messages, colouring, ranks
 from layoutopt.solvers.moves import best_of_both, expand, expansion, worth
-from layoutopt.solvers.relaxation import Ascent, begin, field_of, fits
+from layoutopt.solvers.relaxation import Ascent, Ledger, begin, field_of, fits
 from tests.support import hard_problem, labelling, optimum, random_problem
 
 
-def fields(count: int, nodes: int = 5) -> Iterator[tuple[Labelling, Field]]:
+def fields(count: int, nodes: int = 5) -> Iterator[tuple[Labelling, LabelField]]:
     """Yield random problems that have any label, and their fields."""
     for seed in range(count):
         problem = random_problem(seed, nodes, negative=seed % 2 == 0, bans=seed % 3 == 0)
@@ -30,7 +29,7 @@ def fields(count: int, nodes: int = 5) -> Iterator[tuple[Labelling, Field]]:
             yield problem, field
 
 
-def climbed(field: Field, limits: Limits | None = None) -> tuple[Ascent, bool]:
+def climbed(field: LabelField, limits: Limits | None = None) -> tuple[Ascent, bool]:
     """Return an ascent from scratch, and whether it proved its labelling best."""
     ascent = begin(field, limits or Limits())
     return ascent, ascent.climb(np.arange(field.nodes))
@@ -97,7 +96,7 @@ class TestLedger:
             assert np.array_equal(first.edge_slack, second.edge_slack)
 
 
-def _given(field: Field) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _given(field: LabelField) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return field.rewards, field.edges, field.weights
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutopt.tiles import followers
+from layoutopt.tiles import rules
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
 from tests.support import refused
@@ -115,7 +115,7 @@ def test_empty_tensors() -> None:
 
 def test_too_many_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elements are looked at one by one only up to a number, and not at all where axes fit."""
-    monkeypatch.setattr(followers, "MOST_ELEMENTS", 5)
+    monkeypatch.setattr(rules, "MOST_ELEMENTS", 5)
     with refused("the other tensor's tiles do not follow its dimensions, and 6 elements"):
         tile_map((6,), MEMORY, {"kind": "bias", "of": [4, 6], "rule": {"kind": "linear"}})
     grid = {"kind": "grid", "blocks": [2, 3]}

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.tiles import partitions
-from layoutopt.tiles.partitions import Axis, Contraction, Speed, partition, splits, spread
+from layoutopt.tiles.partitions import Contraction, OperandAxis, Speed, partition, splits, spread
 from tests.support import refused
 
 
 def product(*loops: int) -> Contraction:
     """Return the work of a batch of matrix products."""
-    b, m, k, n = (Axis(extent, loop) for loop, extent in enumerate(loops))
+    b, m, k, n = (OperandAxis(extent, loop) for loop, extent in enumerate(loops))
     return Contraction(loops, ((b, m, k), (b, k, n), (b, m, n)))
 
 
@@ -73,9 +73,9 @@ def test_best_partition_with_halo(loops: tuple[int, ...], halo: int, speed: Spee
     """What a part reads beyond its block counts where the axis is cut."""
     x, out, read = loops
     operands = (
-        (Axis(read, 2), Axis(x + 2, 0, halo)),
-        (Axis(out, 1), Axis(read, 2), Axis(halo + 1, None)),
-        (Axis(out, 1), Axis(x, 0)),
+        (OperandAxis(read, 2), OperandAxis(x + 2, 0, halo)),
+        (OperandAxis(out, 1), OperandAxis(read, 2), OperandAxis(halo + 1, None)),
+        (OperandAxis(out, 1), OperandAxis(x, 0)),
     )
     work = Contraction(loops, operands, halo + 1)
     assert partition(work, speed) == slow_partition(work, speed)
@@ -118,7 +118,7 @@ def test_elements_lie_where_they_are_used(
     dims: list[tuple[int, int | None]], parts: tuple[int, ...]
 ) -> None:
     """An element's tile is a part that needs it: its blocks are those of the formula."""
-    axes = tuple(Axis(*pair) for pair in dims)
+    axes = tuple(OperandAxis(*pair) for pair in dims)
     found = spread(axes, parts)
     assert found.at(np.arange(found.size)).tolist() == found.tiles().tolist()
     indices = np.ndindex(*found.shape)
@@ -135,7 +135,7 @@ def test_pieces_are_as_even_as_two_cuts_allow(
 ) -> None:
     """The fullest tile holds no more than with the best numbers of pieces along both axes."""
     rows, columns = shape
-    found = spread((Axis(rows, 0), Axis(columns, None)), (cut, sharers))
+    found = spread((OperandAxis(rows, 0), OperandAxis(columns, None)), (cut, sharers))
     block = math.ceil(rows / cut)
     best = min(
         math.ceil(block / a) * math.ceil(columns / b)
@@ -166,13 +166,13 @@ def test_tiles_are_used_evenly(
     into 2 + 2 + 1 columns; a block of 8 x 8 for 8 times 5 tiles into 8 x 5 pieces, not 8 x 4,
     whose tiles are no sum of steps.
     """
-    found = spread(tuple(Axis(*pair) for pair in axes), parts)
+    found = spread(tuple(OperandAxis(*pair) for pair in axes), parts)
     assert set(np.bincount(found.tiles(), minlength=math.prod(parts)).tolist()) == loads
 
 
 def test_loops_beyond_64_bits() -> None:
     """Up to 2^62 steps are cut; of more, arithmetic would not be exact."""
     speed = Speed(4, 1, 4, 4)
-    assert partition(Contraction((2**62,), ((Axis(2**62, 0),),)), speed) == (4,)
+    assert partition(Contraction((2**62,), ((OperandAxis(2**62, 0),),)), speed) == (4,)
     with refused("2^62 are the most"):
-        partition(Contraction((2**62 + 1,), ((Axis(2**62 + 1, 0),),)), speed)
+        partition(Contraction((2**62 + 1,), ((OperandAxis(2**62 + 1, 0),),)), speed)
