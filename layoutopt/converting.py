@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from layoutopt.alarm import bounded, grace
 from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
 from layoutopt.conversion.costs import parse_objective
-from layoutopt.conversion.hashes import network_hash
+from layoutopt.conversion.graph import network_hash
 from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.errors import InputError, SizeError
 from layoutopt.limits import Limits, Progress, interruptible, limited
-from layoutopt.onnx.files import Loaded, copied, load, loaded
+from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
 from layoutopt.requirements.backends import backend_named
 from layoutopt.requirements.costs import OpCosts, read_costs
@@ -28,9 +28,8 @@ from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
 from layoutopt.rewriting.simplify import simplified
-from layoutopt.rewriting.sound import Attempt, Found, Key, Unsound, soundest
 from layoutopt.rewriting.source import OnnxSource
-from layoutopt.rewriting.verifying import fault
+from layoutopt.rewriting.verifying import Attempt, Found, Key, Unsound, fault, soundest
 from layoutopt.rewriting.write import write_model
 
 if TYPE_CHECKING:

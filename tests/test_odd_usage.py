@@ -13,7 +13,7 @@ import pytest
 import layoutopt as lo
 from layoutopt.errors import InputError, printable
 from layoutopt.io.certificate import read_certificate
-from layoutopt.onnx.attractions import read_attractions
+from layoutopt.onnx.sketch import read_attractions
 from layoutopt.pictures.text import ratio
 from layoutopt.requirements.costs import read_costs
 from layoutopt.tiles.memory import PRESETS

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from layoutopt.operators.opaque import REASONS
 from layoutopt.operators.operator import Category, Operator
-from layoutopt.operators.registry import OPERATORS
+from layoutopt.operators.registry import OPERATORS, REASONS
 from texts import page, ran, summary, table
 
 NAMES = {

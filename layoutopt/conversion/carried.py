@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.layout.layout import Dim, Layout
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operands import any_layout, plain
-from layoutopt.operators.operator import SPATIAL_AXES, Category, Operator
+from layoutopt.operators.op import Op, Shape, any_layout, plain
+from layoutopt.operators.operator import SPATIAL_AXES, Axes, Category, Operator
 from layoutopt.operators.registry import operator_of, written_output
-from layoutopt.operators.remapping import Axes
 from layoutopt.requirements.requirements import OPEN, may_be
 
 FREE = Dim(OPEN)

@@ -11,23 +11,26 @@ from functools import partial
 
 import numpy as np
 
-from layoutopt.conversion.candidates import choices
+from layoutopt.conversion.candidates import CandidateModes, choices
 from layoutopt.conversion.carried import carried
-from layoutopt.conversion.choice import CandidateModes
-from layoutopt.conversion.costs import NO_TIMES, Costs, Pair, measured, parse_objective
+from layoutopt.conversion.costs import (
+    NO_TIMES,
+    Costs,
+    Pair,
+    Times,
+    measured,
+    parse_objective,
+    tally,
+)
 from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.explain import remaining
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
-from layoutopt.conversion.labelling import ConversionLabelling, labelling
+from layoutopt.conversion.labelling import ConversionLabelling, labelling, proved, stated
 from layoutopt.conversion.modes import ModeTable, as_written
 from layoutopt.conversion.orders import has_parts
 from layoutopt.conversion.result import Conversion, Remaining, Stated
 from layoutopt.conversion.rewrite import Rewritten, rewrite
-from layoutopt.conversion.search import proved
-from layoutopt.conversion.statement import stated
-from layoutopt.conversion.tally import tally
-from layoutopt.conversion.times import Times
 from layoutopt.conversion.values import Values, transposition, values_of
 from layoutopt.errors import InputError, InternalError
 from layoutopt.limits import Limits

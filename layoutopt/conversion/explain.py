@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from layoutopt.conversion.carried import carried
+from layoutopt.conversion.costs import size_of
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.materialise import Moved
 from layoutopt.conversion.orders import AxisFactor, Form, Item, items_of
 from layoutopt.conversion.result import Remaining
-from layoutopt.conversion.tally import size_of
 from layoutopt.conversion.values import Value, Values, transposition
 from layoutopt.layout.layout import ANY, Layout
 from layoutopt.operators.op import Op

@@ -3,17 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from operator import index
+from typing import Any, Literal
 
 from layoutopt.conversion.shapes import settled
-from layoutopt.conversion.tensor import ConversionTensor, Kind, checked_shape, checked_tensor
 from layoutopt.errors import InputError
+from layoutopt.io.hashes import digest
 from layoutopt.layout.layout import Layout, LayoutError
-from layoutopt.operators.op import LATEST, Op, Size
-from layoutopt.operators.operands import parse_operands
+from layoutopt.layout.parts import is_positional
+from layoutopt.operators.op import LATEST, Op, Shape, Size, any_layout, parse_operands
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import category_of
+
+Kind = Literal["input", "constant", "activation"]
+
+
+@dataclass(frozen=True)
+class ConversionTensor:
+    """A tensor of a conversion graph.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    shape
+        The size of each dimension as it is written: a number, a name for a symbolic size, None
+        for an unknown one.  None if not even the rank is known.
+    element_bytes
+        Bytes of an element.
+    kind
+        ``input`` (of the graph), ``constant`` or ``activation`` (the result of an op).
+    layout
+        The layout that it comes in, a dimension for each of the shape; ``*`` for any axis.  That
+        of a result follows from its op, see :func:`~layoutopt.conversion.carried.carried`.
+    """
+
+    name: str
+    shape: Shape | None
+    element_bytes: int
+    kind: Kind
+    layout: Layout
+
+
+def checked_tensor(
+    name: str, shape: Iterable[Size] | None, kind: Kind, layout: str | Layout, element_bytes: Any
+) -> ConversionTensor:
+    """Return a tensor; the arguments are its fields, and ``"*"`` is any layout of its rank.
+
+    Raises
+    ------
+    InputError
+        If one of them is wrong; the text names the tensor.
+    """
+    try:
+        known = checked_shape(shape)
+        rank = None if known is None else len(known)
+        laid = any_layout(rank) if layout == "*" else _layout(layout, rank)
+        if not isinstance(element_bytes, int) or element_bytes < 1:
+            raise InputError(f"element_bytes must be 1 or more, not {element_bytes!r}")
+    except InputError as error:
+        raise InputError(f"tensor {name!r}: {error.reason}") from None
+    return ConversionTensor(name, known, element_bytes, kind, laid)
+
+
+def _layout(given: str | Layout, rank: int | None) -> Layout:
+    layout = given if isinstance(given, Layout) else Layout.parse(given)
+    if layout.axes and is_positional(layout.axes):
+        raise InputError(f"layout {layout} names axes by their place; give letters, as in NHWC")
+    if not layout.undefined and len(layout.dims) != rank:
+        has = "of unknown rank" if rank is None else f"of {rank} dimensions"
+        raise InputError(f"layout {layout} has {len(layout.dims)} dimensions, for a tensor {has}")
+    return layout
+
+
+def checked_shape(given: Iterable[Size] | None) -> Shape | None:
+    """Return a shape of Python integers, names and None.
+
+    Raises
+    ------
+    InputError
+        If a size is something else, or negative.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"shape must be a list of sizes, not {given!r}")
+    return tuple(map(_size, given))
+
+
+def _size(given: Any) -> Size:
+    if given is None or isinstance(given, str):
+        return given
+    try:
+        size = index(given)
+    except TypeError:
+        raise InputError(f"size {given!r} must be a number, a name or None") from None
+    if size < 0:
+        raise InputError(f"size {size} must be 0 or more")
+    return size
+
 
 HELD = "layoutopt::Held"
 """Type of ops without inputs that stand for tensors that are to stay as they are, and are nobody's
@@ -287,3 +376,51 @@ class ConversionGraph:
             number += 1
         self._counts[stem] = number
         return name
+
+
+FORMAT = "layoutopt/network/1"
+
+
+def network_hash(graphs: Iterable[ConversionGraph]) -> str:
+    """Return the hash of a network, however its file is written.
+
+    It is ``"sha256:"`` and the digest of a canonical text, which ``docs/same_answers.md`` states.
+    Everything counts that layouts are chosen by: ops, tensors, inputs and outputs, in order and
+    with their names.  Values of weights, names of graphs and metadata do not.
+
+    Parameters
+    ----------
+    graphs
+        The network's own graph, and then those inside its nodes.
+
+    Raises
+    ------
+    InputError
+        If an attribute of an op holds what JSON cannot.
+
+    Examples
+    --------
+    >>> graph = ConversionGraph()
+    >>> x = graph.input("x", (1, 3, 8, 8))
+    >>> graph.output(graph.op("Relu", [x]))
+    >>> network_hash([graph])[:15]
+    'sha256:2c7431b3'
+    """
+    return digest({"format": FORMAT, "graphs": [_graph(graph) for graph in graphs]})
+
+
+def _graph(graph: ConversionGraph) -> dict[str, Any]:
+    tensors = [_tensor(t) for t in graph.tensors.values() if t.kind != "activation"]
+    return {"tensors": tensors, "ops": [_op(graph, op) for op in graph.ops], "out": graph.outputs}
+
+
+def _tensor(tensor: ConversionTensor) -> list[Any]:
+    layout = str(tensor.layout)
+    return [tensor.kind, tensor.name, tensor.shape, tensor.element_bytes, layout]
+
+
+def _op(graph: ConversionGraph, op: Op) -> list[Any]:
+    widths = [graph.tensors[name].element_bytes if name else None for name in op.outputs]
+    results = [op.outputs, op.output_shapes, widths]
+    layouts = None if op.layouts is None else str(op.layouts)
+    return [op.name, op.type, op.opset, op.inputs, results, dict(op.attributes), layouts]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from layoutopt.conversion.choice import CandidateModes, ModeRow
+from layoutopt.conversion.candidates import CandidateModes, ModeRow
 from layoutopt.conversion.labelling import ConversionLabelling
 from layoutopt.conversion.orders import Form, Order
 from layoutopt.conversion.values import Need

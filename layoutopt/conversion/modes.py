@@ -10,17 +10,15 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from layoutopt.conversion.carried import letters_of
+from layoutopt.conversion.costs import Times
 from layoutopt.conversion.orders import Form, Order, order_of
 from layoutopt.conversion.required import Forms, Required, in_order, required
-from layoutopt.conversion.times import Times
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operands import OperandLayouts
-from layoutopt.operators.operator import Category
+from layoutopt.operators.op import Op, OperandLayouts, Shape
+from layoutopt.operators.operator import Category, RemapError, Remapped
 from layoutopt.operators.registry import category_of, is_unlettered, operator_of, remap
-from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.requirements.requirements import Requirements
 
 MOST_AXES = 6
@@ -44,7 +42,7 @@ class Mode:
     time
         What it costs, in femtoseconds.
     entries, operands, type
-        As in :class:`~layoutopt.operators.remapping.Remapped`.
+        As in :class:`~layoutopt.operators.operator.Remapped`.
     """
 
     attributes: Mapping[str, Any]

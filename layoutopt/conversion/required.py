@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from math import prod
 from typing import TypeAlias
 
-from layoutopt.conversion.cuts import within
-from layoutopt.conversion.orders import AxisFactor, Form, FormDim, Item
+from layoutopt.conversion.orders import AxisFactor, Form, FormDim, Item, within
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Dim, Layout
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operands import OperandLayouts, unnamed
-from layoutopt.operators.operator import Category
+from layoutopt.operators.op import Op, OperandLayouts, Shape, unnamed
+from layoutopt.operators.operator import Category, RemapError, Remapped
 from layoutopt.operators.registry import (
     category_of,
     operand_axes,
@@ -20,7 +18,6 @@ from layoutopt.operators.registry import (
     written_input,
     written_output,
 )
-from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.operators.spatial import may_pad
 from layoutopt.requirements.requirements import Requirements
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutopt.conversion.choice import CandidateModes
-from layoutopt.conversion.graph import HELD, ConversionGraph
+from layoutopt.conversion.candidates import CandidateModes
+from layoutopt.conversion.graph import HELD, ConversionGraph, ConversionTensor
 from layoutopt.conversion.materialise import Forms, arranged
 from layoutopt.conversion.modes import Mode
 from layoutopt.conversion.orders import (
@@ -20,7 +20,6 @@ from layoutopt.conversion.orders import (
     spread,
     whole_axes,
 )
-from layoutopt.conversion.tensor import ConversionTensor
 from layoutopt.conversion.values import Values
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op, Shape

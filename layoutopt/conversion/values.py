@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import ConversionGraph, Kind
 from layoutopt.conversion.orders import Order, order_of, renamed_order
-from layoutopt.conversion.tensor import Kind
 from layoutopt.layout.permutations import Permutation, inverse
 from layoutopt.operators.op import Op, Shape
+from layoutopt.operators.operator import is_identity
 from layoutopt.operators.registry import operator_of
-from layoutopt.operators.remapping import is_identity
 
 Need: TypeAlias = tuple[int, Order]
 """The number of a value, and an order."""

@@ -9,8 +9,7 @@ from layoutopt.conversion.carried import FREE, carried, conflicts, filled
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.layout.layout import Dim, Layout
 from layoutopt.layout.semantics import consumed_as
-from layoutopt.operators.op import Op
-from layoutopt.operators.operands import UNKNOWN
+from layoutopt.operators.op import UNKNOWN, Op
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import (
     category_of,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from itertools import accumulate
+from typing import TypeAlias, cast
 
-from layoutopt.graphs.op import Shape, dominates
+from layoutopt.errors import InputError
+from layoutopt.graphs import ops
+from layoutopt.graphs.op import Shape, UnwindingOp, broadcast, dominates
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.onnx.elementwise import UNARY, VARIADIC, broadcast_axis, together
-from layoutopt.onnx.sketch import Node, Sketch, column
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.rules import UNARY, VARIADIC, VIEWS, broadcast_axis, draw_product, together
+from layoutopt.onnx.sketch import Node, Sketch, Step, column
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,3 +257,292 @@ BARRIER_GRADIENTS = (
         Backward(partial(normalisation, channels=False)),
     )
 )
+
+
+def view(sketch: Sketch, use: Use) -> Gradients:
+    """Pass the gradient back through the inverse of each view that the node became.
+
+    What was cut away has a gradient of zeros, which are made where they are wanted.  A node
+    that became no view has an opaque backward pass.
+    """
+    for position in use.wanted:
+        t, dy, x = use.output, use.gradient, use.operand(position)
+        while t.index != x.index and type(t.op) in INVERSES:
+            inputs = sketch.graph.inputs(t)
+            slot = position if len(inputs) > 1 else 0
+            dy = INVERSES[type(t.op)](sketch, t.op, inputs, slot, dy)
+            t = inputs[slot]
+        if t.index == x.index:
+            yield position, dy
+        else:
+            yield from opaque(sketch, Use(use.node, use.outputs, use.gradients, (position,)))
+
+
+def split(sketch: Sketch, use: Use) -> Gradients:
+    """Join the parts' gradients; parts that nobody learns from have zeros."""
+    x = use.operand(0)
+    parts = [sketch.graph.op(y) for y in use.outputs if y is not None]
+    if not all(isinstance(op, ops.Slice) for op in parts):
+        yield from opaque(sketch, use)
+        return
+    slices = cast(list[ops.Slice], parts)
+    found = [dy for y, dy in zip(use.outputs, use.gradients, strict=True) if y is not None]
+    axis = int(use.node.attributes.get("axis", 0)) % len(x.shape)
+    pieces, end = [], 0
+    order = sorted(zip(slices, found, strict=True), key=lambda pair: (pair[0].lower, pair[0].upper))
+    for op, dy in order:
+        if dy is not None:
+            pieces += [*_zeros(sketch, x, axis, op.lower[axis] - end), dy]
+            end = op.upper[axis]
+    pieces += _zeros(sketch, x, axis, x.shape[axis] - end)
+    yield 0, sketch.graph.concat(pieces, axis, name=sketch.gradient_name(x))
+
+
+def _same(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    return dy
+
+
+def _reshape(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    x = inputs[slot]
+    return sketch.graph.reshape(dy, x.shape, name=sketch.gradient_name(x))
+
+
+def _dim_shuffle(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    forth = cast(ops.DimShuffle, op).permutation
+    back = sorted(range(len(forth)), key=forth.__getitem__)
+    return sketch.graph.dim_shuffle(dy, back, name=sketch.gradient_name(inputs[slot]))
+
+
+def _reverse(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    dims = cast(ops.Reverse, op).dims
+    return sketch.graph.reverse(dy, dims, name=sketch.gradient_name(inputs[slot]))
+
+
+def _concat(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    x, axis = inputs[slot], cast(ops.Concat, op).axis
+    starts = [*accumulate((part.shape[axis] for part in inputs), initial=0)]
+    lower, upper = [0] * len(dy.shape), list(dy.shape)
+    lower[axis], upper[axis] = starts[slot], starts[slot + 1]
+    return sketch.graph.slice(dy, lower, upper, name=sketch.gradient_name(x))
+
+
+def _expand(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    return reduced(sketch, dy, inputs[slot])
+
+
+def _slice(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    """Put zeros around, axis by axis."""
+    x, cut = inputs[slot], cast(ops.Slice, op)
+    for axis, (low, high, n) in enumerate(zip(cut.lower, cut.upper, x.shape, strict=True)):
+        if (low, high) != (0, n):
+            before = _zeros(sketch, x, axis, low, dy.shape)
+            after = _zeros(sketch, x, axis, n - high, dy.shape)
+            pieces = [*before, dy, *after]
+            dy = sketch.graph.concat(pieces, axis, name=sketch.gradient_name(x))
+    return dy
+
+
+def _sub_sample(
+    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor:
+    """Put zeros between, axis by axis: ``(n,) -> (n, 1) -> (n, s) -> (n s,)``, and cut the end."""
+    x, graph = inputs[slot], sketch.graph
+    for axis, stride in enumerate(cast(ops.SubSample, op).strides):
+        if stride == 1:
+            continue
+        shape = dy.shape
+        apart = (*shape[: axis + 1], 1, *shape[axis + 1 :])
+        single = graph.reshape(dy, apart, name=sketch.gradient_name(x))
+        zeros = _zeros(sketch, x, axis + 1, stride - 1, apart)
+        wide = graph.concat([single, *zeros], axis + 1, name=sketch.gradient_name(x))
+        joined = (*shape[:axis], shape[axis] * stride, *shape[axis + 1 :])
+        dy = graph.reshape(wide, joined, name=sketch.gradient_name(x))
+        upper = [*joined]
+        upper[axis] = x.shape[axis]
+        dy = graph.slice(dy, [0] * len(upper), upper, name=sketch.gradient_name(x))
+    return dy
+
+
+def _zeros(
+    sketch: Sketch, x: Tensor, axis: int, count: int, shape: Shape | None = None
+) -> list[Tensor]:
+    """Return zeros of a shape but for one axis, or nothing if there are none."""
+    full = list(x.shape if shape is None else shape)
+    full[axis] = count
+    name = sketch.helper(x.name, "gradient.zeros") if count else ""
+    return [sketch.graph.fixed_point([], full, name=name)] if count else []
+
+
+INVERSES: dict[
+    type[UnwindingOp], Callable[[Sketch, UnwindingOp, Sequence[Tensor], int, Tensor], Tensor]
+] = {
+    ops.Identity: _same,
+    ops.Reshape: _reshape,
+    ops.DimShuffle: _dim_shuffle,
+    ops.Reverse: _reverse,
+    ops.Slice: _slice,
+    ops.SubSample: _sub_sample,
+    ops.Concat: _concat,
+    ops.Expand: _expand,
+}
+"""From the gradient of a view to that of its input in the given slot, by type of view."""
+
+VIEW_GRADIENTS = dict.fromkeys(VIEWS, Backward(view)) | {"Split": Backward(split, every=True)}
+
+
+def convolution(sketch: Sketch, use: Use, bias: int = 2, transposed: bool = False) -> Gradients:
+    """Add the convolutions that give the gradients of data and weights.
+
+    The data's gradient is that of the output, convolved with the weights, which are turned
+    around with input and output channels exchanged.  The weights' gradient is the data,
+    convolved with the output's gradient.  What is neither has an opaque gradient.
+
+    Parameters
+    ----------
+    bias
+        Position of the bias, which has one element per output channel.
+    transposed
+        Whether the operation is a transposed convolution, whose weights are not turned:
+        going back is a plain one.
+    """
+    dy = use.gradient
+    for position in use.wanted:
+        x = use.operand(position)
+        if position == 0:
+            yield position, _data_gradient(sketch, use, transposed)
+        elif position == 1:
+            name = sketch.gradient_name(x)
+            dw = sketch.graph.fixed_point([use.operand(0), dy], x.shape, name=name)
+            sketch.target(use.operand(0), "weights_gradient.data", name, "data")
+            sketch.target(dy, "weights_gradient.gradient", name, "gradient")
+            yield position, dw
+        elif position == bias:
+            yield position, reduced(sketch, dy, x, column(x.shape, len(dy.shape), 1))
+        else:
+            yield from opaque(sketch, Use(use.node, use.outputs, use.gradients, (position,)))
+
+
+def _data_gradient(sketch: Sketch, use: Use, transposed: bool) -> Tensor:
+    x, w, dy = use.operand(0), use.operand(1), use.gradient
+    name = sketch.gradient_name(x)
+    used = w if transposed else _turned(sketch, w, int(use.node.attributes.get("group", 1)), name)
+    dx = sketch.graph.fixed_point([dy, used], x.shape, name=name)
+    sketch.target(dy, "data_gradient.gradient", name, "gradient")
+    sketch.target(used, "data_gradient.weights", name, "weights")
+    sketch.pair(dy, dx, "data_gradient.chain")
+    return dx
+
+
+def _turned(sketch: Sketch, w: Tensor, groups: int, base: str) -> Tensor:
+    """Return weights (M, C / g, ...) as (C, M / g, ...), exchanged in each group, and turned."""
+    m, c, *kernel = w.shape
+    spatial = range(3, 3 + len(kernel))
+    apart: Shape = (groups, m // groups, c, *kernel)
+    joined: Shape = (groups * c, m // groups, *kernel)
+    steps: list[Step] = (
+        [(Graph.dim_shuffle, (1, 0, *range(2, len(w.shape))))]
+        if groups == 1
+        else [
+            (Graph.reshape, apart),
+            (Graph.dim_shuffle, (0, 2, 1, *spatial)),
+            (Graph.reshape, joined),
+        ]
+    )
+    steps.append((Graph.reverse, range(2, len(w.shape))))
+    return sketch.chain(w, sketch.helper(base, "weights.turned"), steps)
+
+
+def matmul(sketch: Sketch, use: Use) -> Gradients:
+    """Add the products ``dA = dY B'`` and ``dB = A' dY``, summed over what was broadcast.
+
+    An operand of rank 1 counts as a row on the left, and as a column on the right.
+    """
+    a, b, dy = use.operand(0), use.operand(1), use.gradient
+    if not (a.shape and b.shape):
+        raise InputError("a product needs operands that are vectors or matrices")
+    left = _as(sketch, a, (1, *a.shape) if len(a.shape) == 1 else a.shape)
+    right = _as(sketch, b, (*b.shape, 1) if len(b.shape) == 1 else b.shape)
+    batch = broadcast([left.shape[:-2], right.shape[:-2]])
+    grown = _as(sketch, dy, (*batch, left.shape[-2], right.shape[-1]))
+    for position in use.wanted:
+        x, placed = ((a, left), (b, right))[position]
+        lhs, rhs = (left, grown) if position else (grown, right)
+        lhs, rhs = (_swapped(sketch, lhs), rhs) if position else (lhs, _swapped(sketch, rhs))
+        product = _product(sketch, lhs, rhs, x)
+        yield position, _as(sketch, reduced(sketch, product, placed), x.shape)
+
+
+def gemm(sketch: Sketch, use: Use) -> Gradients:
+    """Add the products for ``A' B' + C``, where a prime is a transposition, if asked for."""
+    flags = [bool(use.node.attributes.get(flag, 0)) for flag in ("transA", "transB")]
+    dy = use.gradient
+    for position in use.wanted:
+        x = use.operand(position)
+        if position == 2:
+            yield position, reduced(sketch, dy, x)
+            continue
+        other, stored_turned = use.operand(1 - position), flags[1 - position]
+        other = other if stored_turned else _swapped(sketch, other)
+        operands = (other, dy) if position else (dy, other)
+        product = _product(sketch, *operands, x)
+        yield position, _swapped(sketch, product) if flags[position] else product
+
+
+def einsum(sketch: Sketch, use: Use) -> Gradients:
+    """Add a product of the output's gradient and the other operand, if there are two."""
+    if len(use.node.operands) != 2:
+        yield from opaque(sketch, use)
+        return
+    for position in use.wanted:
+        x, operands = use.operand(position), (use.gradient, use.operand(1 - position))
+        yield position, _product(sketch, *(operands[::-1] if position else operands), x, x.shape)
+
+
+def _product(
+    sketch: Sketch, lhs: Tensor, rhs: Tensor, x: Tensor, shape: Shape | None = None
+) -> Tensor:
+    """Add a product, of the shape of a matrix product if not given, named as a gradient."""
+    if shape is None:
+        if min(len(lhs.shape), len(rhs.shape)) < 2:
+            raise InputError("a product needs operands that are matrices")
+        batch = broadcast([lhs.shape[:-2], rhs.shape[:-2]])
+        shape = (*batch, lhs.shape[-2], rhs.shape[-1])
+    out = sketch.graph.fixed_point([lhs, rhs], shape, name=sketch.gradient_name(x))
+    draw_product(sketch, lhs, rhs, out, "matmul_gradient")
+    return out
+
+
+def _swapped(sketch: Sketch, x: Tensor) -> Tensor:
+    rank = len(x.shape)
+    order: Sequence[int] = (*range(rank - 2), rank - 1, rank - 2)
+    return sketch.graph.dim_shuffle(x, order, name=sketch.helper(x.name, "transposed"))
+
+
+def _as(sketch: Sketch, x: Tensor, shape: Shape) -> Tensor:
+    if x.shape == shape:
+        return x
+    return sketch.graph.reshape(x, shape, name=sketch.helper(x.name, "reshaped"))
+
+
+CONTRACTION_GRADIENTS = {
+    "Conv": Backward(convolution),
+    "ConvTranspose": Backward(partial(convolution, transposed=True)),
+    "DeformConv": Backward(partial(convolution, bias=3)),
+    "MatMul": Backward(matmul),
+    "Gemm": Backward(gemm),
+    "Einsum": Backward(einsum),
+}

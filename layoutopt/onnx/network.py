@@ -12,12 +12,10 @@ from layoutopt.graphs.builder import all_or_nothing
 from layoutopt.graphs.op import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.onnx.attractions import Attractions
-from layoutopt.onnx.barriers import barrier
 from layoutopt.onnx.protobuf import captured
-from layoutopt.onnx.rules import is_standard, rule_of, type_of
+from layoutopt.onnx.rules import barrier, is_standard, rule_of, type_of
 from layoutopt.onnx.shapes import Shaped
-from layoutopt.onnx.sketch import Node, Rule, Sketch
+from layoutopt.onnx.sketch import Attractions, Node, Rule, Sketch
 
 if TYPE_CHECKING:
     from onnx import NodeProto

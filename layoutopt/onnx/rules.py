@@ -6,16 +6,538 @@ module of its family, and enter it in the table there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import accumulate, combinations, pairwise
 from typing import TYPE_CHECKING
 
-from layoutopt.onnx.barriers import BARRIERS, CONSTANTS, UNKNOWN
-from layoutopt.onnx.contractions import CONTRACTIONS
-from layoutopt.onnx.elementwise import ELEMENTWISE
-from layoutopt.onnx.sketch import Rule
-from layoutopt.onnx.views import VIEWS
+from layoutopt.errors import InputError
+from layoutopt.graphs.op import Shape, dominates
+from layoutopt.graphs.ops import SumLike
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch, Step
 
 if TYPE_CHECKING:
     from onnx import NodeProto
+
+ONNX_BARRIERS = """
+    AffineGrid ArgMax ArgMin Attention AveragePool Bernoulli CausalConvWithState CenterCropPad
+    Col2Im Compress ConcatFromSequence CumProd CumSum DFT Det DynamicQuantizeLinear EyeLike GRU
+    Gather GatherElements GatherND GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample
+    Hardmax ImageDecoder LRN LSTM LinearAttention LogSoftmax LpNormalization LpPool MaxPool
+    MaxRoiPool MaxUnpool MeanVarianceNormalization Multinomial NegativeLogLikelihoodLoss
+    NonMaxSuppression NonZero OneHot Optional OptionalGetElement OptionalHasElement Pad RNN
+    RandomNormal RandomNormalLike RandomUniform RandomUniformLike ReduceL1 ReduceL2 ReduceLogSum
+    ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare
+    RegexFullMatch Resize ReverseSequence RoiAlign RotaryEmbedding STFT Scatter ScatterElements
+    ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert
+    SequenceLength Softmax SoftmaxCrossEntropyLoss SplitToSequence StringNormalizer StringSplit
+    TensorScatter TfIdfVectorizer TopK Unique Upsample
+"""
+"""Op types of ONNX that are barriers, with no parameter that broadcasts to the data."""
+
+STRUCTURE = {
+    "AffineGrid": (1,),
+    "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
+    "CumProd": (1,),
+    "CumSum": (1,),
+    "DFT": (1, 2),
+    "MaxUnpool": (2,),
+    "NonMaxSuppression": (2, 3, 4),
+    "OneHot": (1, 2),
+    "Pad": (1, 2, 3),
+    "Resize": (1, 2, 3),
+    "STFT": (1, 3),
+    "TopK": (1,),
+    "Upsample": (1,),
+} | {name: (1,) for name in ONNX_BARRIERS.split() if name.startswith("Reduce")}
+"""Positions of their operands that only carry structure."""
+
+UNREAD = dict.fromkeys(("EyeLike", "RandomNormalLike", "RandomUniformLike"), (0,))
+"""Positions of their operands of which only the shape matters."""
+
+
+def barrier(sketch: Sketch, node: Node) -> Outputs:
+    """Add one barrier for each output that is read.
+
+    They read the same operands, so they become known together, as the outputs of a single
+    barrier would; but each keeps its own name.
+    """
+    operands = tuple({x.index: x for x in node.operands}.values())
+    return [
+        None if name is None or shape is None else sketch.graph.barrier(operands, shape, name=name)
+        for name, shape in zip(node.outputs, node.shapes, strict=True)
+    ]
+
+
+def normalisation(sketch: Sketch, node: Node, channels: bool = True) -> Outputs:
+    """Add a barrier whose parameters broadcast to the data.
+
+    Parameters
+    ----------
+    channels
+        Whether a vector belongs to the channels, axis 1, rather than to the last axis.
+    """
+    x = node.operand(0)
+    for i, p in enumerate(node.inputs[1:], 1):
+        if p is not None:
+            if channels and p.shape == x.shape[1:2]:
+                p = sketch.aligned(p, len(x.shape), 1, node.name, f"parameter{i}")
+            sketch.tie(x, p, "barrier.parameter", node.name, f"parameter{i}")
+    return barrier(sketch, node)
+
+
+def unknown(sketch: Sketch, node: Node) -> Outputs:
+    """Add a barrier for an op of unknown meaning.
+
+    Operands that broadcast to the first one, and are smaller, are taken for its parameters.
+    """
+    first, *others = node.inputs or (None,)
+    for i, p in enumerate(others, 1):
+        if first is not None and p is not None and p.size < first.size:
+            sketch.tie(first, p, "barrier.parameter", node.name, f"parameter{i}")
+    return barrier(sketch, node)
+
+
+def constant(sketch: Sketch, node: Node) -> Outputs:
+    """Add a tensor that depends on no data: its locations are free."""
+    return sketch.sink(node.name, node.shape)
+
+
+BODIES = ("If", "Loop", "Scan", "SequenceMap")
+"""Op types with graphs inside, which are not looked into."""
+
+BARRIERS = (
+    {
+        name: Rule(barrier, STRUCTURE.get(name, ()), UNREAD.get(name, ()))
+        for name in (*ONNX_BARRIERS.split(), *BODIES)
+    }
+    | dict.fromkeys(
+        ("BatchNormalization", "InstanceNormalization", "GroupNormalization"),
+        Rule(normalisation),
+    )
+    | dict.fromkeys(
+        ("LayerNormalization", "RMSNormalization"), Rule(partial(normalisation, channels=False))
+    )
+)
+
+CONSTANTS = {
+    "Constant": Rule(constant),
+    "ConstantOfShape": Rule(constant, structure=(0,)),
+    "Range": Rule(constant, structure=(0, 1, 2)),
+    "MelWeightMatrix": Rule(constant, structure=range(5)),
+    "HannWindow": Rule(constant, structure=(0,)),
+    "HammingWindow": Rule(constant, structure=(0,)),
+    "BlackmanWindow": Rule(constant, structure=(0,)),
+    "Shape": Rule(constant, unread=(0,)),
+    "Size": Rule(constant, unread=(0,)),
+}
+
+UNKNOWN = Rule(unknown)
+
+
+UNARY = """
+    Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu
+    HardSigmoid HardSwish IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu
+    Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu
+"""
+"""Op types that map each element of their only operand."""
+
+VARIADIC = """
+    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less
+    LessOrEqual Max Mean Min Mod Mul Or Pow StringConcat Sub Sum SwiGLU Xor
+"""
+"""Op types that map elements of several operands, which broadcast."""
+
+NUMPY_SINCE = 7
+"""Operator set since which operands broadcast by NumPy's rules."""
+
+
+def elementwise(sketch: Sketch, node: Node, first: int = 0) -> Outputs:
+    """Add an op whose locations follow the first operand of the output's shape.
+
+    Parameters
+    ----------
+    first
+        Position at which to begin to look for that operand.
+    """
+    operands = node.operands
+    axis = broadcast_axis(node)
+    if axis is not None:
+        x, y = operands
+        operands = x, sketch.aligned(y, len(x.shape), axis, node.name, "1")
+    return _sum_like(sketch, node, operands, first)
+
+
+def broadcast_axis(node: Node) -> int | None:
+    """Return from which axis on the second operand stands beside the first, if not at the end.
+
+    Operator sets before 7 name such an axis.
+    """
+    if node.version >= NUMPY_SINCE or len(node.operands) != 2:
+        return None
+    x, y = node.operands
+    rank = max(len(x.shape), 1)
+    if node.op_type == "PRelu":
+        return 1 % rank if y.shape == x.shape[1:2] else None
+    return int(node.attributes["axis"]) % rank if "axis" in node.attributes else None
+
+
+def prelu(sketch: Sketch, node: Node) -> Outputs:
+    """Add a leaky rectifier, whose slopes older operator sets give per channel."""
+    return (per_channel if node.version < NUMPY_SINCE else elementwise)(sketch, node)
+
+
+def per_channel(sketch: Sketch, node: Node) -> Outputs:
+    """Add an op whose parameters may be vectors along an axis of the first operand."""
+    x, *others = node.operands
+    axis = int(node.attributes.get("axis", 1)) % max(len(x.shape), 1)
+    along = x.shape[axis : axis + 1]
+    placed = [
+        sketch.aligned(p, len(x.shape), axis, node.name, str(i)) if p.shape == along else p
+        for i, p in enumerate(others, 1)
+    ]
+    if all(dominates(x.shape, p.shape) for p in placed):
+        return _sum_like(sketch, node, (x, *placed))
+    return barrier(sketch, node)  # one parameter for each block of several elements
+
+
+def _sum_like(sketch: Sketch, node: Node, operands: Sequence[Tensor], first: int = 0) -> Outputs:
+    """Add the op, and a pair for every two operands of which one broadcasts to the other.
+
+    With no operand of the output's shape a barrier is added, and no pairs.
+    """
+    order = [*range(first, len(operands)), *range(first)]
+    carrier = next((i for i in order if operands[i].shape == node.shape), None)
+    if carrier is None:
+        return barrier(sketch, node)
+    return together(sketch, node.name, operands, "elementwise", carrier)
+
+
+def together(
+    sketch: Sketch, name: str, operands: Sequence[Tensor], table: str, carrier: int = 0
+) -> Tensor:
+    """Add an op that lies like one of its operands, and draw every two of these together.
+
+    Parameters
+    ----------
+    table
+        The values' table: its ``equal`` is for operands of one shape, its ``broadcast`` for
+        those of which one broadcasts to the other.
+    carrier
+        Position of the operand that the op lies like; it has the op's shape.
+    """
+    op = SumLike(id=name, inputs=tuple(x.name for x in operands), unwindable_inputs=(carrier,))
+    (out,) = sketch.graph.add(op)
+    for (i, x), (j, y) in combinations(enumerate(operands), 2):
+        if x.shape == y.shape:
+            sketch.pair(x, y, f"{table}.equal")
+        elif dominates(x.shape, y.shape):
+            sketch.tie(x, y, f"{table}.broadcast", name, str(j))
+        else:
+            sketch.tie(y, x, f"{table}.broadcast", name, str(i))
+    return out
+
+
+ELEMENTWISE = (
+    dict.fromkeys((*UNARY.split(), *VARIADIC.split()), Rule(elementwise))
+    | dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Rule(per_channel))
+    | {
+        "Clip": Rule(elementwise, structure=(1, 2)),
+        "PRelu": Rule(prelu),
+        "Trilu": Rule(elementwise, structure=(1,)),
+        "Where": Rule(partial(elementwise, first=1)),
+    }
+)
+
+
+def identity(sketch: Sketch, node: Node) -> Outputs:
+    """Add the operand once more."""
+    return sketch.graph.identity(node.operand(0), name=node.name)
+
+
+def dropout(sketch: Sketch, node: Node) -> Outputs:
+    """Add the data once more, and for the mask a barrier."""
+    x = node.operand(0)
+    name, mask, *_ = (*node.outputs, None)
+    return [
+        None if name is None else sketch.graph.identity(x, name=name),
+        None if mask is None else sketch.graph.barrier([x], x.shape, name=mask),
+    ][: len(node.outputs)]
+
+
+def reshape(sketch: Sketch, node: Node) -> Outputs:
+    """Add the elements in another shape: Reshape, Flatten, Squeeze and Unsqueeze."""
+    return sketch.graph.reshape(node.operand(0), node.shape, name=node.name)
+
+
+def expand(sketch: Sketch, node: Node) -> Outputs:
+    """Add the broadcast operand."""
+    return sketch.graph.expand(node.operand(0), node.shape, name=node.name)
+
+
+def transpose(sketch: Sketch, node: Node) -> Outputs:
+    """Add the operand with its axes in another order, reversed if none is given."""
+    x = node.operand(0)
+    permutation = node.attributes.get("perm", range(len(x.shape))[::-1])
+    return sketch.graph.dim_shuffle(x, permutation, name=node.name)
+
+
+def concat(sketch: Sketch, node: Node) -> Outputs:
+    """Add the operands one after the other."""
+    axis = _axis(node.attributes.get("axis", 1), len(node.shape))
+    return sketch.graph.concat(node.operands, axis, name=node.name)
+
+
+def split(sketch: Sketch, node: Node) -> Outputs:
+    """Add the operand's parts along an axis, of given sizes or all but the last alike."""
+    if node.unknown(1):
+        return barrier(sketch, node)
+    x = node.operand(0)
+    axis = _axis(node.attributes.get("axis", 0), len(x.shape))
+    sizes = node.integers("split", 1)
+    if sizes is None:
+        part = -(-x.shape[axis] // len(node.outputs))
+        starts = [min(k * part, x.shape[axis]) for k in range(len(node.outputs) + 1)]
+    else:
+        starts = list(accumulate(sizes, initial=0))
+    if len(starts) != len(node.outputs) + 1:
+        raise InputError(f"{len(starts) - 1} sizes for {len(node.outputs)} outputs")
+    parts: list[Tensor | None] = []
+    for name, (start, stop) in zip(node.outputs, pairwise(starts), strict=True):
+        lower, upper = [0] * len(x.shape), list(x.shape)
+        lower[axis], upper[axis] = start, stop
+        parts.append(None if name is None else sketch.graph.slice(x, lower, upper, name=name))
+    return parts
+
+
+def take(sketch: Sketch, node: Node) -> Outputs:
+    """Add a slice with steps; negative ones go backwards.
+
+    Along an axis of ``n``, negative bounds count from the end, and bounds outside are moved
+    to the nearest end, as Python's slices do.
+    """
+    if any(node.unknown(i) for i in range(1, len(node.inputs))):
+        return barrier(sketch, node)
+    x = node.operand(0)
+    rank = len(x.shape)
+    lower, upper, strides, back = [0] * rank, list(x.shape), [1] * rank, []
+    for start, end, given, step in _bounds(node):
+        axis = _axis(given, rank)
+        kept = range(*slice(start, end, step).indices(x.shape[axis]))
+        first, last = (min(kept[0], kept[-1]), max(kept[0], kept[-1])) if kept else (0, -1)
+        lower[axis], upper[axis], strides[axis] = first, last + 1, abs(step)
+        if step < 0:
+            back.append(axis)
+    stages: list[Step] = [(Graph.slice, lower, upper)]
+    stages += [(Graph.reverse, back)] if back else []
+    stages += [(Graph.sub_sample, strides)] if max(strides, default=1) > 1 else []
+    return sketch.chain(x, node.name, stages)
+
+
+def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
+    """Return start, end, axis and step for each axis that a slice names."""
+    starts, ends = node.integers("starts", 1), node.integers("ends", 2)
+    if starts is None or ends is None:
+        raise InputError("starts or ends are missing")
+    axes = node.integers("axes", 3)
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = node.integers("steps", 4)
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise InputError("starts, ends, axes and steps have different lengths")
+    if 0 in steps:
+        raise InputError("a step is 0")
+    return zip(starts, ends, axes, steps, strict=True)
+
+
+def tile(sketch: Sketch, node: Node) -> Outputs:
+    """Add the operand repeated along each axis: ``(n,) -> (1, n) -> (r, n) -> (r n,)``."""
+    x = node.operand(0)
+    repeats = node.integers("repeats", 1)
+    if repeats is None or len(repeats) != len(x.shape):
+        return barrier(sketch, node)
+    single = [k for n in x.shape for k in (1, n)]
+    many = [k for r, n in zip(repeats, x.shape, strict=True) for k in (r, n)]
+    stages = (Graph.reshape, single), (Graph.expand, many), (Graph.reshape, node.shape)
+    return sketch.chain(x, node.name, stages)
+
+
+def depth_to_space(sketch: Sketch, node: Node) -> Outputs:
+    """Add channels moved into blocks of ``b x b`` pixels.
+
+    The channel splits into (b, b, C) in mode DCR and into (C, b, b) in mode CRD.
+    """
+    x, b = node.operand(0), int(node.required("blocksize"))
+    n, c, h, w = _images(x)
+    if b < 1 or c % (b * b):
+        raise InputError(f"{c} channels are no multiple of {b} x {b}")
+    if node.attributes.get("mode", b"DCR") == b"DCR":
+        split, order = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split, order = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
+    return sketch.chain(x, node.name, _regrouped(split, order, node.shape))
+
+
+def space_to_depth(sketch: Sketch, node: Node) -> Outputs:
+    """Add blocks of ``b x b`` pixels moved into channels.
+
+    The channel becomes (b, b, C) in mode DCR and (C, b, b) in mode CRD.
+    """
+    x, b = node.operand(0), int(node.required("blocksize"))
+    n, c, h, w = _images(x)
+    if b < 1 or h % b or w % b:
+        raise InputError(f"{h} x {w} pixels do not divide into blocks of {b} x {b}")
+    split = (n, c, h // b, b, w // b, b)
+    channels = (3, 5, 1) if node.attributes.get("mode", b"DCR") == b"DCR" else (1, 3, 5)
+    return sketch.chain(x, node.name, _regrouped(split, (0, *channels, 2, 4), node.shape))
+
+
+def _regrouped(split: Shape, order: Shape, joined: Shape) -> Sequence[Step]:
+    return (Graph.reshape, split), (Graph.dim_shuffle, order), (Graph.reshape, joined)
+
+
+def _images(x: Tensor) -> Shape:
+    if len(x.shape) != 4:
+        raise InputError(f"needs an operand of rank 4, {x.name!r} has rank {len(x.shape)}")
+    return x.shape
+
+
+def _axis(axis: int, rank: int) -> int:
+    """Return an axis counted from the start."""
+    if not -rank <= axis < rank:
+        raise InputError(f"axis {axis} does not exist in a tensor of rank {rank}")
+    return int(axis) % rank
+
+
+VIEWS = {
+    "BitCast": Rule(identity),
+    "Cast": Rule(identity),
+    "CastLike": Rule(identity, unread=(1,)),
+    "Concat": Rule(concat),
+    "DepthToSpace": Rule(depth_to_space),
+    "Dropout": Rule(dropout, structure=(1, 2)),
+    "Expand": Rule(expand, structure=(1,)),
+    "Flatten": Rule(reshape),
+    "Identity": Rule(identity),
+    "Reshape": Rule(reshape, structure=(1,)),
+    "Slice": Rule(take, structure=(1, 2, 3, 4)),
+    "SpaceToDepth": Rule(space_to_depth),
+    "Split": Rule(split, structure=(1,)),
+    "Squeeze": Rule(reshape, structure=(1,)),
+    "Tile": Rule(tile, structure=(1,)),
+    "Transpose": Rule(transpose),
+    "Unsqueeze": Rule(reshape, structure=(1,)),
+}
+
+
+def convolution(
+    sketch: Sketch, node: Node, data: int = 0, weights: int = 1, bias: int | None = 2
+) -> Outputs:
+    """Add a convolution.
+
+    Parameters
+    ----------
+    data, weights, bias
+        Positions of the operands; the bias has one element per output channel.
+    """
+    x = node.operand(data)
+    out = _fixed_point(sketch, node)
+    sketch.target(x, "convolution.data", node.name, "data")
+    sketch.target(node.operand(weights), "convolution.weights", node.name, "weights")
+    addend = None if bias is None else node.optional(bias)
+    if addend is not None:
+        column = sketch.aligned(addend, len(out.shape), 1, node.name, "bias")
+        sketch.tie(out, column, "convolution.bias", node.name, "bias")
+    sketch.pair(x, out, "convolution.chain")
+    return out
+
+
+def matmul(sketch: Sketch, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
+    """Add a matrix product, of batches too.
+
+    Parameters
+    ----------
+    lhs, rhs
+        Positions of the operands.
+    """
+    left, right = node.operand(lhs), node.operand(rhs)
+    _check_summed(left, right)
+    return _product(sketch, node, left, right)
+
+
+def _check_summed(lhs: Tensor, rhs: Tensor) -> None:
+    """Refuse operands whose summed axes differ: the last of one, the last but one of the other."""
+    if lhs.shape and rhs.shape and lhs.shape[-1] != rhs.shape[-2:][0]:
+        raise InputError(f"operands of shapes {list(lhs.shape)} and {list(rhs.shape)} do not fit")
+
+
+def gemm(sketch: Sketch, node: Node) -> Outputs:
+    """Add ``A' B' + C``, where a prime stands for a transposition that the node may ask for."""
+    lhs = _transposed(sketch, node, 0, "transA", "lhs")
+    rhs = _transposed(sketch, node, 1, "transB", "rhs")
+    _check_summed(lhs, rhs)
+    out = _product(sketch, node, lhs, rhs)
+    addend = node.optional(2)
+    if addend is not None:
+        sketch.tie(out, addend, "matmul.bias", node.name, "bias")
+    return out
+
+
+def einsum(sketch: Sketch, node: Node) -> Outputs:
+    """Add a product of two operands, or a barrier for any other number."""
+    if len(node.operands) != 2:
+        return barrier(sketch, node)
+    return _product(sketch, node, node.operand(0), node.operand(1))
+
+
+def _product(sketch: Sketch, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
+    out = _fixed_point(sketch, node)
+    draw_product(sketch, lhs, rhs, out, "matmul")
+    return out
+
+
+def draw_product(sketch: Sketch, lhs: Tensor, rhs: Tensor, out: Tensor, table: str) -> None:
+    """Draw a product's operands to their targets, and to the output if they have its shape.
+
+    Parameters
+    ----------
+    table
+        The values' table, which has ``lhs``, ``rhs`` and ``chain``.
+    """
+    sketch.target(lhs, f"{table}.lhs", out.name, "lhs")
+    sketch.target(rhs, f"{table}.rhs", out.name, "rhs")
+    sketch.pair(lhs, out, f"{table}.chain")
+    sketch.pair(rhs, out, f"{table}.chain")
+
+
+def _transposed(sketch: Sketch, node: Node, position: int, flag: str, role: str) -> Tensor:
+    x = node.operand(position)
+    if not node.attributes.get(flag, 0):
+        return x
+    name = sketch.helper(node.name, f"{role}.transposed")
+    return sketch.graph.dim_shuffle(x, (1, 0), name=name)
+
+
+def _fixed_point(sketch: Sketch, node: Node) -> Tensor:
+    return sketch.graph.fixed_point(node.operands, node.shape, name=node.name)
+
+
+CONTRACTIONS = {
+    "Conv": Rule(convolution),
+    "ConvTranspose": Rule(convolution),
+    "ConvInteger": Rule(partial(convolution, bias=None)),
+    "DeformConv": Rule(partial(convolution, bias=3)),
+    "QLinearConv": Rule(partial(convolution, weights=3, bias=8)),
+    "MatMul": Rule(matmul),
+    "MatMulInteger": Rule(matmul),
+    "QLinearMatMul": Rule(partial(matmul, rhs=3)),
+    "Gemm": Rule(gemm),
+    "Einsum": Rule(einsum),
+}
+
 
 RULES: dict[str, Rule] = CONTRACTIONS | ELEMENTWISE | VIEWS | BARRIERS | CONSTANTS
 """Rules by op type, for ONNX's own operator set."""

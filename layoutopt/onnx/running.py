@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from layoutopt.errors import InputError
 from layoutopt.extras import needed
-from layoutopt.onnx.files import write_proto
 from layoutopt.onnx.folding import RANDOM, known_values
-from layoutopt.onnx.protobuf import bodies, captured, graphs
+from layoutopt.onnx.protobuf import bodies, captured, graphs, write_proto
 from layoutopt.onnx.rules import is_standard
 
 if TYPE_CHECKING:

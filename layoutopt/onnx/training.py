@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.onnx.contraction_gradients import CONTRACTION_GRADIENTS
-from layoutopt.onnx.elementwise import together
 from layoutopt.onnx.gradients import (
     BARRIER_GRADIENTS,
+    CONTRACTION_GRADIENTS,
     ELEMENTWISE_GRADIENTS,
     UNLISTED,
+    VIEW_GRADIENTS,
     Backward,
     Use,
 )
 from layoutopt.onnx.network import AddedNode, OnnxGraphBuilder, title
 from layoutopt.onnx.protobuf import captured
-from layoutopt.onnx.rules import is_standard, rule_of, type_of
-from layoutopt.onnx.view_gradients import VIEW_GRADIENTS
+from layoutopt.onnx.rules import is_standard, rule_of, together, type_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto

@@ -7,8 +7,7 @@ from typing import Any
 
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op
-from layoutopt.operators.operator import Category, Operator
-from layoutopt.operators.remapping import Axes, RemapError, Remapped
+from layoutopt.operators.operator import Axes, Category, Operator, RemapError, Remapped
 
 ONE_OPERAND = (
     "Abs Acos Acosh Asin Asinh Atan Atanh BitCast BitwiseNot Cast Ceil Celu Cos Cosh Elu Erf Exp "

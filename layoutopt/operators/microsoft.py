@@ -10,8 +10,7 @@ from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.axes import flattened_softmax
 from layoutopt.operators.elementwise import unchanged, with_bias
 from layoutopt.operators.op import Op
-from layoutopt.operators.operator import Category, Operator
-from layoutopt.operators.remapping import Axes, RemapError, Remapped
+from layoutopt.operators.operator import Axes, Category, Operator, RemapError, Remapped
 from layoutopt.operators.spatial import channels_first_only, channels_flag
 
 DOMAIN = "com.microsoft"

@@ -7,8 +7,17 @@ from itertools import permutations, product
 
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op
-from layoutopt.operators.operator import Category, Follow, Operator, Rule
-from layoutopt.operators.remapping import Axes, RemapError, Remapped, fitted, permuted
+from layoutopt.operators.operator import (
+    Axes,
+    Category,
+    Follow,
+    Operator,
+    RemapError,
+    Remapped,
+    Rule,
+    fitted,
+    permuted,
+)
 
 
 def product_rule(left: int, right: int, swap: bool) -> Rule:

@@ -13,18 +13,62 @@ from typing import TypeVar
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import Layout, LayoutError
 from layoutopt.layout.permutations import checked
-from layoutopt.operators.axes import AXIS_OPS
+from layoutopt.operators.axes import AXIS_OPS, INDEXING
 from layoutopt.operators.elementwise import ELEMENTWISE
-from layoutopt.operators.indexing import INDEXING
 from layoutopt.operators.microsoft import MICROSOFT
-from layoutopt.operators.op import Op
-from layoutopt.operators.opaque import REASONS
-from layoutopt.operators.operands import plain
-from layoutopt.operators.operator import Category, Follow, OperandAxes, Operator, Rule, same_axes
+from layoutopt.operators.op import Op, plain
+from layoutopt.operators.operator import (
+    Category,
+    Follow,
+    OperandAxes,
+    Operator,
+    RemapError,
+    Remapped,
+    Rule,
+    carried_along,
+    fitted,
+    is_identity,
+    same_axes,
+)
 from layoutopt.operators.products import PRODUCTS
-from layoutopt.operators.remapping import RemapError, Remapped, carried_along, fitted, is_identity
 from layoutopt.operators.spatial import SPATIAL
 from layoutopt.operators.views import VIEWS
+
+_SEQUENCE = "its operands are sequences, optional values or text, which have no axes"
+_SOURCE = "it makes its elements in their order"
+_RECURRENT = "time, batch and features each have their place in it"
+_BODY = "its body is a graph of its own"
+_ORDER = "its result counts elements or axes in their order"
+_ATTENTION = "heads, sequences and features each have their place in it"
+_LOSS = "it takes axis 1 for the classes, and may add over all others in order"
+_BOXES = "its axes hold boxes and scores, each in its place"
+_SIGNAL = "its last axis holds real and imaginary parts"
+_MATRIX = "its last two axes are one matrix"
+
+_TYPES = {
+    _SEQUENCE: (
+        "ConcatFromSequence Optional OptionalGetElement OptionalHasElement RegexFullMatch "
+        "SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
+        "SplitToSequence StringConcat StringNormalizer StringSplit TfIdfVectorizer"
+    ),
+    _SOURCE: (
+        "Bernoulli BlackmanWindow Constant EyeLike HammingWindow HannWindow "
+        "ImageDecoder MelWeightMatrix Multinomial RandomNormal RandomNormalLike RandomUniform "
+        "RandomUniformLike Range"
+    ),
+    _RECURRENT: "CausalConvWithState GRU LSTM RNN",
+    _BODY: "If Loop Scan SequenceMap",
+    _ORDER: "NonZero Unique",
+    _ATTENTION: "Attention LinearAttention RotaryEmbedding TensorScatter",
+    _LOSS: "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+    _BOXES: "AffineGrid Col2Im NonMaxSuppression",
+    _SIGNAL: "DFT STFT",
+    _MATRIX: "Det",
+}
+
+REASONS = {name: reason for reason, names in _TYPES.items() for name in names.split()}
+"""For each opaque type of ONNX the reason."""
+
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op
-from layoutopt.operators.operator import Category, Operator, Rule
-from layoutopt.operators.remapping import RemapError, Remapped, permuted
+from layoutopt.operators.operator import Category, Operator, RemapError, Remapped, Rule, permuted
 
 DATA = "NC+ -> NC+"
 """Batch, channels, and ``+`` for the spatial axes: W, HW or DHW."""

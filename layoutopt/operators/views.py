@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 from layoutopt.layout.permutations import Permutation
 from layoutopt.operators.op import Op
-from layoutopt.operators.operator import Category, Operator
-from layoutopt.operators.remapping import Axes, RemapError, Remapped
+from layoutopt.operators.operator import Axes, Category, Operator, RemapError, Remapped
 
 Known: TypeAlias = int | str
 """A size, or the name of one; unnamed ones are named by their place."""

@@ -18,12 +18,12 @@ from layoutopt.certificate.conversion import CertifiedOp, Need, Statement
 from layoutopt.certificate.pairwise import bound
 from layoutopt.certificate.refused import Refused, entry, listed
 from layoutopt.conversion.convert import state_graph
+from layoutopt.conversion.costs import tally
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.conversion.tally import tally
 from layoutopt.errors import InputError
 from layoutopt.limits import Limits
-from layoutopt.onnx.files import load, loaded
+from layoutopt.onnx.protobuf import load, loaded
 from layoutopt.proving.asked import Asked
 from layoutopt.proving.pairwise import evidence
 from layoutopt.rewriting.read import read_model

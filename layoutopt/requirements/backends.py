@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.operators.op import Op, Shape, Size
-from layoutopt.operators.operands import plain
+from layoutopt.operators.op import Op, Shape, Size, plain
 from layoutopt.operators.operator import SPATIAL_AXES
 from layoutopt.operators.registry import operand_axes, written_input
 from layoutopt.requirements.requirements import Requirements, axis_sizes

@@ -8,10 +8,11 @@ from difflib import get_close_matches
 
 from layoutopt.errors import InputError
 from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
-from layoutopt.operators.op import Op, Shape, Size
-from layoutopt.operators.opaque import REASONS
-from layoutopt.operators.operands import (
+from layoutopt.operators.op import (
+    Op,
     OperandLayouts,
+    Shape,
+    Size,
     any_layout,
     parse_operands,
     plain,
@@ -21,6 +22,7 @@ from layoutopt.operators.operands import (
 from layoutopt.operators.operator import Category
 from layoutopt.operators.registry import (
     OPERATORS,
+    REASONS,
     category_of,
     is_unlettered,
     operator_of,

@@ -7,8 +7,7 @@ from dataclasses import replace
 from math import lcm
 
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
-from layoutopt.operators.op import Op, Shape, Size
-from layoutopt.operators.operands import any_layout, plain
+from layoutopt.operators.op import Op, Shape, Size, any_layout, plain
 from layoutopt.operators.registry import operand_axes, written_input, written_output
 
 OPEN = (Block(ANY),)

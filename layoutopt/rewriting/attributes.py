@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from layoutopt.onnx.rules import is_standard, type_of
 from layoutopt.onnx.wellformed import kinds_of, schema
-from layoutopt.operators.op import Op
-from layoutopt.operators.operands import OperandLayouts
+from layoutopt.operators.op import Op, OperandLayouts
 from layoutopt.operators.registry import operator_of
 
 if TYPE_CHECKING:

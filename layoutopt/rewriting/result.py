@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from layoutopt import __version__
 from layoutopt.conversion.result import Conversion, Remaining, Tally
 from layoutopt.errors import InputError
-from layoutopt.onnx.files import Loaded, write_proto
+from layoutopt.onnx.protobuf import Loaded, write_proto
 from layoutopt.result import Status, Stopped
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ConversionResult:
     seed
         Seed of everything random.
     instance_hash
-        The :func:`~layoutopt.conversion.hashes.network_hash` of the network once simplified.
+        The :func:`~layoutopt.conversion.graph.network_hash` of the network once simplified.
     removed
         What the transposes cost that are gone as the network was simplified.
     version

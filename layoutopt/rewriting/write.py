@@ -2,25 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
+from layoutopt.onnx.wellformed import schema
 from layoutopt.operators.op import Op, Shape
-from layoutopt.rewriting.capturing import recapture
-from layoutopt.rewriting.constants import is_filled, relaid_fill, relaid_tensor
+from layoutopt.rewriting.attributes import changed, is_attribute, places, set_attribute
+from layoutopt.rewriting.constants import array_of, is_filled, relaid_fill, relaid_tensor
 from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.metadata import tell
-from layoutopt.rewriting.names import Names
-from layoutopt.rewriting.nodes import NodeWriter, integers
-from layoutopt.rewriting.reshapes import fewer_reshapes
+from layoutopt.rewriting.names import Names, recapture
 from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, typed
 from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+
+def fewer_reshapes(graph: ConversionGraph, kept: Container[str]) -> list[Op]:
+    """Return the ops of a graph, without reshapes of what was reshaped before.
+
+    Where only axes of size 1 move, a conversion reshapes; where two such moves meet, or one meets
+    a reshape of the network, one is enough, and none if the shape is the first one again.
+
+    Parameters
+    ----------
+    graph
+        A graph in new layouts.
+    kept
+        Names of ops that were there before; pairs of these stay.
+    """
+    made: dict[str, Op] = {}
+    same: dict[str, str] = {}
+    found: list[Op] = []
+    for op in graph.ops:
+        op = replace(op, inputs=tuple(same.get(name, name) for name in op.inputs))
+        if op.type == "Reshape":
+            before = made.get(op.inputs[0])
+            own = op.name in kept and (before is None or before.name in kept)
+            if before is not None and not own:
+                op = _merged(graph, op, before)
+            if not own and _is_nothing(graph, op):
+                same[op.outputs[0]] = op.inputs[0]
+                continue
+            made[op.outputs[0]] = op
+        found.append(op)
+    return _reshape_read(found, made, graph.outputs)
+
+
+def _merged(graph: ConversionGraph, op: Op, before: Op) -> Op:
+    """Return a reshape of what was there before another one, if its shape can be written."""
+    shape = _written(graph.tensors[op.outputs[0]].shape)
+    if shape is None:
+        return op
+    inputs = (before.inputs[0], *op.inputs[1:])
+    return replace(op, inputs=inputs, attributes={**op.attributes, "shape": shape})
+
+
+def _written(shape: Shape | None) -> tuple[int, ...] | None:
+    """Return a shape as Reshape takes it, -1 for a size that is no number; None if it cannot."""
+    sizes = [size if isinstance(size, int) else -1 for size in shape or ()]
+    return None if shape is None or 0 in sizes or sizes.count(-1) > 1 else tuple(sizes)
+
+
+def _is_nothing(graph: ConversionGraph, op: Op) -> bool:
+    before, after = (graph.tensors[name].shape for name in (op.inputs[0], op.outputs[0]))
+    known = before is not None and None not in before
+    return known and before == after and op.outputs[0] not in graph.outputs
+
+
+def _reshape_read(ops: list[Op], reshapes: dict[str, Op], outputs: list[str]) -> list[Op]:
+    """Return ops without those reshapes that nobody reads."""
+    wanted, found = set(outputs), list[Op]()
+    for op in reversed(ops):
+        if op.outputs[0] in reshapes and op.outputs[0] not in wanted:
+            continue
+        wanted.update(op.inputs)
+        found.append(op)
+    return found[::-1]
+
+
+def integers(values: Sequence[int], name: str) -> TensorProto:
+    """Return an initialiser of 64-bit integers."""
+    from onnx import numpy_helper
+
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+class NodeWriter:
+    """Writes the nodes of one graph.
+
+    Parameters
+    ----------
+    source
+        The graph, as it was read.
+    new
+        The names that new tensors have in the file.
+    names
+        What is taken in the whole network.
+    functions
+        Takes the ops in other layouts than ONNX has.
+
+    Attributes
+    ----------
+    initialisers
+        New ones, which nodes read as axes, pads, shapes and the like.
+    """
+
+    def __init__(
+        self, source: OnnxSource, new: Mapping[str, str], names: Names, functions: LayoutFunctions
+    ) -> None:
+        self.source = source
+        self.new = new
+        self.names = names
+        self.functions = functions
+        self.initialisers: list[TensorProto] = []
+        self._made: dict[Any, str] = {}
+
+    def node(self, op: Op) -> NodeProto:
+        """Return the node of an op: the one that it was read from, or a new one."""
+        from onnx import NodeProto
+
+        before = self.source.ops.get(op.name)
+        node = NodeProto()
+        if before is None or before.type != op.type:
+            domain, _, node.op_type = op.type.rpartition("::")
+            node.domain, node.name = domain, op.name
+            self._set_operands(node, op, len(op.inputs))
+            given: Mapping[str, Any] = {}
+        else:
+            node.CopyFrom(self.source.nodes[op.name])
+            caught = len(before.inputs) - len(node.input)
+            self._set_operands(node, op, len(op.inputs) - caught)
+            given = before.attributes
+        for name, value in changed(op, given).items():
+            if is_attribute(op, name):
+                set_attribute(node, op, name, value)
+            else:
+                self._set_parameter(node, op, name, value)
+        if op.layouts != (before.layouts if before else None):
+            node.domain, _, node.op_type = op.type.rpartition("::")
+            if op.layouts is not None:
+                self.functions.call(node, op)
+        return node
+
+    def _set_operands(self, node: NodeProto, op: Op, count: int) -> None:
+        """Name outputs and the first inputs; those behind are what graphs inside it capture."""
+        del node.input[:]
+        node.input.extend(self.new.get(name, name) for name in op.inputs[:count])
+        del node.output[:]
+        node.output.extend(self.new.get(name, name) for name in op.outputs)
+
+    def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
+        """Give a node an input that holds what older versions of its op have as attribute."""
+        place = places(op)[name]
+        old = node.input[place] if place < len(node.input) else ""
+        like = self._known(old) if old else self._known(self._typing(node, op, place))
+        array = np.asarray(value, np.int64 if like is None else like.dtype)
+        if old and like is not None and like.size == array.size:
+            array = array.reshape(like.shape)
+        while len(node.input) <= place:
+            node.input.append("")
+        node.input[place] = self._initialiser(array, f"{node.name or node.op_type}_{name}")
+
+    def _typing(self, node: NodeProto, op: Op, place: int) -> str:
+        """Return an input that must have the same type as one that is to be added."""
+        known = schema(op.type, op.opset)
+        formal = [] if known is None else list(known.inputs)
+        for n, name in enumerate(node.input):
+            same = n < len(formal) and place < len(formal) and n != place
+            if name and same and formal[n].type_str == formal[place].type_str:
+                return str(name)
+        return ""
+
+    def _known(self, name: str) -> Any:
+        constant = self.source.constants.get(name)
+        return None if constant is None else array_of(constant)
+
+    def _initialiser(self, array: Any, wish: str) -> str:
+        from onnx import numpy_helper
+
+        key = str(array.dtype), array.shape, array.tobytes()
+        name = self._made.get(key)
+        if name is None:
+            name = self._made[key] = self.names.fresh(wish)
+            self.initialisers.append(numpy_helper.from_array(array, name))
+        return name
+
 
 NUMBERS_OF_ANY_TYPE = 9
 """Version since which constant nodes hold more than floating-point numbers."""

@@ -13,15 +13,14 @@ from itertools import permutations
 
 import numpy as np
 
-from layoutopt.conversion.further import VIEWS, further_mode
+from layoutopt.conversion.blocked_modes import VIEWS, further_mode
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode, ModeTable, mode_of
 from layoutopt.conversion.orders import AxisFactor, Form, has_parts, items_of
 from layoutopt.conversion.values import values_of
 from layoutopt.operators.op import Op
-from layoutopt.operators.operator import Category
+from layoutopt.operators.operator import Category, RemapError, Remapped
 from layoutopt.operators.registry import category_of, operator_of, remap
-from layoutopt.operators.remapping import RemapError, Remapped
 from layoutopt.requirements.requirements import Requirements
 
 Place = tuple[str, bytes]

@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from layoutopt.conversion.blocked_modes import VIEWS, further_mode
 from layoutopt.conversion.convert import convert_graph
-from layoutopt.conversion.further import VIEWS, further_mode
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode
 from layoutopt.conversion.orders import AxisFactor, Order, has_parts, order_of, sizes_of

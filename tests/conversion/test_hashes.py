@@ -11,8 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.hashes import network_hash
+from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.converting import convert
 from layoutopt.rewriting.read import read_model
 from tests.rewriting.exports import random_export

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from layoutopt.conversion.costs import costs
-from layoutopt.conversion.forms import moves
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.materialise import moves
 from layoutopt.conversion.orders import Form, spread
 from layoutopt.conversion.values import values_of
 from layoutopt.operators.op import Shape

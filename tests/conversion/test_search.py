@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from layoutopt import alarm
-from layoutopt.conversion import search
+from layoutopt.conversion import labelling
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.limits import Limits
@@ -60,7 +60,7 @@ def test_what_is_given_is_the_answer(
     """A search that is ended leaves the graph at its cost, 192 bytes, with nothing proved."""
     graph = given()
     assert convert_graph(graph).objective == (0,)
-    monkeypatch.setattr(search, "solve_pbqp", solve)
+    monkeypatch.setattr(labelling, "solve_pbqp", solve)
     monkeypatch.setitem(alarm.PATIENCE, "solve", 0.0)
     found = convert_graph(graph, limits=limits)
     assert (found.status, found.stopped) == (Status.FEASIBLE, why)
@@ -74,6 +74,6 @@ def test_what_is_given_is_the_answer(
 def test_no_search_follows_when_memory_has_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes after in the same call sees that memory is full."""
     limits = Limits()
-    monkeypatch.setattr(search, "solve_pbqp", out_of_memory)
+    monkeypatch.setattr(labelling, "solve_pbqp", out_of_memory)
     convert_graph(given(), limits=limits)
     assert limits.stopped is Stopped.MEMORY_LIMIT

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from layoutopt.conversion.costs import tally
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid, Tally
-from layoutopt.conversion.tally import tally
 from tests.conversion.drawn import WEIGH
 
 

@@ -12,8 +12,8 @@ from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.verify import verify
 from layoutopt.layout.layout import Layout
 from layoutopt.operators.op import Op, Shape, Size
+from layoutopt.operators.operator import RemapError
 from layoutopt.operators.registry import OPERATORS, remap
-from layoutopt.operators.remapping import RemapError
 from layoutopt.requirements.backends import BACKENDS
 from layoutopt.requirements.desired import parse_desired
 from layoutopt.requirements.requirements import Requirements

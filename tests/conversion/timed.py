@@ -6,8 +6,8 @@ from itertools import product
 from random import Random
 
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.costs import size_of
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.tally import size_of
 from layoutopt.requirements.costs import OpCosts
 from layoutopt.requirements.desired import parse_desired
 

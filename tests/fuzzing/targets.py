@@ -36,10 +36,10 @@ from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import DIALECTS, Layout
 from layoutopt.layout.mapping import tile_mapping
 from layoutopt.layout.permutations import parse_permutation
-from layoutopt.onnx import sizing
-from layoutopt.onnx.attractions import read_attractions
+from layoutopt.onnx import read as reader
 from layoutopt.onnx.read import read_network
-from layoutopt.operators.operands import parse_operands
+from layoutopt.onnx.sketch import read_attractions
+from layoutopt.operators.op import parse_operands
 from layoutopt.report.batch import bench_html
 from layoutopt.requirements.costs import read_costs
 from layoutopt.requirements.desired import parse_desired
@@ -193,7 +193,7 @@ def _utf8() -> Iterator[None]:
 def network(raw: bytes, folder: Path) -> None:
     """A network: it is read with and without training, and solved; nobody runs what it says."""
     path = _placed(raw, folder)
-    with patch.object(sizing, "MOST_ELEMENTS", -1):
+    with patch.object(reader, "MOST_ELEMENTS", -1):
         with refusals():
             read_network(path, training="momentum")
         _solve(read_network(path).graph)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from onnx import defs
 
-from layoutopt.onnx.barriers import BARRIERS, CONSTANTS
-from layoutopt.onnx.contractions import CONTRACTIONS
-from layoutopt.onnx.elementwise import ELEMENTWISE
-from layoutopt.onnx.rules import RULES, is_known, rule_of
-from layoutopt.onnx.views import VIEWS
+from layoutopt.onnx.rules import (
+    BARRIERS,
+    CONSTANTS,
+    CONTRACTIONS,
+    ELEMENTWISE,
+    RULES,
+    VIEWS,
+    is_known,
+    rule_of,
+)
 
 NEWEST = 28
 """The operator set up to which the table is complete."""

@@ -12,8 +12,7 @@ from onnx import defs, numpy_helper
 
 from layoutopt.errors import InputError
 from layoutopt.onnx.read import read_onnx
-from layoutopt.onnx.rules import RULES
-from layoutopt.onnx.views import VIEWS
+from layoutopt.onnx.rules import RULES, VIEWS
 from tests.onnx.networks import passed_on, save
 from tests.standard import every_example
 

@@ -15,9 +15,8 @@ from onnx import NodeProto, helper, numpy_helper
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.read import read_network, read_onnx
-from layoutopt.onnx.rules import RULES
+from layoutopt.onnx.rules import RULES, VIEWS
 from layoutopt.onnx.training import BACKWARD, FLAT, STATES
-from layoutopt.onnx.views import VIEWS
 from layoutopt.reading import read
 from tests.onnx.networks import FLOAT, Shapes, model, node, pairs, passed_on, save, types
 from tests.onnx.test_light import FOLDER, NETWORKS

@@ -12,12 +12,18 @@ import pytest
 
 from layoutopt.errors import InputError
 from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.opaque import REASONS
-from layoutopt.operators.operands import parse_operands
-from layoutopt.operators.operator import Category, Operator
+from layoutopt.operators.op import Op, Shape, parse_operands
+from layoutopt.operators.operator import (
+    Category,
+    Operator,
+    RemapError,
+    Remapped,
+    carried_along,
+    fitted,
+)
 from layoutopt.operators.registry import (
     OPERATORS,
+    REASONS,
     category_of,
     operand_axes,
     operator,
@@ -27,7 +33,6 @@ from layoutopt.operators.registry import (
     written_input,
     written_output,
 )
-from layoutopt.operators.remapping import RemapError, Remapped, carried_along, fitted
 from tests.operators.onnx_ops import results
 from tests.support import refused
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from layoutopt.conversion.modes import ModeTable
 from layoutopt.operators.op import Op
+from layoutopt.operators.operator import RemapError, Remapped
 from layoutopt.operators.registry import OPERATORS, operator_of, remap
-from layoutopt.operators.remapping import RemapError, Remapped
 from tests.operators.onnx_ops import op_of, results
 from tests.operators.remap_cases import CASES, Case
 

@@ -14,7 +14,7 @@ import pytest
 from layoutopt.certificate.conversion import verify
 from layoutopt.certificate.refused import Refused
 from layoutopt.conversion.convert import convert_graph, state_graph
-from layoutopt.conversion.tally import tally
+from layoutopt.conversion.costs import tally
 from layoutopt.converting import convert
 from layoutopt.limits import limited
 from layoutopt.proving import conversion, pairwise

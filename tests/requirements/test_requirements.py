@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from layoutopt.layout import physical
 from layoutopt.layout.layout import Layout
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operands import UNKNOWN, any_layout, parse_operands
+from layoutopt.operators.op import UNKNOWN, Op, Shape, any_layout, parse_operands
 from layoutopt.requirements.backends import BACKENDS, BlockedCpu, backend, backend_named
 from layoutopt.requirements.requirements import Requirements, axis_sizes, byte_strides, mismatch
 from tests.support import refused

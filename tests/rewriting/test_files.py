@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto
 
 import layoutopt
 from layoutopt.errors import InputError
-from layoutopt.onnx.files import load, write_proto
+from layoutopt.onnx.protobuf import load, write_proto
 from layoutopt.onnx.running import largest_difference
 from tests.rewriting.networks import network, values
 

@@ -6,7 +6,7 @@ import pytest
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.operators.op import Op
-from layoutopt.rewriting.reshapes import fewer_reshapes
+from layoutopt.rewriting.write import fewer_reshapes
 
 Shape = tuple[int | str, ...]
 

@@ -13,8 +13,7 @@ import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid
 from layoutopt.onnx.running import largest_difference
-from layoutopt.operators.op import Op
-from layoutopt.operators.operands import parse_operands
+from layoutopt.operators.op import Op, parse_operands
 from layoutopt.rewriting.constants import relaid_tensor
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.write import write_model
