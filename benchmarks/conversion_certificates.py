@@ -18,8 +18,7 @@ from benchmarks.measure import markdown
 from benchmarks.networks import NAMES, folder
 from layoutopt.certificate.conversion import verify
 from layoutopt.converting import convert
-from layoutopt.proving.asked import Asked
-from layoutopt.proving.conversion import certify, check_certificate, encoded
+from layoutopt.proving.conversion import Asked, certify, check_certificate, encoded
 from tests.rewriting.exports import channels_last
 
 HEAD = (

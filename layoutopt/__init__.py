@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutopt.explain.told import Change, Obstacle, PairExplanation, Share, SinkExplanation
     from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
     from layoutopt.graphs.growers import DynamicTensor, OptimizerStep, SumLikeTensor
-    from layoutopt.graphs.op import Kind
+    from layoutopt.graphs.ops import Kind
     from layoutopt.graphs.store import ValuedPair
     from layoutopt.graphs.tensor import Tensor
     from layoutopt.graphs.unwinding import Graph
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
     from layoutopt.io.result import read_result, write_result
     from layoutopt.layout.layout import Layout, LayoutError
     from layoutopt.limits import Limits, Progress
-    from layoutopt.machine.cycles import cycle_values
-    from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice, shadow_prices
-    from layoutopt.machine.simulation import Simulation, simulate
+    from layoutopt.machine.simulation import Simulation, cycle_values, simulate
     from layoutopt.machine.whatif import (
         CapacityPoint,
+        ShadowPrices,
+        SinkCost,
         SmallestMachine,
+        TilePrice,
         capacity_sweep,
+        shadow_prices,
         smallest_machine,
     )
     from layoutopt.memory import memory_limit
@@ -46,8 +48,7 @@ if TYPE_CHECKING:
     from layoutopt.problem import Labelling
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
-    from layoutopt.program.schedule import Run, Schedule, schedule
-    from layoutopt.program.steps import Know, Place, steps
+    from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps
     from layoutopt.program.target import Target
     from layoutopt.reading import read
     from layoutopt.requirements.requirements import Requirements
@@ -69,7 +70,7 @@ _HOME = {
     "Graph": "graphs.unwinding",
     "InputError": "errors",
     "InternalError": "errors",
-    "Kind": "graphs.op",
+    "Kind": "graphs.ops",
     "Know": "program.steps",
     "Labelling": "problem",
     "Layout": "layout.layout",
@@ -87,13 +88,13 @@ _HOME = {
     "Progress": "limits",
     "Requirements": "requirements.requirements",
     "Result": "result",
-    "Run": "program.schedule",
+    "Run": "program.steps",
     "SOLVERS": "unwinding",
-    "Schedule": "program.schedule",
-    "ShadowPrices": "machine.prices",
+    "Schedule": "program.steps",
+    "ShadowPrices": "machine.whatif",
     "Share": "explain.told",
     "Simulation": "machine.simulation",
-    "SinkCost": "machine.prices",
+    "SinkCost": "machine.whatif",
     "SinkExplanation": "explain.told",
     "SizeError": "errors",
     "SmallestMachine": "machine.whatif",
@@ -103,13 +104,13 @@ _HOME = {
     "SumLikeTensor": "graphs.growers",
     "Target": "program.target",
     "Tensor": "graphs.tensor",
-    "TilePrice": "machine.prices",
+    "TilePrice": "machine.whatif",
     "UnwindingResult": "result",
     "ValuedPair": "graphs.store",
     "capacity_sweep": "machine.whatif",
     "compare": "comparison",
     "convert": "converting",
-    "cycle_values": "machine.cycles",
+    "cycle_values": "machine.simulation",
     "evaluate": "evaluation",
     "explain_pair": "explain.pair",
     "explain_sink": "explain.sink",
@@ -118,8 +119,8 @@ _HOME = {
     "memory_limit": "memory",
     "read": "reading",
     "read_result": "io.result",
-    "schedule": "program.schedule",
-    "shadow_prices": "machine.prices",
+    "schedule": "program.steps",
+    "shadow_prices": "machine.whatif",
     "simulate": "machine.simulation",
     "smallest_machine": "machine.whatif",
     "steps": "program.steps",

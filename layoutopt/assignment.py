@@ -12,10 +12,9 @@ from layoutopt import pieces
 from layoutopt.check.elements import Evaluation, evaluate
 from layoutopt.dense.representatives import Layouts, pieces_of
 from layoutopt.errors import InputError
-from layoutopt.graphs.given import Given
-from layoutopt.graphs.layouts import check_layouts, plain_piece
+from layoutopt.graphs.layouts import Given, check_layouts, plain_piece
 from layoutopt.graphs.locations import Locations, Origins
-from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE

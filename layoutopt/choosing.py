@@ -6,13 +6,13 @@ from typing import Protocol
 
 from layoutopt.check.elements import evaluate
 from layoutopt.dense.representatives import Layouts, pieces_of
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.op import size
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.greedy_boxes import greedy0_by_boxes
 from layoutopt.heuristics.greedy0 import greedy0
-from layoutopt.heuristics.places import Elements, Places
+from layoutopt.heuristics.ways import Elements, Places
 from layoutopt.limits import Limits
 from layoutopt.memory import fits, require
 

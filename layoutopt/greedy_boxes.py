@@ -22,11 +22,10 @@ from layoutopt.check.terms import SolutionBox, Term
 from layoutopt.check.tracing import moved
 from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import SizeError
-from layoutopt.graphs.given import Given
-from layoutopt.graphs.op import Kind, size
-from layoutopt.graphs.ops import Expand
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.heuristics.dependence import consumers, lengths, partners, relevant
+from layoutopt.heuristics.greedy0 import consumers, lengths, partners, relevant
 from layoutopt.heuristics.ways import Path, turned
 from layoutopt.limits import Limits
 from layoutopt.pieces import Piece

@@ -13,16 +13,16 @@ from layoutopt.dense.boxes import OriginBox
 from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind
 from layoutopt.dense.representatives import Layouts, pieces_of
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.op import size
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
 from layoutopt.lifting.kinds import LiftedKind
 from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray, Labelling
 
-Kind: TypeAlias = GroupKind | LiftedKind
+ClassKind: TypeAlias = GroupKind | LiftedKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Lowered:
     problem: Labelling
     constant: int
     unit: Fraction
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ClassKind, ...]
     size: dict[str, int]
     given: Given
 

@@ -17,14 +17,14 @@ from layoutopt.dense.groups import Group, find_groups, free_tensors, key_of, sou
 from layoutopt.dense.kinds import memory_needed
 from layoutopt.dense.representatives import reduce_kind
 from layoutopt.errors import SizeError
-from layoutopt.graphs.given import Given
-from layoutopt.graphs.op import size
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.values import to_integers
 from layoutopt.lifting.contest import lifted_contest
 from layoutopt.lifting.kinds import LiftedKind, lift_kind
 from layoutopt.limits import Limits
-from layoutopt.lowered import Kind, Lowered
+from layoutopt.lowered import ClassKind, Lowered
 from layoutopt.memory import fits, require
 from layoutopt.problem import Labelling, Precedence, WeightArray
 
@@ -89,7 +89,7 @@ class _Work:
     lift_from: int
     tiles: int
 
-    def done(self) -> tuple[list[Kind], Contest]:
+    def done(self) -> tuple[list[ClassKind], Contest]:
         """Lower all groups; where barrier order is too irregular to be lifted, by elements."""
         self.limits.report("barriers")
         barriers, contested = find_cycles(self.graph, self.groups, self.given)
@@ -110,14 +110,14 @@ class _Work:
         contest = find_contest(self.graph, self.groups, self.given, barriers, contested)
         return self._kinds(contest), contest
 
-    def _kinds(self, contest: Contest) -> list[Kind]:
+    def _kinds(self, contest: Contest) -> list[ClassKind]:
         """Lower one group of each kind."""
         alike: dict[Hashable, list[Group]] = {}
         for g, group in enumerate(self.groups):
             alone = g in contest.groups or any(map(self.given.touches, group.tensors))
             key: Hashable = g if alone else self._key(group)
             alike.setdefault(key, []).append(group)
-        kinds: list[Kind] = []
+        kinds: list[ClassKind] = []
         for n, (key, members) in enumerate(alike.items()):
             if self.limits.over:
                 raise TimeoutError
@@ -136,7 +136,7 @@ class _Work:
             return key
         return key, tuple(memory.bytes_of(self.graph.tensor_name(t)) for t in group.sinks)
 
-    def _kind(self, groups: Sequence[Group], contest: Contest, alone: bool) -> Kind:
+    def _kind(self, groups: Sequence[Group], contest: Contest, alone: bool) -> ClassKind:
         """Lift groups of one key if that pays, or trace the elements of the first."""
         group = groups[0]
         positions = sum(size(self.graph.shapes[self.graph.pairs[p][0]]) for p in group.pairs)
@@ -203,7 +203,7 @@ def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
 
 
 def _sizes(
-    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[Kind], given: Given
+    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[ClassKind], given: Given
 ) -> dict[str, int]:
     free = sum(t.size for t in graph.sinks()) - given.count
     tied = sum(kind.tied * len(kind.groups) for kind in kinds)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from layoutopt.check.claims import counts
 from layoutopt.exact.parts import left_over
 from layoutopt.graphs.hooking import hooked, relaxed, viewed
-from layoutopt.graphs.op import type_name
+from layoutopt.graphs.ops import type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import tiled
 from layoutopt.limits import Limits

@@ -2,14 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module, util
 from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
 
-from layoutopt.building import build, is_function
 from layoutopt.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.files import INSTANCES, named
 from layoutopt.io.instance import read_instance
+
+PATTERN = re.compile(r"(?P<module>[^:]*[\w/\\]|.+\.py):(?P<name>[A-Za-z_][\w.]*)")
+"""``package.module:function`` or ``folder/file.py:function``."""
+
+
+def is_function(text: str) -> bool:
+    """Return whether a text names a Python function, and no file."""
+    return PATTERN.fullmatch(text) is not None and not Path(text).exists()
+
+
+def build(text: str) -> Graph:
+    """Import a module, call its function without arguments, and return the graph that it makes.
+
+    Parameters
+    ----------
+    text
+        ``module:function``.  The module is a dotted name, looked up in the working directory
+        first, or a path that ends in ``.py``.  The function may also be a graph.
+
+    Raises
+    ------
+    InputError
+        If there is no such function, it fails, or it returns no graph.
+    """
+    match = PATTERN.fullmatch(text)
+    if match is None:
+        raise InputError("must read module:function, or file.py:function", file=text)
+    with _working_directory_importable():
+        try:
+            found: Any = _module(match["module"])
+            for part in match["name"].split("."):
+                found = getattr(found, part)
+            graph = found() if callable(found) else found
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise InputError(_reason(error), file=text) from None
+    if not isinstance(graph, Graph):
+        kind = type(graph).__name__
+        raise InputError(f"gives an object of type {kind}, a layoutopt.Graph is needed", file=text)
+    return graph
+
+
+@contextmanager
+def _working_directory_importable() -> Iterator[None]:
+    try:
+        here = os.getcwd()
+    except OSError as error:
+        raise InputError(f"the working directory cannot be read ({error.strerror})") from None
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the user's code may have taken it away
+            sys.path.remove(here)
+
+
+def _module(name: str) -> ModuleType:
+    if not name.endswith(".py"):
+        return import_module(name)
+    spec = util.spec_from_file_location(Path(name).stem, name)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{name} cannot be imported")
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _reason(error: BaseException) -> str:
+    """Return what went wrong, and the line of the user's code where it did."""
+    what = error.reason if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    place = _place(error.__traceback__)
+    return f"{what} ({place})" if place else what
+
+
+def _place(trace: TracebackType | None) -> str:
+    """Return file and line of the last frame that is neither here nor in the import system."""
+    others = str(Path(__file__).parent), import_module.__code__.co_filename, "<frozen"
+    place = ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(others):
+            place = f"{os.path.relpath(file)}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
 
 SUFFIXES = (*INSTANCES, ".onnx")
 """How the names of files end that can be read."""

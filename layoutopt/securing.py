@@ -19,7 +19,7 @@ from layoutopt.choosing import choose
 from layoutopt.dense.representatives import Layouts, pieces_of
 from layoutopt.errors import InputError, SizeError
 from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.op import size
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.limits import Limits

@@ -20,8 +20,7 @@ from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.check.matching import Layouts
 from layoutopt.check.occupancy import overfull
 from layoutopt.choosing import choose
-from layoutopt.confirming import confirm
-from layoutopt.errors import InputError, SizeError
+from layoutopt.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.graphs.hooking import heeded, hooked
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.store import GraphStore
@@ -39,6 +38,37 @@ from layoutopt.problem import IntArray
 from layoutopt.proving.unwinding import SolvedGraph, certified
 from layoutopt.result import Result, Stopped, UnwindingResult
 from layoutopt.securing import START_LIMIT, Reserve
+
+
+def confirm(graph: GraphStore, checked: Evaluation, result: Result, solver: Solver) -> None:
+    """Stop where solver and specification disagree.
+
+    Raises
+    ------
+    InternalError, SolverError
+        If they do: the latter if the solver is a user's.
+    """
+    fault = _fault(graph, checked, result)
+    if fault and solver.own:
+        raise SolverError(f"solver {solver.name!r}: {fault}")
+    if fault:
+        raise InternalError(fault)
+
+
+def _fault(graph: GraphStore, checked: Evaluation, result: Result) -> str:
+    """Return in what solver and specification disagree, if in anything.
+
+    On a tile memory a location that a solver thinks of as fresh may happen to be another's tile.
+    """
+    if checked.violations:
+        return f"the layouts break a rule: {checked.violations[0]}"
+    lucky = graph.tile_memory is not None and (checked.score or 0) > (result.objective or 0)
+    if result.objective is not None and checked.score != result.objective and not lucky:
+        return f"score {checked.score}, but the solver says {result.objective}"
+    if result.bound is not None and checked.score is not None and result.bound < checked.score:
+        return f"score {checked.score} above the bound {result.bound}"
+    return ""
+
 
 SOLVERS = built_in()
 """Names that :func:`unwind` takes, apart from users' own."""

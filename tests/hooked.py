@@ -14,8 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from layoutopt.graphs.op import Kind, size
-from layoutopt.graphs.ops import Barrier, Source
+from layoutopt.graphs.ops import Barrier, Kind, Source, size
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.graphs.values import to_integers

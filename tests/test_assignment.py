@@ -12,7 +12,7 @@ import pytest
 from layoutopt.errors import InputError
 from layoutopt.evaluation import evaluate
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.op import Array, Kind
+from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.result import Status, Stopped
 from layoutopt.unwinding import unwind

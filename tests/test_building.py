@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.building import build, is_function
-from layoutopt.reading import read
+from layoutopt.reading import build, is_function, read
 from tests.support import refused
 
 CODE = """\

@@ -10,11 +10,11 @@ import pytest
 from layoutopt import choosing
 from layoutopt.check.elements import evaluate
 from layoutopt.choosing import HEURISTICS, choose
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.greedy_boxes import greedy0_by_boxes
-from layoutopt.heuristics.places import Elements, Places
+from layoutopt.heuristics.ways import Elements, Places
 from layoutopt.limits import Limits
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind

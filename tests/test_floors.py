@@ -49,22 +49,20 @@ FLOORS = {
     "choosing": 5,
     "approximate": 5,
     "plugins": 6,
-    "confirming": 7,
+    "unwinding": 8,
     "proving": 7,
     "assignment": 4,
     "greedy_boxes": 4,
-    "building": 4,
+    "reading": 5,
     "onnx": 4,
     "generate": 4,
     "program": 4,
     "pbqp": 4,
     "machine": 7,
-    "unwinding": 8,
     "evaluation": 5,
     "conversion": 5,
     "rewriting": 6,
     "converting": 7,
-    "reading": 5,
     "bench": 10,
     "comparison": 9,
     "report": 11,
@@ -239,7 +237,7 @@ def test_whole_house_is_looked_at() -> None:
     rooms = {room_of(name) for name in modules(HOUSE)}
     assert {"graphs", "dense", "check", "solvers", "unwinding", "exact"} <= rooms
     seen = [target for name, path in modules(HOUSE).items() for _, target in imports(path, name)]
-    assert "layoutopt.graphs.op.Kind" in seen
+    assert "layoutopt.graphs.ops.Kind" in seen
     assert any(target.startswith("ortools.") for target in seen)
 
 
@@ -249,7 +247,7 @@ WRONG = {
     "io/c.py": ("from layoutopt.check import flow", "sideways"),
     "graphs/d.py": ("from layoutopt.presolve.cuts import fix", "up"),
     "graphs/e.py": ("from ..dense import lower", "up"),
-    "solvers/f.py": ("from layoutopt.graphs.op import UnwindingOp", "solvers never sees graphs"),
+    "solvers/f.py": ("from layoutopt.graphs.ops import UnwindingOp", "solvers never sees graphs"),
     "check/g.py": ("from layoutopt.dense.lower import lower", "check never sees dense"),
     "exact/h.py": (
         "def f():\n    from ortools.sat.python import cp_model",
@@ -264,7 +262,7 @@ WRONG = {
     "unwinding.py": ("from rich.table import Table", "only cli may import rich"),
     "comparison.py": ("import models.exhaustive", "nobody may import models"),
     "limits.py": (
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from layoutopt.graphs import op",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from layoutopt.graphs import ops",
         "sideways",
     ),
     "problem.py": ("import layoutopt.limits", "up"),
@@ -277,7 +275,7 @@ WRONG = {
 @pytest.mark.parametrize("file", WRONG)
 def test_a_wrong_import_is_reported(tmp_path: Path, file: str) -> None:
     """A house with one wrong import gives one line, which names module, import and reason."""
-    every = [*WRONG, "dense/lower.py", "check/flow.py", "graphs/op.py", "presolve/cuts.py"]
+    every = [*WRONG, "dense/lower.py", "check/flow.py", "graphs/ops.py", "presolve/cuts.py"]
     for other in [*every, "dense/__init__.py"]:
         path = tmp_path / other
         path.parent.mkdir(exist_ok=True)
@@ -294,8 +292,8 @@ def test_right_imports_are_not_reported(tmp_path: Path) -> None:
     """Downward imports, imports of the own room, and of ``ortools.graph``, are fine."""
     for file, text in {
         "__init__.py": "",
-        "graphs/op.py": "import numpy",
-        "dense/lower.py": "from layoutopt.graphs.op import Op\nfrom layoutopt.dense import trace",
+        "graphs/ops.py": "import numpy",
+        "dense/lower.py": "from layoutopt.graphs.ops import Op\nfrom layoutopt.dense import trace",
         "dense/trace.py": "from layoutopt import __version__",
         "presolve/cuts.py": "from ortools.graph.python import max_flow",
         "cli/main.py": "import typer\nfrom layoutopt.dense import lower",

@@ -15,7 +15,7 @@ from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.generate.traps import TRAPS
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import locations_of
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.greedy_boxes import greedy0_by_boxes

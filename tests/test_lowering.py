@@ -20,7 +20,7 @@ from layoutopt.dense.groups import find_groups
 from layoutopt.dense.kinds import memory_needed
 from layoutopt.errors import SizeError
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.graphs.values import to_decimal
 from layoutopt.limits import Limits

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt.graphs.op import type_name
+from layoutopt.graphs.ops import type_name
 from layoutopt.io.instance import OP_TYPES
 from tests.cli.conftest import Run, run
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from layoutopt.generate.random_graphs import random_graph, random_views
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Piece
 from tests.hooked import random_hooked

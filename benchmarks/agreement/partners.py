@@ -15,8 +15,8 @@ from layoutopt.check.claims import violations
 from layoutopt.choosing import choose
 from layoutopt.errors import SizeError
 from layoutopt.exact.methods import METHODS
-from layoutopt.graphs.given import Given
 from layoutopt.graphs.hooking import hooked
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.values import to_integers
 from layoutopt.greedy_boxes import greedy0_by_boxes

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, get_args
 
-from layoutopt.graphs.op import ShapedOp
-from layoutopt.graphs.ops import AnyOp
+from layoutopt.graphs.ops import AnyOp, ShapedOp
 from texts import documented, page, ran, summary, table
 
 

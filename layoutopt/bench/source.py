@@ -89,7 +89,7 @@ def load(source: Source) -> Graph:
     InputError
         If there is none, or it is wrong.
     """
-    from layoutopt.io.tile_memory import tile_memory
+    from layoutopt.io.instance import tile_memory
 
     graph = source.graph()
     if source.tiles:

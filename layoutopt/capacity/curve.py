@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from layoutopt.capacity.answer import CapacityAnswer
+from layoutopt.capacity.answer import CapacityAnswer, State
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.capacity.solve import solve_state
-from layoutopt.capacity.state import State
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from layoutopt.capacity.answer import worth
 from layoutopt.capacity.fill import Filling, Rows
-from layoutopt.capacity.kinds import Columns
 from layoutopt.capacity.pool import Pool, Priced
+from layoutopt.capacity.problem import Columns
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from layoutopt.capacity.kinds import Columns, joined
 from layoutopt.capacity.master import use
+from layoutopt.capacity.problem import Columns, joined
 from layoutopt.integers import unique
 from layoutopt.problem import IntArray
 

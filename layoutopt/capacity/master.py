@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 from scipy.sparse import csr_array
 
-from layoutopt.capacity.kinds import Columns
+from layoutopt.capacity.problem import Columns
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray
 

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 
+from layoutopt.capacity.answer import State
 from layoutopt.capacity.exhaust import Choice, choices_of, filling_of, rest_of
 from layoutopt.capacity.fill import Filling, Rows
-from layoutopt.capacity.kinds import Columns
 from layoutopt.capacity.master import use
 from layoutopt.capacity.pool import Pool, Priced
+from layoutopt.capacity.problem import Columns
 from layoutopt.capacity.shapes import one_copy
-from layoutopt.capacity.state import State
 from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling, exact_integers

@@ -10,17 +10,14 @@ from itertools import islice
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
-from layoutopt.capacity.answer import CapacityAnswer, Reason
+from layoutopt.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.capacity.exhaust import exhaust
 from layoutopt.capacity.fill import Filling, Rows, rounded
-from layoutopt.capacity.kinds import Columns, joined
-from layoutopt.capacity.large import large_column
 from layoutopt.capacity.master import solve_master, use
-from layoutopt.capacity.pool import Pool
-from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.capacity.pool import Pool, large_column
+from layoutopt.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.capacity.search import search, tabulated
 from layoutopt.capacity.shapes import one_copy, tables
-from layoutopt.capacity.state import State
 from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.problem import IntArray, Labelling, exact_integers

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import strides
-from layoutopt.graphs.op import Shape
+from layoutopt.graphs.ops import Shape
 from layoutopt.pieces import Loop
 
 SHORT = 4

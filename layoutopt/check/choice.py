@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from layoutopt.errors import SizeError
-from layoutopt.graphs.op import size
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from layoutopt.check import order
 from layoutopt.check.elements import Evaluation, evaluate
-from layoutopt.check.needs import dependencies
 from layoutopt.check.occupancy import sure_to_fit
-from layoutopt.graphs.op import size
+from layoutopt.check.order import dependencies
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.values import to_decimal, to_integers
 from layoutopt.result import Status, UnwindingResult

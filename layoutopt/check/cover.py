@@ -15,7 +15,7 @@ from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.terms import Term
-from layoutopt.graphs.op import Shape, size
+from layoutopt.graphs.ops import Shape, size
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.pieces import Piece
 

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from layoutopt import pieces
-from layoutopt.check import needs, occupancy, order
+from layoutopt.check import occupancy, order
 from layoutopt.check.choice import STEPS, either
 from layoutopt.check.cover import Covers
 from layoutopt.check.equations import Equations
@@ -25,8 +25,7 @@ from layoutopt.check.flow import carried
 from layoutopt.check.hooked import Hooked, without_hooks
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.hooking import hooked
-from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.roots import Source
+from layoutopt.graphs.ops import Array, Kind, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE, root_tiles
@@ -96,7 +95,7 @@ def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
     broken = coverage(graph, layouts, lambda layout, sink: pieces.cover(layout, sink.size))
     if broken:
         return Evaluation(broken, None, most(graph))
-    waits = needs.by_elements(graph, layouts)
+    waits = order.by_elements(graph, layouts)
     if hooked(graph):
         found = Hooked(graph, layouts)
         matched = [found.matched(a, b) for a, b, _ in graph.pairs]
@@ -125,7 +124,7 @@ def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evalua
     seen = without_hooks(graph, layouts)
     matching = Matching(seen, layouts, equations)
     matched = [matching.matched(a, b) for a, b, _ in seen.pairs]
-    waits = needs.by_pieces(seen, layouts, equations.left)
+    waits = order.by_pieces(seen, layouts, equations.left)
     return _evaluation(graph, matched, waits, layouts, matching)
 
 

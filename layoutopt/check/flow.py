@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Array, Shape, UnwindingOp
+from layoutopt.graphs.ops import Array, Shape, UnwindingOp
 from layoutopt.pieces import Index, outer_sum
 
 _zip = partial(zip, strict=True)
@@ -37,7 +37,7 @@ def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], o
     op
         A view.
     values
-        One flat array per carrier (see :meth:`layoutopt.graphs.op.UnwindingOp.carriers`): anything
+        One flat array per carrier (see :meth:`layoutopt.graphs.ops.UnwindingOp.carriers`): anything
         that stands for its elements.
     shapes
         The carriers' shapes.

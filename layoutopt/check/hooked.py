@@ -15,7 +15,7 @@ from layoutopt.check.boxes import CheckedBox
 from layoutopt.check.flow import carried
 from layoutopt.errors import SizeError
 from layoutopt.graphs.hooking import check_hooks, hooked, output_tiles, viewed
-from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
 from layoutopt.memory import require

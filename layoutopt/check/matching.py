@@ -14,8 +14,7 @@ from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.terms import Term
 from layoutopt.check.tracing import Tracing, moved
-from layoutopt.graphs.op import Kind, Shape, size
-from layoutopt.graphs.roots import Source
+from layoutopt.graphs.ops import Kind, Shape, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.pieces import Piece

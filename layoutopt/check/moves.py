@@ -13,7 +13,7 @@ from math import prod
 from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.flow import strides
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Shape, UnwindingOp, size
+from layoutopt.graphs.ops import Shape, UnwindingOp, size
 from layoutopt.pieces import Loop
 
 _zip = partial(zip, strict=True)
@@ -30,7 +30,7 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[CheckedB
     op
         A view.
     shapes
-        The shapes of its carriers (see :meth:`layoutopt.graphs.op.UnwindingOp.carriers`).
+        The shapes of its carriers (see :meth:`layoutopt.graphs.ops.UnwindingOp.carriers`).
     out
         The output's shape.
 

@@ -10,7 +10,7 @@ import numpy as np
 from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.hooked import UNKNOWN, Hooked, takes_hooked
 from layoutopt.check.matching import Layouts, Matching
-from layoutopt.graphs.op import Array
+from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles

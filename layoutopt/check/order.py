@@ -8,9 +8,24 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 
+import numpy as np
+
+from layoutopt import pieces
+from layoutopt.check.boxes import CheckedBox, normal
+from layoutopt.check.choice import STEPS, either
+from layoutopt.check.equations import Equations
+from layoutopt.check.flow import carried
+from layoutopt.check.matching import Layouts
+from layoutopt.check.tracing import Tracing
+from layoutopt.graphs import ops
+from layoutopt.graphs.ops import Array, Kind, size
+from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.tiling import TILE, hook_of
 from layoutopt.pieces import Step
 
 
@@ -46,8 +61,8 @@ class Clock:
         self.missing = {b: len(p) + len(c) for b, (p, c) in given.needs.items()}
         self._readers: dict[tuple[bool, int], list[int]] = defaultdict(list)
         self._waiting: dict[int, list[int]] = defaultdict(list)
-        for barrier, (pieces, barriers) in given.needs.items():
-            for piece in pieces:
+        for barrier, (own, barriers) in given.needs.items():
+            for piece in own:
                 self._readers[False, piece].append(barrier)
             for other in barriers:
                 self._readers[True, other].append(barrier)
@@ -153,3 +168,176 @@ def faults(given: Dependencies, steps: Iterable[Step]) -> list[str]:
     if left and not found:
         found.append(f"order: {left[0]!r} is never set")
     return found
+
+
+PARTIAL = (ops.Slice, ops.SubSample, ops.SettSample)
+"""The views that leave elements out."""
+
+
+def dependencies(graph: GraphStore, layouts: Layouts) -> Dependencies:
+    """Return which pieces and barriers wait for which.
+
+    Only barriers that some piece takes locations of, and those that these need, matter.
+
+    Raises
+    ------
+    SizeError
+        As :func:`layoutopt.check.elements.evaluate` does.
+    """
+    return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
+
+
+def by_elements(graph: GraphStore, layouts: Layouts) -> Dependencies:
+    """Return the same with arrays of what each element waits for."""
+    return _gathered(graph, layouts, _Tokens(graph, layouts).held)
+
+
+def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Dependencies:
+    """Return the same by loops, in up to so many steps."""
+    return _gathered(graph, layouts, _TokensOfBoxes(graph, layouts, Equations(limit)).held)
+
+
+def _gathered(
+    graph: GraphStore, layouts: Layouts, held: Callable[[int], Iterable[int]]
+) -> Dependencies:
+    """Return the same from what tensors wait for.
+
+    Parameters
+    ----------
+    held
+        Returns what the elements of a tensor, by number, wait for: a piece ``p``, counted
+        through all sinks; a barrier ``-2 - b``; or nothing, -1.
+    """
+    sinks = [sink.name for sink in graph.sinks()]
+    spans: list[range] = []
+    waits_for: list[int | None] = []
+    for name in sinks:
+        spans.append(range(len(waits_for), len(waits_for) + len(layouts[name])))
+        for piece in layouts[name]:
+            waits_for.append(_awaited(graph, piece[0]))
+    needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+    todo = {b for b in waits_for if b is not None}
+    while todo:
+        barrier = todo.pop()
+        behind = {p for t in graph.op_inputs[barrier] for p in held(t)}
+        parts = frozenset(p for p in behind if p >= 0)
+        others = frozenset(-2 - p for p in behind if p < -1)
+        needs[barrier] = parts, others
+        more = others | {waits_for[p] for p in parts}
+        todo |= {b for b in more if b is not None and b not in needs}
+    return Dependencies(sinks, spans, waits_for, needs)
+
+
+def _awaited(graph: GraphStore, origin: str) -> int | None:
+    """Return the barrier that a piece of some origin waits for."""
+    if graph.tile_memory is not None and origin == TILE:
+        return None
+    producer = graph.producers[graph.number(origin)]
+    return producer if _waits(graph, producer) else None
+
+
+def _waits(graph: GraphStore, i: int) -> bool:
+    """Return whether an op's locations are known only once its inputs' are.
+
+    On a tile memory every location is a tile, which only hooks take from inputs.
+    """
+    if graph.tile_memory is not None:
+        return hook_of(graph, i) is not None
+    return graph.ops[i].kind is Kind.BARRIER
+
+
+def _first_pieces(graph: GraphStore, layouts: Layouts) -> dict[str, int]:
+    """Return the number of each sink's first piece."""
+    names = [sink.name for sink in graph.sinks()]
+    starts = accumulate((len(layouts[name]) for name in names), initial=0)
+    return dict(zip(names, starts, strict=False))
+
+
+class _Tokens:
+    """What each element waits for: piece ``p``, barrier ``-2 - b``, or nothing (-1).
+
+    A tensor whose elements all wait for the same thing has a plain number, not an array.
+    """
+
+    def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
+        self.graph, self.layouts = graph, layouts
+        self.found: dict[int, int | Array] = {}
+        self.first = _first_pieces(graph, layouts)
+
+    def held(self, t: int) -> set[int]:
+        """Return the distinct tokens of a tensor's elements."""
+        if size(self.graph.shapes[t]) == 0:
+            return set()
+        stack = [t]
+        while stack:
+            i = self.graph.producers[stack[-1]]
+            missing = [c for c in self.graph.carriers(i) if c not in self.found]
+            if missing:
+                stack.extend(missing)
+            else:
+                out = stack.pop()
+                self.found[out] = self._of(i, out)
+        token = self.found[t]
+        return {token} if isinstance(token, int) else set(np.unique(token).tolist())
+
+    def _of(self, i: int, t: int) -> int | Array:
+        op, graph = self.graph.ops[i], self.graph
+        if op.kind is Kind.SINK:
+            return self._of_sink(t)
+        if op.kind is not Kind.VIEW:
+            return -2 - i if _waits(graph, i) else -1
+        carriers = graph.carriers(i)
+        inputs = [self.found[c] for c in carriers]
+        if all(isinstance(x, int) and x == inputs[0] for x in inputs):
+            return inputs[0]
+        shapes = [graph.shapes[c] for c in carriers]
+        full = [
+            np.full(size(s), x, np.int64) if isinstance(x, int) else x
+            for x, s in zip(inputs, shapes, strict=True)
+        ]
+        return carried(op, full, shapes, graph.shapes[t])
+
+    def _of_sink(self, t: int) -> int | Array:
+        name = self.graph.tensor_name(t)
+        layout, start = self.layouts[name], self.first[name]
+        if len(layout) == 1:
+            return start
+        token = np.empty(size(self.graph.shapes[t]), np.int64)
+        for k, piece in enumerate(layout):
+            token[pieces.written(piece)] = start + k
+        return token
+
+
+class _TokensOfBoxes:
+    """The same with boxes instead of elements: their labels are tokens."""
+
+    def __init__(self, graph: GraphStore, layouts: Layouts, equations: Equations) -> None:
+        self.graph, self.layouts = graph, layouts
+        self.first = _first_pieces(graph, layouts)
+        self.tracing = Tracing(graph, self._given, equations)
+
+    def held(self, t: int) -> set[int]:
+        """Return the distinct tokens of a tensor's elements."""
+        found: set[int] = set()
+        seen, stack = {t}, [t]
+        while stack:
+            out = stack.pop()
+            producer = self.graph.producers[out]
+            op, count = self.graph.ops[producer], size(self.graph.shapes[out])
+            if op.kind is Kind.VIEW and count and not isinstance(op, PARTIAL):
+                more = set(self.graph.carriers(producer)) - seen
+                seen |= more
+                stack += more
+            else:
+                found |= {box.label for box in self.tracing.boxes(out)}
+        return found
+
+    def _given(self, t: int) -> Iterator[CheckedBox]:
+        i = self.graph.producers[t]
+        op, count = self.graph.ops[i], size(self.graph.shapes[t])
+        if op.kind is Kind.SINK:
+            name = self.graph.tensor_name(t)
+            for token, (_, _, to, loops) in enumerate(self.layouts[name], self.first[name]):
+                yield normal(token, 0, to, [(n, 0, here) for n, _, here in loops])
+        elif count:
+            yield normal(-2 - i if _waits(self.graph, i) else -1, 0, 0, [(count, 0, 1)])

@@ -24,7 +24,7 @@ from layoutopt.check.matching import POOL, Layouts, Matching
 from layoutopt.check.terms import Term
 from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import hooked
-from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.tiles.blocks import TileMap

@@ -13,7 +13,7 @@ from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.moves import moves
 from layoutopt.check.terms import Term
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 
 

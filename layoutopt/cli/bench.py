@@ -2,19 +2,311 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
-from layoutopt.cli import batch, drawing, options
-from layoutopt.cli.rows import change_table, row_table, summary_table
-from layoutopt.cli.streams import command_line, say, write_out
-from layoutopt.errors import InputError
+from layoutopt.cli import options, streams
+from layoutopt.cli.progress import on_stderr
+from layoutopt.cli.streams import (
+    Unfailing,
+    command_line,
+    note,
+    number,
+    ratio,
+    say,
+    table,
+    write_out,
+)
+from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
+    from layoutopt.bench.changes import BatchChange, Difference
+    from layoutopt.bench.executors import Team
     from layoutopt.bench.row import Row
+    from layoutopt.bench.run import Report, Standing
+    from layoutopt.bench.summary import Summary
+
+CHANGES_SHOWN = 40
+
+
+def summary_table(rows: Sequence[Row]) -> str:
+    """Return a line for each solver; versions and machines only where there are several."""
+    from layoutopt.bench.summary import summaries
+
+    found = summaries(rows)
+    lines = [
+        ["solver", "version", "machine"]
+        + ["solves", "optimal", "feasible", "infeasible", "unknown", "failed"]
+        + ["mean gap", "seconds", "behind", "mean loss"],
+        *map(_summary, found),
+    ]
+    dull = {name for name in ("version", "machine") if len({getattr(s, name) for s in found}) == 1}
+    dull |= {name for name in ("infeasible", "unknown", "failed") if not _any(found, name)}
+    keep = [i for i, name in enumerate(lines[0]) if name not in dull]
+    left = 1 + len({"version", "machine"} - dull)
+    return table([[cells[i] for i in keep] for cells in lines], left=left, indent="")
+
+
+def _any(found: Sequence[Summary], name: str) -> bool:
+    return any(getattr(summary, name) for summary in found)
+
+
+def _summary(s: Summary) -> list[str]:
+    counts = (s.solves, s.optimal, s.feasible, s.infeasible, s.unknown, s.failed)
+    told = [s.solver, s.version, s.machine, *(f"{count:,}" for count in counts)]
+    return [*told, ratio(s.gap), f"{s.seconds:.3f}", f"{s.behind:,}", ratio(s.loss)]
+
+
+def row_table(rows: Sequence[Row]) -> str:
+    """Return a line for each row, with what fails beneath."""
+    from layoutopt.bench.summary import best_of, best_scores, loss
+
+    best = best_scores(rows)
+    lines = [["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]]
+    for row in rows:
+        memory = "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
+        told = [row.instance, _way(row), row.status, number(row.score), number(row.bound)]
+        lost = ratio(loss(row, best), best_of(row, best))
+        lines.append([*told, ratio(row.gap, row.score), f"{row.seconds:.3f}", memory, lost])
+    errors = [
+        printable(f"{row.instance} {row.solver}: {row.error} ({row.log})")
+        for row in rows
+        if row.error
+    ]
+    return "\n".join([table(lines, left=3, indent=""), *errors])
+
+
+def _way(row: Row) -> str:
+    """Return a solver with seed and repetition, where these are not the first."""
+    seed = f" seed {row.seed}" if row.seed else ""
+    return f"{row.solver}{seed}" + (f" #{row.repeat + 1}" if row.repeat else "")
+
+
+def change_table(found: Difference) -> str:
+    """Return what became worse and what became better, and times on the whole."""
+    worse = sum(not change.better for change in found.changes)
+    lines = [
+        f"{found.compared:,} tasks on both sides, {found.only_before:,} only before, "
+        f"{found.only_after:,} only after: {worse:,} worse, {len(found.changes) - worse:,} better"
+    ]
+    if found.changes:
+        shown = [_change(change) for change in found.changes[:CHANGES_SHOWN]]
+        head = ["", "instance", "solver", "what", "before", "after", ""]
+        lines += ["", table([head, *shown], left=4, indent="")]
+    if len(found.changes) > CHANGES_SHOWN:
+        lines.append(f"... and {len(found.changes) - CHANGES_SHOWN:,} more changes")
+    if found.overall:
+        head = ["times on the whole", "tasks", "after / before", "95 % interval", ""]
+        rows = [
+            [o.solver, f"{o.count:,}", f"{o.ratio:.3f}", f"{o.low:.3f} - {o.high:.3f}"]
+            + ["noise" if o.noise else "slower" if o.ratio > 1 else "faster"]
+            for o in found.overall
+        ]
+        lines += ["", table([head, *rows], indent="")]
+    return "\n".join(lines)
+
+
+def _change(change: BatchChange) -> list[str]:
+    size = f"x {change.size:.2f}" if change.what == "seconds" else ""
+    if change.what in ("score", "bound"):
+        size = f"{change.size:+.2%}"
+    told = [change.instance, change.solver, change.what, change.before, change.after]
+    return ["better" if change.better else "worse", *told, size]
+
+
+Tell = Callable[["Standing"], None]
+
+PATIENCE = 10.0
+"""Seconds between plain lines, at least."""
+
+
+def duration(seconds: float) -> str:
+    """Return a time in hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def line(standing: Standing) -> str:
+    """Return in one line what is done, what failed, and when the end is expected."""
+    total = standing.known + standing.done + standing.left
+    parts = [f"{standing.known + standing.done:,} of {total:,} solves"]
+    if standing.known:
+        parts.append(f"{standing.known:,} known before")
+    if standing.failed:
+        parts.append(f"{standing.failed:,} failed")
+    parts.append(duration(standing.seconds))
+    if standing.seconds_left is not None and standing.left:
+        end = time.strftime("%H:%M", time.localtime(time.time() + standing.seconds_left))
+        parts.append(f"about {duration(standing.seconds_left)} left, until {end}")
+    return ", ".join(parts)
+
+
+def shown(quiet: bool) -> AbstractContextManager[Tell | None]:
+    """Show on stderr how far a run has come."""
+    return on_stderr(quiet, _live, line, PATIENCE)
+
+
+@contextmanager
+def _live() -> Iterator[Tell]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}")
+    console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def tell(standing: Standing) -> None:
+            done = standing.known + standing.done
+            progress.update(
+                task, completed=done, total=done + standing.left, description=line(standing)
+            )
+
+        yield tell
+
+
+STORE = Path("bench.sqlite")
+
+SIGNALLED = 128
+"""Added to the number of a signal, the exit code of a process that it ended."""
+
+BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""What libraries of linear algebra look at, which else take all cores."""
+
+Suites = Annotated[
+    list[Path], typer.Argument(metavar="SUITE...", help="Suites (.toml), folders and instances.")
+]
+StoreFile = Annotated[Path, typer.Option(metavar="FILE", help="Where results are kept.")]
+SolverList = Annotated[
+    list[str] | None,
+    typer.Option("--solver", metavar="NAME", help="Again for each, in place of the suite's."),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="For each solve, in place of the suite's.")
+]
+Gap = Annotated[float | None, typer.Option(metavar="RATIO", help="Relative gap to stop at.")]
+Seeds = Annotated[
+    list[int] | None, typer.Option("--seed", metavar="N", help="Of solvers; again for each.")
+]
+Repeats = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="How often the same is solved.")
+]
+Workers = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of each search.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", "--memory", metavar="SIZE", help="What a worker may take, as in 2G."
+    ),
+]
+Grace = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", min=0, help="A solve is killed so long past its limit."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", metavar="N", min=1, help="Workers; one per core by default."),
+]
+InProcess = Annotated[
+    bool, typer.Option("--in-process", help="Solve here: no workers, and no limits that hold.")
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS|FILE", help="Solve on the workers of a Dask scheduler."),
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Do again what failed.")]
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="What is measured, added to the version in the store."),
+]
+Machine = Annotated[
+    str | None, typer.Option(metavar="NAME", help="What the store calls the machine.")
+]
+
+
+def command(
+    suites: Suites,
+    store: StoreFile = STORE,
+    solver: SolverList = None,
+    time_limit: TimeLimit = None,
+    gap: Gap = None,
+    seed: Seeds = None,
+    repeats: Repeats = None,
+    workers: Workers = None,
+    memory: Memory = None,
+    grace: Grace = None,
+    jobs: Jobs = None,
+    in_process: InProcess = False,
+    dask: Dask = None,
+    retry: Retry = False,
+    label: Label = None,
+    machine: Machine = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Solve what the suites name, but for what the store knows already.
+
+    A run that was ended, in whatever way, is continued by the same command.
+    """
+    options.check_limits(time_limit, gap or 0.0, workers or 1)
+    wishes = {
+        "solvers": tuple(solver or ()) or None,
+        "time_limit": time_limit,
+        "gap": gap,
+        "seeds": tuple(seed or ()) or None,
+        "repeats": repeats,
+        "workers": workers,
+        "memory": memory,
+        "grace": grace,
+    }
+    for name in BLAS_THREADS:  # workers inherit them
+        os.environ.setdefault(name, str(workers or 1))
+    with _team(jobs, in_process, dask) as team, shown(quiet) as tell:
+        from layoutopt.bench.run import batch
+
+        report = batch(
+            suites,
+            store,
+            team,
+            wishes={name: value for name, value in wishes.items() if value is not None},
+            label=label or "",
+            machine=machine or "",
+            retry=retry,
+            tell=tell,
+        )
+    return _told(report, store, quiet)
+
+
+def _told(report: Report, store: Path, quiet: bool) -> int:
+    """Tell what came of a run, and return the exit code."""
+    if not quiet:
+        failed = f" (see {store}.logs)" if report.standing.failed else ""
+        note(f"{store}: {line(report.standing)}{failed}")
+        if report.rows:
+            say(summary_table(report.rows))
+    if report.signal:
+        told = f"layoutopt: interrupted; what is done is in {store}, the same command continues"
+        note(told)
+        return SIGNALLED + report.signal
+    return 0
+
+
+def _team(jobs: int | None, in_process: bool, dask: str | None) -> AbstractContextManager[Team]:
+    from layoutopt.bench.executors import cluster, here, processes
+
+    if sum((jobs is not None, in_process, dask is not None)) > 1:
+        raise InputError("--jobs, --in-process and --dask exclude each other")
+    if dask is not None:
+        return cluster(dask)
+    return here() if in_process else processes(jobs or os.cpu_count() or 1)
+
 
 HELP = ("--help",)
 
@@ -42,7 +334,7 @@ def _common(context: typer.Context) -> None:
         say(context.get_help())
 
 
-app.command("run")(batch.command)
+app.command("run")(command)
 
 Store = Annotated[Path, typer.Argument(metavar="STORE", help="A store of results.")]
 Solvers = Annotated[
@@ -83,14 +375,14 @@ def show(
     every: Annotated[bool, typer.Option("--rows", help="A line for each solve.")] = False,
     html: options.Html = None,
     plot: Plot = None,
-    svg: drawing.Svg = None,
-    png: drawing.Png = None,
+    svg: streams.Svg = None,
+    png: streams.Png = None,
     overwrite: options.Overwrite = False,
 ) -> int:
     """Show a store: a line for each solver, or for each solve; write a page, draw a chart."""
     targets = {"--html": html, "--svg": svg, "--png": png}
     options.check_targets(targets, overwrite)
-    drawing.check_png(png)
+    streams.check_png(png)
     pictured = svg is not None or png is not None
     if plot is not None and not pictured:
         raise InputError(f"--plot {plot} is for --svg FILE and --png FILE")
@@ -107,7 +399,7 @@ def show(
 def _draw(rows: list[Row], name: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:
     from layoutopt.report.batch import plot
 
-    drawing.write_picture(plot(rows, name), svg, png, overwrite)
+    streams.write_picture(plot(rows, name), svg, png, overwrite)
 
 
 def _write_page(rows: list[Row], path: Path, overwrite: bool) -> None:

@@ -12,8 +12,7 @@ import typer
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
-from layoutopt.cli.streams import all_done, command_line, reserved_stdout, say, write_out
-from layoutopt.cli.text import table
+from layoutopt.cli.streams import all_done, command_line, reserved_stdout, say, table, write_out
 
 if TYPE_CHECKING:
     from layoutopt.comparison import Comparison

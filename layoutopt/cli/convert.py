@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutopt.cli import clock, options
+from layoutopt.cli import options
 from layoutopt.cli.progress import shown
-from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, write_out
-from layoutopt.cli.text import ratio, seconds, table
+from layoutopt.cli.streams import (
+    all_done,
+    ratio,
+    reserved_stdout,
+    saved,
+    say,
+    seconds,
+    table,
+    write_out,
+)
 from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -113,14 +121,14 @@ def command(
             **asked,
             objective=objective,
             solver=solver,
-            time_limit=clock.left(time_limit),
+            time_limit=options.left(time_limit),
             seed=seed,
             check=check,
             compare=compare,
             peers=peers,
             progress=tell,
         )
-    total = {"total": clock.spent()}
+    total = {"total": options.spent()}
     result = replace(result, seconds={} if no_seconds else {**result.seconds, **total})
     with all_done() as attempt:
         if output is not None:
@@ -130,7 +138,7 @@ def command(
             with attempt():
                 _write(document(result, model, output), json, overwrite)
         with attempt():
-            _certify(result, asked, certificate, overwrite, clock.left(time_limit))
+            _certify(result, asked, certificate, overwrite, options.left(time_limit))
         if not quiet and str(json) != "-":
             say("\n".join([summary(result, model.stem), *([reasons(result)] if explain else [])]))
     return 0
@@ -160,8 +168,7 @@ def _certify(
     if path is None:
         return
     from layoutopt.limits import limited
-    from layoutopt.proving.asked import Asked
-    from layoutopt.proving.conversion import certify, encoded
+    from layoutopt.proving.conversion import Asked, certify, encoded
 
     costs = asked["costs"] and asked["costs"].read_text("utf-8-sig")
     question = Asked(",".join(result.objectives), **{**asked, "costs": costs})

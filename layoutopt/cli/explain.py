@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutopt.cli import clock, options
+from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
 from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_out
@@ -61,15 +61,15 @@ def command(
         raise InputError("layoutopt explain needs either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
-    allowed = clock.left(time_limit)
+    allowed = options.left(time_limit)
     graph: GraphStore = options.load(instance, attractions, dim, training, tiles, allowed)[0]
     graph = heeded(graph, barriers)
     names = [sink] if sink is not None else [*(pair or ())]
     _check(graph, names)
     with shown(quiet) as tell, reserved_stdout():
         how: dict[str, Any] = {"seed": seed, "workers": workers, "progress": tell}
-        found = _result(graph, result, how | {"time_limit": clock.left(time_limit)})
-        how["time_limit"] = clock.left(time_limit)
+        found = _result(graph, result, how | {"time_limit": options.left(time_limit)})
+        how["time_limit"] = options.left(time_limit)
         told = None
         if found.layouts is not None:
             told = _told(graph, found, result, names, alternatives, how)
@@ -87,7 +87,7 @@ def _answer(
     quiet: bool,
 ) -> None:
     """Write what was found out, and print it."""
-    from layoutopt.explain.document import explanation_bytes
+    from layoutopt.explain.told import explanation_bytes
 
     with all_done() as attempt:
         if json is not None:

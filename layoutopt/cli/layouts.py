@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutopt.cli import options
-from layoutopt.cli.streams import note, say
-from layoutopt.cli.text import table
+from layoutopt.cli.streams import note, say, table
 from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,16 +102,16 @@ def offsets(
     overwrite: options.Overwrite = False,
 ) -> int:
     """Show where a layout puts the elements of a tensor."""
-    from layoutopt.layout import drawing, physical
+    from layoutopt.layout import drawing, placement
 
     layout, sizes = _read(text, dialect), _shape(shape)
     if svg is not None:
         options.check_target(svg, overwrite)
     axes = logical or layout.logical
-    extents = physical.physical_shape(layout, sizes, logical=logical)
-    steps = physical.strides(layout, sizes, element_bytes, logical=logical)
-    total = physical.nbytes(layout, sizes, element_bytes, logical=logical)
-    spare = physical.padding(layout, sizes, element_bytes, logical=logical)
+    extents = placement.physical_shape(layout, sizes, logical=logical)
+    steps = placement.strides(layout, sizes, element_bytes, logical=logical)
+    total = placement.nbytes(layout, sizes, element_bytes, logical=logical)
+    spare = placement.padding(layout, sizes, element_bytes, logical=logical)
     rows = [
         ["shape", " ".join(f"{a}={n}" for a, n in zip(axes, sizes, strict=True)) or "a scalar"],
         ["in memory", " x ".join(map(str, extents)) or "one element"],
@@ -140,13 +139,13 @@ def transform(
     element_bytes: Bytes = 4,
 ) -> int:
     """Tell how a tensor gets from one layout to another, and what that moves."""
-    from layoutopt.layout import physical
+    from layoutopt.layout import placement
     from layoutopt.layout import transform as transforms
 
     sizes = _shape(shape)
     found = transforms.transform(source, target, sizes, element_bytes, logical=logical)
     before, after = (
-        physical.nbytes(layout, sizes, element_bytes, logical=found.logical)
+        placement.nbytes(layout, sizes, element_bytes, logical=found.logical)
         for layout in (found.source, found.target)
     )
     moved = "nothing: it is free" if found.is_free else f"{before:,} bytes read, {after:,} written"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import typer
 
@@ -17,23 +20,61 @@ from layoutopt.cli import (
     LOADED,
     bench,
     check,
-    clock,
     compare,
     convert,
     explain,
     generate,
     importing,
     layouts,
+    options,
     schema,
     show,
     solve,
     verify,
 )
-from layoutopt.cli.batch import BLAS_THREADS, SIGNALLED
-from layoutopt.cli.signals import heard
+from layoutopt.cli.bench import BLAS_THREADS, SIGNALLED
 from layoutopt.cli.streams import discard_stdout, flush, note, open_streams, say
 from layoutopt.errors import InputError, LayoutoptError
 from layoutopt.memory import memory_limit
+
+ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
+"""A polite kill, a terminal that has gone, the end of processor time that was granted."""
+
+
+@contextmanager
+def heard() -> Iterator[list[int]]:
+    """Let these signals do what Ctrl-C does, unless they are ignored.
+
+    Whatever handles Ctrl-C at that moment handles them: a solver stops with the best that it has, a
+    batch run keeps what is done.
+
+    Yields
+    ------
+    list of int
+        The numbers of those that came, Ctrl-C itself not among them.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
+    try:
+        for number in before:
+            signal.signal(number, stop)
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 BAD_INPUT = 2
 OUT_OF_TIME = 4
@@ -96,7 +137,7 @@ def main(begun: float | None = None) -> None:
         Value of ``time.monotonic()`` from which time limits and measured seconds count; now,
         unless it is given.
     """
-    clock.begin(time.monotonic() if begun is None else begun)
+    options.begin(time.monotonic() if begun is None else begun)
     open_streams()
     for name in BLAS_THREADS:  # each thread would take memory, and none has anything to do
         os.environ.setdefault(name, "1")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from layoutopt.cli import LOADED
 from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout
 from layoutopt.errors import InputError
 from layoutopt.saving import check_writable
@@ -22,6 +23,30 @@ if TYPE_CHECKING:
     from layoutopt.pieces import Piece
 
     Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
+
+_begun = LOADED
+
+
+def begin(when: float) -> None:
+    """Note when the command began, as a value of ``time.monotonic()``."""
+    global _begun
+    _begun = when
+
+
+def begun() -> float:
+    """Return when the command began."""
+    return _begun
+
+
+def spent() -> float:
+    """Return the seconds since the command began."""
+    return time.monotonic() - _begun
+
+
+def left(time_limit: float | None) -> float | None:
+    """Return the seconds that are left of a limit for the whole command; ``None`` without one."""
+    return None if time_limit is None else max(time_limit - spent(), 0.0)
+
 
 InstancePath = Annotated[
     Path,
@@ -237,7 +262,7 @@ def load(
         If it takes longer than the limit.
     """
     from layoutopt.alarm import bounded, grace
-    from layoutopt.io.tile_memory import tile_memory
+    from layoutopt.io.instance import tile_memory
     from layoutopt.limits import limited
     from layoutopt.reading import read
 
@@ -260,7 +285,7 @@ def load(
 
 
 def _in_cycles(graph: Graph, path: Path) -> Graph:
-    from layoutopt.machine.cycles import cycle_values
+    from layoutopt.machine.simulation import cycle_values
 
     if graph.tile_memory is None:
         reason = "has no tile memory; --attractions cycles needs one, as --tiles gives it"

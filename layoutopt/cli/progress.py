@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
-from layoutopt.cli.streams import Unfailing, note
-from layoutopt.cli.text import number
+from layoutopt.cli.streams import Unfailing, note, number
 
 if TYPE_CHECKING:
     from layoutopt.limits import Progress

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutopt.cli import drawing, options, solve
-from layoutopt.cli import tiles as machines
-from layoutopt.cli.streams import command_line, say, write_out
-from layoutopt.cli.text import number, table
+from layoutopt.cli import options, solve, streams
+from layoutopt.cli.streams import command_line, number, ratio, say, table, write_out
 from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -20,6 +18,82 @@ if TYPE_CHECKING:
     from layoutopt.machine.simulation import Simulation
     from layoutopt.pieces import Piece
     from layoutopt.result import UnwindingResult
+
+HEAVIEST = 5
+"""How many tensors that weigh most are shown."""
+
+PHASES_SHOWN = 8
+"""Length of the table of exchanges."""
+
+
+def machine_text(graph: Graph) -> str:
+    """Return a graph's machine, what its sinks take of it, and which weigh most."""
+    from layoutopt.graphs.tiling import memory_of
+    from layoutopt.machine.simulation import bytes_of
+
+    memory = memory_of(graph)
+    weights = {t.name: t.size * bytes_of(graph, t.index) for t in graph.sinks()}
+    total = sum(weights.values())
+    rows = [
+        ["tiles", f"{memory.tiles:,} of {memory.bytes_per_tile:,} bytes"],
+        ["sinks", f"{total:,} bytes of {memory.total:,} ({ratio(total / memory.total)})"],
+    ]
+    if memory.grain > 1:
+        rows.append(["grain", f"{memory.grain:,} elements"])
+    heavy = sorted(weights.items(), key=lambda item: -item[1])[:HEAVIEST]
+    for i, (name, weight) in enumerate(heavy):
+        share = ratio(weight / memory.total)
+        rows.append(["" if i else "heaviest", f"{name}: {weight:,} bytes ({share})"])
+    return table(rows, left=2)
+
+
+def occupancy_text(result: UnwindingResult) -> str:
+    """Return how full a result's sinks make the tiles."""
+    from layoutopt.check.occupancy import occupied
+    from layoutopt.graphs.tiling import memory_of
+    from layoutopt.machine.simulation import occupancy_rows
+
+    rows = occupancy_rows(memory_of(result.graph), occupied(result.graph, result.layouts or {}))
+    return table(rows, left=2)
+
+
+def simulation_text(found: Simulation) -> str:
+    """Return what a simulation found, and its longest exchanges."""
+    text = table(found.rows(), left=2)
+    if not found.phases:
+        return text
+    phases = sorted(found.phases, key=lambda phase: -phase.cycles)
+    rows = [["exchange for", "bytes", "most on a tile", "tile", "cycles"]]
+    for p in phases[:PHASES_SHOWN]:
+        rows.append([p.op, f"{p.bytes:,}", f"{p.most:,}", str(p.tile), f"{p.cycles:,}"])
+    lines = [text, "", table(rows)]
+    if len(phases) > PHASES_SHOWN:
+        lines.append(f"  ... and {len(phases) - PHASES_SHOWN:,} more phases")
+    return "\n".join(lines)
+
+
+def simulated(shown: UnwindingResult | Graph, why: str) -> Simulation:
+    """Return the simulation of a result on its graph's machine.
+
+    Parameters
+    ----------
+    why
+        The option that asks for it, for errors.
+
+    Raises
+    ------
+    InputError
+        If there is no result with layouts and graph, or no machine.
+    """
+    from layoutopt.machine.simulation import simulate
+    from layoutopt.result import UnwindingResult
+
+    if not isinstance(shown, UnwindingResult) or shown.layouts is None:
+        raise InputError(f"{why} is for a RESULT with layouts")
+    if shown.graph.tile_memory is None:
+        raise InputError(f"{why} needs a tile memory; --tiles PRESET|FILE gives one")
+    return simulate(shown.graph, shown)
+
 
 SINKS_SHOWN = 12
 PIECES_SHOWN = 3
@@ -41,8 +115,8 @@ def command(
         Path | None,
         typer.Option(metavar="INSTANCE", help="What a result is of, to draw its layouts."),
     ] = None,
-    svg: drawing.Svg = None,
-    png: drawing.Png = None,
+    svg: streams.Svg = None,
+    png: streams.Png = None,
     html: options.Html = None,
     by: Annotated[
         By, typer.Option(help="What pictures colour: elements by location, or tiles.")
@@ -71,12 +145,12 @@ def command(
         raise InputError(reason, file=str(path))
     found = None
     if simulate or by is not By.LOCATION:
-        found = machines.simulated(shown, "--simulate" if simulate else f"--by {by}")
+        found = simulated(shown, "--simulate" if simulate else f"--by {by}")
     more = found if simulate else None
     if "-" not in map(str, targets.values()):
         say(_text(shown, more))
     if pictured:
-        drawing.write_picture(_picture(shown, found, by), svg, png, overwrite)
+        streams.write_picture(_picture(shown, found, by), svg, png, overwrite)
     if html is not None:
         write_out(_page(shown).encode(), html, overwrite)
     return 0
@@ -85,7 +159,7 @@ def command(
 def _check(targets: dict[str, Path | None], by: By, overwrite: bool) -> None:
     """Refuse options that do not go together, before any work is done."""
     options.check_targets(targets, overwrite)
-    drawing.check_png(targets["--png"])
+    streams.check_png(targets["--png"])
     if by is not By.LOCATION and targets["--svg"] is None and targets["--png"] is None:
         raise InputError(f"--by {by} is for --svg FILE and --png FILE")
 
@@ -151,7 +225,7 @@ def _text(shown: UnwindingResult | Graph, found: Simulation | None) -> str:
     if not isinstance(shown, UnwindingResult):
         return instance_text(shown)
     told = result_text(shown)
-    return told if found is None else f"{told}\n\n{machines.simulation_text(found)}"
+    return told if found is None else f"{told}\n\n{simulation_text(found)}"
 
 
 def _picture(shown: UnwindingResult | Graph, found: Simulation | None, by: By) -> str:
@@ -180,9 +254,9 @@ def _is_result(path: Path) -> bool:
     """Return whether a file says that it is a result; what else is wrong in it shows later."""
     import msgspec
 
-    from layoutopt.building import is_function
     from layoutopt.io.files import read_utf8
     from layoutopt.io.result import FORMAT
+    from layoutopt.reading import is_function
 
     if path.suffix == ".onnx" or is_function(str(path)):
         return False
@@ -206,7 +280,7 @@ def instance_text(graph: Graph) -> str:
         "",
     ]
     if graph.tile_memory is not None:
-        lines += [machines.machine_text(graph), ""]
+        lines += [machine_text(graph), ""]
     steps = [
         ("the graph", found.graph),
         ("tied by pairs", found.lowered),
@@ -226,7 +300,7 @@ def result_text(result: UnwindingResult) -> str:
     lines = [solve.summary(result)]
     layouts = result.layouts or {}
     if layouts and result.graph is not None and result.graph.tile_memory is not None:
-        lines += ["", machines.occupancy_text(result)]
+        lines += ["", occupancy_text(result)]
     if layouts:
         rows = [["sink", "takes the locations of"]]
         for sink, pieces in list(layouts.items())[:SINKS_SHOWN]:

@@ -8,10 +8,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
+
+import typer
 
 from layoutopt.errors import InputError, printable
+from layoutopt.pictures.tables import text_table as table
+from layoutopt.pictures.text import number, ratio, seconds
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -21,9 +26,9 @@ STDOUT_NAME = "standard output"
 
 def open_streams() -> None:
     """Occupy the numbers of standard streams that are closed, which a file would get else."""
-    for number in (STDIN, STDOUT, STDERR):
+    for stream in (STDIN, STDOUT, STDERR):
         try:
-            os.fstat(number)
+            os.fstat(stream)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
 
@@ -204,3 +209,43 @@ def _shown(text: str, stream: TextIO) -> str:
     encoding = stream.encoding or "utf-8"
     text = printable(text, keep="\n")
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+__all__ = ["exact", "number", "ratio", "seconds", "table"]
+
+
+def exact(value: Fraction) -> str:
+    """Return a number in full, as the text of a ratio where its decimals do not end."""
+    from layoutopt.graphs.values import exact_decimal
+
+    try:
+        return number(exact_decimal(value))
+    except InputError:
+        return str(value)
+
+
+Svg = Annotated[
+    Path | None, typer.Option("--svg", metavar="FILE", help="Draw it here; - is stdout.")
+]
+Png = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw it here, in pixels.")]
+
+
+def check_png(path: Path | None) -> None:
+    """Refuse to print pixels, and to make any without what it takes."""
+    if str(path) == "-":
+        raise InputError("--png -: pixels need a file")
+    if path is not None:
+        from layoutopt.report import raster
+
+        raster.check_installed()
+
+
+def write_picture(picture: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:
+    """Write a picture, given as SVG, in the forms that are asked for."""
+    from layoutopt.io.files import write_bytes
+    from layoutopt.report import raster
+
+    if png is not None:
+        write_bytes(png, raster.png(picture), overwrite=overwrite)
+    if svg is not None:
+        write_out(f"{picture}\n".encode(), svg, overwrite)

@@ -17,9 +17,9 @@ import networkx
 import numpy as np
 
 from layoutopt.dense.groups import Group, sources_of
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import flow
-from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.integers import unique
 from layoutopt.problem import IntArray

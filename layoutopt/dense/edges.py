@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from layoutopt.dense.groups import Group
 from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import flow
-from layoutopt.graphs.op import Array
+from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.problem import IntArray
 

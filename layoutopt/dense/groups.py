@@ -15,10 +15,9 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from layoutopt.graphs.given import Given
-from layoutopt.graphs.mapping import Tiled
-from layoutopt.graphs.op import Kind
-from layoutopt.graphs.ops import Flatten, Identity, Reshape, Source, Squeeze, SumLike
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.locations import Tiled
+from layoutopt.graphs.ops import Flatten, Identity, Kind, Reshape, Source, Squeeze, SumLike
 from layoutopt.graphs.store import GraphStore
 from layoutopt.problem import IntArray
 

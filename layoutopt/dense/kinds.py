@@ -12,9 +12,8 @@ from layoutopt.dense.classes import Classes
 from layoutopt.dense.edges import Edges
 from layoutopt.dense.groups import Group
 from layoutopt.dense.numbering import Numbering, find, owners
-from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.mapping import mapping_of
-from layoutopt.graphs.op import size
+from layoutopt.graphs.locations import Origins, mapping_of
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.problem import IntArray, Labelling
 

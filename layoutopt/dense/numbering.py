@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.dense.groups import Group
-from layoutopt.graphs.given import Given
-from layoutopt.graphs.mapping import mapping_of
-from layoutopt.graphs.op import Array, Kind, size
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.locations import mapping_of
+from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.integers import unique
 from layoutopt.problem import IntArray

@@ -15,8 +15,8 @@ from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind
 from layoutopt.dense.numbering import NodeNumbers, Numbering
-from layoutopt.graphs.given import Given
-from layoutopt.graphs.op import size
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.pieces import Piece
 from layoutopt.problem import IntArray, Labelling, Precedence, WeightArray, merge_parallel

@@ -19,10 +19,8 @@ from layoutopt.explain import words
 from layoutopt.explain.subject import Subject, at_one_location, views_of
 from layoutopt.explain.told import Change, Obstacle, PairExplanation
 from layoutopt.explain.trials import Trial, TrialAnswer, Trials, most, won
-from layoutopt.graphs.given import Given
-from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.op import Kind, UnwindingOp, size
-from layoutopt.graphs.ops import Expand
+from layoutopt.graphs.layouts import Given, check_graph
+from layoutopt.graphs.ops import Expand, Kind, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import memory_of, settled

@@ -15,8 +15,7 @@ from layoutopt.explain.subject import Subject
 from layoutopt.explain.told import Share, SinkExplanation
 from layoutopt.graphs.hooking import unused
 from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.op import Kind
-from layoutopt.graphs.ops import Source
+from layoutopt.graphs.ops import Kind, Source
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.limits import Progress, interruptible, limited

@@ -18,11 +18,19 @@ from layoutopt.dense.barriers import find_cycles
 from layoutopt.dense.groups import Group, find_groups, sources_of
 from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import InputError, InternalError
-from layoutopt.graphs.given import Given
 from layoutopt.graphs.hooking import unused
-from layoutopt.graphs.layouts import check_result
-from layoutopt.graphs.op import Kind, UnwindingOp, size
-from layoutopt.graphs.ops import Barrier, Expand, FixedPoint, Identity, Source, SumLike
+from layoutopt.graphs.layouts import Given, check_result
+from layoutopt.graphs.ops import (
+    Barrier,
+    Expand,
+    FixedPoint,
+    Identity,
+    Kind,
+    Source,
+    SumLike,
+    UnwindingOp,
+    size,
+)
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.values import to_decimal, to_integers

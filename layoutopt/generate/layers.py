@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Shape
+from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from math import prod
 
 from layoutopt.generate.layers import at_least
-from layoutopt.graphs.op import Shape
+from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any, TypeVar
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Shape
+from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 
 Item = TypeVar("Item")

@@ -16,7 +16,7 @@ from layoutopt.errors import InputError
 from layoutopt.graphs import ops
 from layoutopt.graphs.arguments import integers, listed, places
 from layoutopt.graphs.indexing import dimension, filled, from_end
-from layoutopt.graphs.op import OpError, Shape, UnwindingOp
+from layoutopt.graphs.ops import OpError, Shape, UnwindingOp
 from layoutopt.graphs.store import GraphStore, ValuedPair
 from layoutopt.graphs.tensor import OpSlot, Tensor
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from layoutopt.errors import InputError
 from layoutopt.graphs.arguments import part_name
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing
-from layoutopt.graphs.op import OpError, Shape, broadcast
+from layoutopt.graphs.ops import OpError, Shape, broadcast
 from layoutopt.graphs.tensor import Tensor
 
 TileRule: TypeAlias = dict[str, Any]

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from layoutopt.graphs import drawing
 from layoutopt.graphs.drawing import Layouts
 from layoutopt.graphs.layouts import check_layouts
-from layoutopt.graphs.op import Kind, type_name
+from layoutopt.graphs.ops import Kind, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.picture import Picture
 from layoutopt.pictures import html
-from layoutopt.pictures.summary import summary
+from layoutopt.pictures.figure import summary
 from layoutopt.pictures.tables import text_table
 from layoutopt.pictures.text import shortened
 from layoutopt.result import UnwindingResult

@@ -16,9 +16,7 @@ from msgspec.structs import asdict
 from layoutopt import decimals, pieces
 from layoutopt.errors import InputError
 from layoutopt.graphs.locations import Locations, flow
-from layoutopt.graphs.op import Array, Kind, Shape, UnwindingOp, size, type_name
-from layoutopt.graphs.roots import Source
-from layoutopt.graphs.shares import ALONE, NAMED, shares
+from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
 from layoutopt.integers import unique
@@ -28,7 +26,66 @@ from layoutopt.pictures.colours import palette
 from layoutopt.pictures.figure import figure
 from layoutopt.pictures.grids import BLANK, OTHERS, OWN, CellGrid, Stripe
 from layoutopt.pictures.text import abbreviations, number, shortened
-from layoutopt.pieces import Piece
+from layoutopt.pieces import Piece, elements
+
+ALONE, NAMED = -1, -2
+"""In place of a root tensor: locations that nobody shares, and those that mappings name."""
+
+
+def shares(
+    numbers: Locations,
+    where: Mapping[int, Array],
+    given: Mapping[int, Array | Sequence[Piece]],
+    chosen: Iterable[int],
+    shared: Container[int],
+) -> dict[int, Counter[int]]:
+    """Return how many elements of each tensor lie at the locations of which root tensor.
+
+    Parameters
+    ----------
+    where
+        The location number of each element, by tensor number.
+    given
+        Layouts of sinks by tensor number; those that are in ``where`` are not looked at, and
+        arrays neither.
+    chosen
+        Further tensors; of these what lies at its own locations is told, but for sinks.
+    shared
+        Locations of sinks that something else shares.
+    """
+    graph = numbers.graph
+    roots = np.array(list(numbers.first), np.int64)
+    starts = np.array(list(numbers.first.values()), np.int64)
+    end = numbers.count - len(numbers.pool)
+    sinks = [graph.ops[graph.producers[t]].kind is Kind.SINK for t in roots]
+    found: dict[int, Counter[int]] = {}
+    for t, array in where.items():
+        flat = array.reshape(-1)
+        own = flat[flat < end]
+        owner = np.searchsorted(starts, own, "right") - 1
+        alone = np.array(sinks)[owner]
+        common = [n for n in unique(own[alone]).tolist() if n in shared]
+        alone &= ~np.isin(own, common)
+        each, counts = np.unique(np.where(alone, ALONE, roots[owner]), return_counts=True)
+        found[t] = Counter(dict(zip(each.tolist(), counts.tolist(), strict=True)))
+        found[t] += Counter({NAMED: len(flat) - len(own)})
+    for t in chosen:
+        fixed = graph.ops[graph.producers[t]].kind not in (Kind.SINK, Kind.VIEW)
+        if fixed and t not in where:
+            found[t] = Counter({t: size(graph.shapes[t])})
+    names = {t: graph.tensor_name(t) for t in given}
+    lent = {p[0] for t, layout in given.items() for p in _pieces(layout) if p[0] != names[t]}
+    for t in given.keys() - where.keys():
+        found[t] = Counter()
+        for piece in _pieces(given[t]):
+            fresh = piece[0] == names[t] and piece[0] not in lent
+            found[t][ALONE if fresh else graph.number(piece[0])] += elements(piece)
+    return found
+
+
+def _pieces(layout: Array | Sequence[Piece]) -> Sequence[Piece]:
+    return () if isinstance(layout, np.ndarray) else layout
+
 
 WORDS_FIT = 100
 """Cells have words where there are no more coloured locations than that."""
@@ -188,7 +245,7 @@ def cells(
     unknown, shared
         As for :class:`Looks`.
     shares
-        What :func:`layoutopt.graphs.shares.shares` tells of other tensors.
+        What :func:`layoutopt.graphs.drawing.shares` tells of other tensors.
     """
     graph = numbers.graph
     found: dict[int, CellGrid | tuple[Stripe, ...]] = {}

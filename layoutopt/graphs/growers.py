@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import index
 
 from layoutopt.errors import InputError
-from layoutopt.graphs import op
+from layoutopt.graphs import ops
 from layoutopt.graphs.arguments import integers, listed, part_name
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing
 from layoutopt.graphs.tensor import Tensor
@@ -81,8 +81,8 @@ def sum_like(
             continue
         if x.shape == y.shape:
             graph.valued_pair(x, y, attraction)
-        elif op.dominates(x.shape, y.shape) or op.dominates(y.shape, x.shape):
-            large, small = (i, j) if op.dominates(x.shape, y.shape) else (j, i)
+        elif ops.dominates(x.shape, y.shape) or ops.dominates(y.shape, x.shape):
+            large, small = (i, j) if ops.dominates(x.shape, y.shape) else (j, i)
             made[small] += 1
             role = f"{small}.reduce" + (str(made[small]) if made[small] > 1 else "")
             reduced = _reduce(graph, operands[large], operands[small], name, role)
@@ -91,7 +91,7 @@ def sum_like(
     return SumLikeTensor(graph, out.slot, 0, tuple(reduces))
 
 
-def joint_shape(title: str, operands: Sequence[Tensor]) -> op.Shape:
+def joint_shape(title: str, operands: Sequence[Tensor]) -> ops.Shape:
     """Return the shape that operands broadcast to.
 
     Parameters
@@ -100,8 +100,8 @@ def joint_shape(title: str, operands: Sequence[Tensor]) -> op.Shape:
         What wants to know, for an error's text.
     """
     try:
-        return op.broadcast([x.shape for x in operands])
-    except op.OpError as error:
+        return ops.broadcast([x.shape for x in operands])
+    except ops.OpError as error:
         names = ", ".join(repr(x.name) for x in operands)
         raise InputError(f"{title} of {names or 'nothing'}: {error}") from None
 

@@ -12,12 +12,20 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Array, UnwindingOp, size
-from layoutopt.graphs.ops import Barrier, Reshape, Sink, Slice, Source, SubSample
+from layoutopt.graphs.ops import (
+    Array,
+    Barrier,
+    Reshape,
+    Sink,
+    Slice,
+    Source,
+    SubSample,
+    UnwindingOp,
+    size,
+)
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import hook_of, memory_of
-from layoutopt.tiles.hooks import hooked_tiles, read_elements, strided_outputs
-from layoutopt.tiles.strided import Strided
+from layoutopt.tiles.hooks import Strided, hooked_tiles, read_elements, strided_outputs
 
 BARRIERS = ("opaque", "simulated")
 """What barriers with hooks may be taken as."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from layoutopt.graphs.op import OpError, Shape, size
+from layoutopt.graphs.ops import OpError, Shape, size
 
 
 @dataclass(frozen=True)

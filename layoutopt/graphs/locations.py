@@ -8,17 +8,19 @@ numbers on.  Two elements lie at one location if their numbers are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 from layoutopt import pieces
-from layoutopt.graphs.op import Array, Kind, size
-from layoutopt.graphs.roots import Source
+from layoutopt.graphs.ops import Array, Kind, OpError, Shape, Source, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.memory import require
-from layoutopt.pieces import Piece
+from layoutopt.pieces import Piece, outer_sum
+from layoutopt.tiles.blocks import TileMap, tile_map_of
 
 Origins: TypeAlias = dict[int, tuple[Array, Array]]
 """Sinks by tensor number: for each element the root tensor whose location it takes, and the
@@ -151,3 +153,103 @@ def locations_of(
         roots[t] = where.reshape(graph.shapes[t])
     every = flow(graph, roots, range(len(graph.shapes)))
     return {graph.tensor_name(t): every[t] for t in range(len(graph.shapes))}
+
+
+@dataclass(frozen=True, eq=False)
+class LocationMap:
+    """The names of a tensor's locations.
+
+    Parameters
+    ----------
+    codes
+        A number for each element.
+    names
+        The name that each number stands for.
+    """
+
+    codes: TileMap
+    names: Sequence[int | str]
+
+    def used(self) -> list[int | str]:
+        """Return the names that occur, each once."""
+        if not self.codes.size:
+            return []
+        combined = outer_sum([steps.values for steps in self.codes.steps])
+        _, first = np.unique(combined, return_index=True)
+        return [self.names[code] for code in combined[np.sort(first)].tolist()]
+
+    def firsts(self, start: int, size: int) -> Iterator[tuple[int | str, int]]:
+        """Yield the names of a run of elements, each with an element that has it.
+
+        Parameters
+        ----------
+        start, size
+            First flat element, and how many.
+        """
+        if size:
+            codes = self.codes.part(start, size)
+            strides = zip(codes.steps, codes.strides, strict=True)
+            elements = outer_sum([steps.starts * stride for steps, stride in strides])
+            combined = outer_sum([steps.values for steps in codes.steps])
+            for code, at in zip(*np.unique(combined, return_index=True), strict=True):
+                yield self.names[int(code)], start + int(elements[at])
+
+    def places(self, place: Mapping[int | str, int], flat: Array | None = None) -> Array:
+        """Return what a table has for the names of elements, -1 for names it does not have.
+
+        Parameters
+        ----------
+        place
+            A number for some names.
+        flat
+            Flat elements; all by default.
+        """
+        codes = self.codes.tiles() if flat is None else self.codes.at(flat)
+        known, of = np.unique(codes, return_inverse=True)
+        found = [place.get(self.names[code], -1) for code in known.tolist()]
+        return np.array(found, np.int64)[of].reshape(codes.shape)
+
+
+class Tiled(UnwindingOp, frozen=True, kw_only=True):
+    """Tensors that lie on tiles; made from graphs, never read from files.
+
+    Parameters
+    ----------
+    shapes
+        The shape of each output.
+    tiles
+        The tile of each element, by output.
+    count
+        How many tiles there are.
+    """
+
+    shapes: tuple[Shape, ...]
+    tiles: tuple[TileMap, ...]
+    count: int
+
+    kind = Kind.SOURCE
+    arity = 0
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shapes, if the maps fit them."""
+        if [tiles.size for tiles in self.tiles] != [*map(size, self.shapes)]:
+            raise OpError("a tile map is of another size")
+        return self.shapes
+
+
+def mapping_of(graph: GraphStore, t: int) -> LocationMap | None:
+    """Return the names of a root tensor's locations, if it has any."""
+    producer = graph.producers[t]
+    op = graph.ops[producer]
+    if isinstance(op, Tiled):
+        return LocationMap(op.tiles[t - graph.op_outputs[producer][0]], range(op.count))
+    if isinstance(op, Source) and op.mapping is not None:
+        return _coded(op.mapping)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _coded(values: tuple[int | str, ...]) -> LocationMap:
+    names: dict[int | str, int] = {}
+    codes = [names.setdefault(value, len(names)) for value in values]
+    return LocationMap(tile_map_of(np.array(codes, np.int64)), tuple(names))

@@ -11,23 +11,509 @@ state its meaning once more, in other words, in ``check/flow.py`` and ``check/mo
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import math
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from functools import cache
+from typing import Any, ClassVar, TypeAlias
 
-from layoutopt.graphs.roots import Barrier, FixedPoint, Sink, Source, SumLikeReduce
-from layoutopt.graphs.views import (
-    Concat,
-    DimShuffle,
-    Expand,
-    Flatten,
-    Identity,
-    Reshape,
-    Reverse,
-    SettSample,
-    Slice,
-    Squeeze,
-    SubSample,
-    SumLike,
-)
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+Shape: TypeAlias = tuple[int, ...]
+Array: TypeAlias = NDArray[Any]
+
+MAX_ELEMENTS = 2**62
+"""No tensor may have more elements, so that flat indices fit 64 bits."""
+
+
+class OpError(ValueError):
+    """An op's attributes do not fit its operands; the text says which and why."""
+
+
+class Kind(Enum):
+    """How an op's outputs get their locations."""
+
+    SINK = "sink"
+    SOURCE = "source"
+    BARRIER = "barrier"
+    FIXED_POINT = "fixed point"
+    VIEW = "view"
+
+
+# gc=False: an op refers to nothing that refers back, and large graphs have very many of them.
+class UnwindingOp(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
+    """What all ops share.
+
+    Parameters
+    ----------
+    id
+        The op's unique name.
+    inputs
+        Names of the tensors that it reads: ``"id"`` for an op's only output, ``"id:1"`` for
+        output 1.
+    """
+
+    id: str
+    inputs: tuple[str, ...]
+
+    kind: ClassVar[Kind] = Kind.VIEW
+    arity: ClassVar[int | None] = 1
+    """Number of inputs; ``None`` for any number."""
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the outputs' shapes for inputs of the given shapes.
+
+        Raises
+        ------
+        OpError
+            If the attributes do not fit.
+        """
+        raise NotImplementedError  # every type of op has its own
+
+    def carriers(self, inputs: int) -> range:
+        """Return which of so many inputs pass their locations on."""
+        return range(inputs if self.kind is Kind.VIEW else 0)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the output of a view, for one array per carrier."""
+        raise NotImplementedError  # asked of views alone, which have their own
+
+
+class ShapedOp(UnwindingOp, frozen=True, kw_only=True):
+    """An op whose single output shape is given, or derived and then checked."""
+
+    shape: Shape | None = None
+
+    def given(self) -> Shape:
+        """Return the shape of an op that cannot derive it."""
+        if self.shape is None:
+            raise OpError("shape is missing")
+        return self.shape
+
+
+def size(shape: Shape) -> int:
+    """Return the number of elements of a tensor; 1 for rank 0."""
+    return math.prod(shape)
+
+
+def type_name(op: UnwindingOp) -> str:
+    """Return the op's type as files name it, for instance ``"dim_shuffle"``."""
+    return str(op.__struct_config__.tag)
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Return the shape that operands of the given shapes broadcast to, by NumPy's rules."""
+    if not shapes:
+        raise OpError("needs at least one input")
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise OpError(f"shapes {[list(s) for s in shapes]} do not broadcast") from None
+
+
+def dominates(large: Shape, small: Shape) -> bool:
+    """Return whether ``small`` broadcasts to ``large`` by NumPy's rules."""
+    tail = large[len(large) - len(small) :] if small else ()
+    return len(small) <= len(large) and all(s in (1, n) for s, n in zip(small, tail, strict=True))
+
+
+class Sink(ShapedOp, frozen=True, kw_only=True, tag="sink"):
+    """A graph input whose locations are the solver's to choose."""
+
+    kind = Kind.SINK
+    arity = 0
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shape."""
+        return (self.given(),)
+
+
+class Source(ShapedOp, frozen=True, kw_only=True, tag="source"):
+    """A tensor with locations of its own.
+
+    Parameters
+    ----------
+    mapping
+        One location per element, in row-major order.  Equal values are equal locations, in
+        all sources of a graph.  Without it every element has a location of its own.
+    rule
+        A tile mapping by name, for graphs with a tile memory; without one it does nothing.
+    """
+
+    mapping: tuple[int | str, ...] | None = None
+    rule: dict[str, Any] | None = None
+
+    kind = Kind.SOURCE
+    arity = 0
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shape, if a mapping fits it."""
+        shape = self.given()
+        if self.mapping is not None:
+            if self.rule is not None:
+                raise OpError("mapping and rule exclude each other")
+            if len(self.mapping) != size(shape):
+                raise OpError(
+                    f"mapping has {len(self.mapping)} entries, shape {list(shape)} "
+                    f"has {size(shape)} elements"
+                )
+        if self.rule is not None and not isinstance(self.rule.get("kind"), str):
+            raise OpError('rule needs a "kind", which is a string')
+        return (shape,)
+
+
+class OpaqueOp(ShapedOp, frozen=True, kw_only=True):
+    """An op with given outputs, one or several, that no input location passes through.
+
+    Parameters
+    ----------
+    shape
+        Shape of a single output.
+    shapes
+        Shapes of several outputs.
+    """
+
+    shapes: tuple[Shape, ...] | None = None
+
+    arity = None
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shapes."""
+        if (self.shape is None) == (self.shapes is None):
+            raise OpError("exactly one of shape and shapes must be given")
+        return (self.shape,) if self.shape is not None else self.shapes or ()
+
+
+class Barrier(OpaqueOp, frozen=True, kw_only=True, tag="barrier"):
+    """An op whose outputs' locations are known once all its inputs' are.
+
+    Parameters
+    ----------
+    hook
+        Name of the tile-memory function that gives the outputs' tiles.
+    """
+
+    hook: str | None = None
+
+    kind = Kind.BARRIER
+
+
+class FixedPoint(OpaqueOp, frozen=True, kw_only=True, tag="fixed_point"):
+    """An op whose outputs' locations do not depend on its inputs."""
+
+    kind = Kind.FIXED_POINT
+
+
+class SumLikeReduce(ShapedOp, frozen=True, kw_only=True, tag="sum_like_reduce"):
+    """A barrier that stands for the layout of an elementwise op's broadcast operand."""
+
+    kind = Kind.BARRIER
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shape, which must broadcast to the input's."""
+        shape = self.given()
+        if not dominates(shapes[0], shape):
+            raise OpError(f"shape {list(shape)} does not broadcast to {list(shapes[0])}")
+        return (shape,)
+
+
+Stripes: TypeAlias = Sequence[tuple[int, int, int]]
+"""Stripes, outermost first."""
+
+
+def kept(n: int, stripes: Stripes) -> NDArray[np.int64]:
+    """Return which of the indices ``0 .. n-1`` all stripes keep."""
+    indices = np.arange(n)
+    inner = indices
+    for on, off, phase in stripes:
+        inner = (inner - phase) % (on + off)
+        indices, inner = indices[inner < on], inner[inner < on]
+    return indices
+
+
+def count_kept(n: int, stripes: Stripes) -> int:
+    """Return how many of the indices ``0 .. n-1`` all stripes keep, however large ``n`` is."""
+
+    @cache
+    def count(n: int, depth: int) -> int:
+        if depth == len(stripes):
+            return n
+        on, off, phase = stripes[depth]
+        ends = (divmod(end, on + off) for end in (n - phase, -phase))
+        high, low = (
+            runs * count(on, depth + 1) + count(min(rest, on), depth + 1) for runs, rest in ends
+        )
+        return high - low
+
+    return count(n, 0)
+
+
+class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
+    """An elementwise op, broadcasting; the first unwindable input gives the locations.
+
+    Parameters
+    ----------
+    unwindable_inputs
+        Indices of inputs that have the output's shape.  The first listed gives the output's
+        locations; the others, like all remaining inputs, do not influence them.
+    """
+
+    unwindable_inputs: tuple[int, ...]
+
+    arity = None
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the broadcast shape, which all unwindable inputs must have."""
+        out = broadcast(shapes)
+        if not self.unwindable_inputs:
+            raise OpError("unwindable_inputs is empty; use a barrier for such an op")
+        for i in self.unwindable_inputs:
+            if not 0 <= i < len(shapes):
+                raise OpError(f"unwindable input {i} is not one of 0..{len(shapes) - 1}")
+            if shapes[i] != out:
+                raise OpError(
+                    f"unwindable input {i} has shape {list(shapes[i])}, the output {list(out)}"
+                )
+        return (out,)
+
+    def carriers(self, inputs: int) -> range:
+        """Return the first listed unwindable input."""
+        first = self.unwindable_inputs[0]
+        return range(first, first + 1)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the carrier itself."""
+        return arrays[0]
+
+
+class Identity(ShapedOp, frozen=True, kw_only=True, tag="identity"):
+    """The same tensor once more."""
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the input's shape."""
+        return (shapes[0],)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the input."""
+        return arrays[0]
+
+
+class Flatten(ShapedOp, frozen=True, kw_only=True, tag="flatten"):
+    """All elements in one dimension."""
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the one-dimensional shape."""
+        return ((size(shapes[0]),),)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the elements in row-major order."""
+        return arrays[0].reshape(-1)
+
+
+class Squeeze(ShapedOp, frozen=True, kw_only=True, tag="squeeze"):
+    """The tensor without its dimensions of size 1."""
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the shape without ones."""
+        return (tuple(d for d in shapes[0] if d != 1),)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the squeezed array."""
+        return arrays[0].squeeze()
+
+
+class Reshape(ShapedOp, frozen=True, kw_only=True, tag="reshape"):
+    """The same elements, in row-major order, in another shape."""
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shape, which must keep the number of elements."""
+        shape = self.given()
+        if size(shape) != size(shapes[0]):
+            raise OpError(
+                f"shape {list(shape)} has {size(shape)} elements, the input "
+                f"{list(shapes[0])} has {size(shapes[0])}"
+            )
+        return (shape,)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the reshaped array."""
+        return arrays[0].reshape(self.given())
+
+
+class DimShuffle(ShapedOp, frozen=True, kw_only=True, tag="dim_shuffle"):
+    """Dimensions in another order, as ``numpy.transpose`` takes them."""
+
+    permutation: tuple[int, ...]
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the permuted shape."""
+        rank = len(shapes[0])
+        if sorted(self.permutation) != list(range(rank)):
+            raise OpError(
+                f"permutation {list(self.permutation)} is not one of the {rank} dimensions "
+                f"of {list(shapes[0])}"
+            )
+        return (tuple(shapes[0][p] for p in self.permutation),)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the transposed array."""
+        return arrays[0].transpose(self.permutation)
+
+
+class Reverse(ShapedOp, frozen=True, kw_only=True, tag="reverse"):
+    """Some dimensions backwards."""
+
+    dims: tuple[int, ...]
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the input's shape."""
+        _check_dims("dims", self.dims, shapes[0])
+        return (shapes[0],)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the flipped array."""
+        back, all_of = slice(None, None, -1), slice(None)
+        return _pick(arrays[0], [back if d in self.dims else all_of for d in range(arrays[0].ndim)])
+
+
+class Slice(ShapedOp, frozen=True, kw_only=True, tag="slice"):
+    """A box: indices ``lower[d] <= i < upper[d]`` in every dimension."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the box's shape."""
+        shape = shapes[0]
+        _check_rank("lower", self.lower, shape)
+        _check_rank("upper", self.upper, shape)
+        for d, (low, high, n) in enumerate(zip(self.lower, self.upper, shape, strict=True)):
+            if not 0 <= low <= high <= n:
+                raise OpError(
+                    f"dimension {d}: 0 <= lower <= upper <= {n} does not hold for {low}, {high}"
+                )
+        return (tuple(h - low for low, h in zip(self.lower, self.upper, strict=True)),)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the box."""
+        return _pick(arrays[0], map(slice, self.lower, self.upper))
+
+
+class SubSample(ShapedOp, frozen=True, kw_only=True, tag="sub_sample"):
+    """Every ``strides[d]``-th index of dimension ``d``, from index 0."""
+
+    strides: tuple[int, ...]
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the sampled shape."""
+        _check_rank("strides", self.strides, shapes[0])
+        if any(not 1 <= s < MAX_ELEMENTS for s in self.strides):
+            raise OpError(f"strides {list(self.strides)} must be at least 1, and below 2^62")
+        return (tuple(-(-n // s) for n, s in zip(shapes[0], self.strides, strict=True)),)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the samples."""
+        return _pick(arrays[0], [slice(None, None, s) for s in self.strides])
+
+
+class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
+    """The on-indices of nested stripes, per dimension; see :mod:`layoutopt.graphs.ops`.
+
+    Parameters
+    ----------
+    setts
+        For each dimension its stripes, outermost first; no stripes keep every index.
+    """
+
+    setts: tuple[tuple[tuple[int, int, int], ...], ...]
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the number of on-indices of each dimension."""
+        _check_rank("setts", self.setts, shapes[0])
+        if any(len(stripe) != 3 for stripes in self.setts for stripe in stripes):
+            raise OpError("a stripe must be [on, off, phase]")
+        for stripes in self.setts:
+            for on, off, phase in stripes:
+                if on < 0 or off < 0 or on + off < 1:
+                    raise OpError(
+                        f"stripe {[on, off, phase]}: on and off must be 0 or more, not both 0"
+                    )
+                if max(on, off, abs(phase)) >= MAX_ELEMENTS:
+                    raise OpError(f"stripe {[on, off, phase]}: a number is 2^62 or more")
+        return (tuple(map(count_kept, shapes[0], self.setts)),)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the on-elements."""
+        return _pick(arrays[0], np.ix_(*map(kept, arrays[0].shape, self.setts)))
+
+
+class Concat(ShapedOp, frozen=True, kw_only=True, tag="concat"):
+    """Tensors one after the other along one dimension."""
+
+    axis: int
+
+    arity = None
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the joint shape."""
+        if not shapes:
+            raise OpError("needs at least one input")
+        _check_dims("axis", (self.axis,), shapes[0])
+        first = shapes[0]
+        for i, shape in enumerate(shapes):
+            if _without(shape, self.axis) != _without(first, self.axis):
+                raise OpError(
+                    f"input {i} has shape {list(shape)}, which does not continue "
+                    f"{list(first)} along axis {self.axis}"
+                )
+        joint = sum(shape[self.axis] for shape in shapes)
+        return ((*first[: self.axis], joint, *first[self.axis + 1 :]),)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the joint array."""
+        return np.concatenate(list(arrays), axis=self.axis)
+
+
+class Expand(ShapedOp, frozen=True, kw_only=True, tag="expand"):
+    """NumPy broadcasting to a given shape; the rank may grow."""
+
+    def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Return the given shape, which the input must broadcast to."""
+        shape = self.given()
+        if not dominates(shape, shapes[0]):
+            raise OpError(f"shape {list(shapes[0])} does not broadcast to {list(shape)}")
+        return (shape,)
+
+    def view(self, arrays: Sequence[Array]) -> Array:
+        """Return the broadcast array."""
+        return np.broadcast_to(arrays[0], self.given())
+
+
+def _pick(array: Array, index: Iterable[Any]) -> Array:
+    # The ellipsis keeps a rank-0 array an array.
+    return array[(*index, ...)]
+
+
+def _without(shape: Shape, axis: int) -> tuple[int, Shape]:
+    return len(shape), shape[:axis] + shape[axis + 1 :]
+
+
+def _check_rank(name: str, values: Sequence[Any], shape: Shape) -> None:
+    if len(values) != len(shape):
+        raise OpError(f"{name} has {len(values)} entries for {len(shape)} dimensions")
+
+
+def _check_dims(name: str, dims: Sequence[int], shape: Shape) -> None:
+    for d in dims:
+        if not 0 <= d < len(shape):
+            raise OpError(f"{name} names dimension {d} of a tensor of rank {len(shape)}")
+    if len(set(dims)) != len(dims):
+        raise OpError(f"{name} {list(dims)} names a dimension twice")
+
 
 __all__ = [
     "AnyOp",

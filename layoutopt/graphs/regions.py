@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from layoutopt.errors import InputError
 from layoutopt.graphs import indexing
 from layoutopt.graphs.locations import flow
-from layoutopt.graphs.op import Array, Kind, OpError, Shape, size, type_name
+from layoutopt.graphs.ops import Array, Kind, OpError, Shape, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.memory import require

@@ -9,7 +9,7 @@ from typing import Any
 
 from layoutopt.errors import InputError
 from layoutopt.graphs import indexing
-from layoutopt.graphs.op import Kind, OpError, Shape, UnwindingOp, dominates, size
+from layoutopt.graphs.ops import Kind, OpError, Shape, UnwindingOp, dominates, size
 
 
 class OpSlot:

@@ -3,15 +3,108 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
-from layoutopt.graphs.op import Kind
-from layoutopt.graphs.ops import Expand
+from layoutopt.graphs.ops import (
+    Expand,
+    Flatten,
+    Identity,
+    Kind,
+    Reshape,
+    Shape,
+    Squeeze,
+    SumLike,
+    size,
+)
 from layoutopt.graphs.store import GraphStore
-from layoutopt.heuristics.places import Places
 from layoutopt.problem import IntArray
+
+
+class Places(Protocol):
+    """The places of a graph's tensors, numbered within each tensor."""
+
+    def count(self, t: int) -> int:
+        """Return how many places a tensor has."""
+
+    def gather(self, i: int) -> tuple[IntArray, list[int]] | None:
+        """Return where each place of the output of view ``i`` comes from.
+
+        Returns
+        -------
+        source, starts
+            Numbers that count through the places of all carriers, and the first number of each
+            carrier, and their end; ``None`` if every place keeps its number.
+        """
+
+    def lowest(self, i: int) -> IntArray:
+        """Return which places of the output of ``expand`` op ``i`` are at index 0.
+
+        That is asked of broadcast dimensions only: shape ``(places,)``, Boolean.
+        """
+
+    def pair(self, t: int, p: int) -> tuple[IntArray, IntArray] | None:
+        """Return places of two tensors of a ValuedPair that are drawn together.
+
+        ``None`` if equal numbers are.
+        """
+
+
+class Elements:
+    """All elements of a graph as places: the number of a place is its flat index.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    """
+
+    def __init__(self, graph: GraphStore) -> None:
+        self.graph = graph
+        self._gathers: dict[int, tuple[IntArray, list[int]]] = {}
+        self._count = np.arange(0)
+
+    def count(self, t: int) -> int:
+        """Return how many elements a tensor has."""
+        return size(self.graph.shapes[t])
+
+    def gather(self, i: int) -> tuple[IntArray, list[int]] | None:
+        """Return where each output element of a view comes from."""
+        op = self.graph.ops[i]
+        if isinstance(op, Identity | Flatten | Squeeze | Reshape | SumLike):
+            return None
+        if i not in self._gathers:
+            shapes = [self.graph.shapes[t] for t in self.graph.carriers(i)]
+            starts = np.cumsum([0, *map(size, shapes)]).tolist()
+            if starts[-1] > len(self._count):
+                self._count = np.arange(starts[-1])
+            arrays = [
+                self._count[a:b].reshape(shape)
+                for (a, b), shape in zip(pairwise(starts), shapes, strict=True)
+            ]
+            self._gathers[i] = np.asarray(op.view(arrays)).reshape(-1), starts
+        return self._gathers[i]
+
+    def lowest(self, i: int) -> IntArray:
+        """Return which output elements are at index 0 where ``expand`` broadcasts."""
+        [carrier] = self.graph.carriers(i)
+        out = self.graph.shapes[self.graph.op_outputs[i][0]]
+        found = np.zeros(out, bool)
+        found[_corner(self.graph.shapes[carrier], out)] = True
+        return found.reshape(-1)
+
+    def pair(self, _t: int, _p: int) -> None:
+        """Return ``None``: equal numbers are drawn together."""
+
+
+def _corner(shape: Shape, out: Shape) -> tuple[slice, ...]:
+    lead = (slice(0, 1),) * (len(out) - len(shape))
+    return lead + tuple(slice(0, 1) if n == 1 else slice(None) for n in shape)
+
 
 Path = tuple[int, ...]
 """A root tensor, then op and input index of each view taken where there was a choice."""
@@ -165,3 +258,59 @@ def turned(path: Path, last: int) -> Path:
     if path[-2:-1] == (last,):
         signs[-1] = 1
     return tuple(sign * number for sign, number in zip(signs, path, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardMaps:
+    """A table by place, so that a piece meets only the views that it goes through.
+
+    Parameters
+    ----------
+    starts
+        Shape ``(places + 1,)``: the rows of each place.
+    reader, image
+        For each row a reader's number, and the place in its output.
+    """
+
+    starts: IntArray
+    reader: IntArray
+    image: IntArray
+
+    def of(self, places: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Return for each reader, in order, its output places that come from ``places``.
+
+        Yields
+        ------
+        reader, image, origin
+            The reader's number, places of its output, and the origin of each.
+        """
+        first = self.starts[places]
+        counts = self.starts[places + 1] - first
+        ends = np.cumsum(counts)
+        if not len(ends) or not ends[-1]:
+            return
+        rows = np.repeat(first - ends + counts, counts) + np.arange(ends[-1])
+        order = np.argsort(self.reader[rows], kind="stable")
+        rows, origin = rows[order], np.repeat(places, counts)[order]
+        reader = self.reader[rows]
+        cuts = np.flatnonzero(np.diff(reader)) + 1
+        heads = reader[np.concatenate([[0], cuts])].tolist()
+        images, origins = np.split(self.image[rows], cuts), np.split(origin, cuts)
+        yield from zip(heads, images, origins, strict=True)
+
+
+def routes(count: int, readers: Sequence[tuple[int, IntArray, IntArray]]) -> ForwardMaps:
+    """Return the routes of a tensor of so many places.
+
+    Parameters
+    ----------
+    readers
+        For each reader its number, places of its output, and the origin of each.
+    """
+    nothing = np.zeros(0, np.int64)
+    origin = np.concatenate([nothing, *(o for _, _, o in readers)])
+    image = np.concatenate([nothing, *(i for _, i, _ in readers)])
+    reader = np.repeat([n for n, _, _ in readers], [len(i) for _, i, _ in readers])
+    order = np.argsort(origin, kind="stable")
+    starts = np.searchsorted(origin[order], np.arange(count + 1))
+    return ForwardMaps(starts, reader[order].astype(np.int64), image[order])

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import UnwindingOp, type_name
+from layoutopt.graphs.ops import UnwindingOp, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.io.instance import FORMAT
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory

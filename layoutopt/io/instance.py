@@ -11,12 +11,11 @@ from msgspec import Meta, Struct
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph
-from layoutopt.graphs.op import UnwindingOp, type_name
-from layoutopt.graphs.ops import AnyOp
+from layoutopt.graphs.ops import AnyOp, UnwindingOp, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io import files
-from layoutopt.tiles.memory import TileMemory
+from layoutopt.tiles.memory import PRESETS, TileMemory
 
 FORMAT = "layoutopt/unwinding/1"
 
@@ -142,3 +141,41 @@ def write_instance(graph: Graph, path: str | Path, *, overwrite: bool = True) ->
     target = files.named(path)
     check_name(target)
     files.write_bytes(target, instance_bytes(graph), overwrite=overwrite)
+
+
+def tile_memory(which: str | Path, **overrides: Any) -> TileMemory:
+    """Return a machine by the name of a preset, or by a file.
+
+    Parameters
+    ----------
+    which
+        A name in :data:`~layoutopt.tiles.memory.PRESETS`, or the name of a JSON file with the
+        object that instance files have under ``tile_memory``.
+    overrides
+        Fields of :class:`~layoutopt.tiles.memory.TileMemory` to be replaced.
+
+    Raises
+    ------
+    InputError
+        If there is neither preset nor file, or a number is wrong.
+
+    Examples
+    --------
+    >>> tile_memory("ipu-mk2", element_bytes={"default": 2}).capacity()
+    319488
+    """
+    path = Path(which)
+    if which in PRESETS:
+        memory = PRESETS[str(which)]
+    elif not path.suffix and not path.exists():
+        known = ", ".join(PRESETS)
+        raise InputError(f"unknown tile memory {str(which)!r}; known: {known}, or a JSON file")
+    else:
+        decoder = msgspec.json.Decoder(TileMemory)
+        memory = files.decode(decoder, files.read_bytes(path), str(path), {})
+    strange = sorted(overrides.keys() - set(TileMemory.__struct_fields__))
+    if strange:
+        allowed = ", ".join(TileMemory.__struct_fields__)
+        raise InputError(f"a tile memory has no {strange[0]!r}; allowed: {allowed}")
+    # its own `replace` checks nothing before msgspec 0.21
+    return TileMemory(**(msgspec.structs.asdict(memory) | overrides))

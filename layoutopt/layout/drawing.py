@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.offsets import indices
-from layoutopt.layout.physical import byte_strides, nbytes
-from layoutopt.layout.placement import Array, LayoutLike, as_layout, placement
+from layoutopt.layout.placement import Array, LayoutLike, as_layout, byte_strides, nbytes, placement
 from layoutopt.picture import Picture
 from layoutopt.pictures import grids, svg
 from layoutopt.pictures.colours import palette

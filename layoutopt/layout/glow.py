@@ -13,8 +13,16 @@ from __future__ import annotations
 
 from string import ascii_letters
 
-from layoutopt.layout.carets import Scanner
-from layoutopt.layout.parts import ANY, Block, Dim, LayoutError, axes_of, check_axes, is_alignment
+from layoutopt.layout.parts import (
+    ANY,
+    Block,
+    Dim,
+    LayoutError,
+    Scanner,
+    axes_of,
+    check_axes,
+    is_alignment,
+)
 
 MOST_DIMS = 6
 BLANKS = " \t\0"

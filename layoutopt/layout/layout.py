@@ -8,7 +8,6 @@ from operator import index
 from typing import SupportsIndex
 
 from layoutopt.layout import glow
-from layoutopt.layout.carets import LARGEST
 from layoutopt.layout.dialects import (
     DIALECTS,
     READERS,
@@ -20,6 +19,7 @@ from layoutopt.layout.dialects import (
 )
 from layoutopt.layout.parts import (
     ANY,
+    LARGEST,
     LOGICAL_ORDER,
     Block,
     Dialect,

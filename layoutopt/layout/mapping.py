@@ -18,7 +18,7 @@ from layoutopt.layout.transform import plain, transform
 from layoutopt.memory import require
 from layoutopt.tiles.blocks import Steps, TileMap, tile_map_of
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.spreads import linear
+from layoutopt.tiles.rules import linear
 
 LISTED = 40
 """About how many bytes an element takes where all are listed."""
@@ -49,7 +49,7 @@ def tile_mapping(
     logical
         The axes in logical order; by default that of the layout.
     min_elements_per_tile, grain, boxes
-        As for :func:`~layoutopt.tiles.spreads.linear`, of the physical array: tiles get runs of
+        As for :func:`~layoutopt.tiles.rules.linear`, of the physical array: tiles get runs of
         it, or boxes of its blocks.
 
     Raises

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_letters, ascii_lowercase, digits
 
-from layoutopt.layout.carets import Scanner
 from layoutopt.layout.parts import (
     Block,
     Dim,
     LayoutError,
+    Scanner,
     is_positional,
     outer_and_inner,
     positions,

@@ -2,7 +2,7 @@
 
 The physical array of a tensor has the layout's physical shape.  Gaps of alignment are in its
 strides, where NumPy has them: an aligned array is a view of its memory, as
-:func:`~layoutopt.layout.physical.zeros` makes it.
+:func:`~layoutopt.layout.placement.zeros` makes it.
 """
 
 from __future__ import annotations

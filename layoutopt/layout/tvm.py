@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from string import ascii_lowercase, ascii_uppercase, digits
 
-from layoutopt.layout.carets import Scanner
-from layoutopt.layout.parts import Block, Dim, LayoutError, check_axes, refuse_extensions
+from layoutopt.layout.parts import Block, Dim, LayoutError, Scanner, check_axes, refuse_extensions
 
 UNDEFINED = "__undef__"
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from layoutopt.layout.carets import Scanner
 from layoutopt.layout.parts import (
     Block,
     Dim,
     LayoutError,
+    Scanner,
     is_positional,
     outer_and_inner,
     positions,

@@ -17,10 +17,8 @@ import numpy as np
 
 from layoutopt.dense.boxes import boxes
 from layoutopt.dense.groups import Group
-from layoutopt.graphs.op import Kind, Shape, UnwindingOp, size
-from layoutopt.graphs.ops import Concat, SettSample
+from layoutopt.graphs.ops import Concat, Kind, SettSample, Shape, UnwindingOp, kept, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.views import kept
 
 Loop: TypeAlias = tuple[int, int, int]
 """``(extent, out_stride, in_stride)``."""

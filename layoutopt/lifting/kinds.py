@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from layoutopt.dense.barriers import Contest
 from layoutopt.dense.boxes import OriginBox
@@ -16,17 +18,43 @@ from layoutopt.dense.groups import Group
 from layoutopt.dense.kinds import GroupKind, named_tiles
 from layoutopt.dense.representatives import origins_of, represent
 from layoutopt.errors import InternalError
-from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.mapping import mapping_of
-from layoutopt.graphs.op import size
+from layoutopt.graphs.locations import Origins, mapping_of
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lifting.cells import cell_sets, cell_times
 from layoutopt.lifting.contest import readers_of, with_readers
 from layoutopt.lifting.expand import Expansion
-from layoutopt.lifting.placed import placed
 from layoutopt.lifting.reduced import Reduced, added, reduce_group
 from layoutopt.lifting.systems import orbits_of
 from layoutopt.problem import IntArray, Labelling
+
+
+def placed(reduced: Reduced, where: IntArray) -> IntArray:
+    """Return where free cells lie, names replaced by fixed cells where edges know one.
+
+    Parameters
+    ----------
+    where
+        For each free cell the number of a location, or of the free cell that owns the fresh
+        location that it takes.
+    """
+    numbers = reduced.edges.numbers
+    if not numbers.pool:
+        return where
+    named = where >= numbers.starts[-1]
+    first, second = reduced.edges.agree.first, reduced.edges.agree.second
+    same = named[first] & (where[first] == where[second])
+    count = len(where)
+    ends = (first[same], second[same])
+    matrix = coo_array((np.ones(len(ends[0]), bool), ends), shape=(count, count))
+    flock = connected_components(matrix, directed=False)[1]
+    cell, name, fixed = reduced.at
+    good = where[cell] == name
+    best = np.full(int(flock.max(initial=-1)) + 1, numbers.total)
+    np.minimum.at(best, flock[cell[good]], fixed[good])
+    found: IntArray = np.where(named & (best[flock] < numbers.total), best[flock], where)
+    return found
+
 
 NOWHERE = -1
 """Stands for the tensor of which tiles are the elements."""

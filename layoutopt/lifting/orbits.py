@@ -22,9 +22,16 @@ from layoutopt.dense.edges import EdgeList, Edges
 from layoutopt.dense.numbering import Numbering, distinct
 from layoutopt.errors import SizeError
 from layoutopt.lifting.families import NOTHING
-from layoutopt.lifting.marks import marks_of
-from layoutopt.lifting.runs import Joins, Runs, StrandTie, cut_runs
-from layoutopt.lifting.segments import Segments, check_count, segments_of
+from layoutopt.lifting.runs import (
+    Joins,
+    Runs,
+    Segments,
+    StrandTie,
+    check_count,
+    cut_runs,
+    marks_of,
+    segments_of,
+)
 from layoutopt.lifting.slots import Slotted
 from layoutopt.problem import IntArray
 from layoutopt.tiles.blocks import TileMap

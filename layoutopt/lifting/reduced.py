@@ -18,8 +18,8 @@ import numpy as np
 from layoutopt.dense.edges import EdgeList, Edges
 from layoutopt.dense.numbering import Numbering, distinct
 from layoutopt.errors import InternalError, SizeError
-from layoutopt.graphs.mapping import mapping_of
-from layoutopt.graphs.op import Array
+from layoutopt.graphs.locations import mapping_of
+from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lifting.cells import (
     Representatives,

@@ -9,18 +9,205 @@ cut in the middle.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from layoutopt.errors import SizeError
 from layoutopt.integers import union, unique, without
-from layoutopt.lifting.families import NOTHING
-from layoutopt.lifting.segments import Segments, check_count
-from layoutopt.lifting.slots import Slot
+from layoutopt.lifting.families import NOTHING, Relation
+from layoutopt.lifting.slots import Slot, SlotBlock
+from layoutopt.pieces import outer_sum
 from layoutopt.problem import IntArray
+from layoutopt.tiles.blocks import TileMap
+
+VALUES_LIMIT = 4 * 10**6
+"""The most values of a slot that are ever written down one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """A relation of the values of two slots, or a set of values of one.
+
+    Parameters
+    ----------
+    out, inp
+        Numbers of the slots; ``inp`` is :data:`~layoutopt.lifting.families.NOTHING` for a set.
+    out_start, in_start
+        First values; those of ``inp`` go up or down from there.
+    length
+        How many values follow each other.
+    sign
+        1 where both sides go up, -1 where ``inp`` goes down.
+    mark
+        What tells the pieces of a set apart, if anything does.
+    """
+
+    out: int
+    inp: int
+    out_start: IntArray
+    in_start: IntArray
+    length: IntArray
+    sign: IntArray
+    mark: IntArray | None = None
+
+
+def segments_of(family: Relation, block: SlotBlock, slots: Sequence[Slot]) -> Segments:
+    """Return the segments of one block of a family.
+
+    Raises
+    ------
+    SizeError
+        If the block is irregular and too large to be written down.
+    """
+    out = slots[block.out]
+    inp = None if block.inp == NOTHING else slots[block.inp]
+    straight = len(block.loops) == 1 and abs(block.loops[0][1]) == out.unit
+    if straight and inp is not None:
+        straight = abs(block.loops[0][2]) == inp.unit
+    if straight:
+        [(extent, out_step, in_step)] = block.loops
+        first, sign = family.low(1), 1
+        if out_step * in_step < 0:
+            first, sign = first + (extent - 1) * abs(in_step), -1
+        return Segments(
+            block.out,
+            block.inp,
+            out.value(np.array([family.low(0)])),
+            np.zeros(1, np.int64) if inp is None else inp.value(np.array([first])),
+            np.array([extent]),
+            np.array([sign]),
+        )
+    return _written(family, block, out, inp)
+
+
+def _written(family: Relation, block: SlotBlock, out: Slot, inp: Slot | None) -> Segments:
+    """Write all values down, and join those that follow each other."""
+    count = 1
+    for extent, _, _ in block.loops:
+        count *= extent
+    check_count(count)
+    values = out.value(_walk(family, block, 0))
+    others = np.zeros_like(values) if inp is None else inp.value(_walk(family, block, 1))
+    order = np.argsort(values, kind="stable")
+    values, others = values[order], others[order]
+    up, across = np.diff(values), np.diff(others)
+    if inp is None:
+        keep = up > 0
+        values, others = values[np.r_[True, keep]], others[np.r_[True, keep]]
+        up, across = np.diff(values), np.ones(len(values) - 1, np.int64)
+    broken = (up != 1) | (np.abs(across) != 1)
+    broken[1:] |= across[1:] != across[:-1]
+    starts = np.flatnonzero(np.r_[True, broken])
+    length = np.diff(np.r_[starts, len(values)])
+    sign = np.ones(len(starts), np.int64)
+    long = length > 1
+    sign[long] = across[starts[long]]
+    return Segments(block.out, block.inp, values[starts], others[starts], length, sign)
+
+
+def check_count(values: int) -> None:
+    """Refuse to write too many values of slots down.
+
+    Raises
+    ------
+    SizeError
+        If there are more than :data:`VALUES_LIMIT`.
+    """
+    if values > VALUES_LIMIT:
+        raise SizeError(
+            f"irregular views: {values:,} values would have to be told apart, the limit is "
+            f"{VALUES_LIMIT:,}"
+        )
+
+
+def _walk(family: Relation, block: SlotBlock, side: int) -> IntArray:
+    """Return flat elements of one side while the block's loops run, the others at their lowest."""
+    start, terms = family.low(side), []
+    for loop in block.loops:
+        extent, stride = loop[0], loop[1 + side]
+        start += max(0, -(extent - 1) * stride)
+        terms.append(np.arange(extent) * stride)
+    return outer_sum(terms, start)
+
+
+def marked_strides(codes: TileMap) -> Iterator[int]:
+    """Yield the flat distance of neighbours, and of ends, along each axis where names change."""
+    for axis in _telling(codes):
+        yield codes.strides[axis]
+        yield codes.strides[axis] * codes.shape[axis]
+
+
+def marked_digits(codes: TileMap, bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last digit of each axis along which names change.
+
+    Parameters
+    ----------
+    codes
+        The names of a part's locations, by number.
+    bounds
+        What one step of each of the part's digits means in flat elements, ascending from 1.
+    """
+    for axis in _telling(codes):
+        stride, around = codes.strides[axis], codes.strides[axis] * codes.shape[axis]
+        low = max(d for d, b in enumerate(bounds) if stride % b == 0)
+        above = (d for d, b in enumerate(bounds) if b >= around and b % around == 0)
+        yield low, next(above, len(bounds)) - 1
+
+
+def marks_of(codes: TileMap, slots: Sequence[Slot], numbers: Sequence[int]) -> list[Segments]:
+    """Return for each slot along which names change its intervals of one name.
+
+    Parameters
+    ----------
+    codes
+        The names of a part's locations, by number.
+    slots
+        All slots.
+    numbers
+        The numbers of the part's own slots, each of which holds whole axes.
+
+    Raises
+    ------
+    SizeError
+        If too many values would have to be told apart.
+    """
+    axes: dict[int, list[int]] = defaultdict(list)
+    for axis in _telling(codes):
+        home = max(
+            (weight, s)
+            for s in numbers
+            for weight, _, _ in slots[s].digits
+            if codes.strides[axis] % weight == 0
+        )[1]
+        axes[home].append(axis)
+    return [_marks(codes, slots[s], s, own) for s, own in axes.items()]
+
+
+def _telling(codes: TileMap) -> list[int]:
+    return [axis for axis, steps in enumerate(codes.steps) if len(steps.merged().starts) > 1]
+
+
+def _marks(codes: TileMap, slot: Slot, number: int, axes: Sequence[int]) -> Segments:
+    """Return the intervals of a slot in which the sum of some axes' steps stays the same."""
+    straight = not slot.breaks and len(axes) == 1 and slot.unit == codes.strides[axes[0]]
+    if straight and slot.size == codes.shape[axes[0]]:
+        steps = codes.steps[axes[0]].merged()
+        starts, values = steps.starts, steps.values
+    else:
+        check_count(slot.size)
+        flat = slot.flats(np.arange(slot.size))
+        sums: IntArray = np.zeros(slot.size, np.int64)
+        for axis in axes:
+            sums += codes.steps[axis].at(flat // codes.strides[axis] % codes.shape[axis])
+        starts = np.flatnonzero(np.r_[True, np.diff(sums) != 0])
+        values = sums[starts]
+    length = np.diff(np.r_[starts, slot.size])
+    ones = np.ones(len(starts), np.int64)
+    return Segments(number, NOTHING, starts, np.zeros_like(starts), length, ones, values)
 
 
 @dataclass(frozen=True, eq=False)

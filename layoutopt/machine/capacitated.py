@@ -10,11 +10,10 @@ from layoutopt.capacity.solve import solve_capacity
 from layoutopt.check.occupancy import occupied, overfull
 from layoutopt.dense.representatives import Layouts
 from layoutopt.errors import InputError
-from layoutopt.graphs.grains import grained
 from layoutopt.graphs.hooking import hooked, viewed
-from layoutopt.graphs.op import size
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import memory_of, tiled
+from layoutopt.graphs.tiling import grained, memory_of, tiled
 from layoutopt.graphs.values import nearest, to_decimal
 from layoutopt.limits import Limits
 from layoutopt.lowered import Lowered

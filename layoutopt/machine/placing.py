@@ -24,7 +24,7 @@ from layoutopt.errors import InternalError
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
 from layoutopt.lifting.kinds import LiftedKind
-from layoutopt.lowered import Kind, Lowered
+from layoutopt.lowered import ClassKind, Lowered
 from layoutopt.pieces import Loop, Piece
 from layoutopt.problem import IntArray, Labelling, WeightArray, exact_integers
 from layoutopt.tiles.counting import Walk, on_each
@@ -489,7 +489,7 @@ class _Part:
 
 
 def _part(
-    kind: Kind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
+    kind: ClassKind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
 ) -> _Part:
     problem, inner = kind.problem, kind.inner
     numbers = inner.edges.numbers
@@ -508,7 +508,7 @@ def _part(
     )
 
 
-def _homes(kind: Kind) -> IntArray:
+def _homes(kind: ClassKind) -> IntArray:
     """Return for each node the tile that its component is to take where nothing is lost by it.
 
     It is one that earns most if all nodes take it; of several such tiles the one that has, tied

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutopt.graphs.op import Array, Shape, size
+from layoutopt.graphs.ops import Array, Shape, size
 from layoutopt.onnx.protobuf import SMALL, array, bodies
 from layoutopt.onnx.rules import is_standard, rule_of
 

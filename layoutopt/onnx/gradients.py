@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 
 from layoutopt.errors import InputError
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Shape, UnwindingOp, broadcast, dominates
+from layoutopt.graphs.ops import Shape, UnwindingOp, broadcast, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.rules import UNARY, VARIADIC, VIEWS, broadcast_axis, draw_product, together

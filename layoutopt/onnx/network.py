@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.builder import all_or_nothing
-from layoutopt.graphs.op import Shape
+from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.protobuf import captured

@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutopt.errors import InputError
 from layoutopt.extras import needed
-from layoutopt.graphs.op import Array
+from layoutopt.graphs.ops import Array
 from layoutopt.io.files import named, read_bytes, write_bytes, written
 
 if TYPE_CHECKING:

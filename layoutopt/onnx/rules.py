@@ -12,8 +12,7 @@ from itertools import accumulate, combinations, pairwise
 from typing import TYPE_CHECKING
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Shape, dominates
-from layoutopt.graphs.ops import SumLike
+from layoutopt.graphs.ops import Shape, SumLike, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch, Step

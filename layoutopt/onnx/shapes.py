@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Array, Shape
+from layoutopt.graphs.ops import Array, Shape
 from layoutopt.onnx.declared import (
     Declared,
     contradictions,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Array, Shape, dominates
+from layoutopt.graphs.ops import Array, Shape, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.graphs.values import exact_decimal

@@ -10,6 +10,37 @@ from layoutopt.pictures import frames, lines, svg
 from layoutopt.pictures.arrange import MARGIN, Arrangement, arrange
 from layoutopt.pictures.cards import HEAD, STEM, TYPE, Card, OpCard, Tie
 from layoutopt.pictures.lines import Box, Stretch
+from layoutopt.pictures.text import shortened, width
+
+LINE, EDGE = 19.0, 18.0
+
+
+def summary(title: str, rows: Sequence[tuple[str, str]], note: str) -> str:
+    """Return a box with a table of words and numbers.
+
+    Parameters
+    ----------
+    rows
+        A number and what it counts.
+    note
+        Beneath the table, smaller.
+    """
+    numbers = max((width(number, 11) for number, _ in rows), default=0.0)
+    longest = [numbers + 10 + width(words, 11) for _, words in rows]
+    wide = max(*longest, width(shortened(title, 60), 13), width(note, 9.5), 200.0) + 2 * EDGE
+    y = EDGE + 13
+    parts = [svg.text(shortened(title, 60), EDGE, y, 13, font_weight=600)]
+    for number, words in rows:
+        y += LINE
+        parts.append(svg.text(number, EDGE + numbers, y, 11, text_anchor="end"))
+        parts.append(svg.text(words, EDGE + numbers + 10, y, 11))
+    y += LINE
+    parts.append(svg.text(note, EDGE, y, 9.5, fill=svg.SOFT))
+    high = y + EDGE
+    frame = {"width": wide - 2, "height": high - 2, "stroke": svg.LINE, "fill": "none"}
+    parts.append(svg.element("rect", x=1, y=1, rx=6, **frame))
+    return svg.document(parts, wide, high, title)
+
 
 PILL = 18.0
 """Height of an op's label."""

@@ -22,11 +22,11 @@ from layoutopt.approximate.methods import APPROXIMATE
 from layoutopt.choosing import HEURISTICS, Heuristic
 from layoutopt.errors import InputError, SolverError
 from layoutopt.exact.methods import METHODS, Method
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.heuristics.places import Places
+from layoutopt.heuristics.ways import Places
 from layoutopt.integers import unique
 from layoutopt.limits import Limits
 from layoutopt.presolve.components import split

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import Shape
-from layoutopt.graphs.roots import Source
+from layoutopt.graphs.ops import Shape, Source
 from layoutopt.graphs.store import GraphStore
 from layoutopt.program.target import Target
 

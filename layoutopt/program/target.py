@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Protocol, TypeVar
 
-from layoutopt.graphs.op import Shape
+from layoutopt.graphs.ops import Shape
 
 Handle = TypeVar("Handle")
 """Whatever a target stands for tensors with; only the target ever looks inside."""

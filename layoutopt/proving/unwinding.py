@@ -23,9 +23,8 @@ from layoutopt.limits import Limits
 from layoutopt.lowered import Lowered
 from layoutopt.problem import IntArray
 from layoutopt.proving.boxes import Components, decided, met, named
-from layoutopt.proving.copies import Copies, NumberedLocations
+from layoutopt.proving.copies import Copies, NumberedLocations, Tracer
 from layoutopt.proving.ordering import Ordering, Solve
-from layoutopt.proving.tracing import Tracer
 from layoutopt.result import Status, UnwindingResult
 
 

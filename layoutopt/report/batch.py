@@ -19,7 +19,7 @@ from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.pictures.pages import Cell, Cells, Section
 from layoutopt.pictures.text import counted, escaped, number, ratio
 from layoutopt.report import words
-from layoutopt.report.charts import SECONDS, gaps
+from layoutopt.report.words import SECONDS, gaps
 from layoutopt.result import Result, Status
 
 Instance: TypeAlias = tuple[str, str]

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 
+from layoutopt.decimals import times
 from layoutopt.errors import InputError
 from layoutopt.graphs.display import TENSORS
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Cell, Cells
 from layoutopt.pictures.text import counted, escaped
 from layoutopt.pieces import Piece, elements
-from layoutopt.report.classes import by_class
 from layoutopt.result import PairScore, UnwindingResult
+
+
+def by_loss(pairs: Iterable[PairScore]) -> list[PairScore]:
+    """Return pairs, those first that lose most, and of these the most valuable ones."""
+    return sorted(pairs, key=lambda p: (p.loss.copy_negate(), times(p.value, -p.elements)))
+
+
+def by_class(pairs: Iterable[PairScore]) -> list[list[PairScore]]:
+    """Return pairs that are alike together, in the order of what the first one loses.
+
+    Pairs are alike if they have one value, as many positions, and match at as many.
+    """
+    classes: dict[tuple[Decimal, int, int], list[PairScore]] = defaultdict(list)
+    for pair in by_loss(pairs):
+        classes[pair.value, pair.elements, pair.matched].append(pair)
+    return list(classes.values())
+
 
 PART = 24
 """Of a graph that is too large a part of so many tensors is drawn."""

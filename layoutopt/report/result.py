@@ -19,9 +19,8 @@ from layoutopt.pictures.pages import Cell, Cells, Section
 from layoutopt.pictures.text import counted, escaped, number, ratio, seconds
 from layoutopt.program.steps import Know, Place, ProgramStep, steps
 from layoutopt.report import words
-from layoutopt.report.charts import progress_charts
-from layoutopt.report.classes import by_class, by_loss
-from layoutopt.report.layouts import changed, drawn, sinks_by_class
+from layoutopt.report.layouts import by_class, by_loss, changed, drawn, sinks_by_class
+from layoutopt.report.words import progress_charts
 from layoutopt.result import PairScore, UnwindingResult
 from layoutopt.trace import Point
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from importlib.metadata import version
 
 from layoutopt import __version__
 from layoutopt.pictures import pages
+from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.pictures.pages import Section
 from layoutopt.pictures.text import escaped, number, ratio
 from layoutopt.result import Result, Status, Stopped
+from layoutopt.trace import Point
 
 TONES: dict[str, str] = {
     Status.OPTIMAL: "good",
@@ -66,3 +68,65 @@ def origin(command: str, made: Iterable[tuple[str, str]]) -> Section:
     here = f"layoutopt {__version__}, Python {platform.python_version()}, {packages}"
     body = pages.command_line(command) + pages.listing([*made, ("this page", here)])
     return Section("origin", "How it was made", body)
+
+
+SECONDS = "seconds"
+
+
+def progress_charts(trace: Sequence[Point]) -> list[str]:
+    """Return charts of score and bound, and of the gap, over time; none without two points."""
+    known = list(_steady(trace))
+    if len({seconds for seconds, _, _ in known}) < 2:
+        return []
+    return [drawn for drawn in (_both(known), _gap(known)) if drawn]
+
+
+def _steady(trace: Sequence[Point]) -> Iterator[Point]:
+    """Yield the points with the best score and the best bound up to each."""
+    score: float | None = None
+    bound: float | None = None
+    for seconds, x, y in trace:
+        score = x if score is None or (x is not None and x > score) else score
+        bound = y if bound is None or (y is not None and y < bound) else bound
+        if score is not None or bound is not None:
+            yield seconds, score, bound
+
+
+def _both(known: Sequence[Point]) -> str:
+    """Return a chart of score and bound: their distance from the last score, relative to it."""
+    scores = [(seconds, score) for seconds, score, _ in known if score is not None]
+    bounds = [(seconds, bound) for seconds, _, bound in known if bound is not None]
+    (_, final), end = (scores or bounds)[-1], known[-1][0]
+    unit = abs(final) or 1.0
+    lines = []
+    for name, points in (("score", scores), ("bound", bounds)):
+        if points:
+            points.append((end, points[-1][1]))
+            lines.append(ChartLine(name, tuple((t, (x - final) / unit) for t, x in points)))
+    what = ChartAxis(f"distance from the last {lines[0].name}", percent=bool(final))
+    return chart("Score and bound", ChartAxis(SECONDS, low=0.0), what, lines)
+
+
+def gaps(trace: Sequence[Point]) -> tuple[tuple[float, float], ...]:
+    """Return the gap at each time from which it is known."""
+    found = []
+    for seconds, score, bound in _steady(trace):
+        gap = _ratio(score, bound)
+        if gap is not None:
+            found.append((seconds, gap))
+    return tuple(found)
+
+
+def _ratio(score: float | None, bound: float | None) -> float | None:
+    if score is None or bound is None or (score == 0 and bound > 0):
+        return None
+    return max(0.0, (bound - score) / max(abs(score), 1e-9))
+
+
+def _gap(known: Sequence[Point]) -> str:
+    points = gaps(known)
+    if not points:
+        return ""
+    points = (*points, (known[-1][0], points[-1][1]))
+    gap = ChartAxis("gap between score and bound, relative to the score", log=True, percent=True)
+    return chart("Gap over time", ChartAxis(SECONDS, low=0.0), gap, [ChartLine("", points)])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from layoutopt.capacity import master as core
-from layoutopt.capacity.kinds import Columns
 from layoutopt.capacity.master import SmoothDual, use
+from layoutopt.capacity.problem import Columns
 from layoutopt.limits import Limits
 
 

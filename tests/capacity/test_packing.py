@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity.answer import worth
+from layoutopt.capacity.answer import State, worth
 from layoutopt.capacity.fill import Rows
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.capacity.solve import best_fit, moved, packed, repaired, solve_capacity
-from layoutopt.capacity.state import State
 from layoutopt.limits import Limits
 from layoutopt.result import Status
 from tests.capacity.cases import assert_sound, case, optimum, random_case

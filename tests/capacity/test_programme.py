@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity.kinds import Columns
+from layoutopt.capacity.problem import Columns
 from layoutopt.capacity.search import filling, programme
 
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from layoutopt.capacity import exhaust, pool, search, solve
-from layoutopt.capacity.answer import CapacityAnswer, Reason, worth
+from layoutopt.capacity.answer import CapacityAnswer, Reason, State, worth
 from layoutopt.capacity.fill import Rows
 from layoutopt.capacity.pool import Pool
 from layoutopt.capacity.problem import CapacityProblem
 from layoutopt.capacity.search import node_filling, node_programme, node_start, tabulable, tabulate
 from layoutopt.capacity.shapes import one_copy
 from layoutopt.capacity.solve import solve_capacity
-from layoutopt.capacity.state import State
 from layoutopt.limits import Limits
 from layoutopt.result import Status
 from layoutopt.solvers import integer

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from layoutopt.capacity import master, pool, solve
-from layoutopt.capacity.answer import CapacityAnswer, Reason
+from layoutopt.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.capacity.fill import rounded
-from layoutopt.capacity.kinds import Columns
 from layoutopt.capacity.pool import Pool
-from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.capacity.problem import CapacityProblem, Columns
 from layoutopt.capacity.solve import solve_capacity
-from layoutopt.capacity.state import State
 from layoutopt.limits import Limits
 from layoutopt.problem import Labelling
 from layoutopt.result import Result, Status, Stopped

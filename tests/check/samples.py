@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE
 from layoutopt.graphs.unwinding import Graph

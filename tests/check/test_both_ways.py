@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from layoutopt.check import elements, needs
+from layoutopt.check import elements, order
 from layoutopt.check.elements import Evaluation
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
@@ -32,7 +32,7 @@ def both(graph: Graph, layouts: Layouts) -> Evaluation:
     found = elements.by_elements(graph, layouts)
     assert elements.by_pieces(graph, layouts) == found
     if found.score is not None:
-        assert needs.by_pieces(graph, layouts) == needs.by_elements(graph, layouts)
+        assert order.by_pieces(graph, layouts) == order.by_elements(graph, layouts)
     return found
 
 
@@ -140,7 +140,7 @@ def test_what_is_left_of_a_sink_waits_alone() -> None:
     taken = tuple(
         (name, 0, k, ((1, 1, 1),)) for k, name in enumerate(["sliced", "sampled", "striped", "all"])
     )
-    given = needs.by_pieces(graph, {"x": columns, "y": taken})
+    given = order.by_pieces(graph, {"x": columns, "y": taken})
     parts = {graph.ops[b].id: set(kept) for b, (kept, _) in given.needs.items()}
     assert parts == {
         "sliced": {0, 1},
@@ -148,5 +148,5 @@ def test_what_is_left_of_a_sink_waits_alone() -> None:
         "striped": {0, 1, 2, 3},
         "all": {0, 1, 2, 3},
     }
-    assert given == needs.by_elements(graph, {"x": columns, "y": taken})
+    assert given == order.by_elements(graph, {"x": columns, "y": taken})
     assert y.size == 4

@@ -11,7 +11,7 @@ import pytest
 from layoutopt import pieces
 from layoutopt.check import elements, order
 from layoutopt.check.elements import Evaluation, most
-from layoutopt.check.needs import dependencies
+from layoutopt.check.order import dependencies
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Piece
 

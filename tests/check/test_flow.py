@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from layoutopt.check.flow import carried, strides
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import UnwindingOp
+from layoutopt.graphs.ops import UnwindingOp
 from layoutopt.pieces import outer_sum
 
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)

@@ -9,7 +9,7 @@ import pytest
 from layoutopt.check.choice import SMALL as SMALL_ENOUGH
 from layoutopt.check.claims import counts
 from layoutopt.check.elements import by_elements, by_pieces, evaluate
-from layoutopt.check.needs import dependencies
+from layoutopt.check.order import dependencies
 from tests.check.large import LARGE, SMALL
 
 MEMORY = 8 * 2**20

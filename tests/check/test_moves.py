@@ -13,9 +13,8 @@ from layoutopt.check.boxes import CheckedBox
 from layoutopt.check.flow import carried
 from layoutopt.check.moves import kept, moves
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Shape, UnwindingOp
-from layoutopt.graphs.views import count_kept
-from layoutopt.graphs.views import kept as kept_indices
+from layoutopt.graphs.ops import Shape, UnwindingOp, count_kept
+from layoutopt.graphs.ops import kept as kept_indices
 from layoutopt.pieces import outer_sum
 
 BY_HAND: list[tuple[UnwindingOp, list[Shape], list[CheckedBox]]] = [

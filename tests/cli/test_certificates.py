@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from layoutopt import Graph, write_instance
-from layoutopt.cli import proofs
-from layoutopt.cli.text import exact
+from layoutopt.cli import check
+from layoutopt.cli.streams import exact
 from layoutopt.proving import ordering
 from tests.cli.conftest import Run
 
@@ -142,7 +142,7 @@ def test_checking_ends_in_time(
 
     asked = ("check", instance, "--certificate", certificate, "--time-limit")
     assert run(*asked, 60).code == 0
-    monkeypatch.setattr(proofs, "unwinding", endless)
+    monkeypatch.setattr(check, "unwinding", endless)
     ran = run(*asked, 0.3)
     assert (ran.code, ran.out) == (4, "")
     assert ran.err == f"layoutopt: {certificate}: not checked to the end: time limit\n"

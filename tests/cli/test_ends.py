@@ -19,13 +19,12 @@ import pytest
 
 from layoutopt import __version__
 from layoutopt.bench.run import Standing
+from layoutopt.cli import bench, progress, solve, streams
 from layoutopt.cli import main as entry
-from layoutopt.cli import progress, standing, streams, whatif
 from layoutopt.errors import InputError, InternalError
 from layoutopt.io.instance import instance_bytes
 from layoutopt.limits import Progress
-from layoutopt.machine.prices import ShadowPrices, SinkCost, TilePrice
-from layoutopt.machine.whatif import SmallestMachine
+from layoutopt.machine.whatif import ShadowPrices, SinkCost, SmallestMachine, TilePrice
 from layoutopt.onnx.read import read_onnx
 from tests.cli.conftest import Run
 from tests.onnx.networks import model, node, save
@@ -112,22 +111,22 @@ def test_import_refuses_other_kinds_of_files(run: Run, network: Path, tmp_path: 
 )
 def test_what_is_known_of_the_smallest_machine(low: int, high: int | None, text: str) -> None:
     """A number that is proved stands alone; of others both ends are told."""
-    assert whatif.smallest_text(SmallestMachine(low, high)) == text
+    assert solve.smallest_text(SmallestMachine(low, high)) == text
 
 
 def test_prices_that_ran_out_of_time_and_many_sinks() -> None:
     """Without a bound there is no table; the dearest sinks are shown, and the rest counted."""
-    assert whatif.prices_text(ShadowPrices(Decimal(1), None, (), (), 1, 64)) == (
+    assert solve.prices_text(ShadowPrices(Decimal(1), None, (), (), 1, 64)) == (
         "  no prices: time ran out"
     )
     tile = TilePrice(0, Fraction(3), 64)
-    sinks = tuple(SinkCost(f"s{n}", 4, Fraction(40 - n)) for n in range(whatif.SHOWN + 2))
-    text = whatif.prices_text(ShadowPrices(Decimal(1), Fraction(9), (tile,), sinks, 1, 64))
+    sinks = tuple(SinkCost(f"s{n}", 4, Fraction(40 - n)) for n in range(solve.SHOWN + 2))
+    text = solve.prices_text(ShadowPrices(Decimal(1), Fraction(9), (tile,), sinks, 1, 64))
     lines = text.splitlines()
     assert lines[0] == "  proved by prices: no score above 9"
     assert lines[-1] == "  ... and 2 more sinks"
     first = [line.split()[0] for line in lines if line.strip()]
-    assert first[-2 - whatif.SHOWN : -1] == ["sink", *(f"s{n}" for n in range(whatif.SHOWN))]
+    assert first[-2 - solve.SHOWN : -1] == ["sink", *(f"s{n}" for n in range(solve.SHOWN))]
     assert "worth nothing" not in text
 
 
@@ -148,7 +147,7 @@ def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def on_terminal(
     monkeypatch: pytest.MonkeyPatch,
     use: Callable[[Any], object],
-    show: Callable[[bool], AbstractContextManager[Any]] = standing.shown,
+    show: Callable[[bool], AbstractContextManager[Any]] = bench.shown,
 ) -> str:
     """Return what a run writes to a terminal that stands for stderr."""
     above, below = pty.openpty()

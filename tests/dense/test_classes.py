@@ -14,7 +14,7 @@ from layoutopt.dense.classes import _numbered, find_classes, mix, refine
 from layoutopt.dense.edges import EdgeList, Edges, edges_of
 from layoutopt.dense.groups import find_groups, key_of
 from layoutopt.dense.numbering import Numbering, number_roots, root_arrays
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.unwinding import Graph
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.op import Kind, type_name
-from layoutopt.graphs.ops import Source
+from layoutopt.graphs.ops import Kind, Source, type_name
 from layoutopt.io.instance import OP_TYPES, instance_bytes, parse_instance
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
 from tests.support import refused

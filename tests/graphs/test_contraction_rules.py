@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from layoutopt.graphs.contractions import matmul_rules, matmul_shape
-from layoutopt.graphs.op import OpError, Shape
-from layoutopt.graphs.ops import Source
+from layoutopt.graphs.ops import OpError, Shape, Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map

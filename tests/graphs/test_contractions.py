@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from layoutopt.errors import InputError
 from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
-from layoutopt.graphs.op import Kind, Shape
+from layoutopt.graphs.ops import Kind, Shape
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
 

@@ -14,7 +14,7 @@ import pytest
 from layoutopt.errors import InputError
 from layoutopt.generate.figures import FIGURES, chained_calls
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.picture import Picture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from layoutopt.graphs.growers import DynamicTensor, OptimizerStep, SumLikeTensor
-from layoutopt.graphs.op import Kind, Shape, type_name
+from layoutopt.graphs.ops import Kind, Shape, type_name
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutopt.graphs.op import Array, Kind, type_name
+from layoutopt.graphs.ops import Array, Kind, type_name
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from tests.support import refused

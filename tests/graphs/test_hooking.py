@@ -7,7 +7,7 @@ import pytest
 
 from layoutopt.graphs.hooking import check_hooks, hooked, opaque, output_tiles, relaxed, viewed
 from layoutopt.graphs.locations import flow
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.tiles.memory import TileMemory

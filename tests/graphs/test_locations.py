@@ -6,7 +6,7 @@ import numpy as np
 
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.locations import Locations
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.unwinding import unwind
 

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutopt.graphs import ops
-from layoutopt.graphs.op import Kind, UnwindingOp, broadcast, dominates, size, type_name
+from layoutopt.graphs.ops import (
+    Kind,
+    UnwindingOp,
+    broadcast,
+    count_kept,
+    dominates,
+    kept,
+    size,
+    type_name,
+)
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.graphs.views import count_kept, kept
 from tests.support import refused
 
 Add = Callable[[Graph], Any]

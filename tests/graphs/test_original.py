@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.op import Kind
+from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.result import Status

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.op import Array, Kind, type_name
-from layoutopt.graphs.ops import AnyOp
+from layoutopt.graphs.ops import AnyOp, Array, Kind, type_name
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from layoutopt.graphs.growers import SumLikeTensor
-from layoutopt.graphs.op import Kind
-from layoutopt.graphs.ops import SumLike
+from layoutopt.graphs.ops import Kind, SumLike
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
 

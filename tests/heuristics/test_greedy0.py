@@ -12,8 +12,7 @@ import pytest
 
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.op import Kind, size
-from layoutopt.graphs.ops import Expand
+from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph

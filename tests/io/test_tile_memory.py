@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from layoutopt.io.tile_memory import tile_memory
+from layoutopt.io.instance import tile_memory
 from layoutopt.tiles.memory import PRESETS, TileMemory
 from tests.support import refused
 

@@ -17,7 +17,7 @@ from layoutopt.layout.offsets import (
     offset_map,
     physical_index,
 )
-from layoutopt.layout.physical import padded_shape, physical_shape, strides
+from layoutopt.layout.placement import padded_shape, physical_shape, strides
 from layoutopt.layout.transform import apply
 from tests.layout.drawn import Case, cases
 from tests.support import refused

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.offsets import CHUNK, indices, offset_map, offsets
-from layoutopt.layout.physical import nbytes
+from layoutopt.layout.placement import nbytes
 from tests.layout.drawn import Case, cases, cells
 from tests.support import refused
 

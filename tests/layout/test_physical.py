@@ -11,7 +11,7 @@ from hypothesis import given
 
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 from layoutopt.layout.offsets import offset_map
-from layoutopt.layout.physical import (
+from layoutopt.layout.placement import (
     byte_strides,
     nbytes,
     padded_shape,

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.offsets import offset_map
-from layoutopt.layout.physical import byte_strides, nbytes
+from layoutopt.layout.placement import byte_strides, nbytes
 from layoutopt.layout.transform import Transform, apply, restore, transform
 from tests.layout.drawn import Case, cases, cells
 from tests.support import refused

@@ -20,7 +20,7 @@ from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
-from layoutopt.lifting import reduced, segments
+from layoutopt.lifting import reduced, runs
 from layoutopt.limits import Limits
 from layoutopt.lowered import Lowered
 from layoutopt.lowering import lower
@@ -304,7 +304,7 @@ def test_training_steps_agree() -> None:
 
 @pytest.mark.parametrize(
     ("module", "limit", "text"),
-    [(reduced, "CELLS_LIMIT", "cells are left"), (segments, "VALUES_LIMIT", "told apart")],
+    [(reduced, "CELLS_LIMIT", "cells are left"), (runs, "VALUES_LIMIT", "told apart")],
 )
 def test_what_is_too_irregular_is_traced(
     module: ModuleType, limit: str, text: str, monkeypatch: pytest.MonkeyPatch

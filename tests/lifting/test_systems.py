@@ -10,15 +10,14 @@ import pytest
 
 from layoutopt.dense.groups import find_groups, first_alike, free_tensors
 from layoutopt.errors import SizeError
-from layoutopt.graphs.given import Given
+from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import flow
-from layoutopt.graphs.op import Array, Kind
+from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.lifting import digits
-from layoutopt.lifting.digits import settle_digits
+from layoutopt.lifting import slots
 from layoutopt.lifting.families import NOTHING, VIEW, Relation, System, normal, system_of
-from layoutopt.lifting.regions import cut_regions
-from layoutopt.lifting.slots import find_slots
+from layoutopt.lifting.slots import find_slots, settle_digits
+from layoutopt.lifting.systems import cut_regions
 from tests.lifting.graphs import awkward
 
 SEEDS = range(120)
@@ -194,7 +193,7 @@ def test_normal_form(case: str) -> None:
 
 def test_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would need more families than the limit says so, instead of going on for ever."""
-    monkeypatch.setattr(digits, "FAMILIES_LIMIT", 3)
+    monkeypatch.setattr(slots, "FAMILIES_LIMIT", 3)
     refusals = 0
     for graph, system in systems(range(40)):
         try:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from layoutopt.graphs.op import Kind
-from layoutopt.graphs.ops import Source
+from layoutopt.graphs.ops import Kind, Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.tiles.memory import TileMemory

@@ -10,7 +10,7 @@ import pytest
 from layoutopt import lowering
 from layoutopt.check.elements import by_elements
 from layoutopt.errors import InputError
-from layoutopt.graphs.op import size
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.limits import Limits
 from layoutopt.machine.capacitated import place

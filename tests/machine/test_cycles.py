@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from layoutopt import Graph, cycle_values
-from layoutopt.machine.cycles import bytes_of, exchange_rate, moving
+from layoutopt.machine.simulation import bytes_of, exchange_rate, moving
 from layoutopt.tiles.memory import TileMemory
 from tests.support import named_pairs, refused
 

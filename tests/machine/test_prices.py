@@ -6,7 +6,7 @@ import random
 from fractions import Fraction
 
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.machine.prices import shadow_prices
+from layoutopt.machine.whatif import shadow_prices
 from layoutopt.result import Status
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind

@@ -15,10 +15,9 @@ from layoutopt.check import spread
 from layoutopt.check.occupancy import occupied
 from layoutopt.generate.families import generate
 from layoutopt.graphs.locations import flow
-from layoutopt.graphs.op import Array, Kind
+from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.tiling import TILE, root_tiles
-from layoutopt.machine.cycles import bytes_of, moving
-from layoutopt.machine.simulation import PairExchange, Phase, Simulation
+from layoutopt.machine.simulation import PairExchange, Phase, Simulation, bytes_of, moving
 from layoutopt.pieces import read, written
 from layoutopt.tiles.memory import PRESETS, TileMemory
 from tests.check.samples import Layouts

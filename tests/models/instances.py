@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.op import type_name
+from layoutopt.graphs.ops import type_name
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes

@@ -15,7 +15,7 @@ from layoutopt.check.elements import evaluate
 from layoutopt.exact.methods import METHODS
 from layoutopt.generate.figures import FIGURES, chained_calls
 from layoutopt.generate.traps import TRAPS, aliases
-from layoutopt.graphs.roots import Source
+from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
 from layoutopt.pieces import Piece

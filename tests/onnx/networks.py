@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from layoutopt.check.flow import carried
-from layoutopt.graphs.op import Array, Kind, type_name
+from layoutopt.graphs.ops import Array, Kind, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.read import read_onnx

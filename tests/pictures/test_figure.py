@@ -7,10 +7,9 @@ import pytest
 
 from layoutopt.pictures.arrange import arrange
 from layoutopt.pictures.cards import HEAD, Card, OpCard, Tie
-from layoutopt.pictures.figure import CROWD, figure, routes
+from layoutopt.pictures.figure import CROWD, figure, routes, summary
 from layoutopt.pictures.frames import FRAMES
 from layoutopt.pictures.grids import BLANK, OWN, CellGrid
-from layoutopt.pictures.summary import summary
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -13,15 +13,13 @@ import pytest
 
 from layoutopt.generate.figures import FIGURES, unbroadcast_add
 from layoutopt.generate.traps import TRAPS
-from layoutopt.graphs.op import Array, Kind
+from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Loop, Piece
-from layoutopt.program.lower import METHODS, lower, viewed
+from layoutopt.program.lower import METHODS, lower, parts, viewed
 from layoutopt.program.numpy_target import NumpyTarget
-from layoutopt.program.schedule import Schedule, schedule
-from layoutopt.program.steps import Place
-from layoutopt.program.strided import parts
+from layoutopt.program.steps import Place, Schedule, schedule
 from layoutopt.program.target import Views
 from layoutopt.result import UnwindingResult
 from layoutopt.unwinding import unwind

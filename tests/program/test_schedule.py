@@ -12,8 +12,7 @@ import pytest
 from layoutopt.errors import InputError
 from layoutopt.generate.figures import unbroadcast_add
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.program.schedule import Run, Schedule, schedule
-from layoutopt.program.steps import Know, Place, steps
+from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps
 from layoutopt.unwinding import unwind
 from tests.models.instances import FAMILIES
 from tests.support import refused

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pieces import Piece, fault, read, written
+from layoutopt.program.lower import Loops, obstacle, parts, view
 from layoutopt.program.numpy_target import NumpyTarget
-from layoutopt.program.strided import Loops, obstacle, parts, view
 
 Ints = NDArray[np.int64]
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from layoutopt.graphs.op import Array, Shape
+from layoutopt.graphs.ops import Array, Shape, Stripes, count_kept
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.graphs.views import Stripes, count_kept
 from layoutopt.program.lower import striped, viewed
 from layoutopt.program.numpy_target import NumpyTarget
 

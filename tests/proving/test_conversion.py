@@ -18,8 +18,8 @@ from layoutopt.conversion.costs import tally
 from layoutopt.converting import convert
 from layoutopt.limits import limited
 from layoutopt.proving import conversion, pairwise
-from layoutopt.proving.asked import Asked
 from layoutopt.proving.conversion import (
+    Asked,
     ConversionVerdict,
     certify,
     certify_graph,

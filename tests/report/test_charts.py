@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.report.charts import gaps, progress_charts
+from layoutopt.report.words import gaps, progress_charts
 from tests.pictures.test_chart import read, texts
 
 RUN = ((0.0, None, None), (1.0, None, 20.0), (2.0, 8.0, None), (3.0, 10.0, 12.0), (4.0, 10.0, 10.0))

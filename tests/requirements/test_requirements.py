@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutopt.layout import physical
+from layoutopt.layout import placement
 from layoutopt.layout.layout import Layout
 from layoutopt.operators.op import UNKNOWN, Op, Shape, any_layout, parse_operands
 from layoutopt.requirements.backends import BACKENDS, BlockedCpu, backend, backend_named
@@ -200,7 +200,7 @@ def test_strides_are_those_of_memory(dims: list[tuple[int, int]], element_bytes:
     layout, shape = Layout.parse(text, "glow"), tuple(size for size, _ in dims)
     found = byte_strides(layout, shape, element_bytes)
     assert [stride for stride, _ in found] == list(
-        physical.byte_strides(layout, shape, element_bytes, logical=layout.axes)
+        placement.byte_strides(layout, shape, element_bytes, logical=layout.axes)
     )
     assert all(exact for _, exact in found)
 

@@ -16,8 +16,7 @@ from layoutopt.onnx.running import largest_difference, transposes
 from layoutopt.operators.elementwise import unchanged
 from layoutopt.operators.operator import Category, Operator
 from layoutopt.operators.registry import OPERATORS
-from layoutopt.proving.asked import Asked
-from layoutopt.proving.conversion import certify
+from layoutopt.proving.conversion import Asked, certify
 from layoutopt.rewriting.verifying import fault
 from tests.cli.conftest import Run, run
 from tests.rewriting.networks import network
