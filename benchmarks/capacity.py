@@ -12,10 +12,10 @@ import argparse
 import numpy as np
 
 from benchmarks.measure import Timed, markdown, measure, timed
-from layoutopt.capacity.problem import CapacityProblem
-from layoutopt.capacity.solve import solve_capacity
-from layoutopt.limits import Limits
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.capacity.problem import CapacityProblem
+from layoutopt.network.capacity.solve import solve_capacity
+from layoutopt.network.problem import Labelling
 
 SIZES = ((1_000, 64), (10_000, 1_472), (100_000, 1_472))
 LOADS = (1.1, 1.02)

@@ -11,9 +11,9 @@ import argparse
 import random
 
 from benchmarks.measure import Timed, markdown, measure, timed
+from layoutopt.base.limits import limited
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.limits import limited
 
 SIZES = ((1000, 4), (5000, 4), (50000, 2))
 """Ops and layouts."""

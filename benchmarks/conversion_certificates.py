@@ -17,8 +17,8 @@ import onnx
 from benchmarks.measure import markdown
 from benchmarks.networks import NAMES, folder
 from layoutopt.certificate.conversion import verify
+from layoutopt.certify.conversion import Asked, certify, check_certificate, encoded
 from layoutopt.converting import convert
-from layoutopt.proving.conversion import Asked, certify, check_certificate, encoded
 from tests.rewriting.exports import channels_last
 
 HEAD = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.problem import IntArray, Labelling, merge_parallel
+from layoutopt.network.problem import IntArray, Labelling, merge_parallel
 
 DEGREE = 4
 """Mean number of neighbours of a free element."""

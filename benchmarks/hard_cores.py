@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from benchmarks import plain_cpsat
 from benchmarks.cores import as_graph, grid, sparse
 from benchmarks.measure import Measured, Timed, markdown, measure, timed
-from layoutopt.exact.methods import METHODS
-from layoutopt.limits import Limits
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.exact.methods import METHODS
+from layoutopt.network.problem import Labelling
 from layoutopt.unwinding import unwind
 
 METHOD_NAMES = ("plain CP-SAT", *METHODS)

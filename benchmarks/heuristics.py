@@ -14,13 +14,13 @@ from statistics import median
 
 from benchmarks.cores import as_graph, grid, sparse
 from benchmarks.measure import markdown, measure
-from layoutopt.approximate.methods import APPROXIMATE
-from layoutopt.choosing import HEURISTICS
+from layoutopt.base.result import Status, Stopped
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status, Stopped
+from layoutopt.lowering.heuristics import HEURISTICS
+from layoutopt.network.heuristics.methods import APPROXIMATE
 from layoutopt.unwinding import unwind
 
 SECONDS = 120.0

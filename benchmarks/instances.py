@@ -19,6 +19,8 @@ from benchmarks.cores import as_graph, dense
 from benchmarks.measure import markdown
 from benchmarks.readme import SUITES, written
 from benchmarks.transposed import NETWORKS
+from layoutopt.base.files import write_bytes
+from layoutopt.base.numbers import number
 from layoutopt.bench.executors import Team, processes
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
@@ -26,9 +28,7 @@ from layoutopt.converting import convert
 from layoutopt.generate.families import generate
 from layoutopt.generate.tiled import TILED
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io.files import write_bytes
 from layoutopt.io.instance import write_instance
-from layoutopt.pictures.text import number
 
 FOLDER = Path(__file__).parents[1] / "instances"
 

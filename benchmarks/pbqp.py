@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.measure import Timed, markdown, measure, timed
-from layoutopt.limits import limited
-from layoutopt.pbqp.problem import CostAnswer, Problem
-from layoutopt.pbqp.solve import solve_pbqp
+from layoutopt.base.limits import limited
+from layoutopt.network.costs.problem import CostAnswer, Problem
+from layoutopt.network.costs.solve import solve_pbqp
 
 SIZES = ((5000, 4), (50000, 2))
 """Ops and layouts."""

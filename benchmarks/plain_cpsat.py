@@ -11,7 +11,7 @@ from math import lcm
 
 from ortools.sat.python import cp_model
 
-from layoutopt.problem import Labelling
+from layoutopt.network.problem import Labelling
 from models.statement import Statement
 
 

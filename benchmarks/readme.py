@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import markdown
+from layoutopt.base.numbers import number
 from layoutopt.bench.executors import Team, processes
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
-from layoutopt.pictures.text import number
 
 README = Path(__file__).parents[1] / "README.md"
 SUITES = Path(__file__).parent / "suites"

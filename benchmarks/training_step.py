@@ -11,14 +11,14 @@ from decimal import Decimal
 
 from benchmarks import plain_cpsat
 from benchmarks.measure import Timed, markdown, measure, timed
+from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
-from layoutopt.exact.parts import solve_parts
 from layoutopt.generate.layers import training_step
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
-from layoutopt.limits import Limits
-from layoutopt.lowered import Lowered
-from layoutopt.lowering import lower
+from layoutopt.lowering.lower import lower
+from layoutopt.lowering.lowered import Lowered
+from layoutopt.network.exact.parts import solve_parts
 from layoutopt.unwinding import unwind
 from models.statement import state
 

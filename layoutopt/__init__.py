@@ -6,18 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from layoutopt.check.elements import Evaluation
-    from layoutopt.comparison import Comparison, compare
-    from layoutopt.conversion.graph import ConversionGraph
-    from layoutopt.converting import convert
-    from layoutopt.errors import (
+    from layoutopt.base.errors import (
         InputError,
         InternalError,
         LayoutoptError,
         SizeError,
         SolverError,
     )
-    from layoutopt.evaluation import evaluate
+    from layoutopt.base.limits import Limits, Progress
+    from layoutopt.base.memory import memory_limit
+    from layoutopt.base.result import PairScore, Result, Status, Stopped, UnwindingResult
+    from layoutopt.check.elements import Evaluation
+    from layoutopt.comparison import Comparison, compare
+    from layoutopt.conversion.graph import ConversionGraph
+    from layoutopt.conversion.requirements import Requirements
+    from layoutopt.converting import convert
     from layoutopt.explain.pair import explain_pair
     from layoutopt.explain.sink import explain_sink
     from layoutopt.explain.told import Change, Obstacle, PairExplanation, Share, SinkExplanation
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from layoutopt.io.instance import write_instance
     from layoutopt.io.result import read_result, write_result
     from layoutopt.layout.layout import Layout, LayoutError
-    from layoutopt.limits import Limits, Progress
+    from layoutopt.lowering.assignment import evaluate
     from layoutopt.machine.simulation import Simulation, cycle_values, simulate
     from layoutopt.machine.whatif import (
         CapacityPoint,
@@ -42,17 +45,14 @@ if TYPE_CHECKING:
         shadow_prices,
         smallest_machine,
     )
-    from layoutopt.memory import memory_limit
-    from layoutopt.picture import Picture
-    from layoutopt.plugins.registry import heuristic, solver
-    from layoutopt.problem import Labelling
+    from layoutopt.network.problem import Labelling
+    from layoutopt.pictures.shown import Picture
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
     from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps
     from layoutopt.program.target import Target
     from layoutopt.reading import read
-    from layoutopt.requirements.requirements import Requirements
-    from layoutopt.result import PairScore, Result, Status, Stopped, UnwindingResult
+    from layoutopt.registry import heuristic, solver
     from layoutopt.rewriting.result import ConversionResult
     from layoutopt.unwinding import SOLVERS, solve, unwind
 
@@ -68,26 +68,26 @@ _HOME = {
     "DynamicTensor": "graphs.growers",
     "Evaluation": "check.elements",
     "Graph": "graphs.unwinding",
-    "InputError": "errors",
-    "InternalError": "errors",
+    "InputError": "base.errors",
+    "InternalError": "base.errors",
     "Kind": "graphs.ops",
     "Know": "program.steps",
-    "Labelling": "problem",
+    "Labelling": "network.problem",
     "Layout": "layout.layout",
     "LayoutError": "layout.layout",
-    "LayoutoptError": "errors",
-    "Limits": "limits",
+    "LayoutoptError": "base.errors",
+    "Limits": "base.limits",
     "MatmulTensor": "graphs.contractions",
     "NumpyTarget": "program.numpy_target",
     "Obstacle": "explain.told",
     "OptimizerStep": "graphs.growers",
     "PairExplanation": "explain.told",
-    "PairScore": "result",
-    "Picture": "picture",
+    "PairScore": "base.result",
+    "Picture": "pictures.shown",
     "Place": "program.steps",
-    "Progress": "limits",
-    "Requirements": "requirements.requirements",
-    "Result": "result",
+    "Progress": "base.limits",
+    "Requirements": "conversion.requirements",
+    "Result": "base.result",
     "Run": "program.steps",
     "SOLVERS": "unwinding",
     "Schedule": "program.steps",
@@ -96,27 +96,27 @@ _HOME = {
     "Simulation": "machine.simulation",
     "SinkCost": "machine.whatif",
     "SinkExplanation": "explain.told",
-    "SizeError": "errors",
+    "SizeError": "base.errors",
     "SmallestMachine": "machine.whatif",
-    "SolverError": "errors",
-    "Status": "result",
-    "Stopped": "result",
+    "SolverError": "base.errors",
+    "Status": "base.result",
+    "Stopped": "base.result",
     "SumLikeTensor": "graphs.growers",
     "Target": "program.target",
     "Tensor": "graphs.tensor",
     "TilePrice": "machine.whatif",
-    "UnwindingResult": "result",
+    "UnwindingResult": "base.result",
     "ValuedPair": "graphs.store",
     "capacity_sweep": "machine.whatif",
     "compare": "comparison",
     "convert": "converting",
     "cycle_values": "machine.simulation",
-    "evaluate": "evaluation",
+    "evaluate": "lowering.assignment",
     "explain_pair": "explain.pair",
     "explain_sink": "explain.sink",
-    "heuristic": "plugins.registry",
+    "heuristic": "registry",
     "lower": "program.lower",
-    "memory_limit": "memory",
+    "memory_limit": "base.memory",
     "read": "reading",
     "read_result": "io.result",
     "schedule": "program.steps",
@@ -125,7 +125,7 @@ _HOME = {
     "smallest_machine": "machine.whatif",
     "steps": "program.steps",
     "solve": "unwinding",
-    "solver": "plugins.registry",
+    "solver": "registry",
     "unwind": "unwinding",
     "write_instance": "io.instance",
     "write_result": "io.result",

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from layoutopt import decimals
-from layoutopt.assignment import Assignment
-from layoutopt.errors import InputError, printable
+from layoutopt.base import html, numbers
+from layoutopt.base.errors import InputError, printable
+from layoutopt.base.limits import Progress
+from layoutopt.base.numbers import number, ratio, seconds
+from layoutopt.base.result import PairScore, Result, Stopped, UnwindingResult, picture_html
+from layoutopt.base.table import csv_table, markdown_table, text_table
 from layoutopt.graphs.store import GraphStore
-from layoutopt.limits import Progress
-from layoutopt.pictures import html
-from layoutopt.pictures.tables import csv_table, markdown_table, text_table
-from layoutopt.pictures.text import number, ratio, seconds
-from layoutopt.result import PairScore, Result, Stopped, UnwindingResult, picture_html
+from layoutopt.lowering.assignment import Assignment
 from layoutopt.unwinding import unwind
 
 COLUMNS = ("solver", "status", "score", "bound", "gap", "to best bound", "seconds", "loss")
@@ -59,7 +58,7 @@ class PairLoss:
     @property
     def lost(self) -> Decimal:
         """``value * (best - matched)``; below 0 where the solver earns more."""
-        return decimals.times(self.value, self.best - self.matched)
+        return numbers.times(self.value, self.best - self.matched)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +105,7 @@ class Comparison:
             if best is None or result.score is None:
                 yield None
             else:
-                yield decimals.relative(decimals.difference(best, result.score), best)
+                yield numbers.relative(numbers.difference(best, result.score), best)
 
     def gaps(self) -> Iterator[float | None]:
         """Return for each result its gap to the lowest bound that any solver proved.

@@ -10,20 +10,20 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layoutopt.alarm import bounded, grace
+from layoutopt.base.deadline import bounded, grace
+from layoutopt.base.errors import InputError, SizeError
+from layoutopt.base.limits import Limits, Progress, interruptible, limited
+from layoutopt.base.result import Stopped
+from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
+from layoutopt.conversion.cost_table import OpCosts, read_costs
 from layoutopt.conversion.costs import parse_objective
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import network_hash
+from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
-from layoutopt.errors import InputError, SizeError
-from layoutopt.limits import Limits, Progress, interruptible, limited
 from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
-from layoutopt.requirements.backends import backend_named
-from layoutopt.requirements.costs import OpCosts, read_costs
-from layoutopt.requirements.desired import parse_desired
-from layoutopt.requirements.requirements import Requirements
-from layoutopt.result import Stopped
 from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
@@ -69,11 +69,11 @@ def convert(
         The network, or its file.  It is not changed.
     layout, padding, backend
         Layouts that ops must run in, by default those in which they are written:
-        ``"Conv=NHWC,HWIO;default=NHWC"`` (:func:`~layoutopt.requirements.desired.parse_desired`),
+        ``"Conv=NHWC,HWIO;default=NHWC"`` (:func:`~layoutopt.conversion.desired.parse_desired`),
         with or without padding; or the name of a backend or its requirements.
     costs
         What ops take in each layout, and transforms: a table, or its file
-        (:func:`~layoutopt.requirements.costs.read_costs`).  Ops in it run in one of its layouts.
+        (:func:`~layoutopt.conversion.cost_table.read_costs`).  Ops in it run in one of its layouts.
     objective
         ``"count"`` of transforms, ``"bytes"`` that they move, ``"time"`` by costs, in
         femtoseconds; or two in order.  By default ``"count,bytes"``, or ``"time,count"``.

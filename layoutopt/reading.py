@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import INSTANCES, named
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io.files import INSTANCES, named
 from layoutopt.io.instance import read_instance
 
 PATTERN = re.compile(r"(?P<module>[^:]*[\w/\\]|.+\.py):(?P<name>[A-Za-z_][\w.]*)")

@@ -3,41 +3,189 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from layoutopt import __version__
-from layoutopt.alarm import LAST_ENDS, Phases, stoppable
-from layoutopt.approximate.frame import allowed
-from layoutopt.assignment import Assignment, Beginning, begin, by_name
+from layoutopt.base.deadline import LAST_ENDS, Phases, bounded, stoppable
+from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
+from layoutopt.base.limits import Limits, Progress, interruptible, limited
+from layoutopt.base.numbers import nearest, to_decimal
+from layoutopt.base.result import Result, Stopped, UnwindingResult
+from layoutopt.certify.unwinding import SolvedGraph, certified
 from layoutopt.check.claims import ceiling, counts
 from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.check.matching import Layouts
 from layoutopt.check.occupancy import overfull
-from layoutopt.choosing import choose
-from layoutopt.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.graphs.hooking import heeded, hooked
 from layoutopt.graphs.layouts import check_graph
+from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import tiled
-from layoutopt.graphs.values import nearest, to_decimal
-from layoutopt.heuristics.greedy0 import greedy0
 from layoutopt.io.hashes import known_hash
-from layoutopt.limits import Limits, Progress, interruptible, limited
-from layoutopt.lowered import Lowered
-from layoutopt.lowering import lower
+from layoutopt.lowering.assignment import Assignment, Beginning, begin, by_name
+from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
+from layoutopt.lowering.greedy0 import greedy0
+from layoutopt.lowering.heuristics import choose
+from layoutopt.lowering.lower import lower
+from layoutopt.lowering.lowered import Lowered
 from layoutopt.machine.capacitated import fits, place
 from layoutopt.machine.simulated import solve_hooked, solve_unhooked
-from layoutopt.plugins.registry import Solver, SolverKind, built_in, find
-from layoutopt.problem import IntArray
-from layoutopt.proving.unwinding import SolvedGraph, certified
-from layoutopt.result import Result, Stopped, UnwindingResult
-from layoutopt.securing import START_LIMIT, Reserve
+from layoutopt.network.heuristics.frame import allowed
+from layoutopt.network.problem import IntArray
+from layoutopt.registry import Solver, SolverKind, built_in, find
+
+START_LIMIT = 10**6
+"""Graphs of up to so many elements begin with what ``greedy0`` chooses."""
+
+SHARE = 0.2
+"""Share of the time in which nothing else is done."""
+
+PLAIN_SHARE = 0.3
+"""Share of the time for checking default layouts, should that not have sufficed."""
+
+POLL = 0.02
+"""Seconds between two looks at the limits while waiting."""
+
+
+class Secured(NamedTuple):
+    """Layouts that break no rule, and what they are worth."""
+
+    layouts: LayoutDict
+    evaluation: Evaluation
+
+
+class Reserve:
+    """Answers in hand while better ones are sought.
+
+    Parameters
+    ----------
+    begun
+        What the whole computation begins with.
+    limits
+        Those of the whole computation.
+
+    Attributes
+    ----------
+    best
+        The best that is checked; ``None`` while nothing is.
+    origins
+        What ``greedy0`` chooses by element, if it was asked and has answered.
+    """
+
+    def __init__(self, begun: Beginning, limits: Limits) -> None:
+        self.begun, self.graph = begun, begun.given.graph
+        self.limits = limits
+        self.best: Secured | None = None
+        if begun.layouts is not None and begun.evaluation is not None:
+            self.best = Secured(begun.layouts, begun.evaluation)
+        self.origins: Origins | None = None
+        self._unforeseen: BaseException | None = None
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a heuristic is still at work."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def open(self, heuristic: bool) -> None:
+        """Secure an answer if time is limited; return as soon as there is one, or soon anyway.
+
+        Parameters
+        ----------
+        heuristic
+            Whether ``greedy0`` is asked; otherwise only default layouts are looked at.
+        """
+        left = self.limits.left
+        if self.limits.over or left == float("inf") or self.begun.start is not None:
+            return
+        if heuristic:
+            self.limits.report("securing an answer by greedy0")
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # the system gives none
+                self._thread = None
+            self._wait(SHARE * left)
+        if self.best is None:
+            self.limits.report("checking default layouts")
+            self.plain(PLAIN_SHARE * left)
+
+    def close(self, patience: float = 0.0) -> None:
+        """End what is still at work, after so many seconds and at the deadline at the latest."""
+        self._wait(min(patience, self.limits.left))
+        self._closed.set()
+        if self._unforeseen is not None:
+            raise self._unforeseen
+
+    def plain(self, seconds: float) -> None:
+        """Secure what ``greedy0`` chose, or locations of their own for all, if that is quick."""
+        end, late = time.monotonic() + seconds, self.limits.over
+
+        def over() -> bool:
+            return time.monotonic() >= end or (self.limits.over and not late)
+
+        with suppress(TimeoutError, MemoryError, SizeError):
+            bounded(self._keep_plain, over)
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while self.running and not self.limits.over and time.monotonic() < end:
+            assert self._thread is not None
+            self._thread.join(POLL)
+
+    def _work(self) -> None:
+        """Ask a heuristic, and check what it says; whatever keeps it from that may do so."""
+        try:
+            bounded(self._ask, lambda: self._closed.is_set() or self.limits.over)
+        except (TimeoutError, MemoryError, SizeError, InputError):
+            pass
+        except BaseException as error:  # handed to the caller
+            self._unforeseen = error
+
+    def _ask(self) -> None:
+        quiet, given = self.limits.silent(), self.begun.given
+        elements = sum(map(size, self.graph.shapes))
+        if elements > START_LIMIT:
+            layouts = choose(self.graph, "greedy0", quiet, given)
+        else:
+            origins = greedy0(self.graph, quiet, given)
+            layouts, self.origins = written(self.graph, origins), origins
+        if layouts is not None:
+            self._keep(layouts)
+
+    def _keep_plain(self) -> None:
+        if self.origins is not None:
+            self._keep(written(self.graph, self.origins))
+            return
+        own: LayoutDict = {}
+        for sink in self.graph.sinks():
+            own[sink.name] = ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
+        self._keep(own)
+
+    def _keep(self, layouts: LayoutDict) -> None:
+        """Check layouts, and keep them if they are the best ones so far."""
+        found = evaluate(self.graph, layouts)
+        score, best = found.score, self.best
+        if found.violations or score is None:
+            return
+        if best is None or best.evaluation.score is None or score > best.evaluation.score:
+            self.best = Secured(layouts, found)
+
+
+def written(graph: GraphStore, origins: Origins) -> LayoutDict:
+    """Return origins of sink elements as layouts."""
+    return {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in origins.items()}
 
 
 def confirm(graph: GraphStore, checked: Evaluation, result: Result, solver: Solver) -> None:
@@ -105,8 +253,9 @@ def unwind(
         The graph.  Exact: ``"auto"`` (reductions, bounds, search), ``"cpsat"``, ``"mip"``.
         Heuristics: all others of :data:`SOLVERS`.  Or a name of your own; see ``docs/solvers.md``.
     fixed, start
-        Layouts (:data:`~layoutopt.assignment.Assignment`), whole or in part, that are kept (score
-        and bound are those of the best rest), or to begin with (the answer is at least as good).
+        Layouts (:data:`~layoutopt.lowering.assignment.Assignment`), whole or in part, that are kept
+        (score and bound are those of the best rest), or to begin with (the answer is at least as
+        good).
     barriers
         ``"opaque"``: hooks are ignored; the result's graph has none.  ``"simulated"``: they give
         the tiles of barriers' outputs; so they do by default, if there is a tile memory.
@@ -117,7 +266,7 @@ def unwind(
     certificate
         Whether the result gets evidence for its bound; see ``docs/certificates.md``.
     progress
-        Called with every :class:`~layoutopt.limits.Progress`.
+        Called with every :class:`~layoutopt.base.limits.Progress`.
 
     Returns
     -------
@@ -363,7 +512,7 @@ class _Run:
         limits = early.steady().restated(score, score).beside(lowered.constant)
         start, problem = self._start(lowered, limits), lowered.problem
         limits.report(f"solving {problem.nodes:,} nodes")
-        result = stoppable(solver.call, problem, limits, start)
+        result = stoppable(partial(solver.call, problem, limits, start), limits)
         if result.labelling is None:
             if start is None or not allowed(problem, start):
                 start = problem.labels + np.arange(problem.nodes)  # everything fresh

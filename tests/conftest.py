@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from layoutopt.operators.registry import OPERATORS
-from layoutopt.plugins import registry
-from layoutopt.requirements.backends import BACKENDS
+from layoutopt import registry
+from layoutopt.conversion.backends import BACKENDS
+from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.tiles.hooks import HOOKS, READS
 from layoutopt.tiles.rules import RULES
 

@@ -14,10 +14,10 @@ from itertools import product
 
 import numpy as np
 
+from layoutopt.base.numbers import to_integers
 from layoutopt.graphs.ops import Barrier, Kind, Source, size
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.graphs.values import to_integers
 from layoutopt.tiles.hooks import BUILT_IN, HOOKS, READS, hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map

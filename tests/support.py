@@ -10,10 +10,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.problem import Labelling, Precedence, exact_integers
-from layoutopt.result import Status, UnwindingResult
+from layoutopt.network.problem import Labelling, Precedence, exact_integers
 from layoutopt.unwinding import unwind
 
 Edges = dict[tuple[int, int], int]

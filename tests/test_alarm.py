@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-from layoutopt.alarm import GRACE, Phases, bounded, grace, stoppable
-from layoutopt.limits import Limits, limited
-from layoutopt.problem import IntArray, Labelling
-from layoutopt.result import Result, Stopped
+from layoutopt.base.deadline import GRACE, Phases, bounded, grace, stoppable
+from layoutopt.base.limits import Limits, limited
+from layoutopt.base.result import Result, Stopped
+from layoutopt.network.problem import IntArray, Labelling
 from tests.support import labelling
 
 
@@ -81,7 +81,7 @@ def test_nothing_comes_later() -> None:
 TRACED = """
 import sys
 from contextlib import suppress
-from layoutopt.alarm import bounded
+from layoutopt.base.deadline import bounded
 bounded(lambda: None, lambda: False)
 with suppress(TimeoutError):
     bounded(lambda: [0 for _ in iter(int, 1)], lambda: True)
@@ -149,7 +149,7 @@ class TestPhases:
         """Ctrl-C leaves them less than a second, the deadline a grace."""
         limits = Limits()
         limits.interrupt.set()
-        monkeypatch.setattr("layoutopt.alarm.GRACE", 0.1)
+        monkeypatch.setattr("layoutopt.base.deadline.GRACE", 0.1)
         assert Phases(limits).run("check", lambda: time.sleep(0.2) or 5) == 5
         with pytest.raises(TimeoutError):
             Phases(limits).run("check", forever)

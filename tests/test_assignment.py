@@ -9,12 +9,12 @@ from itertools import count
 import numpy as np
 import pytest
 
-from layoutopt.errors import InputError
-from layoutopt.evaluation import evaluate
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import Status, Stopped
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status, Stopped
+from layoutopt.lowering.assignment import evaluate
 from layoutopt.unwinding import unwind
 from tests.models.instances import mixed, tangle
 from tests.support import refused

@@ -7,15 +7,15 @@ from functools import partial
 import numpy as np
 import pytest
 
-from layoutopt import choosing
+from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
-from layoutopt.choosing import HEURISTICS, choose
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.greedy_boxes import greedy0_by_boxes
-from layoutopt.heuristics.ways import Elements, Places
-from layoutopt.limits import Limits
+from layoutopt.lowering import heuristics
+from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
+from layoutopt.lowering.heuristics import HEURISTICS, choose
+from layoutopt.lowering.ways import Elements, Places
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.test_capacitated import full
@@ -40,7 +40,7 @@ def test_elements_and_boxes(name: str, large: int, monkeypatch: pytest.MonkeyPat
     def never(*_given: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(choosing, "greedy0_by_boxes" if large else "Elements", never)
+    monkeypatch.setattr(heuristics, "greedy0_by_boxes" if large else "Elements", never)
     layouts = choose(graph, name, Limits(), Given(graph), large)
     assert evaluate(graph, layouts).score == 12
 
@@ -48,10 +48,10 @@ def test_elements_and_boxes(name: str, large: int, monkeypatch: pytest.MonkeyPat
 def test_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes too many boxes is looked at by element if that fits the memory, else in part."""
     graph, _, _ = example()
-    monkeypatch.setattr(choosing, "greedy0_by_boxes", partial(greedy0_by_boxes, steps=0))
+    monkeypatch.setattr(heuristics, "greedy0_by_boxes", partial(greedy0_by_boxes, steps=0))
     layouts = choose(graph, "greedy0", Limits(), Given(graph), large=0)
     assert evaluate(graph, layouts).score == 12
-    monkeypatch.setattr(choosing, "BYTES", 2**60)
+    monkeypatch.setattr(heuristics, "BYTES", 2**60)
     layouts = choose(graph, "greedy0", Limits(), Given(graph), large=0)
     assert evaluate(graph, layouts).score == 0
 

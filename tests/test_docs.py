@@ -20,8 +20,8 @@ import pytest
 
 import layoutopt
 from layoutopt.conversion import convert
+from layoutopt.conversion.rules.operator import Category
 from layoutopt.io.instance import OP_TYPES
-from layoutopt.operators.operator import Category
 from tests.test_readme import DOCS, run_statements
 
 ROOT = DOCS.parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.errors import LONGEST, InputError
+from layoutopt.base.errors import LONGEST, InputError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.extras import needed
+from layoutopt.base.errors import needed
 from tests.support import refused
 
 NETWORK = Path(__file__).parents[1] / "instances/conversion/residual.onnx"
@@ -65,6 +65,6 @@ def test_a_package_that_is_there_but_broken(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(_name: str) -> None:
         raise ImportError("libgomp.so.1 is missing")
 
-    monkeypatch.setattr("layoutopt.extras.import_module", broken)
+    monkeypatch.setattr("layoutopt.base.errors.import_module", broken)
     with refused("running needs onnxruntime (libgomp.so.1 is missing), which an extra brings"):
         needed("onnxruntime", "running")

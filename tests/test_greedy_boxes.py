@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
+from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
-from layoutopt.choosing import choose
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.random_graphs import random_graph, random_views
@@ -18,8 +18,8 @@ from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import locations_of
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.greedy_boxes import greedy0_by_boxes
-from layoutopt.limits import Limits
+from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
+from layoutopt.lowering.heuristics import choose
 from layoutopt.unwinding import unwind
 from tests.lifting.graphs import awkward
 from tests.models.instances import mixed, tangle

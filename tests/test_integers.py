@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutopt.integers import union, unique, without
+from layoutopt.base.numbers import union, unique, without
 
 VALUES = st.lists(st.integers(-5, 5), max_size=12)
 

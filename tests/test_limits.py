@@ -12,9 +12,9 @@ from decimal import Decimal
 
 import pytest
 
-from layoutopt.errors import InputError, LayoutoptError, SizeError
-from layoutopt.limits import Limits, Progress, interruptible
-from layoutopt.result import Result, Status, Stopped
+from layoutopt.base.errors import InputError, LayoutoptError, SizeError
+from layoutopt.base.limits import Limits, Progress, interruptible
+from layoutopt.base.result import Result, Status, Stopped
 
 
 class TestLimits:

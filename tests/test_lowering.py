@@ -13,21 +13,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutopt import memory
+from layoutopt.base import memory
+from layoutopt.base.errors import SizeError
+from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import to_decimal
 from layoutopt.check.elements import evaluate
-from layoutopt.dense import kinds as kinds_module
-from layoutopt.dense.groups import find_groups
-from layoutopt.dense.kinds import memory_needed
-from layoutopt.errors import SizeError
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.graphs.values import to_decimal
-from layoutopt.limits import Limits
-from layoutopt.lowered import Lowered
-from layoutopt.lowering import lower
-from layoutopt.presolve.components import split
-from layoutopt.problem import Labelling
+from layoutopt.lowering.elements import kinds as kinds_module
+from layoutopt.lowering.elements.groups import find_groups
+from layoutopt.lowering.elements.kinds import memory_needed
+from layoutopt.lowering.lower import lower
+from layoutopt.lowering.lowered import Lowered
+from layoutopt.network.presolve.components import split
+from layoutopt.network.problem import Labelling
 from layoutopt.unwinding import unwind
 from tests.support import hard_graph, random_labels
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt import memory
-from layoutopt.errors import SizeError
-from layoutopt.limits import Limits
-from layoutopt.memory import available, full, memory_limit, require, taken
-from layoutopt.result import Stopped
+from layoutopt.base import memory
+from layoutopt.base.errors import SizeError
+from layoutopt.base.limits import Limits
+from layoutopt.base.memory import available, full, memory_limit, require, taken
+from layoutopt.base.result import Stopped
 from tests.support import refused
 
 GIB = 2**30

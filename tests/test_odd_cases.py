@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from layoutopt.exact.methods import METHODS
+from layoutopt.base.result import Status, Stopped, UnwindingResult
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
-from layoutopt.result import Status, Stopped, UnwindingResult
+from layoutopt.network.exact.methods import METHODS
 from layoutopt.unwinding import unwind
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import layoutopt as lo
-from layoutopt.errors import InputError, printable
+from layoutopt.base.errors import InputError, printable
+from layoutopt.base.numbers import ratio
+from layoutopt.conversion.cost_table import read_costs
 from layoutopt.io.certificate import read_certificate
 from layoutopt.onnx.sketch import read_attractions
-from layoutopt.pictures.text import ratio
-from layoutopt.requirements.costs import read_costs
 from layoutopt.tiles.memory import PRESETS
 
 BOM = b"\xef\xbb\xbf"

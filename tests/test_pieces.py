@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutopt.pieces import read, written
+from layoutopt.base.result import read, written
 
 
 def test_steps_of_loops_of_one_do_not_matter() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from layoutopt import Graph, UnwindingResult, compare, evaluate, read_result, unwind, write_result
+from layoutopt.base.result import PairScore, Stopped
 from layoutopt.generate.figures import FIGURES
-from layoutopt.result import PairScore, Stopped
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.saving import check_writable, whole_file
+from layoutopt.base.files import check_writable, whole_file
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = True) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from layoutopt import unwind
+from layoutopt.base.errors import SizeError
+from layoutopt.base.result import Status, Stopped
 from layoutopt.check import elements
-from layoutopt.errors import SizeError
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status, Stopped
 
 LIMIT = 1.5
 
@@ -59,7 +59,7 @@ def test_a_check_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_heuristic_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there are at least default layouts, checked; and the search finds what it finds."""
-    monkeypatch.setattr("layoutopt.securing.greedy0", forever)
+    monkeypatch.setattr("layoutopt.unwinding.greedy0", forever)
     assert unwind(small(), time_limit=LIMIT).score == 15
     monkeypatch.setattr("layoutopt.unwinding.lower", forever)
     result = unwind(small(), time_limit=LIMIT)

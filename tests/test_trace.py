@@ -6,9 +6,8 @@ from decimal import Decimal
 from itertools import pairwise
 
 from layoutopt import unwind
-from layoutopt.limits import Progress
-from layoutopt.result import Result
-from layoutopt.trace import POINTS, Trace
+from layoutopt.base.limits import POINTS, Progress, Trace
+from layoutopt.base.result import Result
 from tests.support import hard_graph
 
 

@@ -20,18 +20,19 @@ from typing import Any
 import pytest
 
 import layoutopt
-from layoutopt import choosing, unwinding
-from layoutopt.approximate.methods import APPROXIMATE
+from layoutopt import unwinding
+from layoutopt.base.errors import InternalError
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Result, Status, Stopped, UnwindingResult
 from layoutopt.check.elements import evaluate
-from layoutopt.choosing import HEURISTICS
-from layoutopt.errors import InternalError
-from layoutopt.exact.methods import METHODS
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.greedy_boxes import greedy0_by_boxes
 from layoutopt.io.instance import instance_bytes
-from layoutopt.limits import Limits, Progress
-from layoutopt.result import Result, Status, Stopped, UnwindingResult
+from layoutopt.lowering import heuristics
+from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
+from layoutopt.lowering.heuristics import HEURISTICS
+from layoutopt.network.exact.methods import METHODS
+from layoutopt.network.heuristics.methods import APPROXIMATE
 from layoutopt.unwinding import SOLVERS, unwind
 from models.exhaustive import maximum
 from models.statement import state
@@ -416,7 +417,7 @@ class TestBadInput:
     def test_too_large(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """A graph that is too large and too irregular gets what greedy0 makes of it in time."""
         short = partial(greedy0_by_boxes, steps=3000)
-        monkeypatch.setattr(choosing, "greedy0_by_boxes", short)
+        monkeypatch.setattr(heuristics, "greedy0_by_boxes", short)
         graph = Graph("huge")
         p, q = 100_003, 99_991
         x = graph.sink((p * q,), name="x")

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from layoutopt.base.result import Piece
 from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Piece
 from tests.hooked import random_hooked
 from tests.lifting.graphs import awkward, on_tiles
 from tests.machine.crowded import crowded

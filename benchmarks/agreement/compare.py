@@ -10,8 +10,8 @@ from fractions import Fraction
 from benchmarks.agreement.cases import KINDS, Case, Layouts, random_layouts
 from benchmarks.agreement.partners import PARTNERS, Claim
 from benchmarks.agreement.stated import stated, waits, where, worth
+from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import Evaluation, by_elements, by_pieces
-from layoutopt.errors import SizeError
 from layoutopt.graphs.hooking import hooked
 
 SPECIFICATION = "check"

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import markdown
+from layoutopt.base.result import Status
+from layoutopt.conversion.backends import BlockedCpu
 from layoutopt.conversion.convert import SOLVERS, convert_graph
+from layoutopt.conversion.cost_table import costs_from
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.requirements.backends import BlockedCpu
-from layoutopt.requirements.costs import costs_from
-from layoutopt.result import Status
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import least
 from tests.conversion.running import arrays_of, run, run_conversion

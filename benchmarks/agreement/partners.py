@@ -10,23 +10,23 @@ from math import inf
 
 from benchmarks.agreement.cases import Case, Layouts
 from benchmarks.agreement.stated import kept, stated, where
-from layoutopt.approximate.methods import APPROXIMATE
+from layoutopt.base.errors import SizeError
+from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import to_integers
+from layoutopt.base.result import Result, Status, UnwindingResult
+from layoutopt.certify.unwinding import certify
 from layoutopt.check.claims import violations
-from layoutopt.choosing import choose
-from layoutopt.errors import SizeError
-from layoutopt.exact.methods import METHODS
 from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.tiling import tiled
-from layoutopt.graphs.values import to_integers
-from layoutopt.greedy_boxes import greedy0_by_boxes
 from layoutopt.io.certificate import check_certificate
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.io.result import parse_document, result_bytes
-from layoutopt.limits import Limits
-from layoutopt.lowering import LIFT_FROM, lower
-from layoutopt.proving.unwinding import certify
-from layoutopt.result import Result, Status, UnwindingResult
+from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
+from layoutopt.lowering.heuristics import choose
+from layoutopt.lowering.lower import LIFT_FROM, lower
+from layoutopt.network.exact.methods import METHODS
+from layoutopt.network.heuristics.methods import APPROXIMATE
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement

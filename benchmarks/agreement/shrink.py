@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.agreement.cases import Case, Layouts
 from benchmarks.agreement.compare import Verdict, compare
-from layoutopt.errors import InputError
-from layoutopt.io import files
+from layoutopt.base import files
+from layoutopt.base.errors import InputError
 from layoutopt.io.instance import instance_bytes, parse_instance
 
 SECONDS = 120.0

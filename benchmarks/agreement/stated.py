@@ -7,10 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from benchmarks.agreement.cases import Case, Layouts
+from layoutopt.base.result import Piece
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
-from layoutopt.pieces import Piece
 from models.statement import Statement, added, cyclic, score, state
 
 Where = dict[int, int]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layoutopt.operators.operator import Category, Operator
-from layoutopt.operators.registry import OPERATORS, REASONS
+from layoutopt.conversion.rules.operator import Category, Operator
+from layoutopt.conversion.rules.registry import OPERATORS, REASONS
 from texts import page, ran, summary, table
 
 NAMES = {
@@ -83,7 +83,7 @@ def _page(category: Category) -> str:
         head.append("axes")
     code = f"""
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.operators.registry import remap
+from layoutopt.conversion.rules.registry import remap
 
 graph = ConversionGraph()
 x = graph.input("x", (1, 3, 8, 10))

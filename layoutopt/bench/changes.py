@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt import decimals
+from layoutopt.base import numbers
+from layoutopt.base.result import Status
 from layoutopt.bench.row import FAILED, Row, canonical
-from layoutopt.result import Status
 
 NOISE = 1.2
 """Times that differ by a smaller factor are equal, however well they repeat."""
@@ -180,7 +180,7 @@ def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[BatchChan
         moved = _moved([getattr(row, what) for row in old], [getattr(row, what) for row in new])
         if moved is not None:
             low, high = moved
-            size = decimals.relative(decimals.difference(high, low), low)
+            size = numbers.relative(numbers.difference(high, low), low)
             yield BatchChange(*task, what, str(low), str(high), (high > low) == upwards, size)
     if a == b and a != FAILED:
         times = [row.seconds for row in old], [row.seconds for row in new]

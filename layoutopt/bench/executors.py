@@ -22,11 +22,10 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from layoutopt import __version__
+from layoutopt.base.errors import InputError, needed
 from layoutopt.bench.job import Job, Outcome, machine_name
 from layoutopt.bench.messages import Full, Made, Message, NotMade, Ready, SolveDone
 from layoutopt.bench.work import Desk, Instance, Spent, failure, now, perform, unreadable, warm_up
-from layoutopt.errors import InputError
-from layoutopt.extras import needed
 
 START_LIMIT = 600.0
 """Seconds that a worker may take to start."""

@@ -11,12 +11,12 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from layoutopt.errors import InputError
-from layoutopt.io.files import encode_lines
-from layoutopt.pictures.tables import csv_table, markdown_table
-from layoutopt.pictures.text import number, ratio
-from layoutopt.result import Result, Status
-from layoutopt.trace import Point
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import encode_lines
+from layoutopt.base.limits import Point
+from layoutopt.base.numbers import number, ratio
+from layoutopt.base.result import Result, Status
+from layoutopt.base.table import csv_table, markdown_table
 
 PairRow: TypeAlias = tuple[str, str, str, int, int]
 """Names of both tensors, value as text, number of elements, and how many of them match."""
@@ -47,7 +47,7 @@ class Row:
     version, machine
         Version of layoutopt; name and processor of the machine.
     status
-        A value of :class:`~layoutopt.result.Status`, or ``"failed"``.
+        A value of :class:`~layoutopt.base.result.Status`, or ``"failed"``.
     score, bound, max_score
         Exact; ``None`` where unknown.
     seconds
@@ -58,14 +58,14 @@ class Row:
         Wall-clock seconds by phase; ``read``, which made the graph, is no part of ``seconds``.
     size
         Counts by name: ``ops``, ``pairs``, and those of
-        :attr:`~layoutopt.result.UnwindingResult.size`.
+        :attr:`~layoutopt.base.result.UnwindingResult.size`.
     peak_bytes
         Largest resident memory of the worker during the solve, with all that it has loaded;
         ``None`` where unknown.
     started
         When the solve began: ISO 8601, UTC.
     stopped
-        A value of :class:`~layoutopt.result.Stopped`; "" for a failure.
+        A value of :class:`~layoutopt.base.result.Stopped`; "" for a failure.
     error
         Why it failed, in one line; "" if it did not.
     log

@@ -18,6 +18,8 @@ from types import FrameType
 from typing import Any
 
 from layoutopt import __version__
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import write_bytes
 from layoutopt.bench.executors import Team
 from layoutopt.bench.job import Job, Outcome, Solve
 from layoutopt.bench.row import FAILED, Row, canonical
@@ -25,8 +27,6 @@ from layoutopt.bench.source import identity
 from layoutopt.bench.store import Key, Store, key, told, writing
 from layoutopt.bench.suite import Suite, read_suite
 from layoutopt.bench.work import Spent, now, reason, unreadable
-from layoutopt.errors import InputError
-from layoutopt.io.files import write_bytes
 
 
 @dataclass(frozen=True)

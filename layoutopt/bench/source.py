@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from layoutopt.io.files import encode
+from layoutopt.base.files import encode
 
 if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph

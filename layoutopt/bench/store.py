@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from layoutopt.base.errors import InputError
 from layoutopt.bench.job import Outcome
 from layoutopt.bench.row import COLUMNS, KINDS, Row, canonical, row_of, written
-from layoutopt.errors import InputError
 
 SCHEMA = 1
 """Version of the tables; kept in the file as its ``user_version``."""

@@ -15,12 +15,12 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import read_utf8
+from layoutopt.base.memory import parse_memory
 from layoutopt.bench.job import Solve
 from layoutopt.bench.source import FamilySource, FileSource, Source
-from layoutopt.errors import InputError
 from layoutopt.generate.families import Setting, parameters, text
-from layoutopt.io.files import read_utf8
-from layoutopt.memory import parse_memory
 from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from layoutopt import decimals
+from layoutopt.base import numbers
+from layoutopt.base.result import Status
 from layoutopt.bench.row import FAILED, Row
-from layoutopt.result import Status
 
 SHIFT = 1.0
 """Seconds that are added to times before their geometric mean is taken, and taken away after."""
@@ -90,7 +90,7 @@ def loss(row: Row, best: dict[Task, Decimal]) -> float | None:
     top = best_of(row, best)
     if row.score is None or top is None:
         return None
-    return decimals.relative(decimals.difference(top, row.score), top)
+    return numbers.relative(numbers.difference(top, row.score), top)
 
 
 def best_of(row: Row, best: dict[Task, Decimal]) -> Decimal | None:

@@ -13,16 +13,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutopt.base.errors import InputError, LayoutoptError, SizeError
+from layoutopt.base.limits import Trace
+from layoutopt.base.result import Stopped
 from layoutopt.bench.job import Job, Outcome, Solve
 from layoutopt.bench.row import FAILED, Row
 from layoutopt.bench.source import Source, document_hash, load
-from layoutopt.errors import InputError, LayoutoptError, SizeError
-from layoutopt.result import Stopped
-from layoutopt.trace import Trace
 
 if TYPE_CHECKING:
+    from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.unwinding import Graph
-    from layoutopt.result import UnwindingResult
 
 PAIRS = 30
 """Most pairs in a row."""
@@ -67,7 +67,7 @@ class Unreadable(Exception):
 def warm_up() -> tuple[str, ...]:
     """Import what solvers import, by solving something tiny; return the names of all solvers."""
     from layoutopt.graphs.unwinding import Graph
-    from layoutopt.plugins.registry import names
+    from layoutopt.registry import names
     from layoutopt.unwinding import SOLVERS, unwind
 
     graph = Graph()

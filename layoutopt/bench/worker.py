@@ -75,7 +75,7 @@ def _tidy() -> None:
 
 
 def _left_running() -> bool:
-    threads = sys.modules.get("layoutopt.solvers.threads")
+    threads = sys.modules.get("layoutopt.network.solvers.threads")
     return threads is not None and threads.left_running()
 
 

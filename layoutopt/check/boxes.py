@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from layoutopt.base.result import Loop
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import strides
 from layoutopt.graphs.ops import Shape
-from layoutopt.pieces import Loop
 
 SHORT = 4
 """Loops of up to so many steps may be written as so many boxes."""

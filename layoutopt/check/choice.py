@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from layoutopt.errors import SizeError
+from layoutopt.base.errors import SizeError
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 
@@ -34,7 +34,7 @@ def either(graph: GraphStore, by_elements: Callable[[], T], by_pieces: Callable[
     by_elements
         Takes time and memory for every element.
     by_pieces
-        Takes up to so many steps, or raises :class:`~layoutopt.errors.SizeError`.
+        Takes up to so many steps, or raises :class:`~layoutopt.base.errors.SizeError`.
 
     Raises
     ------

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 
+from layoutopt.base.numbers import to_decimal, to_integers
+from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check import order
 from layoutopt.check.elements import Evaluation, evaluate
 from layoutopt.check.occupancy import sure_to_fit
 from layoutopt.check.order import dependencies
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.values import to_decimal, to_integers
-from layoutopt.result import Status, UnwindingResult
 
 GAP_TOLERANCE = 1e-9
 """The gap is written as a binary number; everything else must be exact."""

@@ -10,14 +10,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from layoutopt import pieces
+from layoutopt.base import result
+from layoutopt.base.result import Piece
 from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.merging import merged
 from layoutopt.check.terms import Term
 from layoutopt.graphs.ops import Shape, size
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.pieces import Piece
 
 Walk: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
 """First element, and loops ``(extent, step)`` that never come to one element twice."""
@@ -58,7 +58,7 @@ class Covers:
 
 def marked(layout: Sequence[Piece], count: int) -> str | None:
     """Return what :func:`cover` does, by marking every element; all pieces are inside the sink."""
-    total = sum(map(pieces.elements, layout))
+    total = sum(map(result.elements, layout))
     if total != count:
         return f"pieces set {total} elements of {count}"
     seen = np.zeros(count, bool)
@@ -72,7 +72,7 @@ def marked(layout: Sequence[Piece], count: int) -> str | None:
 def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | None:
     """Return why pieces do not cover each element of a sink exactly once, or ``None``.
 
-    This is :func:`layoutopt.pieces.cover` for sinks of any size.
+    This is :func:`layoutopt.base.result.cover` for sinks of any size.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | 
     equations
         What solves equations, and says how many may be solved.
     """
-    total = sum(map(pieces.elements, layout))
+    total = sum(map(result.elements, layout))
     if total != size(shape):
         return f"pieces set {total} elements of {size(shape)}"
     equations.spend(len(layout))

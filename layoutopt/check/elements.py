@@ -16,7 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from layoutopt import pieces
+from layoutopt.base import html, result
+from layoutopt.base.numbers import number, to_decimal, to_integers
+from layoutopt.base.result import PairScore, Piece, Step, pairs_html
 from layoutopt.check import occupancy, order
 from layoutopt.check.choice import STEPS, either
 from layoutopt.check.cover import Covers
@@ -29,11 +31,6 @@ from layoutopt.graphs.ops import Array, Kind, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE, root_tiles
-from layoutopt.graphs.values import to_decimal, to_integers
-from layoutopt.pictures import html
-from layoutopt.pictures.text import number
-from layoutopt.pieces import Piece, Step
-from layoutopt.result import PairScore, pairs_html
 from layoutopt.tiles.blocks import TileMap
 
 
@@ -92,7 +89,7 @@ def evaluate(graph: GraphStore, layouts: Layouts) -> Evaluation:
 
 def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
     """Score layouts and check every rule with an array for each tensor."""
-    broken = coverage(graph, layouts, lambda layout, sink: pieces.cover(layout, sink.size))
+    broken = coverage(graph, layouts, lambda layout, sink: result.cover(layout, sink.size))
     if broken:
         return Evaluation(broken, None, most(graph))
     waits = order.by_elements(graph, layouts)
@@ -197,7 +194,7 @@ def _uncovered(
             reason = (
                 f"its origin {piece[0]!r} is no source, barrier, fixed point or sink"
                 if origin is None
-                else pieces.fault(piece, sink.size, origin)
+                else result.fault(piece, sink.size, origin)
             )
             if reason is not None:
                 bad = True
@@ -260,10 +257,10 @@ class _Numbers:
         taken = np.empty(size(self.graph.shapes[t]), self.dtype)
         on_tiles = self.graph.tile_memory is not None
         for piece in layout:
-            where = pieces.read(piece)
+            where = result.read(piece)
             if not (on_tiles and piece[0] == TILE):
                 where = self.at(self.graph.number(piece[0]), where)
-            taken[pieces.written(piece)] = where
+            taken[result.written(piece)] = where
         return taken
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+from layoutopt.base.errors import SizeError
 from layoutopt.check.splits import Way, best_way, carries, digits
 from layoutopt.check.terms import SolutionBox, Term, Vector, absorbed, plus, tidied, times
-from layoutopt.errors import SizeError
 
 REMEMBERED = 10**5
 """How many answers are kept; equal layers of a graph ask for the same ones."""

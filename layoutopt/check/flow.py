@@ -14,9 +14,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.result import Index, outer_sum
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Array, Shape, UnwindingOp
-from layoutopt.pieces import Index, outer_sum
 
 _zip = partial(zip, strict=True)
 

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from layoutopt import pieces
+from layoutopt.base import result
+from layoutopt.base.errors import SizeError
+from layoutopt.base.memory import require
+from layoutopt.base.result import Piece
 from layoutopt.check.boxes import CheckedBox
 from layoutopt.check.flow import carried
-from layoutopt.errors import SizeError
 from layoutopt.graphs.hooking import check_hooks, hooked, output_tiles, viewed
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
-from layoutopt.memory import require
-from layoutopt.pieces import Piece
 
 ELEMENT_BYTES = 24
 """What is kept of each element."""
@@ -81,7 +81,7 @@ class Hooked:
         tiles, total = self.tiles[t], 0
         for box in others:
             piece = "", box.start, box.to, box.loops
-            same = tiles[pieces.read(piece)] == tiles[pieces.written(piece)]
+            same = tiles[result.read(piece)] == tiles[result.written(piece)]
             total += int(np.count_nonzero(same))
         return total
 
@@ -111,7 +111,7 @@ class Hooked:
         graph = self.graph
         found = np.full(size(graph.shapes[t]), UNKNOWN, np.int64)
         for piece in self.layouts[graph.tensor_name(t)]:
-            taken = pieces.read(piece)
+            taken = result.read(piece)
             if piece[0] != TILE:
                 origin = graph.number(piece[0])
                 if hook_of(graph, graph.producers[origin]) is None:
@@ -120,7 +120,7 @@ class Hooked:
                     taken = before[origin][taken]
                 else:
                     continue
-            found[pieces.written(piece)] = taken
+            found[result.written(piece)] = taken
         return found
 
     def _fixed(self, t: int) -> Array:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from layoutopt.base.result import Piece
 from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.terms import Term
@@ -17,7 +18,6 @@ from layoutopt.check.tracing import Tracing, moved
 from layoutopt.graphs.ops import Kind, Shape, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
-from layoutopt.pieces import Piece
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.counting import Walk, together
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from layoutopt.base.result import Loop
 from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.equations import Equations
 from layoutopt.check.terms import Term
-from layoutopt.pieces import Loop
 
 Walk: TypeAlias = tuple[tuple[int, int], ...]
 

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import accumulate, product
 from math import prod
 
+from layoutopt.base.result import Loop
 from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.flow import strides
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, size
-from layoutopt.pieces import Loop
 
 _zip = partial(zip, strict=True)
 

@@ -15,7 +15,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from layoutopt import pieces
+from layoutopt.base import result
+from layoutopt.base.result import Step
 from layoutopt.check.boxes import CheckedBox, normal
 from layoutopt.check.choice import STEPS, either
 from layoutopt.check.equations import Equations
@@ -26,7 +27,6 @@ from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, hook_of
-from layoutopt.pieces import Step
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class _Tokens:
             return start
         token = np.empty(size(self.graph.shapes[t]), np.int64)
         for k, piece in enumerate(layout):
-            token[pieces.written(piece)] = start + k
+            token[result.written(piece)] = start + k
         return token
 
 

@@ -12,7 +12,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt import pieces
+from layoutopt.base import result
+from layoutopt.base.errors import InputError
 from layoutopt.check.boxes import BoxIndex, CheckedBox
 from layoutopt.check.choice import SMALL, STEPS, either
 from layoutopt.check.cover import cover
@@ -22,7 +23,6 @@ from layoutopt.check.flow import carried
 from layoutopt.check.hooked import UNKNOWN, Hooked
 from layoutopt.check.matching import POOL, Layouts, Matching
 from layoutopt.check.terms import Term
-from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
@@ -90,7 +90,7 @@ def uncovered(graph: GraphStore, layouts: Layouts) -> tuple[str, ...]:
         return coverage(graph, layouts, lambda layout, t: cover(layout, t.shape, equations))
 
     def by_elements() -> tuple[str, ...]:
-        return coverage(graph, layouts, lambda layout, t: pieces.cover(layout, t.size))
+        return coverage(graph, layouts, lambda layout, t: result.cover(layout, t.size))
 
     return either(graph, by_elements, by_pieces)
 
@@ -153,10 +153,10 @@ class SpreadByElements:
             return root_tiles(graph, t).tiles()
         taken = np.empty(size(graph.shapes[t]), np.int64)
         for piece in self.layouts[graph.tensor_name(t)]:
-            where = pieces.read(piece)
+            where = result.read(piece)
             if piece[0] != TILE:
                 where = self._rule(graph.number(piece[0])).at(where)
-            taken[pieces.written(piece)] = where
+            taken[result.written(piece)] = where
         return taken
 
     def _rule(self, root: int) -> TileMap:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
+from layoutopt.base.errors import InputError, printable
 from layoutopt.cli import options, streams
 from layoutopt.cli.progress import on_stderr
 from layoutopt.cli.streams import (
@@ -25,7 +26,6 @@ from layoutopt.cli.streams import (
     table,
     write_out,
 )
-from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
     from layoutopt.bench.changes import BatchChange, Difference

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.streams import exact, note, number, say
-from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
+    from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.store import GraphStore
     from layoutopt.io.result import ResultDocument
-    from layoutopt.result import UnwindingResult
 
 REFUSED = 1
 """The exit code where a certificate is not accepted."""
@@ -76,7 +76,7 @@ def conversion(
 ) -> int:
     """Hold a certificate against a network, and a converted one; tell what it proves."""
     from layoutopt.certificate.refused import Refused
-    from layoutopt.proving.conversion import check_certificate
+    from layoutopt.certify.conversion import check_certificate
 
     if model.suffix != ".onnx":
         raise InputError("is a certificate of a conversion; a network is needed", file=str(path))
@@ -122,8 +122,8 @@ def command(
     The exit code is 1 if anything in them is not so, and 4 if time or memory runs out before that
     can be told.
     """
-    from layoutopt.alarm import bounded
-    from layoutopt.limits import limited
+    from layoutopt.base.deadline import bounded
+    from layoutopt.base.limits import limited
 
     if result is None and certificate is None:
         raise typer.BadParameter("a RESULT is needed, or --certificate FILE")
@@ -198,7 +198,7 @@ def _holds(
 
 def _unproved(claimed: UnwindingResult) -> str:
     """Return which claims of a result cannot be checked without a certificate."""
-    from layoutopt.result import Status
+    from layoutopt.base.result import Status
 
     what = f"bound {number(claimed.bound)}"
     if claimed.status is Status.OPTIMAL:

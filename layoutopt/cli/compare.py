@@ -75,8 +75,8 @@ def command(
     Without --solver these are auto and greedy0.  "to best bound" is the gap to the lowest bound
     that any of them proved; "loss" is what a solver loses against the best score.
     """
+    from layoutopt.base.result import Stopped
     from layoutopt.comparison import compare
-    from layoutopt.result import Stopped
 
     options.check_limits(time_limit, gap, workers)
     options.limit_memory(memory_limit)
@@ -131,7 +131,7 @@ def _load(
 
 
 def _solvers(names: list[str] | None) -> list[str]:
-    from layoutopt.plugins.registry import ALL
+    from layoutopt.registry import ALL
     from layoutopt.unwinding import SOLVERS
 
     found: list[str] = []
@@ -176,7 +176,7 @@ def _write(
 
 
 def _documents(every: Sequence[Comparison]) -> bytes:
-    from layoutopt.io.files import encode
+    from layoutopt.base.files import encode
     from layoutopt.io.result import result_document
 
     results = [result for found in every for result in found.results]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from layoutopt.base.errors import InputError, printable
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import (
@@ -20,7 +21,6 @@ from layoutopt.cli.streams import (
     table,
     write_out,
 )
-from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
     from layoutopt.conversion.result import Tally
@@ -167,8 +167,8 @@ def _certify(
     """Write evidence for what a conversion has found, if it is wanted."""
     if path is None:
         return
-    from layoutopt.limits import limited
-    from layoutopt.proving.conversion import Asked, certify, encoded
+    from layoutopt.base.limits import limited
+    from layoutopt.certify.conversion import Asked, certify, encoded
 
     costs = asked["costs"] and asked["costs"].read_text("utf-8-sig")
     question = Asked(",".join(result.objectives), **{**asked, "costs": costs})
@@ -273,6 +273,6 @@ def _tally(tally: Tally) -> dict[str, Any]:
 
 
 def _write(content: dict[str, Any], path: Path, overwrite: bool) -> None:
-    from layoutopt.io.files import encode_lines
+    from layoutopt.base.files import encode_lines
 
     write_out(encode_lines(content), path, overwrite)

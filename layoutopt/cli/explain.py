@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
 from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_out
-from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
+    from layoutopt.base.result import UnwindingResult
     from layoutopt.explain.told import PairExplanation, SinkExplanation
     from layoutopt.graphs.store import GraphStore
-    from layoutopt.result import UnwindingResult
 
 
 def command(

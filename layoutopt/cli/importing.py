@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.streams import say, write_out
-from layoutopt.errors import InputError
 
 
 def command(

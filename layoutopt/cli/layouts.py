@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.streams import note, say, table
-from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
     from layoutopt.layout.layout import Layout

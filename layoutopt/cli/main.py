@@ -16,6 +16,8 @@ from types import FrameType
 import typer
 
 from layoutopt import __version__
+from layoutopt.base.errors import InputError, LayoutoptError
+from layoutopt.base.memory import memory_limit
 from layoutopt.cli import (
     LOADED,
     bench,
@@ -34,8 +36,6 @@ from layoutopt.cli import (
 )
 from layoutopt.cli.bench import BLAS_THREADS, SIGNALLED
 from layoutopt.cli.streams import discard_stdout, flush, note, open_streams, say
-from layoutopt.errors import InputError, LayoutoptError
-from layoutopt.memory import memory_limit
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
 """A polite kill, a terminal that has gone, the end of processor time that was granted."""
@@ -193,7 +193,7 @@ def _described(error: Exception) -> str:
 
 def _end(code: int) -> None:
     """End the process, without cleaning up if a solver does not let go of it."""
-    threads = sys.modules.get("layoutopt.solvers.threads")
+    threads = sys.modules.get("layoutopt.network.solvers.threads")
     if threads is not None and threads.left_running():
         os._exit(code)  # what was printed has been flushed
     sys.exit(code)

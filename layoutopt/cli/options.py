@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import check_writable
 from layoutopt.cli import LOADED
 from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout
-from layoutopt.errors import InputError
-from layoutopt.saving import check_writable
 
 if TYPE_CHECKING:
+    from layoutopt.base.result import Piece
     from layoutopt.graphs.unwinding import Graph
-    from layoutopt.pieces import Piece
 
     Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
 
@@ -170,7 +170,7 @@ def limit_memory(size: str | None) -> None:
     """
     if size is None:
         return
-    from layoutopt.memory import set_limit
+    from layoutopt.base.memory import set_limit
 
     import_module("layoutopt.unwinding")  # all that has to be loaded is, before it is limited
     try:
@@ -261,9 +261,9 @@ def load(
     TimeoutError
         If it takes longer than the limit.
     """
-    from layoutopt.alarm import bounded, grace
+    from layoutopt.base.deadline import bounded, grace
+    from layoutopt.base.limits import limited
     from layoutopt.io.instance import tile_memory
-    from layoutopt.limits import limited
     from layoutopt.reading import read
 
     started = time.monotonic()

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 from layoutopt.cli.streams import Unfailing, note, number
 
 if TYPE_CHECKING:
-    from layoutopt.limits import Progress
+    from layoutopt.base.limits import Progress
 
 Tell = Callable[["Progress"], None]
 

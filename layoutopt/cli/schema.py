@@ -29,7 +29,7 @@ def command(
     """Write the JSON Schema (2020-12) of instance or result files."""
     import msgspec
 
-    from layoutopt.io.files import write_bytes
+    from layoutopt.base.files import write_bytes
     from layoutopt.io.instance import InstanceDocument
     from layoutopt.io.result import ResultDocument
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layoutopt.base.errors import InputError, printable
 from layoutopt.cli import options, solve, streams
 from layoutopt.cli.streams import command_line, number, ratio, say, table, write_out
-from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
+    from layoutopt.base.result import Piece, UnwindingResult
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.machine.simulation import Simulation
-    from layoutopt.pieces import Piece
-    from layoutopt.result import UnwindingResult
 
 HEAVIEST = 5
 """How many tensors that weigh most are shown."""
@@ -85,8 +84,8 @@ def simulated(shown: UnwindingResult | Graph, why: str) -> Simulation:
     InputError
         If there is no result with layouts and graph, or no machine.
     """
+    from layoutopt.base.result import UnwindingResult
     from layoutopt.machine.simulation import simulate
-    from layoutopt.result import UnwindingResult
 
     if not isinstance(shown, UnwindingResult) or shown.layouts is None:
         raise InputError(f"{why} is for a RESULT with layouts")
@@ -191,7 +190,7 @@ def _shown(
 
 
 def _graph(shown: UnwindingResult | Graph) -> Graph | None:
-    from layoutopt.result import UnwindingResult
+    from layoutopt.base.result import UnwindingResult
 
     graph: Graph | None = shown.graph if isinstance(shown, UnwindingResult) else shown
     return graph
@@ -220,7 +219,7 @@ def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -
 
 
 def _text(shown: UnwindingResult | Graph, found: Simulation | None) -> str:
-    from layoutopt.result import UnwindingResult
+    from layoutopt.base.result import UnwindingResult
 
     if not isinstance(shown, UnwindingResult):
         return instance_text(shown)
@@ -229,7 +228,7 @@ def _text(shown: UnwindingResult | Graph, found: Simulation | None) -> str:
 
 
 def _picture(shown: UnwindingResult | Graph, found: Simulation | None, by: By) -> str:
-    from layoutopt.result import UnwindingResult
+    from layoutopt.base.result import UnwindingResult
 
     if found is not None and by is not By.LOCATION:
         return str(found.draw(by))
@@ -240,10 +239,10 @@ def _picture(shown: UnwindingResult | Graph, found: Simulation | None, by: By) -
 
 def _page(shown: UnwindingResult | Graph) -> str:
     """Return the page of a result, or of an instance."""
+    from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.display import document
     from layoutopt.pictures.pages import whole
     from layoutopt.report.result import report_html
-    from layoutopt.result import UnwindingResult
 
     if isinstance(shown, UnwindingResult):
         return report_html(shown, command=command_line())
@@ -254,7 +253,7 @@ def _is_result(path: Path) -> bool:
     """Return whether a file says that it is a result; what else is wrong in it shows later."""
     import msgspec
 
-    from layoutopt.io.files import read_utf8
+    from layoutopt.base.files import read_utf8
     from layoutopt.io.result import FORMAT
     from layoutopt.reading import is_function
 
@@ -269,7 +268,7 @@ def _is_result(path: Path) -> bool:
 
 def instance_text(graph: Graph) -> str:
     """Return the sizes of a graph before and after reduction."""
-    from layoutopt.outline import outline
+    from layoutopt.explain.outline import outline
 
     found = outline(graph)
     ops = ", ".join(f"{count:,} {kind}" for kind, count in found.ops.items())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from layoutopt.base.errors import InputError, printable
 from layoutopt.cli import options
 from layoutopt.cli.progress import both, shown
 from layoutopt.cli.streams import (
@@ -25,15 +26,14 @@ from layoutopt.cli.streams import (
     table,
     write_out,
 )
-from layoutopt.errors import InputError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from layoutopt.base.limits import Trace
+    from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.machine.whatif import CapacityPoint, ShadowPrices, SmallestMachine
-    from layoutopt.result import UnwindingResult
-    from layoutopt.trace import Trace
 
 SHOWN = 12
 """Length of a table of prices."""
@@ -203,7 +203,7 @@ def prices_text(found: ShadowPrices | None) -> str:
 
 
 def _scales(text: str) -> tuple[Decimal, ...]:
-    from layoutopt.graphs.values import exact_decimal
+    from layoutopt.base.numbers import exact_decimal
 
     try:
         found = tuple(exact_decimal(each.strip()) for each in text.split(","))
@@ -258,7 +258,7 @@ def command(
 ) -> int:
     """Find the best layouts of a graph's inputs, and prove it."""
     how = How(time_limit, seed, workers, overwrite, quiet)
-    from layoutopt.trace import Trace
+    from layoutopt.base.limits import Trace
     from layoutopt.unwinding import unwind
 
     options.check_limits(time_limit, gap, workers)
@@ -319,9 +319,9 @@ def _write(
     result: UnwindingResult, trace: Trace, json: Path | None, html: Path | None, overwrite: bool
 ) -> None:
     """Write a result where it is asked for: for programs, and as a page."""
+    from layoutopt.base.result import Stopped
     from layoutopt.io.result import result_bytes
     from layoutopt.report.result import WHY_SECONDS, report_html
-    from layoutopt.result import Stopped
 
     def page() -> bytes:
         total = result.seconds.get("total")  # without times, what takes as long as there is time

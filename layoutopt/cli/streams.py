@@ -14,9 +14,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from layoutopt.errors import InputError, printable
-from layoutopt.pictures.tables import text_table as table
-from layoutopt.pictures.text import number, ratio, seconds
+from layoutopt.base.errors import InputError, printable
+from layoutopt.base.numbers import number, ratio, seconds
+from layoutopt.base.table import text_table as table
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -119,7 +119,7 @@ def write_out(data: bytes, path: Path, overwrite: bool) -> None:
     InputError
         If that fails; it says where the bytes are instead.
     """
-    from layoutopt.io.files import write_bytes
+    from layoutopt.base.files import write_bytes
 
     if str(path) == "-":
         _write_stdout(data)
@@ -216,7 +216,7 @@ __all__ = ["exact", "number", "ratio", "seconds", "table"]
 
 def exact(value: Fraction) -> str:
     """Return a number in full, as the text of a ratio where its decimals do not end."""
-    from layoutopt.graphs.values import exact_decimal
+    from layoutopt.base.numbers import exact_decimal
 
     try:
         return number(exact_decimal(value))
@@ -242,7 +242,7 @@ def check_png(path: Path | None) -> None:
 
 def write_picture(picture: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:
     """Write a picture, given as SVG, in the forms that are asked for."""
-    from layoutopt.io.files import write_bytes
+    from layoutopt.base.files import write_bytes
     from layoutopt.report import raster
 
     if png is not None:

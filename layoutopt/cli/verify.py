@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.convert import Model
 from layoutopt.cli.streams import say
-from layoutopt.errors import InputError
 
 if TYPE_CHECKING:
+    from layoutopt.conversion.requirements import Requirements
     from layoutopt.conversion.verify import Violation
-    from layoutopt.requirements.requirements import Requirements
 
 VIOLATION = 1
 
@@ -28,7 +28,7 @@ def command(
 
     The exit code is 1 if there are any.
     """
-    from layoutopt.requirements.backends import backend_named
+    from layoutopt.conversion.backends import backend_named
 
     found = _violations(model, backend_named(backend))
     if not quiet:

@@ -31,11 +31,11 @@ from layoutopt.conversion.orders import (
     padded_axes,
     within,
 )
-from layoutopt.operators.axes import REDUCTIONS
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operator import Category, RemapError
-from layoutopt.operators.registry import category_of, operator_of
-from layoutopt.operators.views import Group, flatten_groups, reshape_groups, reshape_sizes
+from layoutopt.conversion.rules.axes import REDUCTIONS
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.operator import Category, RemapError
+from layoutopt.conversion.rules.registry import category_of, operator_of
+from layoutopt.conversion.rules.views import Group, flatten_groups, reshape_groups, reshape_sizes
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from typing import TypeAlias
 from layoutopt.conversion.blocked_modes import VIEWS, further_mode
 from layoutopt.conversion.modes import Mode, Modes
 from layoutopt.conversion.orders import Order, ends_of, has_parts, is_nested
+from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.values import Need, Values
-from layoutopt.operators.op import Op
 
 Place: TypeAlias = tuple[int, int]
 """The number of an op, and that of a mode, or of an operand or result."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.requirements import OPEN, may_be
+from layoutopt.conversion.rules.op import Op, Shape, any_layout, plain
+from layoutopt.conversion.rules.operator import SPATIAL_AXES, Axes, Category, Operator
+from layoutopt.conversion.rules.registry import operator_of, written_output
 from layoutopt.layout.layout import Dim, Layout
-from layoutopt.operators.op import Op, Shape, any_layout, plain
-from layoutopt.operators.operator import SPATIAL_AXES, Axes, Category, Operator
-from layoutopt.operators.registry import operator_of, written_output
-from layoutopt.requirements.requirements import OPEN, may_be
 
 FREE = Dim(OPEN)
 """A dimension of which nothing is known."""

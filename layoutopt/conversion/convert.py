@@ -11,8 +11,12 @@ from functools import partial
 
 import numpy as np
 
+from layoutopt.base.errors import InputError, InternalError
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Stopped
 from layoutopt.conversion.candidates import CandidateModes, choices
 from layoutopt.conversion.carried import carried
+from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.costs import (
     NO_TIMES,
     Costs,
@@ -29,17 +33,13 @@ from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
 from layoutopt.conversion.labelling import ConversionLabelling, labelling, proved, stated
 from layoutopt.conversion.modes import ModeTable, as_written
 from layoutopt.conversion.orders import has_parts
+from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Remaining, Stated
 from layoutopt.conversion.rewrite import Rewritten, rewrite
 from layoutopt.conversion.values import Values, transposition, values_of
-from layoutopt.errors import InputError, InternalError
-from layoutopt.limits import Limits
-from layoutopt.pbqp.problem import CostAnswer, cost
-from layoutopt.pbqp.solve import heuristic_pbqp
-from layoutopt.problem import IntArray
-from layoutopt.requirements.costs import OpCosts
-from layoutopt.requirements.requirements import Requirements
-from layoutopt.result import Stopped
+from layoutopt.network.costs.problem import CostAnswer, cost
+from layoutopt.network.costs.solve import heuristic_pbqp
+from layoutopt.network.problem import IntArray
 
 
 def convert_graph(

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
 
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.cost_table import OpCosts
+from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.required import required
 from layoutopt.conversion.result import Relaid, Tally
+from layoutopt.conversion.rules.op import Op, Shape, Size
 from layoutopt.conversion.values import transposition
-from layoutopt.errors import InputError
-from layoutopt.operators.op import Op, Shape, Size
-from layoutopt.requirements.costs import OpCosts
-from layoutopt.requirements.desired import Desired
 
 Lies: TypeAlias = tuple[tuple[int, Size], ...]
 """For each dimension of a constant its stride in elements of the one it comes from, and size."""

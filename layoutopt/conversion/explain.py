@@ -10,10 +10,10 @@ from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.materialise import Moved
 from layoutopt.conversion.orders import AxisFactor, Form, Item, items_of
 from layoutopt.conversion.result import Remaining
+from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.registry import written_input
 from layoutopt.conversion.values import Value, Values, transposition
 from layoutopt.layout.layout import ANY, Layout
-from layoutopt.operators.op import Op
-from layoutopt.operators.registry import written_input
 
 NAMED = 3
 """How many takers a line names."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from operator import index
 from typing import Any, Literal
 
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import digest
+from layoutopt.conversion.rules.op import LATEST, Op, Shape, Size, any_layout, parse_operands
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import category_of
 from layoutopt.conversion.shapes import settled
-from layoutopt.errors import InputError
-from layoutopt.io.hashes import digest
 from layoutopt.layout.layout import Layout, LayoutError
 from layoutopt.layout.parts import is_positional
-from layoutopt.operators.op import LATEST, Op, Shape, Size, any_layout, parse_operands
-from layoutopt.operators.operator import Category
-from layoutopt.operators.registry import category_of
 
 Kind = Literal["input", "constant", "activation"]
 

@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from layoutopt.alarm import PATIENCE, bounded
+from layoutopt.base.deadline import PATIENCE, bounded
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Stopped
 from layoutopt.conversion.candidates import CandidateModes, Joined, ModeRow
 from layoutopt.conversion.costs import Costs, measured
 from layoutopt.conversion.orders import AxisFactor, Order, has_parts, sort_key
 from layoutopt.conversion.result import Stated, Tally
 from layoutopt.conversion.values import Need, Values
-from layoutopt.limits import Limits
-from layoutopt.pbqp.problem import FORBIDDEN, CostAnswer, Problem, cost, integers
-from layoutopt.pbqp.solve import solve_pbqp
-from layoutopt.problem import IntArray
-from layoutopt.result import Stopped
+from layoutopt.network.costs.problem import FORBIDDEN, CostAnswer, Problem, cost, integers
+from layoutopt.network.costs.solve import solve_pbqp
+from layoutopt.network.problem import IntArray
 
 
 def stated(

@@ -27,9 +27,9 @@ from layoutopt.conversion.orders import (
     whole_axes,
 )
 from layoutopt.conversion.result import Relaid
+from layoutopt.conversion.rules.op import Op, Shape, Size
 from layoutopt.conversion.values import Values
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
-from layoutopt.operators.op import Op, Shape, Size
 
 
 class TensorNames:

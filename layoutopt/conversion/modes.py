@@ -9,17 +9,17 @@ from itertools import permutations
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from layoutopt.base.errors import InputError
 from layoutopt.conversion.carried import letters_of
 from layoutopt.conversion.costs import Times
 from layoutopt.conversion.orders import Form, Order, order_of
 from layoutopt.conversion.required import Forms, Required, in_order, required
-from layoutopt.errors import InputError
+from layoutopt.conversion.requirements import Requirements
+from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape
+from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
+from layoutopt.conversion.rules.registry import category_of, is_unlettered, operator_of, remap
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Op, OperandLayouts, Shape
-from layoutopt.operators.operator import Category, RemapError, Remapped
-from layoutopt.operators.registry import category_of, is_unlettered, operator_of, remap
-from layoutopt.requirements.requirements import Requirements
 
 MOST_AXES = 6
 """Ops on more axes run as they are written: of 7 axes there are 5040 permutations."""
@@ -42,7 +42,7 @@ class Mode:
     time
         What it costs, in femtoseconds.
     entries, operands, type
-        As in :class:`~layoutopt.operators.operator.Remapped`.
+        As in :class:`~layoutopt.conversion.rules.operator.Remapped`.
     """
 
     attributes: Mapping[str, Any]
@@ -133,7 +133,8 @@ class ModeTable:
         """Return the modes of an op.
 
         Elementwise ops, ops whose attributes name axes, and views have one for each permutation of
-        their axes that :func:`~layoutopt.operators.registry.remap` takes.  All others have one.
+        their axes that :func:`~layoutopt.conversion.rules.registry.remap`
+        takes.  All others have one.
         """
         if op.name in self._written:
             time = 0 if self._times is None else self._times.written(op)

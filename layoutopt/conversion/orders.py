@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple, TypeAlias, TypeGuard
 
+from layoutopt.conversion.rules.op import Shape, Size
 from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Shape, Size
 
 
 class AxisFactor(NamedTuple):

@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from math import prod
 from typing import TypeAlias
 
+from layoutopt.base.errors import InputError
 from layoutopt.conversion.orders import AxisFactor, Form, FormDim, Item, within
-from layoutopt.errors import InputError
-from layoutopt.layout.layout import ANY, Dim, Layout
-from layoutopt.operators.op import Op, OperandLayouts, Shape, unnamed
-from layoutopt.operators.operator import Category, RemapError, Remapped
-from layoutopt.operators.registry import (
+from layoutopt.conversion.requirements import Requirements
+from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, unnamed
+from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
+from layoutopt.conversion.rules.registry import (
     category_of,
     operand_axes,
     remap,
     written_input,
     written_output,
 )
-from layoutopt.operators.spatial import may_pad
-from layoutopt.requirements.requirements import Requirements
+from layoutopt.conversion.rules.spatial import may_pad
+from layoutopt.layout.layout import ANY, Dim, Layout
 
 Forms: TypeAlias = tuple[Form | None, ...]
 """The form of each operand or result; None for one that stays as it is."""

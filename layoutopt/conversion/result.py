@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from layoutopt.base.result import Status, Stopped
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.rules.op import Shape
 from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Shape
-from layoutopt.result import Status, Stopped
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from layoutopt.conversion.orders import (
     spread,
     whole_axes,
 )
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.values import Values
 from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.registry import operator_of
 
 VECTOR_RANKS = {(1, 0), (1, 1)}
 """Ranks of what a Gather reads where it picks one or several entries of a vector."""

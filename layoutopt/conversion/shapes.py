@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
-from layoutopt.errors import InputError
-from layoutopt.operators.axes import REDUCTIONS
-from layoutopt.operators.op import Op, Shape, Size
-from layoutopt.operators.operator import Category
-from layoutopt.operators.registry import operator_of
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.axes import REDUCTIONS
+from layoutopt.conversion.rules.op import Op, Shape, Size
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import operator_of
 
 Rule = Callable[[Op, Shape], Shape | None]
 """``(op, shape of its first input)``, returning the shape of its first result, or None."""

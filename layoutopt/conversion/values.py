@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 from layoutopt.conversion.graph import ConversionGraph, Kind
 from layoutopt.conversion.orders import Order, order_of, renamed_order
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.operator import is_identity
+from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.layout.permutations import Permutation, inverse
-from layoutopt.operators.op import Op, Shape
-from layoutopt.operators.operator import is_identity
-from layoutopt.operators.registry import operator_of
 
 Need: TypeAlias = tuple[int, Order]
 """The number of a value, and an order."""

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from layoutopt.conversion.carried import FREE, carried, conflicts, filled
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.layout.layout import Dim, Layout
-from layoutopt.layout.semantics import consumed_as
-from layoutopt.operators.op import UNKNOWN, Op
-from layoutopt.operators.operator import Category
-from layoutopt.operators.registry import (
+from layoutopt.conversion.requirements import Requirements, may_be, mismatch
+from layoutopt.conversion.rules.op import UNKNOWN, Op
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import (
     category_of,
     operand_axes,
     written_input,
     written_output,
 )
-from layoutopt.requirements.requirements import Requirements, may_be, mismatch
+from layoutopt.layout.layout import Dim, Layout
+from layoutopt.layout.semantics import consumed_as
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from layoutopt import decimals
+from layoutopt.base import numbers
+from layoutopt.base.limits import Limits, Progress, interruptible, limited
+from layoutopt.base.numbers import number
+from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check.elements import evaluate
-from layoutopt.dense.groups import free_tensors, sources_of
 from layoutopt.explain import words
 from layoutopt.explain.subject import Subject, at_one_location, views_of
 from layoutopt.explain.told import Change, Obstacle, PairExplanation
@@ -24,9 +26,7 @@ from layoutopt.graphs.ops import Expand, Kind, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import memory_of, settled
-from layoutopt.limits import Limits, Progress, interruptible, limited
-from layoutopt.pictures.text import number
-from layoutopt.result import Status, UnwindingResult
+from layoutopt.lowering.elements.groups import free_tensors, sources_of
 from layoutopt.tiles.memory import MOST
 from layoutopt.unwinding import unwind
 
@@ -510,8 +510,8 @@ def _balance(told: PairExplanation) -> str:
     gained = (told.most or 0) - told.matched
     if gained <= 0:
         return "it matches wherever it can" if told.most else "it can match nowhere"
-    earned = f"would earn {number(decimals.times(told.value, gained))}"
-    others = decimals.total(change.difference for change in told.gains)
+    earned = f"would earn {number(numbers.times(told.value, gained))}"
+    others = numbers.total(change.difference for change in told.gains)
     if others:
         earned += f", with {number(others)} of other pairs,"
     lost = [

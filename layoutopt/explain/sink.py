@@ -7,9 +7,11 @@ from copy import deepcopy
 from decimal import Decimal
 from math import prod
 
-from layoutopt import decimals
+from layoutopt.base import numbers
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Progress, interruptible, limited
+from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.check.elements import evaluate
-from layoutopt.errors import InputError
 from layoutopt.explain.pair import explained
 from layoutopt.explain.subject import Subject
 from layoutopt.explain.told import Share, SinkExplanation
@@ -18,9 +20,6 @@ from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.ops import Kind, Source
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.limits import Progress, interruptible, limited
-from layoutopt.pieces import Piece
-from layoutopt.result import UnwindingResult
 
 ALTERNATIVES = 3
 """How many pairs that lose are looked at."""
@@ -152,4 +151,4 @@ class _Elsewhere:
             for where, start, to, loops in self.subject.layouts[self.sink]
         )
         then = evaluate(self.graph, self.subject.layouts | {self.sink: moved}).score
-        return None if then is None else decimals.difference(self.now, then)
+        return None if then is None else numbers.difference(self.now, then)

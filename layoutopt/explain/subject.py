@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from layoutopt.base.errors import InputError, InternalError
+from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import number, to_decimal, to_integers
+from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
-from layoutopt.dense.barriers import find_cycles
-from layoutopt.dense.groups import Group, find_groups, sources_of
-from layoutopt.dense.representatives import Layouts
-from layoutopt.errors import InputError, InternalError
 from layoutopt.graphs.hooking import unused
 from layoutopt.graphs.layouts import Given, check_result
 from layoutopt.graphs.ops import (
@@ -33,10 +33,9 @@ from layoutopt.graphs.ops import (
 )
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.values import to_decimal, to_integers
-from layoutopt.limits import Limits
-from layoutopt.pictures.text import number
-from layoutopt.result import PairScore, Status, UnwindingResult
+from layoutopt.lowering.elements.barriers import find_cycles
+from layoutopt.lowering.elements.groups import Group, find_groups, sources_of
+from layoutopt.lowering.elements.representatives import LayoutDict
 
 
 def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
@@ -140,7 +139,7 @@ class Subject:
         self.graph, self.result, self.limits = graph, result, limits
         if result.layouts is None:
             raise InputError("the result has no layouts to be explained")
-        self.layouts: Layouts = dict(result.layouts)
+        self.layouts: LayoutDict = dict(result.layouts)
         whole = not result.size.get("given")  # else its bound is that of the rest
         self.bound = result.bound if whole else None
         self.optimal = whole and result.status is Status.OPTIMAL
@@ -228,7 +227,7 @@ class Subject:
         odd = [origin for t, origin in taken if origin not in useful.get(t, ())]
         return not any(graph.kind(graph.handle(origin)) is Kind.BARRIER for origin in odd)
 
-    def confirm(self, layouts: Layouts, score: Decimal) -> None:
+    def confirm(self, layouts: LayoutDict, score: Decimal) -> None:
         """Stop where other layouts of the whole graph are not legal, or not worth so much."""
         checked = evaluate(self.graph, layouts)
         if checked.violations or checked.score != score:

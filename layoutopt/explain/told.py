@@ -8,16 +8,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from layoutopt import decimals
-from layoutopt.errors import InputError, printable
+from layoutopt.base import files, html, numbers
+from layoutopt.base.errors import InputError, printable
+from layoutopt.base.numbers import exact_decimal, number
+from layoutopt.base.result import PairScore, Piece, Status, pairs_html
 from layoutopt.explain.words import exact, listed, paired, sure
 from layoutopt.graphs.tiling import TILE
-from layoutopt.graphs.values import exact_decimal
-from layoutopt.io import files
-from layoutopt.pictures import html
-from layoutopt.pictures.text import number
-from layoutopt.pieces import Piece
-from layoutopt.result import PairScore, Status, pairs_html
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,7 @@ class Change:
     @property
     def difference(self) -> Decimal:
         """What is earned more, below 0 for less."""
-        return decimals.times(self.value, self.after - self.before)
+        return numbers.times(self.value, self.after - self.before)
 
 
 @dataclass(frozen=True)
@@ -231,13 +227,13 @@ class PairExplanation:
     @property
     def loses(self) -> Decimal:
         """What is missing to a match at every position."""
-        return decimals.times(self.value, self.elements - self.matched)
+        return numbers.times(self.value, self.elements - self.matched)
 
     @property
     def cost(self) -> Decimal | None:
         """What winning it costs in all: score less alternative score."""
         other = self.alternative_score
-        return None if other is None else decimals.difference(self.score, other)
+        return None if other is None else numbers.difference(self.score, other)
 
     @property
     def gains(self) -> tuple[Change, ...]:

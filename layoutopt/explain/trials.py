@@ -14,15 +14,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from layoutopt import decimals
+from layoutopt.base import numbers
+from layoutopt.base.errors import InputError, InternalError
+from layoutopt.base.limits import Progress
+from layoutopt.base.numbers import number
+from layoutopt.base.result import Status
 from layoutopt.check.elements import evaluate
-from layoutopt.dense.representatives import Layouts
-from layoutopt.errors import InputError, InternalError
 from layoutopt.explain.subject import Subject
 from layoutopt.graphs.store import GraphStore
-from layoutopt.limits import Progress
-from layoutopt.pictures.text import number
-from layoutopt.result import Status
+from layoutopt.lowering.elements.representatives import LayoutDict
 from layoutopt.unwinding import unwind
 
 STEP = 1000
@@ -71,7 +71,7 @@ class Trial:
     """Layouts of the whole graph, and at how many positions each pair in reach matches."""
 
     matched: tuple[int, ...]
-    layouts: Layouts
+    layouts: LayoutDict
 
     def worth(self, values: Sequence[int]) -> int:
         """Return what these pairs earn with other values."""
@@ -125,7 +125,7 @@ class Trials:
     def score(self, trial: Trial) -> Decimal:
         """Return what layouts earn in all."""
         change = trial.worth(self.values) - self.first.worth(self.values)
-        return decimals.total([self.subject.score, self.subject.amount(change)])
+        return numbers.total([self.subject.score, self.subject.amount(change)])
 
     def with_value(self, value: Fraction | int, values: Sequence[int] | None = None) -> list[int]:
         """Return values with another one of the pair itself, scaled so that all are whole."""
@@ -178,7 +178,7 @@ class Trials:
         found.pairs = [(a, b, Decimal(value)) for (a, b, _), value in pairs if value]
         return found
 
-    def _judged(self, layouts: Layouts) -> Trial:
+    def _judged(self, layouts: LayoutDict) -> Trial:
         """Count matches by the specification, and hold them against the result's bound."""
         checked = evaluate(self._graph, layouts)
         if checked.violations:

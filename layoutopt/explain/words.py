@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from layoutopt import decimals
-from layoutopt.errors import InputError
-from layoutopt.graphs.values import exact_decimal
-from layoutopt.pictures.text import number
+from layoutopt.base import numbers
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import exact_decimal, number
 
 NAMED = 3
 """How many things a sentence names."""
@@ -47,7 +46,7 @@ def costs(losses: Sequence[tuple[Decimal, str]], most: int = NAMED) -> str:
     """
     if not losses:
         return "cost nothing"
-    total = decimals.total(loss for loss, _ in losses)
+    total = numbers.total(loss for loss, _ in losses)
     if len(losses) == 1:
         return f"cost {number(total)} of {losses[0][1]}"
     return f"cost {number(total)}: {listed([f'{number(x)} of {name}' for x, name in losses], most)}"

@@ -7,7 +7,7 @@ from functools import partial
 from inspect import Parameter, getdoc, signature
 from typing import TypeAlias
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.generate import networks, resnet, transformer, views
 from layoutopt.generate.layers import at_least, training_step
 from layoutopt.generate.random_graphs import random_graph, random_views

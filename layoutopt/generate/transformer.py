@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.generate.layers import Back, TrainingStep, at_least, divides, linear, loss, norm
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from math import gcd
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.generate.layers import at_least
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph

@@ -7,7 +7,7 @@ from numbers import Integral
 from operator import index
 from typing import Any, TypeVar
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, overlo
 
 from msgspec.structs import replace
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs import ops
 from layoutopt.graphs.arguments import integers, listed, places
 from layoutopt.graphs.indexing import dimension, filled, from_end

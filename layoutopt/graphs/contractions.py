@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.arguments import part_name
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing
 from layoutopt.graphs.ops import OpError, Shape, broadcast

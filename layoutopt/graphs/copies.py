@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.arguments import listed, one_each
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing
 from layoutopt.graphs.tensor import Tensor

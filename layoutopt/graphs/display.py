@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from layoutopt.base import html
+from layoutopt.base.result import UnwindingResult
+from layoutopt.base.table import text_table
 from layoutopt.graphs import drawing
 from layoutopt.graphs.drawing import Layouts
 from layoutopt.graphs.layouts import check_layouts
 from layoutopt.graphs.ops import Kind, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.picture import Picture
-from layoutopt.pictures import html
 from layoutopt.pictures.figure import summary
-from layoutopt.pictures.tables import text_table
+from layoutopt.pictures.shown import Picture
 from layoutopt.pictures.text import shortened
-from layoutopt.result import UnwindingResult
 
 MOST_OPS = 60
 """Graphs are shown up to so many ops."""

@@ -13,20 +13,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec.structs import asdict
 
-from layoutopt import decimals, pieces
-from layoutopt.errors import InputError
+from layoutopt.base import numbers, result
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import number, unique
+from layoutopt.base.result import Piece, elements
 from layoutopt.graphs.locations import Locations, flow
 from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
-from layoutopt.integers import unique
 from layoutopt.pictures import grids
 from layoutopt.pictures.cards import Card, OpCard, Tie
 from layoutopt.pictures.colours import palette
 from layoutopt.pictures.figure import figure
 from layoutopt.pictures.grids import BLANK, OTHERS, OWN, CellGrid, Stripe
-from layoutopt.pictures.text import abbreviations, number, shortened
-from layoutopt.pieces import Piece, elements
+from layoutopt.pictures.text import abbreviations, shortened
 
 ALONE, NAMED = -1, -2
 """In place of a root tensor: locations that nobody shares, and those that mappings name."""
@@ -412,7 +412,7 @@ def _of_pieces(graph: GraphStore, t: int, layout: Iterable[Piece]) -> list[Piece
             if graph.ops[graph.producers[source]].kind is Kind.VIEW:
                 raise InputError(f"{title}: {piece[0]!r} has no locations of its own")
             count = size(graph.shapes[source])
-        fault = pieces.fault(piece, size(graph.shapes[t]), count)
+        fault = result.fault(piece, size(graph.shapes[t]), count)
         if fault is not None:
             raise InputError(f"{title}: {fault}")
     return plain
@@ -448,14 +448,14 @@ def _taken(numbers: Locations, t: int, layout: Array | list[Piece]) -> Array:
     where = numbers.own(t)
     for piece in layout:
         if isinstance(numbers, _Tiles):
-            where[pieces.written(piece)] = numbers.at(piece[0], pieces.read(piece))
+            where[result.written(piece)] = numbers.at(piece[0], result.read(piece))
             continue
         origin = numbers.graph.number(piece[0])
-        op, elements = numbers.graph.ops[numbers.graph.producers[origin]], pieces.read(piece)
+        op, elements = numbers.graph.ops[numbers.graph.producers[origin]], result.read(piece)
         mapped = isinstance(op, Source) and op.mapping is not None
         # Of an origin without mapping no array is made: it may be very large.
         taken = numbers.own(origin)[elements] if mapped else numbers.first[origin] + elements
-        where[pieces.written(piece)] = taken
+        where[result.written(piece)] = taken
     return where
 
 
@@ -532,7 +532,7 @@ def _ties(
     for a, b, value in graph.pairs:
         if a in place and b in place:
             ends = (b, a) if (b, a) in values else (a, b)
-            values[ends] = decimals.total([values.get(ends, Decimal(0)), value])
+            values[ends] = numbers.total([values.get(ends, Decimal(0)), value])
     ties = []
     for (a, b), value in values.items():
         count = size(graph.shapes[a])
@@ -541,7 +541,7 @@ def _ties(
         if where is not None and a in where and b in where:
             matched = int(np.count_nonzero(where[a] == where[b]))
             label += f" · {matched:,} of {count:,}"
-            tip += f", {matched:,} match: {number(decimals.times(value, matched))}"
+            tip += f", {matched:,} match: {number(numbers.times(value, matched))}"
             earns = matched > 0
         ties.append(Tie(place[a], place[b], label, tip, earns))
     return ties

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs import ops
 from layoutopt.graphs.arguments import integers, listed, part_name
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.ops import (
     Array,
     Barrier,

@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import unique
+from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.integers import unique
-from layoutopt.pieces import Piece
-from layoutopt.result import UnwindingResult
 
 Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
 

@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt import pieces
+from layoutopt.base import result
+from layoutopt.base.memory import require
+from layoutopt.base.result import Piece, outer_sum
 from layoutopt.graphs.ops import Array, Kind, OpError, Shape, Source, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.memory import require
-from layoutopt.pieces import Piece, outer_sum
 from layoutopt.tiles.blocks import TileMap, tile_map_of
 
 Origins: TypeAlias = dict[int, tuple[Array, Array]]
@@ -70,7 +70,7 @@ class Locations:
         """Return the numbers that a sink's elements take, flat."""
         where = self.own(t)
         for piece in layout:
-            where[pieces.written(piece)] = self.own(self.graph.number(piece[0]))[pieces.read(piece)]
+            where[result.written(piece)] = self.own(self.graph.number(piece[0]))[result.read(piece)]
         return where
 
     def origins(self, numbers: Array) -> tuple[Array, Array]:

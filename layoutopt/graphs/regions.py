@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.memory import require
 from layoutopt.graphs import indexing
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, OpError, Shape, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.memory import require
 
 Mask: TypeAlias = NDArray[np.bool_]
 

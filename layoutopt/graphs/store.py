@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import exact_decimal
 from layoutopt.graphs.ops import MAX_ELEMENTS, Kind, OpError, Shape, UnwindingOp, size, type_name
 from layoutopt.graphs.tensor import OpSlot, Tensor
-from layoutopt.graphs.values import exact_decimal
 from layoutopt.tiles.memory import TileMemory, known_memory
 
 MAX_RANK = 64

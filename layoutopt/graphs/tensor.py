@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs import indexing
 from layoutopt.graphs.ops import Kind, OpError, Shape, UnwindingOp, dominates, size
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import Piece
 from layoutopt.graphs.locations import Tiled
 from layoutopt.graphs.ops import Barrier, Concat, Expand, Flatten, Kind, Reshape, Sink, Source, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.pieces import Piece
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map

@@ -14,7 +14,7 @@ class Graph(Builder):
     Operands are handles or tensor names.  ``name`` names the new op; without it the op gets
     its type with a number.  ``sum_like``, ``call``, ``loop``, ``cond`` and the growers add ops
     together with the ValuedPairs that belong to them: all, or nothing where something is refused.
-    Wrong arguments raise :class:`~layoutopt.errors.InputError` with a text that names op and
+    Wrong arguments raise :class:`~layoutopt.base.errors.InputError` with a text that names op and
     operands.
 
     Examples

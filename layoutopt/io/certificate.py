@@ -7,10 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from layoutopt.base import files
+from layoutopt.base.errors import InputError
 from layoutopt.certificate.unwinding import Verdict, check
-from layoutopt.errors import InputError
 from layoutopt.graphs.store import GraphStore
-from layoutopt.io import files
 from layoutopt.io.hashes import check_hash
 from layoutopt.io.instance import instance_bytes
 

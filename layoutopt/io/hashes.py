@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from decimal import Decimal
 from typing import Any
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import digest, shortest
 from layoutopt.graphs.ops import UnwindingOp, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.io.instance import FORMAT
@@ -64,30 +62,6 @@ def known_hash(graph: GraphStore) -> str | None:
         return None
 
 
-def digest(document: Any) -> str:
-    """Return ``"sha256:"`` and the digest of a document as JSON.
-
-    The JSON has keys in order, no spaces, and ASCII only; NumPy's numbers and arrays are written
-    as those of Python.
-
-    Raises
-    ------
-    InputError
-        If JSON cannot hold the document.
-    """
-    try:
-        text = json.dumps(document, sort_keys=True, separators=(",", ":"), default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be written as JSON ({error})") from None
-    return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
-
-
-def shortest(value: Decimal) -> str:
-    """Return the one spelling of a number: no exponent, no zeros that say nothing."""
-    text = f"{value:f}"  # rounds nothing, as normalize() would beyond 28 digits
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
 def check_hash(claimed: str | None, graph: GraphStore, file: str) -> None:
     """Refuse a file that belongs to another instance.
 
@@ -136,9 +110,3 @@ def _machine(memory: TileMemory) -> dict[str, Any]:
         "grain": memory.grain,
         "exchange_bytes_per_cycle": memory.exchange_bytes_per_cycle or DEFAULT_EXCHANGE,
     }
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # NumPy's
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not of JSON")

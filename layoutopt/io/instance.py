@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from layoutopt.errors import InputError
+from layoutopt.base import files
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.ops import AnyOp, UnwindingOp, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io import files
 from layoutopt.tiles.memory import PRESETS, TileMemory
 
 FORMAT = "layoutopt/unwinding/1"

@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from layoutopt.errors import InputError
+from layoutopt.base import files
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import SUM_DIGITS
+from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult
 from layoutopt.graphs.layouts import check_result
-from layoutopt.graphs.values import SUM_DIGITS
-from layoutopt.io import files
 from layoutopt.io.hashes import PATTERN
-from layoutopt.pieces import Piece, Step
-from layoutopt.result import PairScore, Status, UnwindingResult
 
 FORMAT = "layoutopt/result/1"
 

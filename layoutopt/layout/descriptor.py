@@ -17,12 +17,12 @@ from string import ascii_uppercase
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.memory import require
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 from layoutopt.layout.permutations import Permutation, checked, compose, framework_shape, inverse
 from layoutopt.layout.placement import MOST, placement
 from layoutopt.layout.reshape import regroup
 from layoutopt.layout.sizes import pairs, sizes
-from layoutopt.memory import require
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 

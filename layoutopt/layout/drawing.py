@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.offsets import indices
 from layoutopt.layout.placement import Array, LayoutLike, as_layout, byte_strides, nbytes, placement
-from layoutopt.picture import Picture
 from layoutopt.pictures import grids, svg
 from layoutopt.pictures.colours import palette
+from layoutopt.pictures.shown import Picture
 from layoutopt.pictures.text import width
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 

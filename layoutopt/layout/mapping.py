@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from layoutopt.base.memory import require
 from layoutopt.layout.layout import Dim, Layout
 from layoutopt.layout.offsets import offset_map
 from layoutopt.layout.placement import Array, LayoutLike, Placement, as_layout, placement
 from layoutopt.layout.transform import plain, transform
-from layoutopt.memory import require
 from layoutopt.tiles.blocks import Steps, TileMap, tile_map_of
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import linear

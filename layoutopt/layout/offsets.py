@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from layoutopt.base.memory import require
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.placement import (
     Array,
@@ -19,7 +20,6 @@ from layoutopt.layout.placement import (
     placement,
 )
 from layoutopt.layout.sizes import sizes
-from layoutopt.memory import require
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 Index = tuple[Array, ...]

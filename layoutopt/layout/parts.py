@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
 from typing import Literal
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 
 Dialect = Literal["glow", "tvm", "onednn", "xla"]
 
@@ -28,7 +28,7 @@ class LayoutError(InputError):
     Parameters
     ----------
     reason, place, file
-        As for :class:`~layoutopt.errors.InputError`.
+        As for :class:`~layoutopt.base.errors.InputError`.
     text
         The layout's text; empty if it did not come as a text.
     at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.layout.parts import LayoutError
 from layoutopt.tiles.arguments import integers, least
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layoutopt.capacity.answer import Reason
-from layoutopt.capacity.problem import CapacityProblem
-from layoutopt.capacity.solve import solve_capacity
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.base.memory import available
+from layoutopt.base.numbers import nearest, to_decimal
+from layoutopt.base.result import Result
 from layoutopt.check.occupancy import occupied, overfull
-from layoutopt.dense.representatives import Layouts
-from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import hooked, viewed
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import grained, memory_of, tiled
-from layoutopt.graphs.values import nearest, to_decimal
-from layoutopt.limits import Limits
-from layoutopt.lowered import Lowered
-from layoutopt.lowering import LIFT_FROM, lower
+from layoutopt.lowering.elements.representatives import LayoutDict
+from layoutopt.lowering.lower import LIFT_FROM, lower
+from layoutopt.lowering.lowered import Lowered
 from layoutopt.machine.placing import capacity_problem
-from layoutopt.memory import available
-from layoutopt.result import Result
+from layoutopt.network.capacity.answer import Reason
+from layoutopt.network.capacity.problem import CapacityProblem
+from layoutopt.network.capacity.solve import solve_capacity
 
 NO_WAY = "sinks fit all tiles together, but no way to share them out fits each tile"
 """Why there may be no layouts although there is room enough."""
@@ -51,7 +51,7 @@ class TileAnswer:
     size: dict[str, int]
 
 
-def fits(graph: GraphStore, layouts: Layouts) -> bool:
+def fits(graph: GraphStore, layouts: LayoutDict) -> bool:
     """Return whether layouts keep to the capacity of a graph's tile memory."""
     memory = memory_of(graph)
     return bool((occupied(graph, layouts) <= memory.bytes_per_tile).all())
@@ -70,7 +70,7 @@ def place(graph: GraphStore, limits: Limits) -> TileAnswer:
         If time runs out before the problem is written down.
     """
     fine, memory = grained(tiled(graph)), memory_of(graph)
-    layouts: Layouts | None = None
+    layouts: LayoutDict | None = None
     sizes: dict[str, int] = {}
     for lift_from in (LIFT_FROM, NEVER):
         lowered = lower(fine.graph, limits, lift_from=lift_from, tiles=memory.tiles)

@@ -1,9 +1,9 @@
 """Layouts on a tile memory that respect capacity: how many copies of which class go where.
 
 With capacity a class of components is not one decision: its copies may take different tiles.
-:mod:`layoutopt.capacity` decides how many take which; here its problem is written down, and its
-answer is carried out on *units*: components of elements, or of cells that stand for many
-elements.  A unit takes one configuration, so a few large units may have to go elsewhere.
+:mod:`layoutopt.network.capacity` decides how many take which; here its problem is written
+down, and its answer is carried out on *units*: components of elements, or of cells that stand for
+many elements.  A unit takes one configuration, so a few large units may have to go elsewhere.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutopt.capacity.answer import CapacityAnswer, CountedLabels
-from layoutopt.capacity.problem import CapacityProblem
-from layoutopt.dense.groups import Group
-from layoutopt.dense.kinds import GroupKind
-from layoutopt.dense.numbering import distinct, find
-from layoutopt.dense.representatives import Layouts
-from layoutopt.errors import InternalError
+from layoutopt.base.errors import InternalError
+from layoutopt.base.result import Loop, Piece
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
-from layoutopt.lifting.kinds import LiftedKind
-from layoutopt.lowered import ClassKind, Lowered
-from layoutopt.pieces import Loop, Piece
-from layoutopt.problem import IntArray, Labelling, WeightArray, exact_integers
+from layoutopt.lowering.classes.kinds import LiftedKind
+from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.elements.kinds import GroupKind
+from layoutopt.lowering.elements.numbering import distinct, find
+from layoutopt.lowering.elements.representatives import LayoutDict
+from layoutopt.lowering.lowered import ClassKind, Lowered
+from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels
+from layoutopt.network.capacity.problem import CapacityProblem
+from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers
 from layoutopt.tiles.counting import Walk, on_each
 from layoutopt.tiles.memory import TileMemory
 
@@ -37,7 +37,7 @@ def filled(
     room: IntArray,
     linear: bool = True,
     shares: Mapping[int, IntArray] | None = None,
-) -> Layouts | None:
+) -> LayoutDict | None:
     """Return layouts in which whatever lies at fresh locations has tiles with room.
 
     Such elements stay where the linear rule puts them, if all of them fit there; else each tile
@@ -68,7 +68,7 @@ def filled(
         name: [n for n, piece in enumerate(pieces) if piece[0] in sinks]
         for name, pieces in layouts.items()
     }
-    found: Layouts = {name: tuple(pieces) for name, pieces in layouts.items()}
+    found: LayoutDict = {name: tuple(pieces) for name, pieces in layouts.items()}
     if linear and (_linear(graph, layouts, loose) <= room).all():
         return found
     left = room.copy()
@@ -377,7 +377,7 @@ class Placing:
     problem: CapacityProblem
     first: tuple[int, ...]
 
-    def layouts(self, answer: CapacityAnswer, linear: bool) -> tuple[Layouts, bool] | None:
+    def layouts(self, answer: CapacityAnswer, linear: bool) -> tuple[LayoutDict, bool] | None:
         """Carry an answer out; ``None`` if units do not fit the room that others leave.
 
         Parameters
@@ -401,7 +401,7 @@ class Placing:
         found = share_out(self.problem, answer.placement, units)
         if found is None:
             return None
-        layouts: Layouts = {}
+        layouts: LayoutDict = {}
         for kind, (components, _), groups in zip(kinds, known, found.chosen, strict=True):
             for own, alike in _alike(kind.groups, groups):
                 boxes = kind.boxes(kind.put(components, own.starts, own.labels))

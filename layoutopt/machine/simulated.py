@@ -17,24 +17,22 @@ from itertools import product
 import numpy as np
 from scipy.sparse import coo_array
 
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import to_decimal, to_integers, unique
+from layoutopt.base.result import Piece, Result, Stopped, read, written
 from layoutopt.check.elements import evaluate
-from layoutopt.dense.boxes import boxes
-from layoutopt.dense.representatives import Layouts
-from layoutopt.errors import InputError
 from layoutopt.graphs.hooking import hooked, opaque, output_tiles, reads, relaxed, viewed
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, Grained, grained, memory_of, root_tiles, settled
-from layoutopt.graphs.values import to_decimal, to_integers
-from layoutopt.integers import unique
-from layoutopt.limits import Limits
+from layoutopt.lowering.elements.boxes import boxes
+from layoutopt.lowering.elements.representatives import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
-from layoutopt.pieces import Piece, read, written
-from layoutopt.problem import IntArray, exact_integers
-from layoutopt.result import Result, Stopped
-from layoutopt.solvers import integer
-from layoutopt.solvers.integer import OPEN, Integer
+from layoutopt.network.problem import IntArray, exact_integers
+from layoutopt.network.solvers import integer
+from layoutopt.network.solvers.integer import OPEN, Integer
 from layoutopt.tiles.memory import MOST, TileMemory
 
 Row = tuple[tuple[tuple[int, int], ...], int, int]
@@ -245,7 +243,7 @@ class TracedTiles:
         """Return a value of the problem as a score of the graph."""
         return to_decimal(self.constant + value, self.unit)
 
-    def layouts(self, on: IntArray, loose: IntArray) -> Layouts:
+    def layouts(self, on: IntArray, loose: IntArray) -> LayoutDict:
         """Return the layouts of the graph's sinks.
 
         Parameters
@@ -260,7 +258,7 @@ class TracedTiles:
         tiles: list[Iterator[int]] = [
             iter(np.repeat(np.arange(row.size), row).tolist()) for row in loose
         ]
-        found: Layouts = {}
+        found: LayoutDict = {}
         for t, first in self.first.items():
             own = root_tiles(graph, t).tiles()
             for e in range(len(own)):
@@ -442,7 +440,7 @@ def solve_unhooked(graph: GraphStore, solve: Callable[[GraphStore], Result]) -> 
     Returns
     -------
     Result
-        Layouts by sink, without score and bound: hooks decide what they earn.
+        LayoutDict by sink, without score and bound: hooks decide what they earn.
     """
     plain = viewed(graph)
     shut = opaque(plain) if hooked(plain) else plain
@@ -575,9 +573,9 @@ def _beyond(graph: GraphStore, solve: Callable[[GraphStore], Result]) -> Result:
     return found
 
 
-def _on_tiles(solved: GraphStore, layouts: Layouts, graph: GraphStore) -> Layouts:
+def _on_tiles(solved: GraphStore, layouts: LayoutDict, graph: GraphStore) -> LayoutDict:
     """Return layouts of a graph's sinks, written as tiles, from those of one without hooks."""
-    found: Layouts = {}
+    found: LayoutDict = {}
     for sink in graph.sinks():
         tiles = np.zeros(sink.size, np.int64)
         for piece in layouts[sink.name]:

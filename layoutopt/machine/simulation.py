@@ -15,19 +15,17 @@ from typing import TypeVar
 
 import numpy as np
 
+from layoutopt.base import html
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import exact_decimal, ratio
+from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.check.spread import Counts, Integers, Spread, spread, summed, uncovered
-from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph, given_layouts
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
-from layoutopt.graphs.values import exact_decimal
-from layoutopt.picture import Picture
-from layoutopt.pictures import html
-from layoutopt.pictures.text import ratio
+from layoutopt.pictures.shown import Picture
 from layoutopt.pictures.tiles import WAYS, TileShares, tile_grid
-from layoutopt.pieces import Piece
-from layoutopt.result import UnwindingResult
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
 
 AnyGraph = TypeVar("AnyGraph", bound=GraphStore)

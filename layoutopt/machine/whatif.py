@@ -1,8 +1,9 @@
 """What could be earned on other machines, and the smallest that suffices.
 
-All of this is answered by counts of copies of each class, which :mod:`layoutopt.capacity` takes
-one by one.  :func:`~layoutopt.unwinding.unwind` writes large graphs' layouts out from cells,
-which stand for many copies at once, and may then earn a little less.
+All of this is answered by counts of copies of each class, which
+:mod:`layoutopt.network.capacity` takes one by one.  :func:`~layoutopt.unwinding.unwind` writes
+large graphs' layouts out from cells, which stand for many copies at once, and may then earn a
+little less.
 """
 
 from __future__ import annotations
@@ -13,22 +14,21 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from layoutopt.capacity.answer import CapacityAnswer
-from layoutopt.capacity.curve import smallest_capacity, sweep
-from layoutopt.capacity.solve import solve_capacity
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Progress, interruptible, limited
+from layoutopt.base.numbers import exact_decimal, to_decimal
+from layoutopt.base.result import Piece, Result, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.check.occupancy import held
-from layoutopt.dense.representatives import Layouts
-from layoutopt.errors import InputError
 from layoutopt.graphs.layouts import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
-from layoutopt.graphs.values import exact_decimal, to_decimal
-from layoutopt.limits import Progress, interruptible, limited
-from layoutopt.lowered import Lowered
+from layoutopt.lowering.elements.representatives import LayoutDict
+from layoutopt.lowering.lowered import Lowered
 from layoutopt.machine.capacitated import counted
-from layoutopt.pieces import Piece
-from layoutopt.result import Result, Status, UnwindingResult
+from layoutopt.network.capacity.answer import CapacityAnswer
+from layoutopt.network.capacity.curve import smallest_capacity, sweep
+from layoutopt.network.capacity.solve import solve_capacity
 from layoutopt.tiles.memory import MOST
 
 
@@ -190,7 +190,7 @@ def shadow_prices(
 
 
 def _costs(
-    graph: GraphStore, layouts: Layouts, prices: Sequence[Fraction]
+    graph: GraphStore, layouts: LayoutDict, prices: Sequence[Fraction]
 ) -> tuple[list[int], list[SinkCost]]:
     """Return the bytes on each tile, and what those of each sink cost."""
     used, sinks = [0] * len(prices), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.protobuf import bodies, first_line
 
 if TYPE_CHECKING:

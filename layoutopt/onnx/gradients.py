@@ -8,7 +8,7 @@ from functools import partial
 from itertools import accumulate
 from typing import TypeAlias, cast
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, broadcast, dominates
 from layoutopt.graphs.tensor import Tensor

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.folding import WINDOWS
 from layoutopt.onnx.protobuf import SMALL, first_line, graphs
 from layoutopt.onnx.rules import rule_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.builder import all_or_nothing
 from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor

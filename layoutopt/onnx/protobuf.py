@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from layoutopt.errors import InputError
-from layoutopt.extras import needed
+from layoutopt.base.errors import InputError, needed
+from layoutopt.base.files import named, read_bytes, write_bytes, written
 from layoutopt.graphs.ops import Array
-from layoutopt.io.files import named, read_bytes, write_bytes, written
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

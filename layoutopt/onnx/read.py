@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.functions import inlined
 from layoutopt.onnx.network import OnnxGraphBuilder, live_nodes

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import accumulate, combinations, pairwise
 from typing import TYPE_CHECKING
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.ops import Shape, SumLike, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph

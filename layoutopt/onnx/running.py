@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.errors import InputError
-from layoutopt.extras import needed
+from layoutopt.base.errors import InputError, needed
 from layoutopt.onnx.folding import RANDOM, known_values
 from layoutopt.onnx.protobuf import bodies, captured, graphs, write_proto
 from layoutopt.onnx.rules import is_standard

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.ops import Array, Shape
 from layoutopt.onnx.declared import (
     Declared,

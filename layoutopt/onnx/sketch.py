@@ -10,12 +10,12 @@ from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.files import read_utf8
+from layoutopt.base.numbers import exact_decimal
 from layoutopt.graphs.ops import Array, Shape, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.graphs.values import exact_decimal
-from layoutopt.io.files import read_utf8
 
 Attractions: TypeAlias = Mapping[str, Decimal]
 """Value per element by table and key, for instance ``"matmul.lhs"``."""

@@ -7,7 +7,7 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.network import title
 from layoutopt.onnx.protobuf import bodies, captured, graphs
 from layoutopt.onnx.rules import is_known, is_standard

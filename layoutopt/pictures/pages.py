@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TypeAlias
 
+from layoutopt.base.html import escaped
 from layoutopt.pictures import frames, grids, svg, tiles
-from layoutopt.pictures.text import escaped
 
 AT_NIGHT = {
     "#e1e5ea": "#333a44",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from layoutopt.pictures.text import escaped
+from layoutopt.base.html import escaped
 
 Point: TypeAlias = tuple[float, float]
 

@@ -1,18 +1,13 @@
-"""Words and numbers as pictures and pages show them."""
+"""Words in pictures: how wide they are, shortened, and abbreviated."""
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from itertools import count, product
 from string import ascii_lowercase
-
-ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 does not allow, not even escaped."""
 
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 """The words of a name: ``createMatMul_2`` has four."""
@@ -20,11 +15,6 @@ WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 LONGEST = 4
 """Letters of an abbreviation, unless so many names need more."""
-
-
-def escaped(text: object) -> str:
-    """Return text that may stand in XML and HTML, in attributes too."""
-    return html.escape(ILLEGAL.sub("\ufffd", str(text)))
 
 
 def width(text: str, size: float) -> float:
@@ -47,47 +37,6 @@ def shortened(text: str, limit: int = 22) -> str:
         return text
     tail = limit // 3
     return f"{text[: limit - tail - 1]}…{text[-tail:]}"
-
-
-def number(value: Decimal | float | None) -> str:
-    """Return a number with separators and no idle zeros; ``-`` if it is unknown."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
-    text = f"{value:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def seconds(value: float | None, digits: int = 2) -> str:
-    """Return seconds with so many digits after the point; ``-`` if they are unknown."""
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
-    """Return a ratio in percent; ``-`` if it is unknown.
-
-    Parameters
-    ----------
-    whole
-        What it is a ratio to, where that may be 0: then it says nothing, unless it is 0, too.
-    """
-    if value is None or (value != 0 and whole == 0):
-        return "-"
-    if value == 0:
-        return "0"
-    return f"{value:.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
-
-
-def counted(count: int, word: str, words: str = "") -> str:
-    """Return so many of something in words.
-
-    Parameters
-    ----------
-    words
-        What several of them are called; the word with an "s" by default.
-    """
-    return f"{count:,} {word if count == 1 else words or f'{word}s'}"
 
 
 def abbreviations(names: Iterable[str]) -> dict[str, str]:

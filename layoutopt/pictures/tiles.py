@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.numbers import ratio
 from layoutopt.pictures import svg
 from layoutopt.pictures.colours import palette
-from layoutopt.pictures.text import ratio, shortened, width
+from layoutopt.pictures.text import shortened, width
 
 Integers = NDArray[np.int64]
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 from math import isqrt, prod
 from typing import Generic, TypeAlias
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import Piece
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Kind, Shape, Stripes, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.pieces import Piece
 from layoutopt.program.steps import Know, Place, Run, Schedule
 from layoutopt.program.target import Handle, Target, Views
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.ops import Shape, Source
 from layoutopt.graphs.store import GraphStore
 from layoutopt.program.target import Target

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from layoutopt.base.errors import InputError, printable
+from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.check import order
 from layoutopt.check.elements import evaluate
 from layoutopt.check.order import Dependencies, dependencies
-from layoutopt.errors import InputError, printable
 from layoutopt.graphs.layouts import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
-from layoutopt.pieces import Piece, elements
-from layoutopt.result import UnwindingResult
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -35,7 +34,7 @@ class Place:
     number
         Which of its pieces this is.
     piece
-        The piece: see :mod:`layoutopt.pieces`.
+        The piece: see :mod:`layoutopt.base.result`.
     needs
         The step that makes the locations known, if the origin is a barrier's output.
     """

@@ -10,17 +10,18 @@ from decimal import Decimal
 from statistics import median_low
 from typing import TypeAlias
 
-from layoutopt import decimals
+from layoutopt.base import numbers
+from layoutopt.base.errors import InputError
+from layoutopt.base.html import escaped
+from layoutopt.base.numbers import counted, number, ratio
+from layoutopt.base.result import Result, Status
 from layoutopt.bench.row import FAILED, Row
 from layoutopt.bench.summary import Summary, summaries
-from layoutopt.errors import InputError
 from layoutopt.pictures import pages
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.pictures.pages import Cell, Cells, Section
-from layoutopt.pictures.text import counted, escaped, number, ratio
 from layoutopt.report import words
 from layoutopt.report.words import SECONDS, gaps
-from layoutopt.result import Result, Status
 
 Instance: TypeAlias = tuple[str, str]
 """Name and hash: instances of one name may differ, and an instance may have several names."""
@@ -82,7 +83,7 @@ def _missing(row: Row, bound: Decimal | None) -> float:
     if row.score.is_signed() != bound.is_signed() and row.score and bound:
         return 1.0
     largest = max(row.score.copy_abs(), bound.copy_abs())
-    return decimals.share(decimals.difference(bound, row.score), largest)
+    return numbers.share(numbers.difference(bound, row.score), largest)
 
 
 def runs(rows: Sequence[Row]) -> RowsByInstance:
@@ -367,7 +368,7 @@ def _solve(
     tone = words.TONES.get(row.status, "bad")
     loss = None
     if row.score is not None and best is not None:
-        loss = decimals.relative(decimals.difference(best, row.score), best)
+        loss = numbers.relative(numbers.difference(best, row.score), best)
     peak = "-" if row.peak_bytes is None else f"{row.peak_bytes / 2**20:,.0f}"
     return [
         row.instance,
@@ -399,7 +400,7 @@ def _losses(found: RowsByInstance) -> str:
         for solver, row, score in known:
             pairs = _lost(row, best)
             if score < top and pairs:
-                lost.append((decimals.difference(top, score), instance[0], solver, pairs))
+                lost.append((numbers.difference(top, score), instance[0], solver, pairs))
     lost.sort(key=lambda item: item[0].copy_negate())
     rows_shown: list[Cells] = [
         [name, Cell(solver, kind="label"), number(total), Cell("", "<br>".join(pairs), kind="text")]
@@ -416,7 +417,7 @@ def _lost(row: Row, best: Row) -> list[str]:
     there = {(a, b, value): matched for a, b, value, _, matched in best.pairs}
     found = []
     for a, b, value, _, matched in row.pairs:
-        loss = decimals.times(Decimal(value), there.get((a, b, value), matched) - matched)
+        loss = numbers.times(Decimal(value), there.get((a, b, value), matched) - matched)
         if loss > 0:
             found.append((loss, f"{escaped(a)}, {escaped(b)}: {number(loss)}"))
     found.sort(key=lambda item: item[0].copy_negate())

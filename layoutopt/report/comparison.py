@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from layoutopt.base.errors import InputError
+from layoutopt.base.html import escaped
+from layoutopt.base.numbers import counted, number, ratio
+from layoutopt.base.result import UnwindingResult
 from layoutopt.comparison import COLUMNS, Comparison
-from layoutopt.errors import InputError
 from layoutopt.graphs.display import TENSORS
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Cell, Cells, Section
-from layoutopt.pictures.text import counted, escaped, number, ratio
 from layoutopt.report import words
 from layoutopt.report.layouts import changed, drawn
-from layoutopt.result import UnwindingResult
 
 PAIRS = 30
 """So many pairs are shown for each solver."""

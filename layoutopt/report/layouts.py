@@ -6,17 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
-from layoutopt.decimals import times
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.base.html import escaped
+from layoutopt.base.numbers import counted, times
+from layoutopt.base.result import PairScore, Piece, UnwindingResult, elements
 from layoutopt.graphs.display import TENSORS
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Cell, Cells
-from layoutopt.pictures.text import counted, escaped
-from layoutopt.pieces import Piece, elements
-from layoutopt.result import PairScore, UnwindingResult
 
 
 def by_loss(pairs: Iterable[PairScore]) -> list[PairScore]:

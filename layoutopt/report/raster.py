@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, fromstring
 
-from layoutopt.extras import needed
+from layoutopt.base.errors import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

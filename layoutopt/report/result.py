@@ -8,21 +8,22 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import groupby
 
-from layoutopt import decimals
-from layoutopt.errors import InputError, SizeError, SolverError
+from layoutopt.base import numbers
+from layoutopt.base.errors import InputError, SizeError, SolverError
+from layoutopt.base.html import escaped
+from layoutopt.base.limits import Point
+from layoutopt.base.numbers import counted, number, ratio, seconds
+from layoutopt.base.result import PairScore, UnwindingResult
 from layoutopt.explain.pair import explain_pair
 from layoutopt.explain.told import Change, PairExplanation
 from layoutopt.explain.words import exact, listed, paired, sure
 from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Cell, Cells, Section
-from layoutopt.pictures.text import counted, escaped, number, ratio, seconds
 from layoutopt.program.steps import Know, Place, ProgramStep, steps
 from layoutopt.report import words
 from layoutopt.report.layouts import by_class, by_loss, changed, drawn, sinks_by_class
 from layoutopt.report.words import progress_charts
-from layoutopt.result import PairScore, UnwindingResult
-from layoutopt.trace import Point
 
 PHASES = 12
 """Length of the table of exchanges."""
@@ -155,9 +156,9 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
     """Return what pairs earn, those first that lose most; of many, alike ones together."""
     if not pairs:
         return pages.paragraph("The graph has no ValuedPairs: nothing can be earned.")
-    lost = decimals.total(p.loss for p in pairs if p.loss > 0)
+    lost = numbers.total(p.loss for p in pairs if p.loss > 0)
     losing = sum(p.loss > 0 for p in pairs)
-    earned = decimals.total(decimals.times(p.value, p.matched) for p in pairs)
+    earned = numbers.total(numbers.times(p.value, p.matched) for p in pairs)
     if losing:
         verb = "loses" if losing == 1 else "lose"
         told = f"{losing:,} of {counted(len(pairs), 'pair')} {verb} {number(lost)}; "
@@ -167,7 +168,7 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
     if len(pairs) <= SHOWN:
         rows = [_row([pair], lost) for pair in by_loss(pairs)]
         return pages.paragraph(told) + pages.table(HEAD, rows, sortable=True)
-    classes = sorted(by_class(pairs), key=lambda c: decimals.times(c[0].loss, -len(c)))
+    classes = sorted(by_class(pairs), key=lambda c: numbers.times(c[0].loss, -len(c)))
     rows = [_row(alike, lost, True) for alike in classes[:SHOWN]]
     more = len(classes) - SHOWN
     rest = f"... and {counted(more, 'more class', 'more classes')}" if more > 0 else ""
@@ -178,8 +179,8 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
 def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> Cells:
     """Return the row of one pair, or of several that are alike."""
     first, count = alike[0], len(alike)
-    loss = decimals.times(first.loss, count)
-    share = decimals.share(loss, lost) if lost else 0.0
+    loss = numbers.times(first.loss, count)
+    share = numbers.share(loss, lost) if lost else 0.0
     drawn = f"{pages.bar(share)} {ratio(share)}" if loss > 0 else ""
     others = pages.alike([f"{p.a}, {p.b}" for p in alike[1:]]) if count > 1 else ""
     return [
@@ -189,7 +190,7 @@ def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> 
         Cell("", drawn, order=f"{share}", kind="bars"),
         _number(first.value),
         Cell(f"{first.matched:,} of {first.elements:,}", order=str(first.matched)),
-        _number(decimals.times(first.value, count * first.matched)),
+        _number(numbers.times(first.value, count * first.matched)),
     ]
 
 
@@ -293,8 +294,8 @@ def report_html(
     result
         A result.  Without its graph, as read from a file, there are tables only.
     trace
-        How score and bound grew (:meth:`layoutopt.trace.Trace.points`); without it there are no
-        charts of that.
+        Score and bound over time (:meth:`layoutopt.base.limits.Trace.points`); without it, no
+        charts of these.
     command
         The command line that made it.
     why_seconds

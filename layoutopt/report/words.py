@@ -8,12 +8,13 @@ from decimal import Decimal
 from importlib.metadata import version
 
 from layoutopt import __version__
+from layoutopt.base.html import escaped
+from layoutopt.base.limits import Point
+from layoutopt.base.numbers import number, ratio
+from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.pictures import pages
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.pictures.pages import Section
-from layoutopt.pictures.text import escaped, number, ratio
-from layoutopt.result import Result, Status, Stopped
-from layoutopt.trace import Point
 
 TONES: dict[str, str] = {
     Status.OPTIMAL: "good",

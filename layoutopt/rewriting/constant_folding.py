@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.folding import RANDOM, WINDOWS, run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured
 from layoutopt.onnx.rules import is_standard

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Relaid
-from layoutopt.errors import InputError
-from layoutopt.operators.op import Shape
+from layoutopt.conversion.rules.op import Shape
 
 if TYPE_CHECKING:
     from onnx import NodeProto, SparseTensorProto, TensorProto

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
+from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
 from layoutopt.onnx.protobuf import graphs
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.wellformed import kinds_of, schema
-from layoutopt.operators.op import Op, OperandLayouts, parse_operands
-from layoutopt.operators.registry import operand_axes
 from layoutopt.rewriting.metadata import tell
 
 if TYPE_CHECKING:

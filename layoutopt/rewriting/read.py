@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from layoutopt.base.errors import InputError
 from layoutopt.conversion.graph import HELD, ConversionGraph
-from layoutopt.errors import InputError
+from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.functions import check_functions
 from layoutopt.onnx.network import title
 from layoutopt.onnx.protobuf import bodies, captured
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.wellformed import check_nodes, check_version, is_in_order, sort_nodes
-from layoutopt.operators.op import Op
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
 from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutopt import __version__
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import Status, Stopped
 from layoutopt.conversion.result import Conversion, Remaining, Tally
-from layoutopt.errors import InputError
 from layoutopt.onnx.protobuf import Loaded, write_proto
-from layoutopt.result import Status, Stopped
 
 if TYPE_CHECKING:
     from onnx import ModelProto

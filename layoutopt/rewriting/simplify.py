@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Tally
-from layoutopt.errors import InputError
+from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, graphs
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.wellformed import sort_nodes
-from layoutopt.operators.op import Shape
 from layoutopt.rewriting.constant_folding import Known, computed, folded_parts
 from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import give_back, take_declared, types_of
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, copied_except, graphs
-from layoutopt.operators.op import Shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto, TypeProto

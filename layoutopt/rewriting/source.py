@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.graph import HELD, ConversionGraph
-from layoutopt.operators.op import Op
+from layoutopt.conversion.rules.op import Op
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 
 
 def least(name: str, given: Any, low: int = 1) -> int:

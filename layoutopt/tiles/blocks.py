@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.errors import InputError
-from layoutopt.pieces import outer_sum
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import outer_sum
 
 Array = NDArray[np.int64]
 

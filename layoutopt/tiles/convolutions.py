@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.tiles.arguments import integers, least
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.memory import TileMemory

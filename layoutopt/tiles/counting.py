@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutopt.errors import SizeError
-from layoutopt.integers import unique
-from layoutopt.pieces import outer_sum
+from layoutopt.base.errors import SizeError
+from layoutopt.base.numbers import unique
+from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, TileMap
 
 LIMIT = 2 * 10**7

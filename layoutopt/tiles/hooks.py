@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.tiles.memory import TileMemory
 
 Shape = tuple[int, ...]

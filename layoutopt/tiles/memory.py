@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 
 MOST_TILES = 2**24
 MOST = 2**40

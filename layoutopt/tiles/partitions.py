@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.errors import InputError
-from layoutopt.pieces import outer_sum
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap
 
 MOST_SPLITS = 3 * 10**5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.tiles.arguments import least
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory

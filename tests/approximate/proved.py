@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from layoutopt.exact.methods import METHODS
-from layoutopt.limits import Limits
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.exact.methods import METHODS
+from layoutopt.network.problem import Labelling
 
 
 def exact(problem: Labelling) -> int:

@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from layoutopt.approximate.methods import expand, expansion
-from layoutopt.limits import Limits
-from layoutopt.problem import Labelling, exact_sum
+from layoutopt.base.limits import Limits
+from layoutopt.network.heuristics.methods import expand, expansion
+from layoutopt.network.problem import Labelling, exact_sum
 from tests.approximate.proved import exact
 from tests.support import (
     allowed,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from layoutopt import unwinding
-from layoutopt.approximate.methods import APPROXIMATE
-from layoutopt.assignment import read_origins
+from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status, UnwindingResult
+from layoutopt.lowering.assignment import read_origins
+from layoutopt.network.heuristics.methods import APPROXIMATE
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.hooked import own_hooks, random_hooked

@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 
-from layoutopt.approximate.methods import grow
-from layoutopt.limits import Limits
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.heuristics.methods import grow
+from layoutopt.network.problem import Labelling
 from tests.approximate.proved import exact
 from tests.support import Edges, labelling
 

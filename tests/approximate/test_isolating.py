@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from layoutopt.approximate.methods import isolate
-from layoutopt.limits import Limits
-from layoutopt.presolve.components import split
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.heuristics.methods import isolate
+from layoutopt.network.presolve.components import split
+from layoutopt.network.problem import Labelling
 from tests.approximate.proved import exact
 from tests.support import hard_problem, labelling, optimum, random_problem
 

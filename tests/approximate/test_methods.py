@@ -11,13 +11,13 @@ from threading import Event
 import numpy as np
 import pytest
 
-from layoutopt.approximate.methods import APPROXIMATE
-from layoutopt.exact.methods import Method
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.generate.traps import TRAPS
-from layoutopt.limits import Limits, Progress
-from layoutopt.presolve.components import split
-from layoutopt.problem import Labelling, Precedence, exact_integers
-from layoutopt.result import Result, Status, Stopped
+from layoutopt.network.exact.methods import Method
+from layoutopt.network.heuristics.methods import APPROXIMATE
+from layoutopt.network.presolve.components import split
+from layoutopt.network.problem import Labelling, Precedence, exact_integers
 from layoutopt.unwinding import unwind
 from tests.support import (
     Edges,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from layoutopt.approximate.frame import OrderChoices, choices_of
-from layoutopt.approximate.frame import allowed as keeps
-from layoutopt.presolve.components import split
-from layoutopt.problem import Labelling, Precedence
+from layoutopt.network.heuristics.frame import OrderChoices, choices_of
+from layoutopt.network.heuristics.frame import allowed as keeps
+from layoutopt.network.presolve.components import split
+from layoutopt.network.problem import Labelling, Precedence
 from tests.support import allowed, labelling, labellings, random_labels, random_problem
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from layoutopt.approximate.refine import refine, tidy
-from layoutopt.limits import Limits
-from layoutopt.problem import IntArray, Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.heuristics.refine import refine, tidy
+from layoutopt.network.problem import IntArray, Labelling
 from tests.support import Edges, allowed, labelling, random_labels, random_problem, worth
 
 

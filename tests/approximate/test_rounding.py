@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from layoutopt.approximate import methods
-from layoutopt.approximate.methods import APPROXIMATE, on_simplex, relax, round_off
-from layoutopt.limits import Limits
-from layoutopt.presolve.components import split
-from layoutopt.problem import Labelling
-from layoutopt.result import Stopped
-from layoutopt.solvers.formulation import Programme, programme
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Stopped
+from layoutopt.network.heuristics import methods
+from layoutopt.network.heuristics.methods import APPROXIMATE, on_simplex, relax, round_off
+from layoutopt.network.presolve.components import split
+from layoutopt.network.problem import Labelling
+from layoutopt.network.solvers.formulation import Programme, programme
 from tests.approximate.proved import exact
 from tests.support import hard_problem, labelling, optimum, random_problem
 

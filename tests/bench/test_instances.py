@@ -13,18 +13,18 @@ import pytest
 
 from benchmarks import instances
 from benchmarks.transposed import NETWORKS
+from layoutopt.base.files import read_bytes
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status
 from layoutopt.bench.executors import here
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 from layoutopt.converting import convert
-from layoutopt.exact.parts import left_over
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io.files import read_bytes
 from layoutopt.io.instance import instance_bytes, read_instance
-from layoutopt.limits import Limits
-from layoutopt.lowering import lower
-from layoutopt.problem import Labelling
-from layoutopt.result import Status
+from layoutopt.lowering.lower import lower
+from layoutopt.network.exact.parts import left_over
+from layoutopt.network.problem import Labelling
 from tests.bench.support import row
 
 FOLDER = instances.FOLDER

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from layoutopt.base.errors import InputError
 from layoutopt.bench.row import Row
 from layoutopt.bench.store import reading
-from layoutopt.errors import InputError
 from tests.cli.conftest import Run, run
 
 __all__ = ["run"]

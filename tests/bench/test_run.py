@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from layoutopt.base.errors import InputError
 from layoutopt.bench.executors import Team, here
 from layoutopt.bench.job import Job, Outcome
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import Report, Standing, batch, plan
 from layoutopt.bench.store import reading, writing
 from layoutopt.bench.suite import read_suite
-from layoutopt.errors import InputError
 from layoutopt.io.instance import write_instance
 from tests.bench.support import pair_graph
 from tests.support import refused

@@ -12,7 +12,7 @@ from benchmarks import readme
 from layoutopt.bench.executors import here
 from layoutopt.bench.run import batch
 from layoutopt.bench.suite import read_document, read_suite
-from layoutopt.plugins.registry import built_in
+from layoutopt.registry import built_in
 from tests.bench.support import row
 
 SUITES = sorted(readme.SUITES.glob("*.toml"))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import layoutopt
+from layoutopt.base.result import Stopped
 from layoutopt.bench.job import Job, Solve
 from layoutopt.bench.source import FileSource, document_hash
 from layoutopt.bench.work import Desk, perform
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
-from layoutopt.result import Stopped
 from layoutopt.unwinding import unwind
 from tests.bench.support import pair_graph
 

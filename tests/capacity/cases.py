@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from layoutopt.capacity.answer import CapacityAnswer
-from layoutopt.capacity.problem import CapacityProblem
+from layoutopt.network.capacity.answer import CapacityAnswer
+from layoutopt.network.capacity.problem import CapacityProblem
 from tests.support import Edges, labelling
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.capacity.curve import smallest_capacity, sweep
-from layoutopt.limits import Limits
-from layoutopt.result import Stopped
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Stopped
+from layoutopt.network.capacity.curve import smallest_capacity, sweep
 from tests.capacity.cases import assert_sound, case, optimum, random_case
 from tests.support import refused
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity import master as core
-from layoutopt.capacity.master import SmoothDual, use
-from layoutopt.capacity.problem import Columns
-from layoutopt.limits import Limits
+from layoutopt.base.limits import Limits
+from layoutopt.network.capacity import master as core
+from layoutopt.network.capacity.master import SmoothDual, use
+from layoutopt.network.capacity.problem import Columns
 
 
 def given(kinds: int = 6, tiles: int = 4) -> tuple[Columns, np.ndarray, np.ndarray]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity.answer import State, worth
-from layoutopt.capacity.fill import Rows
-from layoutopt.capacity.pool import Pool
-from layoutopt.capacity.problem import CapacityProblem
-from layoutopt.capacity.solve import best_fit, moved, packed, repaired, solve_capacity
-from layoutopt.limits import Limits
-from layoutopt.result import Status
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status
+from layoutopt.network.capacity.answer import State, worth
+from layoutopt.network.capacity.fill import Rows
+from layoutopt.network.capacity.pool import Pool
+from layoutopt.network.capacity.problem import CapacityProblem
+from layoutopt.network.capacity.solve import best_fit, moved, packed, repaired, solve_capacity
 from tests.capacity.cases import assert_sound, case, optimum, random_case
 
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from layoutopt.capacity.pool import pattern_count, patterns, values
-from layoutopt.problem import IntArray
+from layoutopt.network.capacity.pool import pattern_count, patterns, values
+from layoutopt.network.problem import IntArray
 
 SHAPES = [(1, 0, 1), (1, 3, 0), (2, 2, 2), (3, 1, 3), (3, 2, 1), (4, 0, 2), (4, 2, 3)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.problem import Labelling
+from layoutopt.network.problem import Labelling
 from tests.capacity.cases import case
 from tests.support import labelling, refused
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.capacity.problem import Columns
-from layoutopt.capacity.search import filling, programme
+from layoutopt.network.capacity.problem import Columns
+from layoutopt.network.capacity.search import filling, programme
 
 
 @pytest.mark.parametrize("seed", range(40))

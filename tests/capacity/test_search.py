@@ -7,17 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.capacity import exhaust, pool, search, solve
-from layoutopt.capacity.answer import CapacityAnswer, Reason, State, worth
-from layoutopt.capacity.fill import Rows
-from layoutopt.capacity.pool import Pool
-from layoutopt.capacity.problem import CapacityProblem
-from layoutopt.capacity.search import node_filling, node_programme, node_start, tabulable, tabulate
-from layoutopt.capacity.shapes import one_copy
-from layoutopt.capacity.solve import solve_capacity
-from layoutopt.limits import Limits
-from layoutopt.result import Status
-from layoutopt.solvers import integer
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status
+from layoutopt.network.capacity import exhaust, pool, search, solve
+from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State, worth
+from layoutopt.network.capacity.fill import Rows
+from layoutopt.network.capacity.pool import Pool
+from layoutopt.network.capacity.problem import CapacityProblem
+from layoutopt.network.capacity.search import (
+    node_filling,
+    node_programme,
+    node_start,
+    tabulable,
+    tabulate,
+)
+from layoutopt.network.capacity.shapes import one_copy
+from layoutopt.network.capacity.solve import solve_capacity
+from layoutopt.network.solvers import integer
 from tests.capacity.cases import (
     all_labellings,
     assert_sound,

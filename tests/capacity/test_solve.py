@@ -8,15 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from layoutopt.capacity import master, pool, solve
-from layoutopt.capacity.answer import CapacityAnswer, Reason, State
-from layoutopt.capacity.fill import rounded
-from layoutopt.capacity.pool import Pool
-from layoutopt.capacity.problem import CapacityProblem, Columns
-from layoutopt.capacity.solve import solve_capacity
-from layoutopt.limits import Limits
-from layoutopt.problem import Labelling
-from layoutopt.result import Result, Status, Stopped
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.network.capacity import master, pool, solve
+from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
+from layoutopt.network.capacity.fill import rounded
+from layoutopt.network.capacity.pool import Pool
+from layoutopt.network.capacity.problem import CapacityProblem, Columns
+from layoutopt.network.capacity.solve import solve_capacity
+from layoutopt.network.problem import Labelling
 from tests.capacity.cases import assert_sound, case, optimum, random_case
 
 BLOCK = 20

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import gcd
 from typing import NamedTuple
 
+from layoutopt.base.result import Piece
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Piece
 from tests.check.samples import Layouts
 
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from layoutopt.base.result import Loop, Piece
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Loop, Piece
 
 Layouts = dict[str, tuple[Piece, ...]]
 

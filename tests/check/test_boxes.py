@@ -8,13 +8,13 @@ from math import prod
 import numpy as np
 import pytest
 
+from layoutopt.base.errors import SizeError
+from layoutopt.base.result import Index, Loop, outer_sum
 from layoutopt.check.boxes import FEW as FEW_BOXES
 from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
 from layoutopt.check.equations import Equations
 from layoutopt.check.flow import strides
 from layoutopt.check.merging import merged
-from layoutopt.errors import SizeError
-from layoutopt.pieces import Index, Loop, outer_sum
 from tests.check.samples import cut
 
 Elements = set[tuple[int, int, int]]

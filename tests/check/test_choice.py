@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from layoutopt.base.errors import SizeError
 from layoutopt.check.choice import ELEMENTS_PER_STEP, LARGE, SMALL, STEPS, either
-from layoutopt.errors import SizeError
 from layoutopt.graphs.unwinding import Graph
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.claims import counts, violations
 from layoutopt.check.occupancy import overfull, sure_to_fit
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import PairScore, Status, UnwindingResult
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.check.test_elements import dynamic, whole

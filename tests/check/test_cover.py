@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from layoutopt import pieces
+from layoutopt.base import result
+from layoutopt.base.result import Loop, Piece
 from layoutopt.check.cover import Covers, cover, marked
 from layoutopt.check.equations import Equations
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Loop, Piece
 from tests.check.samples import cut
 
 N = 65536
@@ -120,9 +120,9 @@ def test_against_elements() -> None:
     draw, seen = random.Random(1), {True: 0, False: 0}
     while min(seen.values()) < 200:
         layout, size = random_layout(draw)
-        if any(pieces.fault(part, size, 1) for part in layout):
+        if any(result.fault(part, size, 1) for part in layout):
             continue
-        expected = pieces.cover(layout, size)
+        expected = result.cover(layout, size)
         shape = draw.choice([(a, size // a) for a in range(1, size + 1) if size % a == 0])
         assert cover(layout, shape, Equations(10**5)) == expected, (layout, shape)
         assert marked(layout, size) == expected, layout
@@ -135,11 +135,11 @@ def test_one_box_against_elements() -> None:
     while min(seen.values()) < 300:
         walk = [(draw.randint(2, 4), draw.randint(1, 9)) for _ in range(draw.randint(2, 3))]
         layout = [piece(0, *walk)]
-        taken = set(pieces.written(layout[0]).tolist())
-        size = max(max(taken) + 1, pieces.elements(layout[0]))
+        taken = set(result.written(layout[0]).tolist())
+        size = max(max(taken) + 1, result.elements(layout[0]))
         free = [k for k in range(size) if k not in taken]
-        layout += [piece(k) for k in free[: size - pieces.elements(layout[0])]]
-        expected = pieces.cover(layout, size)
+        layout += [piece(k) for k in free[: size - result.elements(layout[0])]]
+        expected = result.cover(layout, size)
         assert cover(layout, (size,), Equations(10**5)) == expected, layout
         seen[expected is None] += 1
 

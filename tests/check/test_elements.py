@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from layoutopt import pieces
+from layoutopt.base import result
+from layoutopt.base.result import Piece
 from layoutopt.check import elements, order
 from layoutopt.check.elements import Evaluation, most
 from layoutopt.check.order import dependencies
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Piece
 
 
 def evaluate(graph: Graph, layouts: Mapping[str, Sequence[Piece]]) -> Evaluation:
@@ -170,14 +170,14 @@ class TestCoverage:
     def test_pieces_by_hand(self) -> None:
         """Two nested loops, read and written in one order."""
         piece = ("t", 1, 5, ((2, 10, -1), (3, 0, -2)))
-        assert pieces.read(piece).tolist() == [1, 1, 1, 11, 11, 11]
-        assert pieces.written(piece).tolist() == [5, 3, 1, 4, 2, 0]
-        assert pieces.elements(piece) == 6
-        assert pieces.fault(piece, 6, 12) is None
-        assert pieces.fault(piece, 5, 12) is not None
-        assert pieces.fault(piece, 6, 11) is not None
-        assert pieces.cover([piece], 6) is None
-        assert pieces.cover([], 0) is None
+        assert result.read(piece).tolist() == [1, 1, 1, 11, 11, 11]
+        assert result.written(piece).tolist() == [5, 3, 1, 4, 2, 0]
+        assert result.elements(piece) == 6
+        assert result.fault(piece, 6, 12) is None
+        assert result.fault(piece, 5, 12) is not None
+        assert result.fault(piece, 6, 11) is not None
+        assert result.cover([piece], 6) is None
+        assert result.cover([], 0) is None
 
 
 def dynamic() -> Graph:

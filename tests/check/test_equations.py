@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 import pytest
 
+from layoutopt.base.errors import SizeError
 from layoutopt.check.equations import Equations
 from layoutopt.check.terms import SolutionBox, Term
-from layoutopt.errors import SizeError
 
 STYLES = {
     "any": lambda draw, base: draw.randint(-12, 12),

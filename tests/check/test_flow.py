@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from layoutopt.base.result import outer_sum
 from layoutopt.check.flow import carried, strides
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import UnwindingOp
-from layoutopt.pieces import outer_sum
 
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 

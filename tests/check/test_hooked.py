@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from layoutopt.base.errors import SizeError
 from layoutopt.check.claims import violations
 from layoutopt.check.elements import by_elements, by_pieces, evaluate
 from layoutopt.check.hooked import Hooked
 from layoutopt.check.occupancy import occupied
-from layoutopt.errors import SizeError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
@@ -115,7 +115,7 @@ def test_by_pieces() -> None:
 
 def test_too_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that does not fit the memory is refused before it is begun."""
-    monkeypatch.setattr("layoutopt.memory.available", lambda: 100)
+    monkeypatch.setattr("layoutopt.base.memory.available", lambda: 100)
     with pytest.raises(SizeError, match="evaluating hooks, which look at every element, needs"):
         evaluate(chained(), X | {"y": X["x"]})
 

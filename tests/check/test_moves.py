@@ -9,13 +9,13 @@ from math import prod
 import numpy as np
 import pytest
 
+from layoutopt.base.result import outer_sum
 from layoutopt.check.boxes import CheckedBox
 from layoutopt.check.flow import carried
 from layoutopt.check.moves import kept, moves
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, count_kept
 from layoutopt.graphs.ops import kept as kept_indices
-from layoutopt.pieces import outer_sum
 
 BY_HAND: list[tuple[UnwindingOp, list[Shape], list[CheckedBox]]] = [
     (ops.Identity(id="v", inputs=("x",)), [(2, 3)], [CheckedBox(0, 0, 0, ((6, 1, 1),))]),

@@ -10,10 +10,10 @@ from math import prod
 import numpy as np
 import pytest
 
+from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import by_elements, by_pieces
 from layoutopt.check.hooked import takes_hooked, without_hooks
 from layoutopt.check.occupancy import held, occupied, overfull, sure_to_fit
-from layoutopt.errors import SizeError
 from layoutopt.graphs.ops import Barrier, Kind
 from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
 from layoutopt.graphs.unwinding import Graph

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from layoutopt.base.result import Step
 from layoutopt.check.order import Dependencies, derive, faults
-from layoutopt.pieces import Step
 
 
 def random_dependencies(draw: random.Random) -> Dependencies:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from layoutopt.base.errors import SizeError
 from layoutopt.check import spread
 from layoutopt.check.elements import evaluate
 from layoutopt.check.spread import Counts, SpreadByElements, SpreadByPieces, summed
-from layoutopt.errors import SizeError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from tests.check.samples import Layouts, random_layouts

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from layoutopt import __version__
+from layoutopt.base.errors import InputError, InternalError
+from layoutopt.base.limits import Progress
 from layoutopt.bench.run import Standing
 from layoutopt.cli import bench, progress, solve, streams
 from layoutopt.cli import main as entry
-from layoutopt.errors import InputError, InternalError
 from layoutopt.io.instance import instance_bytes
-from layoutopt.limits import Progress
 from layoutopt.machine.whatif import ShadowPrices, SinkCost, SmallestMachine, TilePrice
 from layoutopt.onnx.read import read_onnx
 from tests.cli.conftest import Run

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from layoutopt.base.result import Status
 from layoutopt.generate.families import FAMILIES, generate, parameters, summary
 from layoutopt.io.instance import instance_bytes, read_instance
-from layoutopt.result import Status
 from layoutopt.unwinding import unwind
 from tests.cli.conftest import Run
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from layoutopt.base.numbers import to_integers
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.graphs.values import to_integers
 from layoutopt.io.instance import instance_bytes
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import SOLVERS

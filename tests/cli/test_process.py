@@ -116,4 +116,4 @@ def test_what_a_users_function_prints_stays_out_of_the_answer(tmp_path: Path) ->
         check=False,
     )
     assert (ran.returncode, json.loads(ran.stdout)["score"]) == (0, 6)
-    assert "reading" in ran.stderr
+    assert "building" in ran.stderr

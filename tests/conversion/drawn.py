@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.operators.op import Op
+from layoutopt.conversion.rules.op import Op
 
 WEIGH = "test::Weigh"
 """An op that nothing is known of; its result depends on the order of axes."""

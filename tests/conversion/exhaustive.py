@@ -17,11 +17,11 @@ from layoutopt.conversion.blocked_modes import VIEWS, further_mode
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode, ModeTable, mode_of
 from layoutopt.conversion.orders import AxisFactor, Form, has_parts, items_of
+from layoutopt.conversion.requirements import Requirements
+from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
+from layoutopt.conversion.rules.registry import category_of, operator_of, remap
 from layoutopt.conversion.values import values_of
-from layoutopt.operators.op import Op
-from layoutopt.operators.operator import Category, RemapError, Remapped
-from layoutopt.operators.registry import category_of, operator_of, remap
-from layoutopt.requirements.requirements import Requirements
 
 Place = tuple[str, bytes]
 """A tensor that no transpose gives, and the numbers of its elements as they lie in memory."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Layout
-from layoutopt.operators.op import Op
-from layoutopt.operators.registry import operand_axes
 from tests.conversion.drawn import WEIGH
 from tests.operators.onnx_ops import Array, results
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status, Stopped
+from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
+from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.verify import verify
 from layoutopt.layout.layout import Layout
-from layoutopt.limits import Limits
-from layoutopt.operators.op import Op
-from layoutopt.requirements.backends import BACKENDS
-from layoutopt.requirements.desired import parse_desired
-from layoutopt.requirements.requirements import Requirements
-from layoutopt.result import Status, Stopped
 from tests.conversion.drawn import WEIGH, drawn
 from tests.conversion.exhaustive import least
 from tests.conversion.running import arrays_of, run, run_conversion

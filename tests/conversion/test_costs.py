@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from layoutopt.base.result import Status
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.cost_table import costs_from, read_costs
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.requirements.costs import costs_from, read_costs
-from layoutopt.result import Status
 from tests.conversion.running import arrays_of, run, run_conversion
 from tests.conversion.timed import least_time, mixed, table
 from tests.support import refused

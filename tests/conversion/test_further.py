@@ -9,15 +9,15 @@ from random import Random
 import numpy as np
 import pytest
 
+from layoutopt.base.result import Status
+from layoutopt.conversion.backends import BlockedCpu
 from layoutopt.conversion.blocked_modes import VIEWS, further_mode
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode
 from layoutopt.conversion.orders import AxisFactor, Order, has_parts, order_of, sizes_of
-from layoutopt.operators.op import Op, Size
-from layoutopt.requirements.backends import BlockedCpu
-from layoutopt.requirements.desired import parse_desired
-from layoutopt.result import Status
+from layoutopt.conversion.rules.op import Op, Size
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import laid, least
 from tests.conversion.running import arrays_of, results_of, run, run_conversion

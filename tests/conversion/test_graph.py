@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.operators.op import Op, Shape
+from layoutopt.conversion.rules.op import Op, Shape
 from tests.operators.onnx_ops import op_of, results
 from tests.operators.remap_cases import CASES, Case
 from tests.support import refused

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from layoutopt.base.result import Status
+from layoutopt.conversion.backends import BlockedCpu
 from layoutopt.conversion.convert import SOLVERS, convert_graph
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.requirements.backends import BlockedCpu
-from layoutopt.result import Status
 from tests.conversion.drawn import drawn
 from tests.conversion.running import arrays_of, run, run_conversion
 from tests.support import refused

@@ -9,8 +9,8 @@ from layoutopt.conversion.costs import costs
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.materialise import moves
 from layoutopt.conversion.orders import Form, spread
+from layoutopt.conversion.rules.op import Shape
 from layoutopt.conversion.values import values_of
-from layoutopt.operators.op import Shape
 
 
 def test_values() -> None:

@@ -7,7 +7,7 @@ import pytest
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.orders import AxisFactor, Form
 from layoutopt.conversion.required import in_layouts
-from layoutopt.operators.op import Op, Shape, parse_operands
+from layoutopt.conversion.rules.op import Op, Shape, parse_operands
 from tests.support import refused
 
 

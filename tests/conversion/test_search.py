@@ -8,13 +8,13 @@ from threading import Event
 import numpy as np
 import pytest
 
-from layoutopt import alarm
+from layoutopt.base import deadline
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status, Stopped
 from layoutopt.conversion import labelling
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.limits import Limits
-from layoutopt.pbqp.problem import CostAnswer
-from layoutopt.result import Status, Stopped
+from layoutopt.network.costs.problem import CostAnswer
 from tests.conversion.running import arrays_of, run, run_conversion
 
 
@@ -61,7 +61,7 @@ def test_what_is_given_is_the_answer(
     graph = given()
     assert convert_graph(graph).objective == (0,)
     monkeypatch.setattr(labelling, "solve_pbqp", solve)
-    monkeypatch.setitem(alarm.PATIENCE, "solve", 0.0)
+    monkeypatch.setitem(deadline.PATIENCE, "solve", 0.0)
     found = convert_graph(graph, limits=limits)
     assert (found.status, found.stopped) == (Status.FEASIBLE, why)
     assert (found.objective, found.bound) == ((192,), (0,))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.shapes import infer, settled
-from layoutopt.operators.op import Op
 from tests.support import refused
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.verify import verify
-from layoutopt.requirements.desired import parse_desired
 from tests.support import refused
 
 LAST = (0, 2, 3, 1)

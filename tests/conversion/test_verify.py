@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.carried import carried
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.requirements import Requirements
+from layoutopt.conversion.rules.op import Op, Shape, Size
+from layoutopt.conversion.rules.operator import RemapError
+from layoutopt.conversion.rules.registry import OPERATORS, remap
 from layoutopt.conversion.verify import verify
 from layoutopt.layout.layout import Layout
-from layoutopt.operators.op import Op, Shape, Size
-from layoutopt.operators.operator import RemapError
-from layoutopt.operators.registry import OPERATORS, remap
-from layoutopt.requirements.backends import BACKENDS
-from layoutopt.requirements.desired import parse_desired
-from layoutopt.requirements.requirements import Requirements
 
 NCHW = BACKENDS["nchw"]
 

@@ -6,10 +6,10 @@ from itertools import product
 from random import Random
 
 from layoutopt.conversion.convert import convert_graph
+from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.costs import size_of
+from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.requirements.costs import OpCosts
-from layoutopt.requirements.desired import parse_desired
 
 LAYOUTS = ("NCHW,OIHW", "NHWC,HWIO", "NCHW2c,OIHW2i2o")
 

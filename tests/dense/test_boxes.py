@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layoutopt.dense.boxes import OriginBox, boxes
+from layoutopt.lowering.elements.boxes import OriginBox, boxes
 
 Ints = NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.dense.numbering import distinct
+from layoutopt.lowering.elements.numbering import distinct
 
 
 @pytest.mark.parametrize("wide", [1, 2**20, 2**40, 2**55, 2**61])

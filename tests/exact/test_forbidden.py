@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.errors import SizeError
-from layoutopt.exact import order
-from layoutopt.exact.order import pairs_of, with_hopeless, without
-from layoutopt.presolve.components import split
+from layoutopt.base.errors import SizeError
+from layoutopt.network.exact import order
+from layoutopt.network.exact.order import hopeless_choices, pairs_of, with_hopeless, without
+from layoutopt.network.presolve.components import split
 from tests.support import allowed, labelling, optimum, random_labels, random_problem
 
 
@@ -74,7 +74,7 @@ def test_hopeless_labels_of_a_whole() -> None:
         free = with_hopeless(problem, order, parts)
         assert free.precedence is None
         assert optimum(problem) <= optimum(free)
-        table = order.hopeless_choices(order)
+        table = hopeless_choices(order)
         hopeless = set(pairs_of(table))
         every = [
             (u, label)

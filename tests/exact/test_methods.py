@@ -10,11 +10,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from layoutopt.exact.methods import METHODS, Method
-from layoutopt.limits import Limits, Progress
-from layoutopt.presolve import elimination
-from layoutopt.problem import Labelling, Precedence
-from layoutopt.result import Status, Stopped
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Status, Stopped
+from layoutopt.network.exact.methods import METHODS, Method
+from layoutopt.network.presolve import elimination
+from layoutopt.network.problem import Labelling, Precedence
 from tests.support import (
     Edges,
     allowed,

@@ -10,9 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.errors import SolverError
-from layoutopt.exact import parts as parts_module
-from layoutopt.exact.parts import (
+from layoutopt.base.errors import SolverError
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.network.exact import parts as parts_module
+from layoutopt.network.exact.parts import (
     Tracker,
     _searched,
     left_over,
@@ -20,16 +22,14 @@ from layoutopt.exact.parts import (
     solve_part,
     solve_parts,
 )
-from layoutopt.limits import Limits, Progress
-from layoutopt.presolve import elimination
-from layoutopt.presolve.components import split
-from layoutopt.presolve.cuts import isolating_cuts
-from layoutopt.presolve.node_reductions import contract
-from layoutopt.problem import Labelling
-from layoutopt.result import Result, Status, Stopped
-from layoutopt.solvers import cpsat, mip
-from layoutopt.solvers.branching import branch
-from layoutopt.solvers.relaxation import Ascent, begin, field_of
+from layoutopt.network.presolve import elimination
+from layoutopt.network.presolve.components import split
+from layoutopt.network.presolve.cuts import isolating_cuts
+from layoutopt.network.presolve.node_reductions import contract
+from layoutopt.network.problem import Labelling
+from layoutopt.network.solvers import cpsat, mip
+from layoutopt.network.solvers.branching import branch
+from layoutopt.network.solvers.relaxation import Ascent, begin, field_of
 from tests.support import (
     allowed,
     hard_problem,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.exact import parts
-from layoutopt.exact.parts import _restored, share_columns, simple_answer, solve_part
-from layoutopt.limits import Limits, Progress
-from layoutopt.presolve import elimination
-from layoutopt.problem import Labelling
-from layoutopt.result import Result, Stopped
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Result, Stopped
+from layoutopt.network.exact import parts
+from layoutopt.network.exact.parts import _restored, share_columns, simple_answer, solve_part
+from layoutopt.network.presolve import elimination
+from layoutopt.network.problem import Labelling
 from tests.support import Edges, allowed, labelling, optimum, random_problem, worth
 
 

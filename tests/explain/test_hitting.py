@@ -7,9 +7,9 @@ from itertools import combinations
 
 import pytest
 
+from layoutopt.base.limits import Limits, limited
 from layoutopt.explain import pair
 from layoutopt.explain.pair import Demand, fewest
-from layoutopt.limits import Limits, limited
 
 
 def meets(demands: list[Demand], chosen: tuple[int, ...]) -> bool:

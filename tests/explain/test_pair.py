@@ -25,14 +25,14 @@ from layoutopt import (
     read,
     unwind,
 )
-from layoutopt.errors import InternalError
+from layoutopt.base.errors import InternalError
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Status
 from layoutopt.explain import trials
 from layoutopt.explain.pair import Threshold, least_value
 from layoutopt.explain.subject import Subject
 from layoutopt.explain.trials import Trials, won
 from layoutopt.generate.families import generate
-from layoutopt.limits import Limits, Progress
-from layoutopt.result import Status
 from layoutopt.tiles.memory import TileMemory
 from tests.support import hard_graph, refused
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from layoutopt import PairExplanation, explain_pair, unwind
-from layoutopt.result import UnwindingResult
+from layoutopt.base.result import UnwindingResult
 from tests.explain.trying import NEAR, Trying
 from tests.models.instances import FAMILIES
 

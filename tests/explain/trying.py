@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from layoutopt import Graph, evaluate
-from layoutopt.pieces import Piece
+from layoutopt.base.result import Piece
 from models.exhaustive import maximum
 from tests.models.instances import stated
 

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 import layoutopt
-from layoutopt import memory
+from layoutopt.base import memory
 
 SECONDS = 10.0
 """Processor seconds that a small input may take at most, solving included."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from onnx import parser
 
+from layoutopt.base.result import UnwindingResult
 from layoutopt.bench.job import Outcome
 from layoutopt.bench.store import writing
 from layoutopt.generate.random_graphs import random_graph
@@ -17,7 +18,6 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.certificate import FORMAT, certificate_bytes
 from layoutopt.io.instance import instance_bytes, read_instance
 from layoutopt.io.result import result_bytes
-from layoutopt.result import UnwindingResult
 from layoutopt.unwinding import unwind
 from tests.bench.support import row
 from tests.certificate.test_conversion import claim as network_claim

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 from unittest.mock import patch
 
+from layoutopt.base.errors import InputError
 from layoutopt.bench.changes import contradictions, difference
 from layoutopt.bench.row import EXPORTS
 from layoutopt.bench.store import reading, writing
@@ -22,9 +23,10 @@ from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import check
 from layoutopt.check.claims import violations
 from layoutopt.cli import layouts as layout_commands
+from layoutopt.conversion.cost_table import read_costs
+from layoutopt.conversion.desired import parse_desired
+from layoutopt.conversion.rules.op import parse_operands
 from layoutopt.converting import convert
-from layoutopt.errors import InputError
-from layoutopt.evaluation import evaluate
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.certificate import document_of, read_certificate
@@ -35,13 +37,11 @@ from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import DIALECTS, Layout
 from layoutopt.layout.mapping import tile_mapping
 from layoutopt.layout.permutations import parse_permutation
+from layoutopt.lowering.assignment import evaluate
 from layoutopt.onnx import read as reader
 from layoutopt.onnx.read import read_network
 from layoutopt.onnx.sketch import read_attractions
-from layoutopt.operators.op import parse_operands
 from layoutopt.report.batch import bench_html
-from layoutopt.requirements.costs import read_costs
-from layoutopt.requirements.desired import parse_desired
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import SOLVERS, unwind
 from tests.fuzzing import seeds
@@ -66,7 +66,7 @@ class Target:
     ----------
     run
         Takes a file's bytes and a folder of its own.  It raises
-        :class:`~layoutopt.errors.InputError` for bad input; anything else is a finding.
+        :class:`~layoutopt.base.errors.InputError` for bad input; anything else is a finding.
     seeds
         Returns good files.
     mutations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from tests.fuzzing import guard
 from tests.fuzzing.campaign import Campaign
 from tests.fuzzing.mutations import spoil_bytes

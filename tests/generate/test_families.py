@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import pytest
 
-from layoutopt.errors import InputError
-from layoutopt.exact.parts import solve_parts
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status
 from layoutopt.generate.families import FAMILIES, generate, parameters, summary
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
-from layoutopt.limits import Limits
-from layoutopt.lowering import lower
-from layoutopt.result import Status
+from layoutopt.lowering.lower import lower
+from layoutopt.network.exact.parts import solve_parts
 from layoutopt.unwinding import unwind
 from tests.lifting.test_lifting import assert_alike
 

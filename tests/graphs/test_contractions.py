@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
 from layoutopt.graphs.ops import Kind, Shape
 from layoutopt.graphs.unwinding import Graph

@@ -11,17 +11,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.generate.figures import FIGURES, chained_calls
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.picture import Picture
 from layoutopt.pictures.cards import HEAD
 from layoutopt.pictures.colours import oklab
 from layoutopt.pictures.frames import FAINT
 from layoutopt.pictures.grids import BLANK, OWN
+from layoutopt.pictures.shown import Picture
 from layoutopt.pictures.svg import INK
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind

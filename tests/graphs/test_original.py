@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from layoutopt.base.result import Status
 from layoutopt.check.elements import evaluate
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.result import Status
 from layoutopt.unwinding import unwind
 from models import exhaustive
 from tests.models.instances import stated

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutopt.graphs.values import MAX_EXPONENT, exact_decimal, to_decimal, to_integers
+from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal, to_decimal, to_integers
 from tests.support import refused
 
 decimals = st.builds(

@@ -10,14 +10,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.heuristics.greedy0 import greedy0
-from layoutopt.limits import Limits
+from layoutopt.lowering.greedy0 import greedy0
 from layoutopt.unwinding import unwind
 
 Place = tuple[int, int]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from layoutopt.base.result import Status, Stopped
 from layoutopt.reading import read
-from layoutopt.result import Status, Stopped
 from layoutopt.unwinding import unwind
 
 GRAPHS = Path(__file__).parent / "original"

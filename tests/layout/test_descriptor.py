@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutopt.errors import SizeError
+from layoutopt.base.errors import SizeError
 from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 

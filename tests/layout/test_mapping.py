@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.mapping import layout_rule, tile_mapping

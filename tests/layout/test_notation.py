@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.layout.layout import DIALECTS, Block, Dialect, Dim, Layout, LayoutError
 from tests.layout.notations import TEXTS, Written, misread, offsets
 from tests.support import refused

@@ -9,10 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from layoutopt import lowering, unwinding
+from layoutopt import unwinding
+from layoutopt.base.errors import SizeError
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status
 from layoutopt.check.elements import by_elements, evaluate
-from layoutopt.errors import SizeError
-from layoutopt.exact.parts import solve_parts
 from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph
@@ -20,11 +21,10 @@ from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
-from layoutopt.lifting import reduced, runs
-from layoutopt.limits import Limits
-from layoutopt.lowered import Lowered
-from layoutopt.lowering import lower
-from layoutopt.result import Status
+from layoutopt.lowering.classes import reduced, runs
+from layoutopt.lowering.lower import lower
+from layoutopt.lowering.lowered import Lowered
+from layoutopt.network.exact.parts import solve_parts
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum
 from models.statement import state
@@ -317,7 +317,7 @@ def test_what_is_too_irregular_is_traced(
         found = lower(graph, Limits(), lift_from=0)
         assert (found.problem.nodes, found.size) == (expected.problem.nodes, expected.size)
         assert (found.problem.precedence is None) == (expected.problem.precedence is None)
-        monkeypatch.setattr(lowering, "fits", lambda _needed: False)
+        monkeypatch.setattr(lower, "fits", lambda _needed: False)
         with pytest.raises(SizeError, match=text):
             lower(graph, Limits(), lift_from=0)
 

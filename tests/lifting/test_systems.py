@@ -8,16 +8,16 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from layoutopt.dense.groups import find_groups, first_alike, free_tensors
-from layoutopt.errors import SizeError
+from layoutopt.base.errors import SizeError
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.lifting import slots
-from layoutopt.lifting.families import NOTHING, VIEW, Relation, System, normal, system_of
-from layoutopt.lifting.slots import find_slots, settle_digits
-from layoutopt.lifting.systems import cut_regions
+from layoutopt.lowering.classes import slots
+from layoutopt.lowering.classes.families import NOTHING, VIEW, Relation, System, normal, system_of
+from layoutopt.lowering.classes.slots import find_slots, settle_digits
+from layoutopt.lowering.classes.systems import cut_regions
+from layoutopt.lowering.elements.groups import find_groups, first_alike, free_tensors
 from tests.lifting.graphs import awkward
 
 SEEDS = range(120)

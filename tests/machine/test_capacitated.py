@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from layoutopt import lowering
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status
 from layoutopt.check.elements import by_elements
-from layoutopt.errors import InputError
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.limits import Limits
+from layoutopt.lowering import lower
 from layoutopt.machine.capacitated import place
-from layoutopt.result import Status
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.crowded import crowded, tried
@@ -26,7 +26,7 @@ def test_tiny_graphs(lifted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Score, proof, and the proof that nothing fits are those of trying everything."""
     if lifted:
         monkeypatch.setattr("layoutopt.machine.capacitated.LIFT_FROM", 0)
-        monkeypatch.setattr(lowering, "LIFT_FROM", 0)
+        monkeypatch.setattr(lower, "LIFT_FROM", 0)
     seen: Counter[str] = Counter()
     seed = 0
     while sum(seen.values()) < 165:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
+from layoutopt.base.result import Status
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine.whatif import shadow_prices
-from layoutopt.result import Status
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.test_capacitated import full, tried

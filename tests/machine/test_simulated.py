@@ -9,15 +9,15 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.check.elements import by_elements
 from layoutopt.graphs.hooking import hooked, opaque, viewed
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.limits import Limits
 from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked
-from layoutopt.result import Result, Status, Stopped
-from layoutopt.solvers import integer
-from layoutopt.solvers.integer import ProgrammeResult
+from layoutopt.network.solvers import integer
+from layoutopt.network.solvers.integer import ProgrammeResult
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import MOST, TileMemory
 from layoutopt.unwinding import unwind

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from layoutopt import Graph, cycle_values, evaluate, read_result, simulate, unwind, write_result
+from layoutopt.base.result import read, written
 from layoutopt.check import spread
 from layoutopt.check.occupancy import occupied
 from layoutopt.generate.families import generate
@@ -18,7 +19,6 @@ from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.tiling import TILE, root_tiles
 from layoutopt.machine.simulation import PairExchange, Phase, Simulation, bytes_of, moving
-from layoutopt.pieces import read, written
 from layoutopt.tiles.memory import PRESETS, TileMemory
 from tests.check.samples import Layouts
 from tests.check.test_spread import sample

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from layoutopt.base.result import Result, Status
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine.whatif import capacity_sweep, nested, smallest_machine
-from layoutopt.result import Result, Status
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind

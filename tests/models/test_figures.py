@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from layoutopt.base.result import Piece, Status
 from layoutopt.check.elements import evaluate
-from layoutopt.exact.methods import METHODS
 from layoutopt.generate.figures import FIGURES, chained_calls
 from layoutopt.generate.traps import TRAPS, aliases
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
-from layoutopt.pieces import Piece
-from layoutopt.result import Status
+from layoutopt.network.exact.methods import METHODS
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement, state

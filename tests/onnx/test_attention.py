@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from layoutopt.base.result import Status
 from layoutopt.onnx.read import read_onnx
-from layoutopt.result import Status
 from layoutopt.unwinding import unwind
 from tests.onnx.networks import model, node, save
 

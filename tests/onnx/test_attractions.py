@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.read import read_onnx
 from layoutopt.onnx.sketch import read_attractions
 from tests.onnx.networks import model, node, pairs, save, types

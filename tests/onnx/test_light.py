@@ -7,9 +7,9 @@ from pathlib import Path
 import onnx
 import pytest
 
+from layoutopt.base.result import Status
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.onnx.read import read_network, read_onnx
-from layoutopt.result import Status
 from layoutopt.unwinding import unwind
 
 FOLDER = Path(onnx.__file__).parent / "backend/test/data/light"

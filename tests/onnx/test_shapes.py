@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.protobuf import load_model
 from layoutopt.onnx.read import read_network, read_onnx
 from tests.onnx.networks import graph_of, model, node, passed_on, save, types

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, parser
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.protobuf import write_proto
 from layoutopt.onnx.read import Network, read_network
 from tests.onnx.networks import model, node, save

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import defs, numpy_helper
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.read import read_onnx
 from layoutopt.onnx.rules import RULES, VIEWS
 from tests.onnx.networks import passed_on, save

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import NodeProto, helper, numpy_helper
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.read import read_network, read_onnx
 from layoutopt.onnx.rules import RULES, VIEWS

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import NodeProto, helper
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.functions import ALWAYS, check_functions
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.read import read_onnx

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from layoutopt.operators.op import LATEST, Op
-from layoutopt.operators.registry import operator_of
+from layoutopt.conversion.rules.op import LATEST, Op
+from layoutopt.conversion.rules.registry import operator_of
 
 Array = NDArray[Any]
 

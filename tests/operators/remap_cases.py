@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.operators.op import LATEST
+from layoutopt.conversion.rules.op import LATEST
 
 Array = NDArray[Any]
 Operand = Sequence[int] | Array | None

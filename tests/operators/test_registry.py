@@ -10,10 +10,9 @@ import numpy as np
 import onnx.defs
 import pytest
 
-from layoutopt.errors import InputError
-from layoutopt.layout.permutations import Permutation
-from layoutopt.operators.op import Op, Shape, parse_operands
-from layoutopt.operators.operator import (
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.op import Op, Shape, parse_operands
+from layoutopt.conversion.rules.operator import (
     Category,
     Operator,
     RemapError,
@@ -21,7 +20,7 @@ from layoutopt.operators.operator import (
     carried_along,
     fitted,
 )
-from layoutopt.operators.registry import (
+from layoutopt.conversion.rules.registry import (
     OPERATORS,
     REASONS,
     category_of,
@@ -33,6 +32,7 @@ from layoutopt.operators.registry import (
     written_input,
     written_output,
 )
+from layoutopt.layout.permutations import Permutation
 from tests.operators.onnx_ops import results
 from tests.support import refused
 

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from layoutopt.conversion.modes import ModeTable
-from layoutopt.operators.op import Op
-from layoutopt.operators.operator import RemapError, Remapped
-from layoutopt.operators.registry import OPERATORS, operator_of, remap
+from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.operator import RemapError, Remapped
+from layoutopt.conversion.rules.registry import OPERATORS, operator_of, remap
 from tests.operators.onnx_ops import op_of, results
 from tests.operators.remap_cases import CASES, Case
 

@@ -8,8 +8,8 @@ from math import inf
 import numpy as np
 
 from benchmarks.pbqp import Network, dressed
-from layoutopt.pbqp.problem import FORBIDDEN, Problem
-from layoutopt.pbqp.work import Infeasible, Work
+from layoutopt.network.costs.problem import FORBIDDEN, Problem
+from layoutopt.network.costs.work import Infeasible, Work
 
 
 def random_problem(seed: int, nodes: int = 7, labels: int = 4, wide: int = 1) -> Problem:

@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from layoutopt.pbqp.binary import cut_part, two_labels
-from layoutopt.pbqp.problem import Given, Problem, cost
-from layoutopt.pbqp.work import Infeasible, Work
+from layoutopt.network.costs.binary import cut_part, two_labels
+from layoutopt.network.costs.problem import Given, Problem, cost
+from layoutopt.network.costs.work import Infeasible, Work
 from tests.pbqp.cases import opened, optimum, random_problem
 
 SAME: Given = ((0, 1), (1, 0))

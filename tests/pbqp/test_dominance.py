@@ -6,10 +6,10 @@ from math import inf
 
 import pytest
 
-from layoutopt.pbqp.normal import normalise_all
-from layoutopt.pbqp.problem import Given, Problem
-from layoutopt.pbqp.reductions import dominate
-from layoutopt.pbqp.work import Infeasible, Work
+from layoutopt.network.costs.normal import normalise_all
+from layoutopt.network.costs.problem import Given, Problem
+from layoutopt.network.costs.reductions import dominate
+from layoutopt.network.costs.work import Infeasible, Work
 from tests.pbqp.cases import opened, random_problem
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.pbqp.elimination import NEVER, eliminate, shrink
-from layoutopt.pbqp.problem import Problem
-from layoutopt.pbqp.work import Infeasible, Work
+from layoutopt.base.limits import Limits
+from layoutopt.network.costs.elimination import NEVER, eliminate, shrink
+from layoutopt.network.costs.problem import Problem
+from layoutopt.network.costs.work import Infeasible, Work
 from tests.pbqp.cases import opened, optimum, random_problem
 
 

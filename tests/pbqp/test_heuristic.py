@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import inf
 
 from benchmarks.pbqp import network
-from layoutopt.limits import Limits
-from layoutopt.pbqp.heuristic import construct, polish
-from layoutopt.pbqp.problem import Problem
-from layoutopt.pbqp.reductions import reduce
-from layoutopt.pbqp.work import Work
+from layoutopt.base.limits import Limits
+from layoutopt.network.costs.heuristic import construct, polish
+from layoutopt.network.costs.problem import Problem
+from layoutopt.network.costs.reductions import reduce
+from layoutopt.network.costs.work import Work
 from tests.pbqp.cases import opened, optimum, random_problem
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.pbqp.problem import FORBIDDEN, LARGEST, CostAnswer, Given, Problem, cost
-from layoutopt.result import Status
+from layoutopt.base.result import Status
+from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Given, Problem, cost
 from tests.pbqp.cases import optimum, random_network, random_problem
 from tests.support import refused
 

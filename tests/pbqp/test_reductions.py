@@ -9,11 +9,11 @@ from math import inf
 import numpy as np
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.pbqp import reductions
-from layoutopt.pbqp.normal import level, normalise, normalise_all
-from layoutopt.pbqp.problem import Given, Problem, cost
-from layoutopt.pbqp.reductions import (
+from layoutopt.base.limits import Limits
+from layoutopt.network.costs import reductions
+from layoutopt.network.costs.normal import level, normalise, normalise_all
+from layoutopt.network.costs.problem import Given, Problem, cost
+from layoutopt.network.costs.reductions import (
     RULES,
     alone,
     between,
@@ -24,8 +24,8 @@ from layoutopt.pbqp.reductions import (
     settle,
     tidy,
 )
-from layoutopt.pbqp.search import split
-from layoutopt.pbqp.work import Infeasible, Work
+from layoutopt.network.costs.search import split
+from layoutopt.network.costs.work import Infeasible, Work
 from tests.pbqp.cases import left_optimum, opened, optimum, random_problem
 
 

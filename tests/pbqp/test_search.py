@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.pbqp import reductions as reduce_module
-from layoutopt.pbqp import search
-from layoutopt.pbqp.problem import Problem
-from layoutopt.pbqp.reductions import tidy
-from layoutopt.pbqp.search import solve_parts
-from layoutopt.pbqp.work import Infeasible
+from layoutopt.base.limits import Limits
+from layoutopt.network.costs import reductions as reduce_module
+from layoutopt.network.costs import search
+from layoutopt.network.costs.problem import Problem
+from layoutopt.network.costs.reductions import tidy
+from layoutopt.network.costs.search import solve_parts
+from layoutopt.network.costs.work import Infeasible
 from tests.pbqp.cases import opened, optimum, random_problem
 
 

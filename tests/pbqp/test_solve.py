@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from benchmarks.pbqp import FAMILIES, network
-from layoutopt.errors import InternalError
-from layoutopt.limits import Limits, limited
-from layoutopt.pbqp import elimination, solve
-from layoutopt.pbqp.problem import Given, Problem, cost
-from layoutopt.pbqp.search import FoundLabels
-from layoutopt.pbqp.solve import heuristic_pbqp, solve_pbqp
-from layoutopt.result import Status, Stopped
+from layoutopt.base.errors import InternalError
+from layoutopt.base.limits import Limits, limited
+from layoutopt.base.result import Status, Stopped
+from layoutopt.network.costs import elimination, solve
+from layoutopt.network.costs.problem import Given, Problem, cost
+from layoutopt.network.costs.search import FoundLabels
+from layoutopt.network.costs.solve import heuristic_pbqp, solve_pbqp
 from tests.pbqp.cases import optimum, random_network, random_problem
 from tests.support import refused
 

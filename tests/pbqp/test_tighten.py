@@ -7,12 +7,12 @@ from math import inf
 
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.pbqp.normal import level, normalise_all
-from layoutopt.pbqp.problem import Problem
-from layoutopt.pbqp.search import forbid, tighten
-from layoutopt.pbqp.work import Infeasible, Work
-from layoutopt.solvers.pairwise import programme, relax
+from layoutopt.base.limits import Limits
+from layoutopt.network.costs.normal import level, normalise_all
+from layoutopt.network.costs.problem import Problem
+from layoutopt.network.costs.search import forbid, tighten
+from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.solvers.pairwise import programme, relax
 from tests.pbqp.cases import left_optimum, opened, optimum, random_problem
 
 

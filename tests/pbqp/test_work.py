@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.pbqp.normal import level, normalise_all
-from layoutopt.pbqp.problem import FORBIDDEN, Problem, cost
-from layoutopt.pbqp.reductions import reduce
-from layoutopt.pbqp.work import Infeasible, Work
+from layoutopt.base.limits import Limits
+from layoutopt.network.costs.normal import level, normalise_all
+from layoutopt.network.costs.problem import FORBIDDEN, Problem, cost
+from layoutopt.network.costs.reductions import reduce
+from layoutopt.network.costs.work import Infeasible, Work
 from tests.pbqp.cases import opened, random_problem
 
 

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from layoutopt.pictures import html
+from layoutopt.base import html
 
 
 class Reader(HTMLParser):

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 
-from layoutopt.pictures.tables import csv_table, markdown_table
+from layoutopt.base.table import csv_table, markdown_table
 
 
 def test_csv_comes_back_as_it_was() -> None:

@@ -5,7 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from layoutopt.pictures.text import abbreviations, escaped, number, ratio, shortened, width
+from layoutopt.base.html import escaped
+from layoutopt.base.numbers import number, ratio
+from layoutopt.pictures.text import abbreviations, shortened, width
 
 
 @pytest.mark.parametrize(

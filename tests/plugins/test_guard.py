@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import layoutopt
-from layoutopt import Graph, Result, SolverError, Status, Stopped, unwind, unwinding
-from layoutopt.limits import Limits
-from layoutopt.plugins import registry
-from layoutopt.problem import Labelling
+from layoutopt import Graph, Result, SolverError, Status, Stopped, registry, unwind, unwinding
+from layoutopt.base.limits import Limits
+from layoutopt.network.problem import Labelling
 from layoutopt.tiles.memory import TileMemory
 from tests.cli.conftest import Run, instance, run
 from tests.support import hard_graph

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import layoutopt
-from layoutopt import Graph, InputError, Result, Status, unwind
-from layoutopt.plugins import registry
-from layoutopt.plugins.registry import SolverKind, built_in, find, names
+from layoutopt import Graph, InputError, Result, Status, registry, unwind
+from layoutopt.registry import SolverKind, built_in, find, names
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run, instance, run
 from tests.support import refused

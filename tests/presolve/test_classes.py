@@ -5,8 +5,8 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from layoutopt.presolve.node_reductions import dominated_labels, losses
-from layoutopt.problem import Labelling
+from layoutopt.network.presolve.node_reductions import dominated_labels, losses
+from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import problems
 from tests.presolve.test_strength import Near, lists
 from tests.support import random_problem

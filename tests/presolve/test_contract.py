@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.presolve import node_reductions as contract_module
-from layoutopt.presolve.node_reductions import contract, dominated_labels
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.presolve import node_reductions as contract_module
+from layoutopt.network.presolve.node_reductions import contract, dominated_labels
+from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import APART, TRIANGLE, sound
 from tests.presolve.test_strength import lists, strong
 from tests.support import Edges, labelling, random_problem

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.presolve import cuts
-from layoutopt.presolve.cuts import best_set, cuttable, isolating_cuts, two_labels
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.presolve import cuts
+from layoutopt.network.presolve.cuts import best_set, cuttable, isolating_cuts, two_labels
+from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import APART, TRIANGLE, rewards_of, sound
 from tests.support import labelling, random_problem
 

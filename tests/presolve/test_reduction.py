@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.presolve.cuts import fix
-from layoutopt.presolve.reduction import restored_names
-from layoutopt.result import Result, Stopped
+from layoutopt.base.result import Result, Stopped
+from layoutopt.network.presolve.cuts import fix
+from layoutopt.network.presolve.reduction import restored_names
 from tests.presolve.test_reductions import APART, TRIANGLE, problems
 from tests.support import labelling, random_labels
 

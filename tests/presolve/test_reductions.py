@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from layoutopt.presolve import elimination
-from layoutopt.presolve import node_reductions as contract_module
-from layoutopt.presolve.components import split, take
-from layoutopt.presolve.cuts import best_set, cuttable, fix, isolating_cuts, two_labels
-from layoutopt.presolve.elimination import eliminate
-from layoutopt.presolve.node_reductions import contract
-from layoutopt.presolve.reduction import Reduction
-from layoutopt.problem import Labelling, fresh_needed, reward_table
-from layoutopt.result import Result
+from layoutopt.base.result import Result
+from layoutopt.network.presolve import elimination
+from layoutopt.network.presolve import node_reductions as contract_module
+from layoutopt.network.presolve.components import split, take
+from layoutopt.network.presolve.cuts import best_set, cuttable, fix, isolating_cuts, two_labels
+from layoutopt.network.presolve.elimination import eliminate
+from layoutopt.network.presolve.node_reductions import contract
+from layoutopt.network.presolve.reduction import Reduction
+from layoutopt.network.problem import Labelling, fresh_needed, reward_table
 from tests.support import (
     Edges,
     allowed,

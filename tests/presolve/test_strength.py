@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.presolve import node_reductions
-from layoutopt.presolve.node_reductions import contract, losses, strong_sets
-from layoutopt.problem import Labelling
+from layoutopt.base.limits import Limits
+from layoutopt.network.presolve import node_reductions
+from layoutopt.network.presolve.node_reductions import contract, losses, strong_sets
+from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import TRIANGLE, sound
 from tests.support import Edges, labelling, random_problem
 

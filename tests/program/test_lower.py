@@ -11,17 +11,16 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from layoutopt.base.result import Loop, Piece, UnwindingResult
 from layoutopt.generate.figures import FIGURES, unbroadcast_add
 from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Loop, Piece
 from layoutopt.program.lower import METHODS, lower, parts, viewed
 from layoutopt.program.numpy_target import NumpyTarget
 from layoutopt.program.steps import Place, Schedule, schedule
 from layoutopt.program.target import Views
-from layoutopt.result import UnwindingResult
 from layoutopt.unwinding import unwind
 from tests.models.instances import FAMILIES
 from tests.support import refused

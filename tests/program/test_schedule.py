@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.generate.figures import unbroadcast_add
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps

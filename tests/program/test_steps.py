@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from layoutopt.base.result import Piece
 from layoutopt.generate.figures import unbroadcast_add, valued_pair
 from layoutopt.generate.traps import barrier_too_late
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Piece
 from layoutopt.program.steps import Know, Place, ProgramStep, steps
 from layoutopt.unwinding import unwind
 from tests.support import refused

@@ -11,8 +11,8 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from layoutopt.base.result import Piece, fault, read, written
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.pieces import Piece, fault, read, written
 from layoutopt.program.lower import Loops, obstacle, parts, view
 from layoutopt.program.numpy_target import NumpyTarget
 

@@ -11,8 +11,8 @@ from math import prod
 import pytest
 
 from layoutopt.certificate.sums import Box
+from layoutopt.certify.boxes import decided, met
 from layoutopt.check.equations import Equations
-from layoutopt.proving.boxes import decided, met
 
 Member = tuple[tuple[int, ...], tuple[int, ...]]
 

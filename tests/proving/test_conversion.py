@@ -11,14 +11,11 @@ from typing import Any
 import onnx
 import pytest
 
+from layoutopt.base.limits import limited
 from layoutopt.certificate.conversion import verify
 from layoutopt.certificate.refused import Refused
-from layoutopt.conversion.convert import convert_graph, state_graph
-from layoutopt.conversion.costs import tally
-from layoutopt.converting import convert
-from layoutopt.limits import limited
-from layoutopt.proving import conversion, pairwise
-from layoutopt.proving.conversion import (
+from layoutopt.certify import conversion, pairwise
+from layoutopt.certify.conversion import (
     Asked,
     ConversionVerdict,
     certify,
@@ -26,6 +23,9 @@ from layoutopt.proving.conversion import (
     check_certificate,
     encoded,
 )
+from layoutopt.conversion.convert import convert_graph, state_graph
+from layoutopt.conversion.costs import tally
+from layoutopt.converting import convert
 from layoutopt.rewriting.read import read_model
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import least

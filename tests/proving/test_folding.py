@@ -7,8 +7,8 @@ import random
 import pytest
 
 from layoutopt.certificate.conversion import Statement, folded, stated
+from layoutopt.certify.conversion import folding
 from layoutopt.conversion.convert import convert_graph
-from layoutopt.proving.conversion import folding
 from tests.certificate.test_conversion import least, random_network
 from tests.conversion.drawn import drawn
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from layoutopt.base.limits import limited
 from layoutopt.certificate.pairwise import Pairwise, bound, value
-from layoutopt.limits import limited
-from layoutopt.proving import pairwise
-from layoutopt.proving.pairwise import evidence
+from layoutopt.certify import pairwise
+from layoutopt.certify.pairwise import evidence
 from tests.certificate.problems import best, random_pairwise
 
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Result, Status
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import Verdict
+from layoutopt.certify import ordering, unwinding
+from layoutopt.certify.unwinding import certify
 from layoutopt.generate.families import generate
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.certificate import certificate_bytes, check_certificate, read_certificate
 from layoutopt.io.instance import read_instance
-from layoutopt.limits import Limits, Progress
-from layoutopt.lowering import lower
-from layoutopt.plugins.registry import find
-from layoutopt.problem import Labelling
-from layoutopt.proving import ordering, unwinding
-from layoutopt.proving.unwinding import certify
-from layoutopt.result import Result, Status
+from layoutopt.lowering.lower import lower
+from layoutopt.network.problem import Labelling
+from layoutopt.registry import find
 from layoutopt.unwinding import unwind
 from tests.support import refused
 

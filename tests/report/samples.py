@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from layoutopt import Graph, UnwindingResult, compare, unwind
+from layoutopt.base.result import Stopped
 from layoutopt.bench.row import Row
 from layoutopt.generate.figures import FIGURES
 from layoutopt.graphs.display import document
@@ -14,7 +15,6 @@ from layoutopt.pictures.pages import whole
 from layoutopt.report.batch import bench_html
 from layoutopt.report.comparison import comparison_html
 from layoutopt.report.result import report_html
-from layoutopt.result import Stopped
 from layoutopt.tiles.memory import TileMemory
 
 LONG = "x" * 200

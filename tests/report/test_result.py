@@ -9,12 +9,12 @@ from decimal import Decimal
 import pytest
 
 from layoutopt import Graph, UnwindingResult, unwind
+from layoutopt.base.result import PairScore
 from layoutopt.generate.figures import FIGURES
 from layoutopt.machine.simulation import simulate
 from layoutopt.report import result as report_pairs
 from layoutopt.report.layouts import PART, around, drawn, sinks_by_class
-from layoutopt.report.result import MOST, SHOWN, in_order, pair_tables, reasons, report_html
-from layoutopt.result import PairScore
+from layoutopt.report.result import MOST, STEPS, in_order, pair_tables, reasons, report_html
 from tests.pictures.test_pages import read
 from tests.report.samples import TRACE, empty, infeasible, many, nothing, tiled
 
@@ -320,8 +320,8 @@ def test_a_long_order_is_folded() -> None:
     html = in_order(unwind(graph))
     steps = 2 * MOST + 1
     assert html.count("<li>") == MOST
-    assert f"{steps - SHOWN:,} more steps" in html
-    assert f'start="{SHOWN + 1}"' in html
+    assert f"{steps - STEPS:,} more steps" in html
+    assert f'start="{STEPS + 1}"' in html
     assert f"... and {steps - MOST:,} more steps" in html
 
 

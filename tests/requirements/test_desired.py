@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from layoutopt.conversion.desired import Desired, for_axes, parse_desired, without_blocks
+from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, parse_operands
 from layoutopt.layout.layout import Layout
-from layoutopt.operators.op import Op, OperandLayouts, Shape, parse_operands
-from layoutopt.requirements.desired import Desired, for_axes, parse_desired, without_blocks
 from tests.requirements.test_requirements import CONV, GRID, LINE, POOL, RELU, STEM, VOLUME, needs
 from tests.support import refused
 

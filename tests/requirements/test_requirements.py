@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layoutopt.conversion.backends import BACKENDS, BlockedCpu, backend, backend_named
+from layoutopt.conversion.requirements import Requirements, axis_sizes, byte_strides, mismatch
+from layoutopt.conversion.rules.op import UNKNOWN, Op, Shape, any_layout, parse_operands
 from layoutopt.layout import placement
 from layoutopt.layout.layout import Layout
-from layoutopt.operators.op import UNKNOWN, Op, Shape, any_layout, parse_operands
-from layoutopt.requirements.backends import BACKENDS, BlockedCpu, backend, backend_named
-from layoutopt.requirements.requirements import Requirements, axis_sizes, byte_strides, mismatch
 from tests.support import refused
 
 

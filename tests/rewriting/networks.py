@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, numpy_helper, parser
 
+from layoutopt.base.result import Stopped
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion, Relaid, Stated, Tally
-from layoutopt.operators.op import Op
-from layoutopt.result import Stopped
+from layoutopt.conversion.rules.op import Op
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.source import OnnxSource
 

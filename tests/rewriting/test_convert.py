@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, numpy_helper
 
 import layoutopt
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.verify import verify
-from layoutopt.errors import InputError
 from layoutopt.onnx.running import largest_difference, optimised_transposes, transposes
-from layoutopt.requirements.backends import BACKENDS
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult
 from tests.rewriting.exports import channels_last, random_export

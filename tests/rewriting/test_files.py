@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 import layoutopt
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.protobuf import load, write_proto
 from layoutopt.onnx.running import largest_difference
 from tests.rewriting.networks import network, values

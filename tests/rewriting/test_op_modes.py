@@ -8,8 +8,8 @@ import pytest
 from onnx import ModelProto, checker, parser
 
 import layoutopt
+from layoutopt.certify.conversion import Asked, certify, check_certificate, encoded
 from layoutopt.onnx.running import largest_difference, transposes
-from layoutopt.proving.conversion import Asked, certify, check_certificate, encoded
 
 HEAD = '<ir_version: 8, opset_import: ["" : {}, "com.microsoft" : 1]>\n'
 IN, OUT = "Transpose<perm=[0,2,3,1]>", "Transpose<perm=[0,3,1,2]>"

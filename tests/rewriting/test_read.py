@@ -10,9 +10,9 @@ import pytest
 from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
 import layoutopt
-from layoutopt.errors import InputError
-from layoutopt.operators.operator import Category
-from layoutopt.operators.registry import category_of
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import category_of
 from layoutopt.rewriting import attributes
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.source import HELD

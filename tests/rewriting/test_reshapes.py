@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.operators.op import Op
+from layoutopt.conversion.rules.op import Op
 from layoutopt.rewriting.write import fewer_reshapes
 
 Shape = tuple[int | str, ...]

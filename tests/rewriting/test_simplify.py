@@ -11,9 +11,9 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import layoutopt
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
+from layoutopt.certify.conversion import Asked, certify, check_certificate, encoded
 from layoutopt.onnx.running import largest_difference
-from layoutopt.proving.conversion import Asked, certify, check_certificate, encoded
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.simplify import simplified
 from tests.rewriting.exports import random_export

@@ -12,11 +12,11 @@ from onnx import ModelProto, numpy_helper
 
 import layoutopt
 import layoutopt.converting
+from layoutopt.certify.conversion import Asked, certify
+from layoutopt.conversion.rules.elementwise import unchanged
+from layoutopt.conversion.rules.operator import Category, Operator
+from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.running import largest_difference, transposes
-from layoutopt.operators.elementwise import unchanged
-from layoutopt.operators.operator import Category, Operator
-from layoutopt.operators.registry import OPERATORS
-from layoutopt.proving.conversion import Asked, certify
 from layoutopt.rewriting.verifying import fault
 from tests.cli.conftest import Run, run
 from tests.rewriting.networks import network

@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 
 import layoutopt
-from layoutopt.errors import InputError
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.running import largest_difference, run, transposes
 from tests.standard import every_example
 

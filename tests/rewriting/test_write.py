@@ -12,8 +12,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid
+from layoutopt.conversion.rules.op import Op, parse_operands
 from layoutopt.onnx.running import largest_difference
-from layoutopt.operators.op import Op, parse_operands
 from layoutopt.rewriting.constants import relaid_tensor
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.write import write_model

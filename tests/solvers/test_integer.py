@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from layoutopt.limits import Limits
-from layoutopt.solvers.integer import OPEN, Integer, coarse, cpsat, fits, highs, side_by_side
+from layoutopt.base.limits import Limits
+from layoutopt.network.solvers.integer import (
+    OPEN,
+    Integer,
+    coarse,
+    cpsat,
+    fits,
+    highs,
+    side_by_side,
+)
 
 
 def random_programme(seed: int) -> Integer:

@@ -9,10 +9,10 @@ from itertools import permutations
 
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.solvers import ordering
-from layoutopt.solvers.ordering import Arc, OrderCut, best_order
-from layoutopt.solvers.threads import run_stoppable
+from layoutopt.base.limits import Limits
+from layoutopt.network.solvers import ordering
+from layoutopt.network.solvers.ordering import Arc, OrderCut, best_order
+from layoutopt.network.solvers.threads import run_stoppable
 
 
 def earned(rank: list[int] | tuple[int, ...], tops: list[int], cuts: list[OrderCut]) -> int:

@@ -9,10 +9,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from layoutopt.limits import Limits
-from layoutopt.solvers import pairwise
-from layoutopt.solvers.integer import cpsat
-from layoutopt.solvers.pairwise import Edge, Message, programme, relax
+from layoutopt.base.limits import Limits
+from layoutopt.network.solvers import pairwise
+from layoutopt.network.solvers.integer import cpsat
+from layoutopt.network.solvers.pairwise import Edge, Message, programme, relax
 
 Costs = list[list[int]]
 

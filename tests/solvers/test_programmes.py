@@ -10,11 +10,11 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from layoutopt.limits import Limits, Progress
-from layoutopt.problem import IntArray, Labelling, Precedence
-from layoutopt.result import Result, Status, Stopped
-from layoutopt.solvers import cpsat, mip
-from layoutopt.solvers.formulation import programme, reachable
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.network.problem import IntArray, Labelling, Precedence
+from layoutopt.network.solvers import cpsat, mip
+from layoutopt.network.solvers.formulation import programme, reachable
 from tests.support import (
     Edges,
     allowed,

@@ -9,14 +9,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from layoutopt.limits import Limits, Progress
-from layoutopt.problem import Labelling
-from layoutopt.result import Stopped
-from layoutopt.solvers import branching, messages, relaxation
-from layoutopt.solvers.branching import branch
-from layoutopt.solvers.messages import LabelField, Messages, colouring, ranks
-from layoutopt.solvers.moves import best_of_both, expand, expansion, worth
-from layoutopt.solvers.relaxation import Ascent, Ledger, begin, field_of, fits
+from layoutopt.base.limits import Limits, Progress
+from layoutopt.base.result import Stopped
+from layoutopt.network.problem import Labelling
+from layoutopt.network.solvers import branching, messages, relaxation
+from layoutopt.network.solvers.branching import branch
+from layoutopt.network.solvers.messages import LabelField, Messages, colouring, ranks
+from layoutopt.network.solvers.moves import best_of_both, expand, expansion, worth
+from layoutopt.network.solvers.relaxation import Ascent, Ledger, begin, field_of, fits
 from tests.support import hard_problem, labelling, optimum, random_problem
 
 

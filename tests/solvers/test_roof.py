@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from layoutopt.solvers.roof import roof
+from layoutopt.network.solvers.roof import roof
 
 NEVER = 1000
 

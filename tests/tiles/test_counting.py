@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from layoutopt.errors import SizeError
-from layoutopt.pieces import outer_sum
+from layoutopt.base.errors import SizeError
+from layoutopt.base.result import outer_sum
 from layoutopt.tiles import counting
 from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps
 from layoutopt.tiles.counting import Walk, on_both, on_each, together

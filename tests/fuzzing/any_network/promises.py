@@ -13,10 +13,10 @@ import onnx
 from onnx import ModelProto, numpy_helper
 
 import layoutopt
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.convert import SOLVERS
-from layoutopt.errors import InputError
 from layoutopt.onnx.running import optimised_transposes, transposes
-from layoutopt.requirements.backends import BACKENDS
 from tests.fuzzing.any_network.draw import Case
 from tests.fuzzing.any_network.scope import Value, execute
 from tests.fuzzing.guard import timed

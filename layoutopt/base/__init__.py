@@ -1,0 +1,1 @@
+"""Errors, numbers, limits, files and results, without knowledge of the field."""

@@ -1,0 +1,327 @@
+"""Files written whole or not at all: the one way in which this package writes."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import json
+import os
+import secrets
+import stat
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import msgspec
+
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal
+
+
+@contextmanager
+def whole_file(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """Yield a file that is there under its name only when the block has ended well.
+
+    The bytes go to a temporary file in the same folder, which takes its name once they are on
+    the disk.  A link stays, and what it leads to is replaced.  A new file has the permissions
+    that the umask leaves, a replaced one keeps its own.  A device or a pipe has nothing to lose,
+    and is written to.
+
+    Parameters
+    ----------
+    overwrite
+        Whether a file that exists is replaced, be it made while the block runs.
+
+    Raises
+    ------
+    FileExistsError
+        If it exists, and is not to be replaced.
+    OSError
+        If it cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    if path.exists() and not target.is_file():  # a pipe has no name of its own to be followed to
+        with path.open("wb") as file:  # refused by the system, if this is a directory
+            yield file
+        return
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    if mode is not None and not overwrite:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    temporary = target.with_name(f".layoutopt-{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(handle)
+        if mode is not None:
+            temporary.chmod(mode)
+        _take_place(temporary, target, overwrite)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _settle(target.parent)
+
+
+def check_writable(folder: Path) -> None:
+    """Find out whether a file can be made in a folder, by making one, which does not stay.
+
+    Raises
+    ------
+    OSError
+        If it cannot.
+    """
+    temporary = folder / f".layoutopt-{secrets.token_hex(8)}"
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    temporary.unlink()
+
+
+def _take_place(temporary: Path, target: Path, overwrite: bool) -> None:
+    """Give a file its name; that of another, made meanwhile, only if it may be replaced."""
+    if overwrite:
+        temporary.replace(target)
+        return
+    try:
+        os.link(temporary, target)  # which, unlike renaming, never replaces anything
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        temporary.replace(target)
+
+
+def _settle(folder: Path) -> None:
+    """Bring a folder's names to the disk, too, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+Decoded = TypeVar("Decoded")
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+BOM = b"\xef\xbb\xbf"
+"""What some editors write before UTF-8; it says nothing."""
+
+INSTANCES = (".json", ".json.gz")
+"""How the names of instance files end."""
+
+
+def named(path: str | Path) -> Path:
+    """Return a file by its name.
+
+    Raises
+    ------
+    InputError
+        If that is no name.
+    """
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"the name of a file is needed, not {type(path).__name__}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a file's bytes, unpacked if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except IsADirectoryError:
+        raise InputError("is a directory, a file is needed", file=str(path)) from None
+    except FileNotFoundError:
+        raise InputError("no such file", file=str(path)) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"is no whole gzip file ({error})", file=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", file=str(path)) from None
+
+
+def read_utf8(path: Path) -> bytes:
+    """Return a text file's bytes, unpacked if its name ends in ``.gz``, without a mark of order.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    return read_bytes(path).removeprefix(BOM)
+
+
+def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
+    """Write a file whole or not at all, packed if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, or exists although ``overwrite`` is false.
+    """
+    if path.suffix == ".gz":
+        data = gzip.compress(data, mtime=0)
+    with written(path, overwrite=overwrite) as file:
+        file.write(data)
+
+
+@contextmanager
+def written(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """Yield a file that is there only when the block has ended well.
+
+    See :func:`layoutopt.base.files.whole_file`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or exists although ``overwrite`` is false.
+    """
+    try:
+        with whole_file(path, overwrite=overwrite) as file:
+            yield file
+    except FileExistsError:
+        raise InputError("exists already; it is not overwritten", file=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be written ({error.strerror})", file=str(path)) from None
+
+
+def decode(
+    decoder: msgspec.json.Decoder[Decoded],
+    raw: bytes,
+    file: str,
+    allowed: dict[str, Sequence[str]],
+) -> Decoded:
+    """Decode JSON bytes.
+
+    Parameters
+    ----------
+    file
+        Name that errors give to the bytes.
+    allowed
+        The values that some fields allow, by the end of the field's path, for errors.
+
+    Raises
+    ------
+    InputError
+        With the place in the document: a JSON path, or line and column.
+    """
+    try:
+        return decoder.decode(raw.removeprefix(BOM))
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at `")
+        place = place.rstrip("`")
+        raise InputError(_plain(_allowed(reason, allowed, place)), place, file) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(*_malformed(str(error), raw), file) from None
+    except RecursionError:
+        raise InputError("the JSON is nested too deeply", file=file) from None
+
+
+def encode(document: Any) -> bytes:
+    """Encode a document as JSON in one line, exact decimals as numbers."""
+    return _ENCODER.encode(document)
+
+
+def encode_lines(document: dict[str, Any]) -> bytes:
+    """Encode a document as JSON, each entry of its long lists on a line of its own."""
+    members = []
+    for key, value in document.items():
+        encoded = encode(value)
+        if isinstance(value, list | tuple) and not all(isinstance(v, str) for v in value):
+            encoded = b"[\n  " + b",\n  ".join(map(encode, value)) + b"]"
+        elif isinstance(value, dict) and any(isinstance(v, list | tuple) for v in value.values()):
+            entries = [encode(k) + b": " + encode(v) for k, v in value.items()]
+            encoded = b"{\n  " + b",\n  ".join(entries) + b"}"
+        members.append(encode(key) + b": " + encoded)
+    return b"{" + b",\n ".join(members) + b"}\n"
+
+
+def number(raw: msgspec.Raw, digits: int = MAX_EXPONENT) -> Decimal:
+    """Return a JSON number digit by digit.
+
+    Parameters
+    ----------
+    digits
+        How many it may have before the point.
+
+    Raises
+    ------
+    InputError
+        If it is no number, or has more digits than any value may have.
+    """
+    text = bytes(raw).decode(errors="replace")
+    if not text[:1].isdigit() and not text.startswith("-"):
+        raise InputError(f"must be a number, got {text[:40]}")
+    return exact_decimal(text, digits)
+
+
+def _plain(reason: str) -> str:
+    return reason[:1].lower() + reason[1:]
+
+
+def _allowed(reason: str, allowed: dict[str, Sequence[str]], place: str) -> str:
+    """Return the reason with the allowed values of the field that it is about."""
+    for field, values in allowed.items():
+        if place.endswith(field) and reason.startswith("Invalid"):
+            return f"{reason.replace('enum ', '')}; allowed: {', '.join(values)}"
+    return reason
+
+
+def _malformed(reason: str, raw: bytes) -> tuple[str, str]:
+    """Return what is wrong with bytes that are not JSON, and where."""
+    if not raw.strip():
+        return "is empty, JSON is needed", ""
+    if "truncated" in reason:
+        return "the JSON ends too early", ""
+    _, _, tail = reason.rpartition("(byte ")
+    if not tail[:-1].isdecimal():
+        return f"is not JSON ({_plain(reason)})", ""
+    offset = int(tail[:-1])
+    line = raw.count(b"\n", 0, offset) + 1
+    column = offset - (raw.rfind(b"\n", 0, offset) + 1) + 1
+    word = raw[offset:].lstrip(b"-").split(b",", 1)[0][:12].split(b"}", 1)[0]
+    for name in (b"NaN", b"Infinity", b"nan", b"inf"):
+        if word.startswith(name):
+            return f"{name.decode()} is not a finite number", f"line {line}, column {column}"
+    return "is not JSON", f"line {line}, column {column}"
+
+
+def digest(document: Any) -> str:
+    """Return ``"sha256:"`` and the digest of a document as JSON.
+
+    The JSON has keys in order, no spaces, and ASCII only; NumPy's numbers and arrays are written
+    as those of Python.
+
+    Raises
+    ------
+    InputError
+        If JSON cannot hold the document.
+    """
+    try:
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), default=_of_numpy)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be written as JSON ({error})") from None
+    return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
+
+
+def shortest(value: Decimal) -> str:
+    """Return the one spelling of a number: no exponent, no zeros that say nothing."""
+    text = f"{value:f}"  # rounds nothing, as normalize() would beyond 28 digits
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _of_numpy(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # NumPy's
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not of JSON")

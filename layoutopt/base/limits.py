@@ -1,0 +1,365 @@
+"""How long a computation may go on, how random it is, and whom it tells."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from numbers import Integral, Real
+from threading import Event
+from types import FrameType
+from typing import Any, TypeAlias
+
+from layoutopt.base import memory
+from layoutopt.base.errors import InputError
+from layoutopt.base.result import Result, Stopped
+
+TAIL = 0.5
+"""Share of the time that may be kept for what comes after solving."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One message from a running computation.
+
+    Parameters
+    ----------
+    phase
+        What is being done, in a few words.
+    seconds
+        Seconds since the whole call began.
+    objective, bound
+        The best score and the best bound so far, in the instance's own unit; ``None``
+        while unknown.
+    """
+
+    phase: str
+    seconds: float
+    objective: float | None = None
+    bound: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Relative difference of bound and objective."""
+        if self.objective is None or self.bound is None:
+            return None
+        return (self.bound - self.objective) / max(abs(self.objective), 1e-9)
+
+
+class Interrupt(Event):
+    """A request to stop as soon as possible, and when it came.
+
+    Attributes
+    ----------
+    at
+        Value of ``time.monotonic()`` at that moment; infinity before.
+    """
+
+    at = math.inf
+
+    def set(self) -> None:
+        """Ask to stop; only the first time counts."""
+        self.at = min(self.at, time.monotonic())
+        super().set()
+
+
+@dataclass
+class Effort:
+    """Work that is left of a turn, counted and not measured: it ends at the same step everywhere.
+
+    Parameters
+    ----------
+    left
+        In seconds, about, of a machine of today.
+    """
+
+    left: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one whole call; parts of it get the same object, or a narrower one.
+
+    Parameters
+    ----------
+    deadline
+        Value of ``time.monotonic()`` at which to stop; infinity means never.
+    interrupt
+        Set from outside to stop as soon as possible.
+    gap
+        Relative gap at which an answer is good enough; 0 asks for a proof.
+    debt
+        What the whole is sure to lose outside the problem at hand, in that problem's unit:
+        the gap is relative to what remains.  Never negative.
+    seed
+        Seed of everything random.
+    workers
+        Threads that a search solver may use.
+    tell
+        Called with every :class:`Progress`; ``None`` for silence.
+    started
+        Value of ``time.monotonic()`` when the whole call began.
+    effort
+        What may be done in a turn of several methods; ``None`` outside.
+    full
+        Set as soon as memory has run out, for good: what was freed would soon be taken again.
+    """
+
+    deadline: float = float("inf")
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    gap: float = 0.0
+    debt: int = 0
+    seed: int = 0
+    workers: int = 1
+    tell: Callable[[Progress], None] | None = None
+    started: float = field(default_factory=time.monotonic)
+    effort: Effort | None = None
+    full: Event = field(default_factory=Event)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Whether to stop now."""
+        return self.stopped is not None
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """Why to stop now, or ``None`` to go on."""
+        if self.interrupt.is_set():
+            return Stopped.INTERRUPTED
+        if time.monotonic() >= self.deadline:
+            return Stopped.TIME_LIMIT
+        if self.full.is_set() or memory.full():
+            self.full.set()
+            return Stopped.MEMORY_LIMIT
+        return Stopped.TIME_LIMIT if self.counted <= 0 else None
+
+    @property
+    def counted(self) -> float:
+        """Effort that is left, infinite outside of turns."""
+        return math.inf if self.effort is None else self.effort.left
+
+    def turn(self, effort: float) -> Limits:
+        """Return the same limits for a turn that ends after so much effort at the latest.
+
+        Turns that ended by the clock would make answers depend on the machine.
+        """
+        return replace(self, effort=Effort(min(effort, self.counted)))
+
+    def spend(self, effort: float) -> None:
+        """Count work that was done, if this is a turn."""
+        if self.effort is not None:
+            self.effort.left -= effort
+
+    def exhausted(self) -> Result:
+        """Stop for want of memory, for good; return the result of whom that befell."""
+        self.full.set()
+        return Result(stopped=Stopped.MEMORY_LIMIT)
+
+    def close(self, objective: int, bound: int) -> bool:
+        """Return whether an answer is good enough.
+
+        Parts of a problem that are good enough make a whole that is, if each is worth 0 or
+        more.  Nothing is rounded here, however large the numbers are.
+        """
+        earned = max(0, objective - self.debt)
+        if bound <= objective or not self.gap or math.isinf(self.gap):
+            return bound <= objective or (self.gap > 0 and earned > 0)
+        # The gap is the decimal that the user wrote: 0.3, not the double next to it.
+        return int(bound - objective) <= Fraction(str(self.gap)) * int(earned)
+
+    def restated(
+        self, objective: Callable[[float], float], bound: Callable[[float], float]
+    ) -> Limits:
+        """Return the same limits, messages restated in the terms of whoever listens."""
+        tell = self.tell
+        if tell is None:
+            return self
+
+        def pass_on(message: Progress) -> None:
+            low = None if message.objective is None else objective(message.objective)
+            high = None if message.bound is None else bound(message.bound)
+            tell(replace(message, objective=low, bound=high))
+
+        return replace(self, tell=pass_on)
+
+    def steady(self) -> Limits:
+        """Return the same limits, messages with the best objective and bound up to them."""
+        best, least = -math.inf, math.inf
+
+        def objective(x: float) -> float:
+            nonlocal best
+            best = max(best, x)
+            return best
+
+        def bound(x: float) -> float:
+            nonlocal least
+            least = min(least, x)
+            return least
+
+        return self.restated(objective, bound)
+
+    def beside(self, constant: int) -> Limits:
+        """Return the same limits for the rest of a problem, of which so much is earned."""
+        limits = self.restated(lambda x: x + constant, lambda x: x + constant)
+        return replace(limits, debt=max(0, self.debt - constant))
+
+    def per(self, unit: int) -> Limits:
+        """Return the same limits for a problem whose numbers count so many each."""
+        limits = self.restated(lambda x: x * unit, lambda x: x * unit)
+        return replace(limits, debt=-(-self.debt // unit))
+
+    def silent(self) -> Limits:
+        """Return the same limits, of which nobody hears."""
+        return replace(self, tell=None)
+
+    def within(self, seconds: float) -> Limits:
+        """Return the same limits with a deadline at most so many seconds from now."""
+        return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
+
+    def saving(self, seconds: float) -> Limits:
+        """Return limits that leave time for what comes afterwards, at most half of all."""
+        if self.left == math.inf:
+            return self
+        return self.within(self.left - min(seconds, TAIL * self.left))
+
+    def report(
+        self, phase: str, objective: float | None = None, bound: float | None = None
+    ) -> None:
+        """Pass a progress message on, if anybody listens."""
+        if self.tell is not None:
+            self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
+
+
+def limited(
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> Limits:
+    """Return the limits of a call that begins now, as a user gives them.
+
+    Raises
+    ------
+    InputError
+        If one is no number, or out of its range; the text names it.
+    """
+    _check_number("time_limit", 0.0 if time_limit is None else time_limit, Real)
+    _check_number("gap", gap, Real)
+    _check_number("seed", seed, Integral)
+    _check_number("workers", workers, Integral)
+    if not (progress is None or callable(progress)):
+        raise InputError(f"progress must be a function, not {type(progress).__name__}")
+    if time_limit is not None and not time_limit >= 0:
+        raise InputError(f"time_limit must be 0 seconds or more, got {time_limit}")
+    if not gap >= 0:
+        raise InputError(f"gap must be 0 or more, got {gap}")
+    if workers < 1:
+        raise InputError(f"workers must be 1 or more, got {workers}")
+    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress)
+
+
+def _check_number(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        what = "an integer" if kind is Integral else "a number"
+        raise InputError(f"{name} must be {what}, got {value!r}")
+
+
+@contextmanager
+def interruptible(limits: Limits) -> Iterator[None]:
+    """Turn a first Ctrl-C into a request to stop; a second one interrupts as usual.
+
+    Whatever this is a part of is asked to stop, too.  Only the main thread can do this; elsewhere
+    nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    stop = _Stop(limits, before)
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is stop:
+            signal.signal(signal.SIGINT, before)
+
+
+class _Stop:
+    """What happens at a first Ctrl-C."""
+
+    def __init__(self, limits: Limits, before: object) -> None:
+        self.limits, self.before = limits, before
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        handler: Any = self
+        while isinstance(handler, _Stop):
+            handler.limits.interrupt.set()
+            handler = handler.before
+        signal.signal(signal.SIGINT, handler)
+
+
+Point: TypeAlias = tuple[float, float | None, float | None]
+"""Seconds since the call began, the best score, and the best bound so far."""
+
+POINTS = 200
+"""Most points that are kept."""
+
+
+class Trace:
+    """Listens to a computation: the ``progress`` of :func:`layoutopt.unwinding.unwind`.
+
+    Attributes
+    ----------
+    heard
+        Each message that told a better score or bound, in order, with the best of both so far;
+        of very many, some evenly spread ones.
+    """
+
+    def __init__(self) -> None:
+        self.heard: list[Point] = []
+        self.every, self.left = 1, 0
+        self.score: float | None = None
+        self.bound: float | None = None
+
+    def __call__(self, message: Progress) -> None:
+        """Keep a message that tells a better score or bound."""
+        before = self.score, self.bound
+        score, bound = message.objective, message.bound
+        if score is not None and (self.score is None or score > self.score):
+            self.score = score
+        if bound is not None and (self.bound is None or bound < self.bound):
+            self.bound = bound
+        if (self.score, self.bound) == before:
+            return
+        self.left -= 1
+        if self.left <= 0:
+            self.left = self.every
+            self.heard.append((message.seconds, self.score, self.bound))
+        if len(self.heard) == 2 * POINTS:
+            self.heard = self.heard[::2]
+            self.every *= 2
+
+    def points(self, seconds: float, result: Result) -> tuple[Point, ...]:
+        """Return what was heard, thinned to :data:`POINTS`; the last point is the result's.
+
+        Parameters
+        ----------
+        seconds
+            What the whole call took.
+        """
+        known = result.objective, result.bound
+        score, bound = (None if x is None else float(x) for x in known)
+        step = -(-len(self.heard) // (POINTS - 1)) or 1
+        return (*self.heard[::step], (seconds, score, bound))

@@ -1,0 +1,230 @@
+"""Arithmetic of decimals that rounds nothing, however many digits they have.
+
+Python's own operators round to 28 digits, which two scores of mixed magnitudes may differ
+beyond.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.base.errors import InputError
+
+Number: TypeAlias = Decimal | Fraction | int
+
+LEAST = Fraction(1, 10**9)
+"""Relative differences are relative to this at least, so that those of 0 are finite."""
+
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
+
+
+def total(values: Iterable[Decimal]) -> Decimal:
+    """Return the sum of decimals."""
+    found = Decimal(0)
+    for value in values:
+        found = _EXACT.add(found, value)
+    return found
+
+
+def times(value: Decimal, count: int) -> Decimal:
+    """Return a decimal times a whole number."""
+    return _EXACT.multiply(value, count)
+
+
+def difference(value: Decimal, other: Decimal) -> Decimal:
+    """Return a decimal less another one."""
+    return _EXACT.subtract(value, other)
+
+
+def share(part: Number, whole: Number) -> float:
+    """Return the float nearest to ``part / whole``, infinite beyond all floats."""
+    exact = Fraction(part) / Fraction(whole)
+    if abs(exact) < sys.float_info.max:
+        return float(exact)
+    return float("inf") if exact > 0 else float("-inf")
+
+
+def relative(part: Number, whole: Number) -> float:
+    """Return the float nearest to ``part / max(|whole|, 1e-9)``."""
+    return share(part, max(abs(Fraction(whole)), LEAST))
+
+
+def unique(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the different values of an array of any shape, ascending."""
+    found = np.sort(values, axis=None)
+    kept: NDArray[Any] = found[np.r_[True, found[1:] != found[:-1]][: len(found)]]
+    return kept
+
+
+def union(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+    """Return the values of either array, ascending."""
+    return unique(np.concatenate([one, two]))
+
+
+def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+    """Return the different values of an array that are not known ones, ascending.
+
+    Parameters
+    ----------
+    known
+        Ascending.
+    """
+    found = unique(values)
+    if not len(known):
+        return found
+    at = np.minimum(np.searchsorted(known, found), len(known) - 1)
+    new: NDArray[Any] = found[known[at] != found]
+    return new
+
+
+def number(value: Decimal | float | None) -> str:
+    """Return a number with separators and no idle zeros; ``-`` if it is unknown."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    text = f"{value:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def seconds(value: float | None, digits: int = 2) -> str:
+    """Return seconds with so many digits after the point; ``-`` if they are unknown."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
+    """Return a ratio in percent; ``-`` if it is unknown.
+
+    Parameters
+    ----------
+    whole
+        What it is a ratio to, where that may be 0: then it says nothing, unless it is 0, too.
+    """
+    if value is None or (value != 0 and whole == 0):
+        return "-"
+    if value == 0:
+        return "0"
+    return f"{value:.2%}" if 5e-5 <= abs(value) < 100 else f"{value:.1e}"
+
+
+def counted(count: int, word: str, words: str = "") -> str:
+    """Return so many of something in words.
+
+    Parameters
+    ----------
+    words
+        What several of them are called; the word with an "s" by default.
+    """
+    return f"{count:,} {word if count == 1 else words or f'{word}s'}"
+
+
+MAX_EXPONENT = 400
+"""Values keep at most so many digits on either side of the point.  Every double fits."""
+
+SUM_DIGITS = MAX_EXPONENT + 50
+"""Sums of values over all positions of all pairs have fewer digits before the point."""
+
+
+def exact_decimal(value: object, digits: int = MAX_EXPONENT) -> Decimal:
+    """Return a number as the decimal that the user wrote.
+
+    Parameters
+    ----------
+    value
+        An integer, a float (taken as its shortest decimal), a ``Decimal``, a ``Fraction``
+        with a finite decimal expansion, or a string that holds a decimal number.
+    digits
+        How many it may have before the point.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number, or has more digits before the point, or more than 400 after it.
+    """
+    try:
+        number = _parse(value)
+    except (InvalidOperation, ValueError, TypeError):
+        raise InputError(f"value {value!r} is not a decimal number") from None
+    if not number.is_finite():
+        raise InputError(f"value {value!s} is not finite")
+    if not number:
+        return Decimal("0.0") if "." in str(value) else Decimal(0)  # -0 and 0e999 are 0
+    last, first = int(number.as_tuple().exponent), number.adjusted()
+    if first >= digits or last < -MAX_EXPONENT:
+        raise InputError(f"value has more than {MAX_EXPONENT} digits before or after the point")
+    return number
+
+
+def _parse(value: object) -> Decimal:
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, Integral):
+        return Decimal(int(value))
+    if isinstance(value, Fraction):
+        return _from_fraction(value)
+    if isinstance(value, str | Real):  # str() of a float is its shortest decimal
+        return Decimal(str(value))
+    raise TypeError
+
+
+def _from_fraction(value: Fraction) -> Decimal:
+    places = 0
+    while (value * 10**places).denominator != 1:
+        places += 1
+        if places > MAX_EXPONENT:
+            raise ValueError
+    return _written((value * 10**places).numerator, places)
+
+
+def to_integers(values: Sequence[Decimal]) -> tuple[list[int], Fraction]:
+    """Write decimals as whole multiples of one unit.
+
+    Returns
+    -------
+    multiples, unit
+        ``values[i] == multiples[i] * unit``, with the largest possible unit.
+    """
+    distinct = set(values)  # of hundreds of thousands of pairs, there are few
+    places = max((-int(v.as_tuple().exponent) for v in distinct), default=0)
+    places = max(places, 0)
+    whole = {v: int(Fraction(v) * 10**places) for v in distinct}
+    common = math.gcd(*whole.values()) or 1
+    multiples = {v: w // common for v, w in whole.items()}
+    return [multiples[v] for v in values], Fraction(common, 10**places)
+
+
+def to_decimal(multiple: int, unit: Fraction) -> Decimal:
+    """Return ``multiple * unit`` as a decimal with at least one digit after the point.
+
+    The unit must come from :func:`to_integers`, so that the result is finite.
+    """
+    exact = multiple * unit
+    places = 1
+    while (exact * 10**places).denominator != 1:
+        places += 1
+    return _written((exact * 10**places).numerator, places)
+
+
+def _written(number: int, places: int) -> Decimal:
+    """Return ``number / 10**places``, which ``Decimal.scaleb`` would round to 28 digits."""
+    digits = tuple(map(int, str(abs(number))))
+    return Decimal((int(number < 0), digits, -places))
+
+
+def nearest(score: Fraction) -> float:
+    """Return the float nearest to a score, infinity beyond all of them."""
+    try:
+        return float(score)
+    except OverflowError:
+        return math.inf if score > 0 else -math.inf

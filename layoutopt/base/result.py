@@ -1,0 +1,283 @@
+"""What every solver answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.base import html, numbers
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import number, ratio, seconds
+
+Index = NDArray[np.int64]
+
+Loop: TypeAlias = tuple[int, int, int]
+"""``(extent, from_stride, to_stride)`` over flat indices."""
+
+Piece: TypeAlias = tuple[str, int, int, tuple[Loop, ...]]
+"""``(origin, from, to, loops)``: element ``to + sum(i * to_stride)`` of a sink takes the
+location of element ``from + sum(i * from_stride)`` of tensor ``origin``."""
+
+Step: TypeAlias = str | tuple[str, int]
+"""A sink that can be set whole, or ``(sink, number of one of its pieces)``."""
+
+
+def outer_sum(terms: Sequence[Index], start: int = 0) -> Index:
+    """Return ``start + terms[0][i_0] + terms[1][i_1] + ...``, flat in row-major order."""
+    total = np.full((1,) * len(terms), start, np.int64)
+    for d, term in enumerate(terms):
+        total = total + term.reshape([-1 if e == d else 1 for e in range(len(terms))])
+    return total.reshape(-1)
+
+
+def read(piece: Piece) -> Index:
+    """Return the flat elements of ``origin`` that a piece names, in its loops' order."""
+    _origin, start, _to, loops = piece
+    return _walk(start, [(extent, step) for extent, step, _ in loops])
+
+
+def written(piece: Piece) -> Index:
+    """Return the flat elements of the sink that a piece sets, in its loops' order."""
+    _origin, _from, start, loops = piece
+    return _walk(start, [(extent, step) for extent, _, step in loops])
+
+
+def _walk(start: int, loops: Sequence[tuple[int, int]]) -> Index:
+    steps = ((extent, step if extent > 1 else 0) for extent, step in loops)  # of one, any will do
+    return outer_sum([np.arange(extent) * step for extent, step in steps], start)
+
+
+def elements(piece: Piece) -> int:
+    """Return the number of elements that a piece sets."""
+    count = 1
+    for extent, _, _ in piece[3]:
+        count *= extent
+    return count
+
+
+def fault(piece: Piece, sink_size: int, origin_size: int) -> str | None:
+    """Return why a piece does not fit its sink and origin, or ``None`` if it does."""
+    _origin, start, to, loops = piece
+    if any(extent < 1 for extent, _, _ in loops):
+        return "an extent is below 1"
+    for what, first, step_of, size in (
+        ("from", start, 1, origin_size),
+        ("to", to, 2, sink_size),
+    ):
+        low, high = _range(first, step_of, loops)
+        if low < 0 or high >= size:
+            return f"its {what!r} elements {low}..{high} leave 0..{size - 1}"
+    return None
+
+
+def _range(first: int, step_of: int, loops: Iterable[Loop]) -> tuple[int, int]:
+    spans = [(loop[0] - 1) * loop[step_of] for loop in loops]
+    return first + sum(min(s, 0) for s in spans), first + sum(max(s, 0) for s in spans)
+
+
+def cover(pieces: Sequence[Piece], size: int) -> str | None:
+    """Return why pieces do not cover each element of a sink exactly once, or ``None``."""
+    total = sum(map(elements, pieces))
+    if total != size:
+        return f"pieces set {total} elements of {size}"
+    seen = np.zeros(size, bool)
+    for piece in pieces:
+        seen[written(piece)] = True
+    missing = size - int(seen.sum())
+    return f"{missing} elements are set twice instead of others" if missing else None
+
+
+PAIRS_SHOWN = 30
+"""Length of a table of pairs in a notebook."""
+
+
+class Status(StrEnum):
+    """What is known about an answer."""
+
+    OPTIMAL = "optimal"
+    """A solution with a proof that none is better."""
+    FEASIBLE = "feasible"
+    """A solution, perhaps with a bound."""
+    INFEASIBLE = "infeasible"
+    """A proof that there is no solution."""
+    UNKNOWN = "unknown"
+    """Neither a solution nor a proof that there is none."""
+
+
+class Stopped(StrEnum):
+    """Why a computation ended, apart from what it proved."""
+
+    FINISHED = "finished"
+    TIME_LIMIT = "time limit"
+    GAP_LIMIT = "gap limit"
+    INTERRUPTED = "interrupted"
+    SIZE_LIMIT = "size limit"
+    MEMORY_LIMIT = "memory limit"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result:
+    """A solution, a bound, or both.
+
+    Parameters
+    ----------
+    objective
+        The solution's exact score, ``None`` without a solution.
+    bound
+        A proved upper bound on every score, ``None`` where none is known.
+    labelling
+        The solution: an array of labels for a labelling problem, layouts by sink for an
+        unwinding graph; ``None`` without a solution.
+    stopped
+        Why the computation ended.
+    infeasible
+        Why there is no solution, where that is proved.
+    seconds
+        Wall-clock seconds by phase.
+    """
+
+    objective: int | Decimal | None = None
+    bound: int | Decimal | None = None
+    labelling: Any = None
+    stopped: Stopped = Stopped.FINISHED
+    infeasible: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def status(self) -> Status:
+        """What is proved; ``optimal`` only where objective and bound are exactly equal."""
+        if self.infeasible:
+            return Status.INFEASIBLE
+        if self.objective is None:
+            return Status.UNKNOWN
+        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
+
+    @property
+    def gap(self) -> float | None:
+        """``(bound - objective) / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
+        if self.objective is None or self.bound is None:
+            return None
+        missing = Fraction(self.bound) - Fraction(self.objective)
+        return numbers.relative(missing, self.objective)
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """What one ValuedPair earns: ``value * matched`` of at most ``value * elements``."""
+
+    a: str
+    b: str
+    value: Decimal
+    elements: int
+    matched: int
+
+    @property
+    def loss(self) -> Decimal:
+        """What is missing to a match at every position."""
+        return numbers.times(self.value, self.elements - self.matched)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnwindingResult(Result):
+    """The answer to an unwinding problem.
+
+    Parameters
+    ----------
+    instance, solver, version, seed
+        What was solved, and by what.
+    instance_hash
+        The instance's :func:`~layoutopt.io.hashes.instance_hash`; ``None`` where it is not known.
+    max_score
+        The score if every pair matched at every position.
+    size
+        Counts by name: ``tensors``, ``elements``, ``free_elements``, ``unconstrained``
+        (free elements that no pair reaches), ``edges``, ``classes``.
+    pairs
+        What each ValuedPair earns, in the graph's order.
+    order
+        In which order the sinks can be set so that every barrier is known when it is needed.
+    certificate, uncertified
+        Evidence for score and bound, plain data; or why there is none, if it was asked for.
+    graph
+        The graph that was solved, not a copy; ``None`` for a result read from a file.
+    """
+
+    instance: str
+    solver: str
+    version: str
+    seed: int
+    max_score: Decimal
+    instance_hash: str | None = None
+    size: dict[str, int] = field(default_factory=dict)
+    pairs: tuple[PairScore, ...] = ()
+    order: tuple[Step, ...] = ()
+    certificate: dict[str, Any] | None = field(default=None, repr=False)
+    uncertified: str = ""
+    graph: Any = None  # to name its class here would be a look upstairs
+
+    @property
+    def score(self) -> Decimal | None:
+        """The exact score of the layouts."""
+        return None if self.objective is None else Decimal(self.objective)
+
+    @property
+    def layouts(self) -> dict[str, tuple[Piece, ...]] | None:
+        """The pieces that cover each sink, by sink name."""
+        layouts: dict[str, tuple[Piece, ...]] | None = self.labelling
+        return layouts
+
+    def __repr__(self) -> str:
+        told = [f"score {number(self.score)}", f"bound {number(self.bound)}"]
+        told += [f"gap {ratio(self.gap, self.score)}", f"solver {self.solver!r}"]
+        return f"UnwindingResult({self.instance!r}: {self.status}, {', '.join(told)})"
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
+
+
+def result_html(result: UnwindingResult) -> str:
+    """Return a result as HTML: what is proved, what pairs earn, and a picture of the layouts."""
+    head = html.heading(result.instance or "unnamed")
+    return html.block([head, _verdict(result), pairs_html(result.pairs), picture_html(result)])
+
+
+def picture_html(result: UnwindingResult) -> str:
+    """Return the graph with its layouts as HTML; nothing if it is too large, or not there."""
+    if result.graph is None or result.layouts is None:
+        return ""
+    try:
+        picture = result.graph.draw(result.layouts)
+    except InputError:
+        return html.line("the graph has changed since it was solved", html.MUTED)
+    return "" if picture.reduced else html.fitted(str(picture))
+
+
+def _verdict(result: UnwindingResult) -> str:
+    why = "" if result.stopped is Stopped.FINISHED else f" ({result.stopped})"
+    numbers = [number(result.score), number(result.bound), ratio(result.gap, result.score)]
+    rest = [number(result.max_score), seconds(result.seconds.get("total")), result.solver]
+    return html.table(
+        ["status", "score", "bound", "gap", "if all matched", "seconds", "solver"],
+        [[f"{result.status}{why}", *numbers, *rest]],
+    )
+
+
+def pairs_html(pairs: Sequence[PairScore]) -> str:
+    """Return a table of what pairs earn, those first that lose most; nothing without pairs."""
+    if not pairs:
+        return ""
+    order = sorted(pairs, key=lambda pair: pair.loss.copy_negate())
+    rows = []
+    for p in order[:PAIRS_SHOWN]:
+        counts = [f"{p.matched:,}", f"{p.elements:,}"]
+        rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
+    more = f"... and {len(pairs) - PAIRS_SHOWN:,} more pairs" if len(pairs) > PAIRS_SHOWN else ""
+    head = ["pair", "", "value", "matched", "of", "loses"]
+    return html.table(head, rows, left=2) + html.line(more, html.MUTED)

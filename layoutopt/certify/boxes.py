@@ -1,0 +1,177 @@
+"""Boxes of several quantities: joined on one of them, and cut where two of them meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from math import gcd
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from layoutopt.base.errors import SizeError
+from layoutopt.certificate.sums import Box
+from layoutopt.check import boxes as flat_boxes
+from layoutopt.check.boxes import BoxIndex
+from layoutopt.check.equations import Equations
+from layoutopt.check.terms import Term
+from layoutopt.lowering.lowered import Lowered
+from layoutopt.network.problem import IntArray
+
+
+class Components:
+    """Which nodes are one class.
+
+    Parameters
+    ----------
+    lowered
+        The problem, of one or more kinds of groups.
+
+    Attributes
+    ----------
+    members
+        The nodes of each class; the first is the one that copies are named by.
+    tag
+        Class of each node, and its place there.
+    leader
+        The first node of each node's class.
+    copies
+        How many copies each class has.
+    """
+
+    def __init__(self, lowered: Lowered) -> None:
+        problem = lowered.problem
+        ends = tuple(problem.edges.T)
+        matrix = coo_array((np.ones(len(problem.edges), bool), ends), shape=(problem.nodes,) * 2)
+        count, of = connected_components(matrix, directed=False)
+        order = np.argsort(of, kind="stable")
+        begin = np.searchsorted(of[order], np.arange(count + 1)).tolist()
+        self.members = [order[a:b].tolist() for a, b in pairwise(begin)]
+        self.tag = {u: (k, j) for k, own in enumerate(self.members) for j, u in enumerate(own)}
+        self.leader = order[np.array(begin[:-1], np.int64)][of] if count else of
+        self._nodes = [0, *accumulate(kind.problem.nodes for kind in lowered.kinds)]
+        self._labels = [0, *accumulate(kind.problem.labels for kind in lowered.kinds)]
+        self._problem = problem
+        self.copies = [self._copies(lowered, own[0]) for own in self.members]
+
+    def split(self, labels: IntArray) -> list[IntArray]:
+        """Return the labels of the problem as those of each kind's own."""
+        found = []
+        for (a, b), (low, high) in zip(pairwise(self._nodes), pairwise(self._labels), strict=True):
+            own, named = labels[a:b], labels[a:b] < self._problem.labels
+            fresh = own - self._problem.labels - a + high - low
+            found.append(np.where(named, own - low, fresh))
+        return found
+
+    def kinds(self, nodes: Iterable[int]) -> set[int]:
+        """Return of which kinds of groups some nodes are."""
+        found = np.searchsorted(self._nodes, [*nodes], side="right") - 1
+        return set(found.tolist())
+
+    def _copies(self, lowered: Lowered, node: int) -> int:
+        """Return how many copies of a node's class there are, in all groups of its kind."""
+        which = int(np.searchsorted(self._nodes, node, side="right")) - 1
+        kind = lowered.kinds[which]
+        classes = kind.inner.classes
+        component = classes.component[kind.inner.nodes[node - self._nodes[which]]]
+        return kind.copies[int(classes.class_of[component])] * len(kind.groups)
+
+
+def named(labels: Sequence[int], count: int) -> list[int]:
+    """Return the labels among some that are no fresh ones, each once, ascending."""
+    return sorted({label for label in labels if label < count})
+
+
+MOST = 2 * 10**5
+"""The most boxes of one list."""
+
+
+def met(
+    one: Sequence[Box], two: Sequence[Box], shape: Sequence[int], equations: Equations
+) -> list[Box]:
+    """Join two lists of boxes on their first quantity.
+
+    Parameters
+    ----------
+    shape
+        The tensor whose flat elements that quantity names.
+
+    Returns
+    -------
+    list
+        For each member of ``one`` and of ``two`` with the same first quantity that, the others of
+        ``one`` and the others of ``two``; tags are put together.
+    """
+    one, two = ([_upward(box) for box in own] for own in (one, two))
+    labelled = [
+        flat_boxes.CheckedBox(k, 0, box.start[0], tuple([(n, 0, s[0]) for n, s in box.loops]))
+        for k, box in enumerate(two)
+    ]
+    places = BoxIndex(labelled, tuple(shape), equations)
+    found: list[Box] = []
+    for box in one:
+        own = flat_boxes.CheckedBox(0, 0, box.start[0], tuple([(n, 0, s[0]) for n, s in box.loops]))
+        for other in places.near(own):
+            found += _met(box, two[other.label], equations)
+        if len(found) > MOST:
+            raise SizeError(f"a certificate needs more than {MOST:,} boxes for one tensor")
+    return found
+
+
+def _met(one: Box, two: Box, equations: Equations) -> Iterator[Box]:
+    """Yield the boxes of what two boxes have in common."""
+    mine, others = len(one.start), len(two.start) - 1
+    terms = [Term(s[0], n, (*s, *[0] * others)) for n, s in one.loops]
+    terms += [Term(-s[0], n, (*[0] * mine, *s[1:])) for n, s in two.loops]
+    start = (*one.start, *two.start[1:])
+    apart = two.start[0] - one.start[0]
+    for first, loops in equations.solve(tuple(terms), apart, mine + others):
+        begin = tuple([a + b for a, b in zip(start, first, strict=True)])
+        yield Box(one.tag + two.tag, begin, tuple([(n, s) for n, s in loops if n > 1]))
+
+
+def _upward(box: Box) -> Box:
+    """Return a box whose first quantity never falls along a loop."""
+    start, loops = box.start, []
+    for n, step in box.loops:
+        if step[0] < 0:
+            start, step = _plus(start, step, n - 1), tuple([-s for s in step])
+        loops.append((n, step))
+    return Box(box.tag, start, tuple(loops))
+
+
+def parts(box: Box, k: int, cuts: Sequence[int]) -> list[Box]:
+    """Cut a box along one loop."""
+    step = box.loops[k][1]
+    found = []
+    for a, b in pairwise(cuts):
+        loop = ((b - a, step),) if b - a > 1 else ()
+        loops = (*box.loops[:k], *loop, *box.loops[k + 1 :])
+        found.append(Box(box.tag, _plus(box.start, step, a), loops))
+    return found
+
+
+def _plus(start: tuple[int, ...], step: tuple[int, ...], times: int) -> tuple[int, ...]:
+    return tuple([a + times * s for a, s in zip(start, step, strict=True)])
+
+
+def decided(boxes: Iterable[Box]) -> list[Box]:
+    """Cut boxes ``(element, where, where)`` of equal tags until both are the same, or differ."""
+    found, todo = [], list(boxes)
+    while todo:
+        box = todo.pop()
+        gaps = [(n, s[1] - s[2]) for n, s in box.loops]
+        gap = Box((), (box.start[1] - box.start[2],), tuple([(n, (s,)) for n, s in gaps]))
+        low, high = gap.ends(0)
+        common = gcd(*[s for _, s in gaps])
+        equal = low == high == 0
+        unlike = low > 0 or high < 0 or (common and gap.start[0] % common)
+        if box.tag[:2] != box.tag[2:] or equal or unlike:
+            found.append(box)
+            if len(found) > MOST:
+                raise SizeError(f"a certificate needs more than {MOST:,} boxes for one pair")
+        else:
+            k = max(range(len(gaps)), key=lambda k: abs(gaps[k][1]) * (gaps[k][0] - 1))
+            todo += parts(box, k, [0, gaps[k][0] // 2, gaps[k][0]])
+    return found

@@ -1,0 +1,431 @@
+"""Certificates of conversion: that no choice of layouts costs a network less.
+
+Written here from what a conversion found, and held against a network.  What they prove is checked
+by :mod:`layoutopt.certificate.conversion`, which knows neither solver nor network.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.certificate import conversion as checker
+from layoutopt.certificate.conversion import CertifiedOp, Need, Statement
+from layoutopt.certificate.pairwise import bound
+from layoutopt.certificate.refused import Refused, entry, listed
+from layoutopt.certify.pairwise import evidence
+from layoutopt.conversion.backends import backend_named
+from layoutopt.conversion.convert import state_graph
+from layoutopt.conversion.cost_table import OpCosts, costs_from
+from layoutopt.conversion.costs import parse_objective, tally
+from layoutopt.conversion.desired import parse_desired
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.requirements import Requirements
+from layoutopt.conversion.result import Conversion
+from layoutopt.onnx.protobuf import load, loaded
+from layoutopt.rewriting.read import read_model
+from layoutopt.rewriting.result import ConversionResult, whole
+from layoutopt.rewriting.simplify import Simplified, simplified
+
+if TYPE_CHECKING:
+    from layoutopt.rewriting.source import Model, OnnxSource
+
+MICROSOFT = "microsoft"
+"""What certificates that were written before it came do not tell."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of :func:`layoutopt.converting.convert` that say what is minimised.
+
+    Parameters
+    ----------
+    objective
+        What is minimised, in order, as in ``"count,bytes"``.
+    layout, padding, backend
+        Layouts that ops must run in, as texts; a backend by its name.
+    costs
+        The text of a file of costs.
+    free_io
+        Whether inputs and outputs may come in other layouts.
+    microsoft
+        Whether products may become ops of onnxruntime alone; certificates that do not tell are
+        of none that may.
+    """
+
+    objective: str
+    layout: str | None = None
+    padding: bool = False
+    backend: str | None = None
+    costs: str | None = None
+    free_io: bool = False
+    microsoft: bool = False
+
+    @classmethod
+    def of(cls, given: object) -> Asked:
+        """Read what a certificate says.
+
+        Raises
+        ------
+        Refused
+            If something is missing, or is not what it must be.
+        """
+        flags = ("padding", "free_io", "microsoft")
+        allowed = {**dict.fromkeys(flags, (bool,)), "objective": (str,)}
+        said = isinstance(given, dict) and MICROSOFT in given
+        told = [own.name for own in fields(cls) if own.name != MICROSOFT or said]
+        found = {name: entry(given, name) for name in told}
+        for name, value in found.items():
+            if type(value) not in allowed.get(name, (str, type(None))):
+                raise Refused(f"{name} is {type(value).__name__} in what was asked")
+        return cls(**found)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data; that nothing is asked of onnxruntime goes without saying."""
+        return {name: value for name, value in asdict(self).items() if name != MICROSOFT or value}
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of :func:`layoutopt.conversion.convert.state_graph`.
+
+        Raises
+        ------
+        Refused
+            If a text says nothing that is known.
+        """
+        try:
+            return self._arguments()
+        except InputError as error:
+            raise Refused(f"what was asked is not known: {error}") from None
+
+    def objectives(self) -> tuple[str, ...]:
+        """Return the names of what is minimised."""
+        return parse_objective(self.objective, self.costs is not None)
+
+    def _arguments(self) -> dict[str, Any]:
+        self.objectives()
+        return {
+            "desired": self._desired(),
+            "costs": self._costs(),
+            "objective": self.objective,
+            "free_io": self.free_io,
+            "microsoft": self.microsoft,
+        }
+
+    def _desired(self) -> Requirements | None:
+        if self.layout is not None:
+            return parse_desired(self.layout, self.padding)
+        return None if self.backend is None else backend_named(self.backend)
+
+    def _costs(self) -> OpCosts | None:
+        if self.costs is None:
+            return None
+        try:
+            return costs_from(tomllib.loads(self.costs, parse_float=Decimal))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise InputError(f"costs are not TOML ({error})") from None
+
+
+PATIENCE = 100
+"""How often each mode of a family is tried, on average, before it is left as it is."""
+
+Place = tuple[int, int]
+"""The number of an op, and that of a mode."""
+
+
+def folding(statement: Statement, useful: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return for each op and mode the mode that stands in for it; itself if none can.
+
+    Parameters
+    ----------
+    statement
+        The ops.
+    useful
+        For each op the modes that stand for themselves, at least one.
+    """
+    return _Folding(statement.ops, useful).folded()
+
+
+class _Folding:
+    """What stands in for what."""
+
+    def __init__(self, ops: Sequence[CertifiedOp], useful: Sequence[Sequence[int]]) -> None:
+        self.ops, self.useful = ops, useful
+        self.turned: dict[Need, Need] = {}
+        self.left: dict[Place, None] = {}
+        self.at: dict[Need, list[Place]] = {}
+        for i, (op, kept) in enumerate(zip(ops, useful, strict=True)):
+            self.turned |= {need: need for m in kept for need in op.modes[m]}
+            self.left |= {(i, m): None for m in range(len(op.modes)) if m not in set(kept)}
+        for i, m in self.left:
+            for need in ops[i].modes[m]:
+                if need not in self.turned:
+                    self.at.setdefault(need, []).append((i, m))
+
+    def folded(self) -> list[list[int]]:
+        found = [list(range(len(op.modes))) for op in self.ops]
+        while self.left:
+            family = self._family()
+            for (i, m), k in zip(family, self._replaced(family), strict=False):
+                found[i][m] = k
+        return found
+
+    def _family(self) -> list[Place]:
+        """Take one of the modes that are left, and all that are joined to it."""
+        family = [next(iter(self.left))]
+        del self.left[family[0]]
+        for i, m in family:
+            for need in self.ops[i].modes[m]:
+                for place in self.at.pop(need, ()):
+                    if place in self.left:
+                        del self.left[place]
+                        family.append(place)
+        return family
+
+    def _replaced(self, family: list[Place]) -> list[int]:
+        """Return a mode for each of a family, found by trying; nothing if that takes too long."""
+        turned = ChainMap[Need, Need]({}, self.turned)
+        tried = [self._options(family[0], turned)]
+        found: list[tuple[int, list[Need]]] = []
+        for _ in range(PATIENCE * len(family)):
+            if len(found) == len(tried):
+                for need in found.pop()[1]:
+                    del turned[need]
+            option = next(tried[-1], None)
+            if option is None:
+                tried.pop()
+                if not tried:
+                    break
+                continue
+            i, m = family[len(found)]
+            new = dict(zip(self.ops[i].modes[m], self.ops[i].modes[option], strict=True))
+            found.append((option, [need for need in new if need not in turned]))
+            turned.update(new)
+            if len(found) == len(family):
+                return [k for k, _ in found]
+            tried.append(self._options(family[len(found)], turned))
+        return []
+
+    def _options(self, place: Place, turned: Mapping[Need, Need]) -> Iterator[int]:
+        """Yield the modes that agree with what is decided on layouts."""
+        i, m = place
+        own = self.ops[i].modes[m]
+        for k in self.useful[i]:
+            new = self.ops[i].modes[k]
+            pairs = dict(zip(own, new, strict=True))  # an op may take a tensor twice
+            if all(turned.get(a, b) == b == pairs[a] for a, b in zip(own, new, strict=True)):
+                yield k
+
+
+FORMAT, PROBLEM = "layoutopt/certificate/1", "conversion"
+
+
+@dataclass(frozen=True)
+class ConversionVerdict:
+    """What a certificate proves of a network.
+
+    Parameters
+    ----------
+    asked
+        What was asked.
+    score, bound
+        For each objective what the layouts cost, and what no others cost less than.
+    graphs, on_word
+        How many graphs the network has, and of how many the bound is a solver's word.
+    """
+
+    asked: Asked
+    score: tuple[int, ...]
+    bound: tuple[int, ...]
+    graphs: int
+    on_word: int
+
+    def __str__(self) -> str:
+        score, bound = (
+            ", ".join(f"{name} {x:,}" for name, x in zip(self.asked.objectives(), own, strict=True))
+            for own in (self.score, self.bound)
+        )
+        found = (
+            f"{score} is the least" if score == bound else f"{score}; none cost less than {bound}"
+        )
+        if not self.on_word:
+            return f"{found}, proved without a solver"
+        return f"{found}, of {self.on_word} of {self.graphs} graphs by a solver's word"
+
+
+def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None) -> dict[str, Any]:
+    """Return the certificate of a conversion as plain data.
+
+    Parameters
+    ----------
+    result
+        The conversion.
+    asked
+        What was asked of it.
+    limits
+        When to stop looking for evidence; what is missing then rests on the solver's word.
+
+    Raises
+    ------
+    InputError
+        If some ops could not be converted, as another problem was solved than was asked.
+    """
+    if result.partial:
+        raise InputError("there is no certificate, as some ops could not be converted; see notes")
+    return {
+        "format": FORMAT,
+        "problem": PROBLEM,
+        "version": result.version,
+        "asked": asked.document(),
+        "graphs": [certify_graph(one, limits) for one in result.conversions],
+    }
+
+
+def encoded(certificate: dict[str, Any]) -> bytes:
+    """Return a certificate as JSON, whose numbers may have any length."""
+    return json.dumps(certificate, separators=(",", ":")).encode() + b"\n"
+
+
+def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[str, Any]:
+    """Return what is stated of one graph, and what is claimed with its evidence.
+
+    Parameters
+    ----------
+    conversion
+        What became of the graph.
+    limits
+        As for :func:`certify`.
+    """
+    found = conversion.state()
+    statement = checker.stated(found.document)
+    weights = statement.weights()
+    instead = folding(statement, found.useful)
+    folded = checker.folded(statement, instead, weights)
+    problem = checker.problem(folded, weights)
+    kept = [sorted(set(own)) for own in instead]
+    modes = [own.index(mode) for own, mode in zip(kept, found.chosen, strict=True)]
+    taken = {
+        need
+        for op, mode in zip(folded.ops, modes, strict=True)
+        for need in op.modes[mode][: op.first]
+    }
+    labels = [*modes, *(int(need in taken) for need in folded.taken())]
+    proof = evidence(problem, labels, limits)
+    least = list(conversion.bound)
+    if checker.split(-bound(problem, proof)[0], weights) < least:
+        proof = {"kind": "word", "bound": -checker.weigh(least, weights)}
+    claim = {
+        "score": list(conversion.objective),
+        "bound": list(conversion.bound),
+        "modes": found.chosen,
+        "instead": instead,
+        "evidence": proof,
+    }
+    return {"name": conversion.graph.name, "statement": found.document, "claim": claim}
+
+
+def check_certificate(
+    model: Model | str | Path, certificate: object, output: Model | str | Path | None = None
+) -> ConversionVerdict:
+    """Return what a certificate proves of a network.
+
+    Parameters
+    ----------
+    model
+        The network as it was given, or its file.
+    certificate
+        Plain data, as from JSON.
+    output
+        The network that came out: its transforms are counted then.
+
+    Raises
+    ------
+    Refused
+        If the certificate is wrong, of another network, or proves less than it says.
+    InputError
+        If a network cannot be read.
+    """
+    if entry(certificate, "format") != FORMAT or entry(certificate, "problem") != PROBLEM:
+        raise Refused(f"it is no certificate of a {PROBLEM} in format {FORMAT}")
+    asked = Asked.of(entry(certificate, "asked"))
+    arguments = asked.arguments()
+    every = list(_source(model, simplified).every())
+    graphs = listed(entry(certificate, "graphs"), len(every), "graphs")
+    on_word = 0
+    for one, graph in zip(every, graphs, strict=True):
+        try:
+            _compare(_stated(one.graph, arguments), entry(graph, "statement"))
+            on_word += checker.verify(entry(graph, "statement"), entry(graph, "claim"))
+        except Refused as error:
+            raise Refused(f"graph {one.graph.name!r}: {error}") from None
+    claims = [graph["claim"] for graph in graphs]
+    verdict = ConversionVerdict(
+        asked,
+        _sums(claim["score"] for claim in claims),
+        _sums(claim["bound"] for claim in claims),
+        len(graphs),
+        on_word,
+    )
+    if output is not None:
+        _check_output(output, verdict)
+    return verdict
+
+
+def _source(
+    model: Model | str | Path, simplify: Callable[[Model], Simplified] | None = None
+) -> OnnxSource:
+    given = load(model) if isinstance(model, str | Path) else loaded(model)
+    try:
+        if simplify is None:
+            return read_model(given.model)
+        plain = simplify(given.model)
+        return read_model(plain.model, plain.weights)
+    except InputError as error:
+        raise error.located(file=given.name) from None
+
+
+def _stated(graph: ConversionGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is to be chosen in a graph if it can be asked so."""
+    try:
+        return state_graph(graph, **arguments).document
+    except InputError as error:
+        raise Refused(f"this cannot be asked of it: {error}") from None
+
+
+def _sums(rows: Iterable[list[int]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*rows, strict=True)))
+
+
+def _compare(own: Mapping[str, Any], given: object) -> None:
+    """Refuse a statement that is not that of the network, and say where they differ."""
+    if given == own:
+        return
+    for key in ("objectives", "tensors"):
+        if entry(given, key) != own[key]:
+            raise Refused(f"{key} are not those of the network")
+    ops = listed(entry(given, "ops"), len(own["ops"]), "ops")
+    for one, other in zip(own["ops"], ops, strict=True):
+        if one != other:
+            raise Refused(f"op {one['op']!r} is not as in the network")
+    raise Refused("more is stated than there is in the network")
+
+
+def _check_output(model: Model | str | Path, verdict: ConversionVerdict) -> None:
+    """Count the transforms of the network that came out; copies of constants are not seen.
+
+    Bytes are not compared where channels are padded, as these count without padding.
+    """
+    found = whole(tally(one.graph) for one in _source(model).every())
+    counted = {"count": found.transforms}
+    if not verdict.asked.padding:
+        counted["bytes"] = found.bytes
+    for name, score in zip(verdict.asked.objectives(), verdict.score, strict=True):
+        if counted.get(name, 0) > score:
+            raise Refused(f"transforms of the new network: {name} {counted[name]}, not {score}")

@@ -1,0 +1,296 @@
+"""Which element of a sink is which node of which copy of a class, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from layoutopt.certificate.sums import Box
+from layoutopt.certificate.views import (
+    CUTTING,
+    FIXED,
+    SAME,
+    UNTIED,
+    along,
+    carriers,
+    crossed,
+    kept_of,
+    line,
+    relation,
+    runs,
+    scaled,
+    steps_of,
+)
+from layoutopt.certify.boxes import Components, met
+from layoutopt.check.equations import Equations
+from layoutopt.graphs.locations import mapping_of
+from layoutopt.graphs.ops import Kind, size
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.classes.expand import Expansion
+from layoutopt.lowering.classes.kinds import LiftedKind
+from layoutopt.lowering.elements import boxes as dense_boxes
+from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.lowered import ClassKind, Lowered
+from layoutopt.network.problem import IntArray
+
+
+class NumberedLocations:
+    """A number for every element of a graph, and for every location that a mapping names."""
+
+    def __init__(self, graph: GraphStore) -> None:
+        self.graph = graph
+        self.starts = [0, *accumulate(size(shape) for shape in graph.shapes)]
+        self.pool: dict[tuple[type, int | str], int] = {}
+        self._mapped: dict[int, list[Box]] = {}
+        for t in range(len(graph.shapes)):
+            self.mapped(t)
+
+    def mapped(self, t: int) -> list[Box] | None:
+        """Return ``(element, location)`` boxes of a tensor with a mapping."""
+        mapping = mapping_of(self.graph, t)
+        if mapping is None:
+            return None
+        if t not in self._mapped:
+            end = self.starts[-1]
+            names = [mapping.names[code] for code in mapping.codes.tiles().tolist()]
+            where = [end + self.pool.setdefault((type(v), v), len(self.pool)) for v in names]
+            self._mapped[t] = [Box((), (at, x), ()) for at, x in enumerate(where)]
+        return self._mapped[t]
+
+
+class Copies:
+    """The boxes of all sinks of a graph.
+
+    Parameters
+    ----------
+    lowered
+        The graph's problem.
+    components
+        Its components.
+    places
+        Numbers of locations.
+    equations
+        What solves equations, and says how many may be solved.
+    """
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        components: Components,
+        places: NumberedLocations,
+        equations: Equations,
+    ) -> None:
+        self.lowered, self.components = lowered, components
+        self.places, self.equations = places, equations
+
+    def sinks(self, labels: IntArray) -> dict[int, list[Box]]:
+        """Return for each sink boxes ``(element, copy, location)``, tagged by class and node."""
+        graph = self.lowered.graph
+        leaders = self.lowered.problem.labels + self.components.leader
+        marks, copies, taken = self._marks(), self.located(leaders), self.located(labels)
+        found = {}
+        for sink in graph.sinks():
+            t, shape = sink.index, graph.shapes[sink.index]
+            own = [Box((), (0, self.places.starts[t]), ((sink.size, (1, 1)),))] if sink.size else []
+            boxes = met(marks.get(t, _untied(own)), copies.get(t, own), shape, self.equations)
+            found[t] = met(boxes, taken.get(t, own), shape, self.equations)
+        return found
+
+    def located(
+        self, labels: IntArray, nodes: Collection[int] | None = None
+    ) -> dict[int, list[Box]]:
+        """Return for each sink of a group boxes ``(element, location)`` of some labelling.
+
+        Parameters
+        ----------
+        nodes
+            Nodes of groups that are asked for; all by default.
+        """
+        found: dict[int, list[Box]] = {}
+        asked = None if nodes is None else self.components.kinds(nodes)
+        split = self.components.split(labels)
+        for which, (kind, own) in enumerate(zip(self.lowered.kinds, split, strict=True)):
+            if asked is not None and which not in asked:
+                continue
+            pieces = kind.boxes(kind.spread(own))
+            for group in kind.groups:
+                for t, boxes in zip(group.sinks, pieces, strict=True):
+                    found[t] = [box for piece in boxes for box in self._piece(group, piece)]
+        return found
+
+    def _piece(self, group: Group, piece: dense_boxes.OriginBox) -> Iterator[Box]:
+        """Yield the boxes ``(element, location)`` of a piece of a layout."""
+        origin = (*group.sinks, *group.fixed)[piece.origin]
+        mapped = self.places.mapped(origin)
+        if mapped is None:
+            start = self.places.starts[origin] + piece.start
+            yield Box((), (piece.to, start), tuple([(n, (to, at)) for n, at, to in piece.loops]))
+            return
+        walk = Box((), (piece.start, piece.to), tuple([(n, (at, to)) for n, at, to in piece.loops]))
+        for box in met([walk], mapped, self.lowered.graph.shapes[origin], self.equations):
+            yield box.of(1, 2)
+
+    def _marks(self) -> dict[int, list[Box]]:
+        """Return for each sink of a group boxes ``(element,)``, tagged by class and node."""
+        found: dict[int, list[Box]] = {}
+        first = 0
+        for kind in self.lowered.kinds:
+            models = kind.inner.models()
+            for place, boxes in enumerate(_marked(kind, models)):
+                own = [
+                    box._replace(tag=UNTIED if node < 0 else self.components.tag[first + node])
+                    for node, box in boxes
+                ]
+                found |= {group.sinks[place]: own for group in kind.groups}
+            first += kind.problem.nodes
+        return found
+
+
+def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, Box]]]:
+    """Return for each sink of a kind boxes ``(element,)`` of one mark, and that mark."""
+    group = kind.groups[0]
+    if isinstance(kind, LiftedKind):
+        numbers, count = kind.reduced.edges.numbers, int(marks.max(initial=-1)) + 2
+        firsts = np.stack([np.full(count, -1), np.arange(count) - 1], axis=1)
+        found = Expansion(kind.reduced, firsts).boxes(numbers.starts[-1] + 1 + marks)
+        return [[one for box in found.get(t, []) for one in _unrolled(box)] for t in group.sinks]
+    starts = kind.edges.numbers.starts[: len(group.sinks) + 1].tolist()
+    every = [dense_boxes.boxes(marks[a:b], np.zeros(b - a, np.int64)) for a, b in pairwise(starts)]
+    return [[(box.origin, one) for box in own for _, one in _unrolled(box)] for own in every]
+
+
+def _unrolled(box: dense_boxes.OriginBox) -> Iterator[tuple[int, Box]]:
+    """Yield the boxes of a box whose marks may count up along some of its loops."""
+    counting = [loop for loop in box.loops if loop[1]]
+    loops = tuple([(n, (to,)) for n, at, to in box.loops if not at])
+    for index in np.ndindex(*(n for n, _, _ in counting)):
+        moves = list(zip(index, counting, strict=True))
+        mark = box.start + sum(i * at for i, (_, at, _) in moves)
+        yield mark, Box((), (box.to + sum(i * to for i, (_, _, to) in moves),), loops)
+
+
+def _untied(own: Sequence[Box]) -> list[Box]:
+    return [box.of(0, tag=UNTIED) for box in own]
+
+
+class Tracer:
+    """Follows boxes through ops, and notes what a checker has to be told.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    ops
+        Its ops, as instance files write them.
+    places
+        Numbers of locations.
+    sinks
+        For each sink, by tensor number, its boxes ``(element, copy, location)``.
+    equations
+        What solves equations, and says how many may be solved.
+
+    Attributes
+    ----------
+    sinks
+        The boxes ``(copy, location, element)`` of each sink.
+    views
+        For each view, and each input that its elements come from, ``"kept"``: boxes ``(side,
+        element, element of the view)``; and ``"left"``: ``(side, element)``.
+    """
+
+    def __init__(
+        self,
+        graph: GraphStore,
+        ops: list[dict[str, Any]],
+        places: NumberedLocations,
+        sinks: dict[int, list[Box]],
+        equations: Equations,
+    ) -> None:
+        self.graph, self.ops, self.places, self.equations = graph, ops, places, equations
+        self.views: dict[str, list[dict[str, list[Box]]]] = {}
+        self.sinks = {
+            graph.tensor_name(t): [box.of(1, 2, 0) for box in own] for t, own in sinks.items()
+        }
+        self._found = {t: [box.of(0, 1) for box in own] for t, own in sinks.items()}
+
+    def boxes(self, t: int) -> list[Box]:
+        """Return the boxes ``(element, side)`` of a tensor."""
+        stack = [t]
+        while stack:
+            out = stack[-1]
+            missing = [c for c in self._sources(out) if c not in self._found]
+            stack += missing
+            if not missing and stack.pop() not in self._found:
+                self._found[out] = self._view(out) if self._sources(out) else self._own(out)
+        return self._found[t]
+
+    def together(self, a: int, b: int) -> list[Box]:
+        """Return boxes ``(element, side, side)`` of two tensors of one shape."""
+        return met(self.boxes(a), self.boxes(b), self.graph.shapes[a], self.equations)
+
+    def _sources(self, t: int) -> list[int]:
+        producer = self.graph.producers[t]
+        if self.graph.ops[producer].kind is not Kind.VIEW:
+            return []
+        inputs = self.graph.op_inputs[producer]
+        return [inputs[i] for i in carriers(self.ops[producer])]
+
+    def _own(self, t: int) -> list[Box]:
+        mapped = self.places.mapped(t)
+        if mapped is not None:
+            return [box._replace(tag=FIXED) for box in mapped]
+        whole = line(prod(self.graph.shapes[t]), self.places.starts[t])
+        return [box.of(1, 0, tag=FIXED) for box in whole]
+
+    def _view(self, t: int) -> list[Box]:
+        ins, op = self._sources(t), self.ops[self.graph.producers[t]]
+        if op["type"] in SAME:
+            return self._found[ins[0]]
+        shapes = [self.graph.shapes[c] for c in ins]
+        claims, found = [], []
+        for c, moved, left in zip(ins, relation(op, shapes), _left(op, shapes), strict=True):
+            both, shape = self._found[c], self.graph.shapes[c]
+            kept, rest = (met(own, both, shape, self.equations) for own in (moved, left))
+            claims.append(
+                {"kept": [b.of(2, 0, 1) for b in kept], "left": [b.of(1, 0) for b in rest]}
+            )
+            found += [box.of(1, 2) for box in kept]
+        self.views[self.graph.tensor_name(t)] = claims
+        return found
+
+
+def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[Box]]:
+    """Return for each input of a view boxes ``(element,)`` of what the op leaves out."""
+    if op["type"] not in CUTTING:
+        nothing = op["type"] == "expand" and not prod(op["shape"])
+        whole = [[box.of(0) for box in line(prod(shape))] for shape in shapes]
+        return whole if nothing else [[] for _ in shapes]
+    [shape], found = shapes, []
+    steps = steps_of(shape)
+
+    def at(d: int, boxes: list[Box]) -> list[Box]:
+        return [scaled(box.of(0), (steps[d],)) for box in boxes]
+
+    kept = [at(d, along(op, shapes, 0, d)[1]) for d in range(len(shape))]
+    for d in range(len(shape)):
+        rest = [at(e, line(shape[e])) for e in range(d + 1, len(shape))]
+        found += crossed([*kept[:d], at(d, _between(op, shape[d], d)), *rest], 1)
+    return [found]
+
+
+def _between(op: dict[str, Any], n: int, d: int) -> list[Box]:
+    """Return boxes, with indices first, of what an op leaves of a dimension."""
+    if op["type"] == "slice":
+        a, b = op["lower"][d], op["upper"][d]
+        return line(a) + line(n - b, b)
+    if op["type"] == "sub_sample":
+        s = op["strides"][d]
+        times, rest = divmod(n, s)
+        whole = [Box((), (1, 0), (*own.loops, (times, (s, 0)))) for own in line(s - 1) if times]
+        return whole + line(max(rest - 1, 0), times * s + 1)
+    stripes = op["setts"][d]
+    return runs(np.setdiff1d(np.arange(n), kept_of(n, stripes))) if stripes else []

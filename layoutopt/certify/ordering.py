@@ -1,0 +1,261 @@
+"""Evidence where barrier order limits what classes choose.
+
+Without order classes are bounded alone.  Where what is best for each puts barriers in a circle, one
+of two barriers of the circle precedes the other: either way some choices are out, and classes are
+bounded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import networkx
+import numpy as np
+
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Result
+from layoutopt.certificate.classes import Class
+from layoutopt.certificate.order import BarrierOrder
+from layoutopt.certificate.pairwise import Pairwise
+from layoutopt.certificate.refused import Refused
+from layoutopt.certify.pairwise import SEARCH, proof, table
+from layoutopt.network.problem import Labelling, exact_integers
+from layoutopt.network.solvers.messages import LabelField, colouring
+from layoutopt.network.solvers.relaxation import LARGEST, begin
+
+Evidence = dict[str, Any]
+Banned = frozenset[tuple[int, int]]
+
+
+CELLS = 10**6
+"""Edges times labels that messages are passed for."""
+
+EARNED: Evidence = {"kind": "earned"}
+"""All rewards together."""
+
+
+def evidence_of(
+    own: Class, wanted: int, limits: Limits, banned: Banned = frozenset()
+) -> tuple[Evidence, bool]:
+    """Return evidence for what a class can earn, and whether it proves enough.
+
+    Parameters
+    ----------
+    own
+        The class.
+    wanted
+        The bound that is to be proved.
+    limits
+        When to stop looking.
+    banned
+        Nodes and terminals that nobody chooses together.
+
+    Returns
+    -------
+    tuple
+        Where nothing proves the bound that is wanted, what proves the lowest one.
+    """
+    best, least = EARNED, own.bound(EARNED, banned)[0]
+    others = _candidates(own, wanted, limits, banned)
+    while least > wanted and (found := next(others, None)) is not None:
+        try:
+            bound = own.bound(found, banned)[0]
+        except Refused:
+            continue
+        if bound < least:
+            best, least = found, bound
+    return best, least <= wanted
+
+
+def _candidates(own: Class, wanted: int, limits: Limits, banned: Banned) -> Iterator[Evidence]:
+    """Yield evidence that may prove less than all that there is to earn, the cheapest first."""
+    yield from _flow(own, banned)
+    try:
+        problem = own.pairwise(banned)
+    except Refused:  # too large
+        return
+    exact = table(problem)
+    if exact is not None:
+        yield exact
+        return
+    yield from _messages(own, problem, wanted, limits)
+    searched = proof(problem, wanted, limits.turn(SEARCH))
+    if searched is not None:
+        yield searched
+
+
+def _flow(own: Class, banned: Banned) -> Iterator[Evidence]:
+    """Yield a maximum flow from terminal 0 to terminal 1, if these are all."""
+    if len(own.terminals) != 2:
+        return
+    network = networkx.Graph()
+    network.add_nodes_from((-1, -2))
+    for i, j, w in own.edges:
+        if w > 0:
+            _widen(network, i, j, w)
+    rewards = [(i, m, w) for i, m, w in own.rewards if (i, m) not in banned]
+    for i, m, w in rewards:
+        if w > 0:
+            _widen(network, i, -1 - m, w)
+    _, flow = networkx.maximum_flow(network, -1, -2)
+
+    def through(i: int, j: int) -> int:
+        return int(flow.get(i, {}).get(j, 0) - flow.get(j, {}).get(i, 0))
+
+    yield {
+        "kind": "flow",
+        "edges": [through(i, j) if w > 0 else 0 for i, j, w in own.edges],
+        "rewards": [
+            (through(i, -2) if m else through(-1, i)) if w > 0 else 0 for i, m, w in rewards
+        ],
+    }
+
+
+def _widen(network: networkx.Graph, i: int, j: int, w: int) -> None:
+    """Add to the capacity of an edge, in both directions."""
+    before = network[i][j]["capacity"] if network.has_edge(i, j) else 0
+    network.add_edge(i, j, capacity=before + w)
+
+
+def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Iterator[Evidence]:
+    """Yield messages of the relaxation, which are right whether they prove enough or not."""
+    worth = np.array(problem.unary)
+    weights = np.array([w for _, _, w in own.edges])
+    edges = np.array([(i, j) for i, j, _ in own.edges]).reshape(-1, 2)
+    cells = max(worth.shape[0], len(edges)) * worth.shape[1]
+    if not len(edges) or cells > CELLS or problem.total * 8 * worth.shape[1] >= LARGEST:
+        return
+    colour = colouring(len(worth), edges)
+    field = LabelField(worth.astype(np.int64), np.ones(worth.shape, bool), edges, weights, colour)
+    ascent = begin(field, limits)
+    ascent.cutoff = wanted
+    ascent.climb(np.arange(len(worth)))
+    scale, sides = ascent.ledger.scale, (ascent.to_first, ascent.to_second)
+    one, two = (np.rint(side * scale).astype(np.int64).tolist() for side in sides)
+    messages = [[*pair] for pair in zip(one, two, strict=True)]
+    yield {"kind": "dual", "parts": int(scale), "messages": messages}
+
+
+Solve: TypeAlias = Callable[[Labelling, Limits, None], Result]
+Tree: TypeAlias = dict[str, Any]
+
+FORKS = 64
+"""How often orders are told apart, all in all."""
+
+
+class Ordering:
+    """Finds a tree of orders that proves a bound.
+
+    Parameters
+    ----------
+    order
+        What classes have to do with barriers.
+    copies
+        How many copies each class has.
+    solve
+        An exact method for labelling problems.
+    limits
+        When to stop looking for more than a word.
+    trusted
+        Whether a solver's word was given for the labels.
+
+    Attributes
+    ----------
+    contested
+        The classes that order may limit.
+    """
+
+    def __init__(
+        self,
+        order: BarrierOrder,
+        copies: Sequence[int],
+        solve: Solve,
+        limits: Limits,
+        trusted: bool = True,
+    ) -> None:
+        self.trusted = trusted
+        self.order, self.copies, self.solve, self.limits = order, copies, solve, limits
+        self.forks = FORKS
+        self.contested = {k for k, _ in order.offered} if order.read else set()
+        self._known: dict[tuple[int, Banned], tuple[list[int], int, Evidence]] = {}
+
+    def tree(self, wanted: int, before: tuple[tuple[str, str], ...] = ()) -> Tree:
+        """Return the evidence of a part of all orders.
+
+        Parameters
+        ----------
+        wanted
+            What all classes are to earn at most.
+        before
+            Pairs of barriers, of which the first precedes the second.
+        """
+        best = [self._best(k, self.order.banned(k, before)) for k in range(len(self.copies))]
+        total = sum(n * value for n, (_, value, _) in zip(self.copies, best, strict=True))
+        fork = self._fork([labels for labels, _, _ in best], before) if total > wanted else None
+        if fork is None or self.forks == 0 or self.limits.over:
+            return {"evidence": {str(k): best[k][2] for k in sorted(self.contested)}}
+        self.forks -= 1
+        b, c = fork
+        return {
+            "before": [b, c],
+            "yes": self.tree(wanted, (*before, (b, c))),
+            "no": self.tree(wanted, (*before, (c, b))),
+        }
+
+    def evidence(self, k: int, wanted: int, banned: Banned = frozenset()) -> Evidence:
+        """Return evidence that a class earns no more than is wanted, or than can be proved."""
+        own = self.order.classes[k]
+        try:
+            self.order.check_apart(k)
+            found, proved = evidence_of(own, wanted, self.limits, banned)
+        except Refused:  # what takes terminals for different proves nothing
+            found, proved = EARNED, own.bound(EARNED, banned)[0] <= wanted
+        return found if proved or not self.trusted else {"kind": "word", "bound": wanted}
+
+    def _fork(
+        self, labels: list[list[int]], before: tuple[tuple[str, str], ...]
+    ) -> tuple[str, str] | None:
+        """Return two barriers of a circle that labels put barriers in, if there is one."""
+        try:
+            self.order.check_legal(labels)
+        except Refused as circle:
+            told = {frozenset(pair) for pair in before}
+            some = sorted(set(circle.about))
+            pairs = ((b, c) for n, b in enumerate(some) for c in some[n + 1 :])
+            return next((pair for pair in pairs if frozenset(pair) not in told), None)
+        return None
+
+    def _best(self, k: int, banned: Banned) -> tuple[list[int], int, Evidence]:
+        """Return the best labels of a class, what they earn, and evidence for that."""
+        if (k, banned) not in self._known:
+            own = self.order.classes[k]
+            if k not in self.contested:
+                return own.labels, own.score(), {}
+            found = self.solve(problem_of(own, banned), self.limits, None)
+            labels = own.labels if found.labelling is None else found.labelling.tolist()
+            if found.bound is None:  # time is over: all that there is to earn
+                self._known[k, banned] = labels, own.bound(EARNED, banned)[0], EARNED
+                return self._known[k, banned]
+            value = int(found.bound)
+            self._known[k, banned] = labels, value, self.evidence(k, value, banned)
+        return self._known[k, banned]
+
+
+def problem_of(own: Class, banned: Banned) -> Labelling:
+    """Return a class as a labelling problem."""
+
+    def table(entries: Sequence[tuple[int, ...]]) -> Any:
+        return np.array(entries, np.int64).reshape(-1, 2)
+
+    edges = [(i, j, w) for i, j, w in own.edges if w]
+    rewards = [(i, m, w) for i, m, w in own.rewards if w]
+    return Labelling(
+        own.nodes,
+        len(own.terminals),
+        table([(i, j) for i, j, _ in edges]),
+        exact_integers([w for _, _, w in edges]),
+        table([(i, m) for i, m, _ in rewards]),
+        exact_integers([w for _, _, w in rewards]),
+        banned=table(sorted(banned)),
+    )

@@ -1,0 +1,257 @@
+"""The certificate of a graph's layouts and bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+from layoutopt import __version__
+from layoutopt.base.deadline import bounded
+from layoutopt.base.errors import SizeError
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status, UnwindingResult
+from layoutopt.certificate.refused import Refused
+from layoutopt.certificate.sums import Box
+from layoutopt.certificate.unwinding import Checker
+from layoutopt.certify.boxes import Components, decided, met, named
+from layoutopt.certify.copies import Copies, NumberedLocations, Tracer
+from layoutopt.certify.ordering import Ordering, Solve
+from layoutopt.check.equations import Equations
+from layoutopt.io.certificate import FORMAT, document_of
+from layoutopt.io.hashes import known_hash
+from layoutopt.lowering.elements.barriers import find_cycles
+from layoutopt.lowering.elements.groups import find_groups
+from layoutopt.lowering.lowered import Lowered
+from layoutopt.network.problem import IntArray
+
+
+class SolvedGraph(NamedTuple):
+    """A graph's labelling problem, and the labels that a solver found."""
+
+    lowered: Lowered
+    labels: IntArray
+
+
+def certified(
+    result: UnwindingResult, solved: SolvedGraph | None, solve: Solve, limits: Limits
+) -> UnwindingResult:
+    """Return a result with its certificate, or with the reason why there is none.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    solved
+        How, if that was by a labelling problem.
+    solve
+        An exact method for labelling problems.
+    limits
+        When to stop.
+    """
+    why = _reason(result, solved)
+    if why or solved is None:
+        return replace(result, uncertified=why)
+    limits.report("certificate")
+    trusted = result.status is Status.OPTIMAL
+    search = limits.within(limits.left / 4)  # checking what is found, twice, may take as long
+    if limits.tell is not None:  # scores and bounds of parts would be taken for the whole's
+        search = replace(search, tell=lambda _: limits.report("certificate"))
+    work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
+    try:
+        certificate = bounded(work, lambda: limits.over)
+    except TimeoutError:
+        return replace(result, uncertified=f"there was no time for it ({limits.stopped})")
+    except MemoryError:
+        return replace(result, uncertified="there was no memory for it")
+    except SizeError as error:
+        return replace(result, uncertified=str(error))
+    if result.score is None or Fraction(certificate["score"]) != Fraction(result.score):
+        return replace(result, uncertified="the layouts to begin with are better than the solver's")
+    return replace(result, certificate=certificate)
+
+
+def _reason(result: UnwindingResult, solved: SolvedGraph | None) -> str:
+    """Return why a result has no certificate, nothing if it can have one."""
+    if result.layouts is None:
+        return "there are no layouts"
+    if result.graph is not None and result.graph.tile_memory is not None:
+        return "there is none for instances with a tile memory"
+    if solved is None:
+        return f"{result.solver} proves no bound"
+    if solved.lowered.given.count:
+        return "there is none where layouts are fixed"
+    return ""
+
+
+HEAD = {"format": FORMAT, "problem": "unwinding", "version": __version__}
+"""How a certificate begins."""
+
+STEPS = 10**7
+"""How many steps finding common elements of boxes may take."""
+
+
+def certify(
+    lowered: Lowered, labels: IntArray, solve: Solve, limits: Limits, *, trusted: bool = True
+) -> dict[str, Any]:
+    """Return a certificate of the layouts that labels mean, and of a bound.
+
+    Parameters
+    ----------
+    lowered
+        The graph's problem.
+    labels
+        A label for each node.
+
+    solve
+        An exact method for labelling problems, where barrier order matters.
+    limits
+        When to stop looking for more than a solver's word.
+    trusted
+        Whether that word was given: that the labels are the best ones.  Else what cannot be proved
+        is bounded by all that there is to earn.
+
+    Returns
+    -------
+    dict
+        Plain data, for :func:`layoutopt.certificate.unwinding.check`, which has accepted it.
+
+    Raises
+    ------
+    SizeError
+        If the graph is too irregular.
+    """
+    writer = _Writer(lowered, labels, solve, limits)
+    try:
+        certificate = writer.written(trusted)
+        verdict = Checker(writer.instance, certificate).verdict()
+    except Refused as why:
+        raise SizeError(f"the graph is too irregular for a certificate ({why})") from None
+    head = {"score": _ratio(verdict.score), "bound": _ratio(verdict.bound)}
+    return HEAD | {"instance_hash": known_hash(lowered.graph)} | head | certificate
+
+
+class _Writer:
+    def __init__(self, lowered: Lowered, labels: IntArray, solve: Solve, limits: Limits) -> None:
+        self.solve, self.limits = solve, limits
+        self.lowered, self.graph, self.labels = lowered, lowered.graph, labels
+        self.instance = document_of(lowered.graph)
+        self.equations = Equations(STEPS)
+        self.components = Components(lowered)
+        self.places = NumberedLocations(self.graph)
+        copies = Copies(lowered, self.components, self.places, self.equations)
+        self.sinks = copies.sinks(labels)
+        self.copies = copies
+        self.tracer = Tracer(
+            self.graph, self.instance["ops"], self.places, self.sinks, self.equations
+        )
+
+    def written(self, trusted: bool) -> dict[str, Any]:
+        """Return the certificate."""
+        pairs = [self._pair(*pair) for pair in self.graph.pairs]
+        classes = self._classes()
+        certificate = {
+            "instance": self.graph.name,
+            "unit": _ratio(self.lowered.unit),
+            "classes": classes,
+            "sinks": _listed(self.tracer.sinks),
+            "pairs": [[_box(b) for b in boxes] for boxes in pairs],
+            "read": self._read(),
+            "views": {
+                name: [_listed(own) for own in claims] for name, claims in self.tracer.views.items()
+            },
+        }
+        checker = Checker(self.instance, certificate)
+        _, copies, order = checker.prepared()
+        values = [c.score() for c in checker.classes]
+        score = sum(n * value for n, value in zip(copies, values, strict=True))
+        ordering = Ordering(order, copies, self.solve, self.limits, trusted)
+        for k, entry in enumerate(classes):
+            if k not in ordering.contested:
+                entry["evidence"] = ordering.evidence(k, values[k])
+        if ordering.contested:
+            certificate["order"] = ordering.tree(score)
+        return certificate
+
+    def _read(self) -> list[str]:
+        """Return the tensors that contested barriers read, and trace them."""
+        if self.lowered.problem.precedence is None:
+            return []
+        given = self.lowered.given
+        barriers, _ = find_cycles(self.graph, find_groups(self.graph, given), given)
+        found = sorted({t for b in barriers for t in self.graph.op_inputs[b]})
+        for t in found:
+            self.tracer.boxes(t)
+        return [self.graph.tensor_name(t) for t in found]
+
+    def _pair(self, a: int, b: int, value: Decimal) -> list[Box]:
+        """Return the boxes of a pair that earns something."""
+        return decided(self.tracer.together(a, b)) if value else []
+
+    def _classes(self) -> list[dict[str, Any]]:
+        problem, own = self.lowered.problem, self.components
+        found: list[dict[str, Any]] = []
+        terms = self._terminals()
+        for k, members in enumerate(own.members):
+            place = {label: m for m, label in enumerate(terms[k])}
+            chosen = [int(self.labels[u]) for u in members]
+            found.append(
+                {
+                    "labels": [
+                        place[x] if x < problem.labels else -1 - chosen.index(x) for x in chosen
+                    ],
+                    "terminals": [],
+                    "edges": [],
+                    "rewards": [],
+                }
+            )
+        for (u, v), w in zip(problem.edges.tolist(), problem.weights.tolist(), strict=True):
+            (k, i), (_, j) = own.tag[u], own.tag[v]
+            found[k]["edges"].append([min(i, j), max(i, j), w // own.copies[k]])
+        for (u, label), w in zip(problem.reward_at.tolist(), problem.rewards.tolist(), strict=True):
+            k, i = own.tag[u]
+            found[k]["rewards"].append([i, terms[k].index(label), w // own.copies[k]])
+        self._place_terminals(found, terms)
+        return found
+
+    def _terminals(self) -> list[list[int]]:
+        """Return the labels of each class that its nodes are rewarded for, or have."""
+        problem, own = self.lowered.problem, self.components
+        every: list[set[int]] = [set() for _ in own.members]
+        for u, label in problem.reward_at.tolist():
+            every[own.tag[u][0]].add(label)
+        for u, label in enumerate(self.labels.tolist()):
+            every[own.tag[u][0]].add(label)
+        return [named(sorted(labels), problem.labels) for labels in every]
+
+    def _place_terminals(self, found: list[dict[str, Any]], terms: list[list[int]]) -> None:
+        """Add the boxes ``(copy, location)`` of all terminals."""
+        problem, own = self.lowered.problem, self.components
+        leaders = {
+            t: [box.of(0, 1) for box in boxes if box.tag[1] == 0] for t, boxes in self.sinks.items()
+        }
+        for m in range(max(map(len, terms), default=0)):
+            labels = problem.labels + own.leader
+            which = {k for k, labels_of in enumerate(terms) if m < len(labels_of)}
+            for k in which:
+                labels[own.members[k]] = terms[k][m]  # of all, so that one is tied to it
+                found[k]["terminals"].append([])
+            taken = self.copies.located(labels, [own.members[k][0] for k in which])
+            for t, boxes in leaders.items():
+                here = [box for box in boxes if box.tag[0] in which] if t in taken else []
+                for box in met(here, taken.get(t, []), self.graph.shapes[t], self.equations):
+                    found[box.tag[0]]["terminals"][-1].append(_box(box.of(1, 2, tag=())))
+
+
+def _box(box: Box) -> list[Any]:
+    return [list(box.tag), list(box.start), [[n, list(steps)] for n, steps in box.loops]]
+
+
+def _listed(boxes: dict[str, list[Box]]) -> dict[str, list[Any]]:
+    return {name: [_box(box) for box in own] for name, own in boxes.items()}
+
+
+def _ratio(x: Fraction) -> int | str:
+    return int(x) if x.denominator == 1 else f"{x.numerator}/{x.denominator}"

@@ -1,0 +1,268 @@
+"""Layouts that a user wants ops to run in: by type, by name, and for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.requirements import Requirements, axis_sizes
+from layoutopt.conversion.rules.op import (
+    Op,
+    OperandLayouts,
+    Shape,
+    Size,
+    any_layout,
+    parse_operands,
+    plain,
+    split_outside,
+    unnamed,
+)
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import (
+    OPERATORS,
+    REASONS,
+    category_of,
+    is_unlettered,
+    operator_of,
+    written_input,
+    written_output,
+)
+from layoutopt.conversion.rules.spatial import may_pad
+from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
+
+SPATIAL = "DHW"
+
+
+@dataclass(frozen=True)
+class Desired(Requirements):
+    """Desired layouts, as requirements.
+
+    An op takes what is desired of it by name, else by type, else, if it is heavily sensitive, by
+    default.  Letters fit any number of spatial axes: NHWC is NWC for an op on one.  Blocks are
+    taken where they divide all axes that they are desired of, of all operands and results of the
+    op; else the op takes the same layouts without blocks.  Where nothing is desired of an operand
+    it stays as it is written, unless it has the axes of the data, which it follows, or is weights:
+    those of data with channels last are to be HWIO.  Of an op whose axes have no letters of their
+    own it is desired of tensors with as many axes, others are as they come.
+
+    Parameters
+    ----------
+    types, names
+        Layouts of operands and results, by the type of op and by the name of one.
+    default
+        Those of other heavily sensitive ops.
+    skip
+        Types, and names with ``@`` in front, of ops that stay as they are written.
+    padding
+        Whether blocks are taken where they do not divide, too.
+    """
+
+    types: Mapping[str, OperandLayouts] = field(default_factory=dict)
+    names: Mapping[str, OperandLayouts] = field(default_factory=dict)
+    default: OperandLayouts | None = None
+    skip: frozenset[str] = frozenset()
+    padding: bool = False
+
+    def layouts(self, op: Op) -> OperandLayouts | None:
+        """Return what is desired of an op, as it was given."""
+        if op.type in self.skip or f"@{op.name}" in self.skip:
+            return None
+        if op.name in self.names:
+            return self.names[op.name]
+        heavy = category_of(op) is Category.HEAVY
+        return self.types.get(op.type, self.default if heavy else None)
+
+    def input_requirement(self, op: Op, n: int) -> Layout:
+        """Return the layout that is desired of an op's ``n``-th input."""
+        wanted = self.layouts(op) or OperandLayouts()
+        written = written_input(op, n)
+        given = wanted.input(n) or self._blocked_companion(op, wanted, n)
+        given = given or _companion(op, wanted, written)
+        return self._fitted(op, given, written, op.shape(n))
+
+    def result_requirement(self, op: Op, n: int) -> Layout:
+        """Return the layout that is desired of an op's ``n``-th result."""
+        wanted = self.layouts(op) or OperandLayouts()
+        written = written_output(op, n)
+        shape = op.output_shapes[n] if n < len(op.output_shapes) else None
+        given = wanted.output(n) or _companion(op, wanted, written)
+        return self._fitted(op, given, written, shape)
+
+    def _fitted(
+        self, op: Op, given: Layout | None, written: Layout | None, shape: Shape | None
+    ) -> Layout:
+        if given is None or given.undefined:
+            return written or any_layout(None if shape is None else len(shape))
+        given = unnamed(written, given) or given
+        if written is None and shape is not None and is_unlettered(op):
+            return self._of_its_rank(op, given, len(shape))
+        fitting = for_axes(given, written.logical) if written else given
+        if fitting is None:
+            wanted = self.layouts(op)
+            if wanted is self.default:
+                return written or given
+            axes = written.axes if written else ""
+            raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
+        blocks = self.divides(op) or (self.padding and may_pad(op) and _sizes_known(op))
+        return fitting if blocks else without_blocks(fitting)
+
+    def _of_its_rank(self, op: Op, given: Layout, rank: int) -> Layout:
+        """Return the layout of a tensor whose axes have no letters: any if it has more, or fewer.
+
+        An operand that is broadcast has fewer; an op that is named has as many as desired.
+        """
+        ranks = (len(given.dims), len(given.axes))
+        own = operator_of(op).rank(op)
+        if op.name in self.names and own is not None and own not in ranks:
+            raise InputError(f"{op}: the desired {given} is for another number of axes than {own}")
+        return given if rank in ranks else any_layout(rank)
+
+    def _blocked_companion(self, op: Op, wanted: OperandLayouts, n: int) -> Layout | None:
+        """Return the blocks of an operand that is not named, where padding asks for some.
+
+        Weights and biases must have as many channels as data and result then.
+        """
+        data, result, written = wanted.input(0), wanted.output(0), written_input(op, n)
+        if not self.padding or written is None or data is None:
+            return None
+        factors = {"I": data.factor_of("C"), "C": data.factor_of("C")}
+        factors["O"] = data.factor_of("C") if result is None else result.factor_of("C")
+        inner = [(axis, factors[axis]) for axis in "ICO" if axis in written.axes]
+        blocks = "".join(f"{factor}{axis.lower()}" for axis, factor in inner if factor > 1)
+        sizes = axis_sizes(written, op.shape(n))
+        found = Layout.parse(written.axes + blocks) if blocks else None
+        return None if found is None or _blocks_divide(found, sizes) else found
+
+    def divides(self, op: Op) -> bool:
+        """Return whether all desired blocks of an op divide, and at most one size is open."""
+        wanted = self.layouts(op) or OperandLayouts()
+        inputs = [
+            (wanted.input(n), written_input(op, n), op.shape(n)) for n in range(len(op.inputs))
+        ]
+        outputs = [
+            (wanted.output(n), written_output(op, n), shape)
+            for n, shape in enumerate(op.output_shapes)
+        ]
+        return all(
+            _blocks_divide(given, axis_sizes(written or given, shape))
+            and not (_has_blocks(given) and sum(not isinstance(x, int) for x in shape or ()) > 1)
+            for given, written, shape in [*inputs, *outputs]
+            if given is not None
+        )
+
+
+def _blocks_divide(layout: Layout, sizes: Mapping[str, Size]) -> bool:
+    for axis in layout.axes.replace(ANY, ""):
+        factor, size = layout.factor_of(axis), sizes.get(axis)
+        if factor > 1 and not (isinstance(size, int) and size % factor == 0):
+            return False
+    return True
+
+
+def _sizes_known(op: Op) -> bool:
+    """Return whether no more than one size of each operand and result is open."""
+    shapes = (shape for shape in (*op.input_shapes, *op.output_shapes) if shape is not None)
+    return all(sum(not isinstance(size, int) for size in shape) < 2 for shape in shapes)
+
+
+def _has_blocks(layout: Layout) -> bool:
+    return any(block.size is not None for dim in layout.dims for block in dim.blocks)
+
+
+def without_blocks(layout: Layout) -> Layout:
+    """Return a layout of whole axes only, in the same order."""
+    dims = [Dim(whole, dim.extensions) for dim in layout.dims if (whole := _whole(dim))]
+    return Layout(tuple(dims), layout.dialect)
+
+
+def _whole(dim: Dim) -> tuple[Block, ...]:
+    return tuple(block for block in dim.blocks if block.size is None)
+
+
+def for_axes(layout: Layout, axes: str) -> Layout | None:
+    """Return a layout for other spatial axes, None if the axes are others still.
+
+    Parameters
+    ----------
+    layout
+        For instance ``NHWC``.
+    axes
+        The axes in logical order, ``"NCW"``, which gives ``NWC``.
+    """
+    spatial = [axis for axis in axes if axis in SPATIAL]
+    at = [d for d, dim in enumerate(layout.dims) if "".join(map(str, dim.blocks)) in SPATIAL]
+    dims = list(layout.dims)
+    if set(layout.axes) != set(axes) and at and at == list(range(at[0], at[-1] + 1)):
+        dims[at[0] : at[-1] + 1] = plain("".join(spatial)).dims
+    fitting = Layout(tuple(dims), layout.dialect)
+    return fitting if set(fitting.axes) == set(axes) else None
+
+
+def _companion(op: Op, wanted: OperandLayouts, written: Layout | None) -> Layout | None:
+    """Return the layout of an operand that is not named, if it follows from that of the data.
+
+    One with the same axes follows the data; weights are HWIO where data has channels last.
+    """
+    data, own = wanted.input(0), written_input(op, 0)
+    if data is None or own is None or written is None:
+        return None
+    if set(written.axes) == set(own.axes):
+        return data
+    if not {"O", "I"} <= set(written.axes) or not data.axes.endswith("C"):
+        return None
+    return plain("".join(axis for axis in written.axes if axis in SPATIAL) + "IO")
+
+
+def parse_desired(text: str, padding: bool = False) -> Desired:
+    """Read desired layouts.
+
+    Parameters
+    ----------
+    text
+        Entries with ``;`` or line breaks between them.  ``Conv=NHWC,HWIO`` is for a type of op,
+        ``@conv1=NCHW`` for an op by name, ``default=NHWC`` for all other heavily sensitive ops.
+        Each lists layouts of operands, and behind ``->`` those of results; ``default`` leaves one
+        as it is.  ``skip=Resize,@head`` names types and ops that stay as they are.
+    padding
+        Whether blocks are taken where they do not divide, too.
+
+    Raises
+    ------
+    InputError
+        If something else is written; the text quotes the entry.
+    """
+    types: dict[str, OperandLayouts] = {}
+    names: dict[str, OperandLayouts] = {}
+    default, skip = None, frozenset[str]()
+    for entry in filter(None, split_outside(text.replace("\n", ";"), ";")):
+        key, equals, value = (part.strip() for part in entry.partition("="))
+        if not (key.removeprefix("@") and equals and value):
+            raise InputError(f"desired layout {entry!r} must be like Conv=NHWC,HWIO")
+        if key == "skip":
+            skip |= {_known(name.strip(), entry) for name in value.split(",")}
+        elif key == "default":
+            default = _layouts(value, entry)
+        elif key.startswith("@"):
+            names[key[1:]] = _layouts(value, entry)
+        else:
+            types[_known(key, entry)] = _layouts(value, entry)
+    return Desired(types, names, default, skip, padding)
+
+
+def _layouts(text: str, entry: str) -> OperandLayouts:
+    try:
+        return parse_operands(text)
+    except LayoutError as error:
+        raise InputError(f"desired layout {entry!r}: {error.reason}") from None
+
+
+def _known(name: str, entry: str) -> str:
+    """Return the name of a type, or of an op with ``@`` in front, or say that there is none."""
+    types = {*OPERATORS, *REASONS}
+    if name in types or "::" in name or (name.startswith("@") and name != "@"):
+        return name
+    close = get_close_matches(name, types, 1)
+    hint = f"did you mean {close[0]}?" if close else "other domains are written domain::Type"
+    raise InputError(f"desired layout {entry!r}: there is no type of op {name!r}; {hint}")

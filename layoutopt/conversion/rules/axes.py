@@ -1,0 +1,425 @@
+"""Ops whose attributes name axes: concat, softmax, reductions, pad, slice and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.operator import (
+    Axes,
+    Category,
+    Operator,
+    RemapError,
+    Remapped,
+    Rule,
+    fitted,
+    is_identity,
+    permuted,
+)
+from layoutopt.layout.permutations import Permutation
+
+REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+    "ReduceSum ReduceSumSquare"
+)
+
+
+def axis_rule(default: int | None) -> Rule:
+    """Return a rule that moves the attribute ``axis``.
+
+    Parameters
+    ----------
+    default
+        The axis of an op that names none; None if it must name one.
+    """
+
+    def moved(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+        return {"axis": permutation.index(op.axis(default, len(permutation)))}
+
+    return moved
+
+
+def moved_axes(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the attribute ``axes``; one that is missing or empty stays so."""
+    axes = op.axes(len(permutation))
+    return {"axes": tuple(map(permutation.index, axes))} if axes else {}
+
+
+def mean_variance(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the attribute ``axes``, by default all but axis 1 of four."""
+    axes = op.axes(len(permutation)) or (0, 2, 3)
+    return {"axes": tuple(map(permutation.index, axes))}
+
+
+def flattened_softmax(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep all axes from ``axis`` on at the end: before opset 13 they are one."""
+    rank = len(permutation)
+    start = _start(op, rank)
+    if set(permutation[start:]) != set(range(start, rank)):
+        raise RemapError(
+            f"{op}: before opset 13 it takes axes {start} to {rank - 1} for one; "
+            "they must stay behind the others"
+        )
+    return {}
+
+
+def flattened_hardmax(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep all axes from ``axis`` on in place: the first of equal elements is taken."""
+    start = _start(op, len(permutation))
+    if permutation[start:] != tuple(range(start, len(permutation))):
+        raise RemapError(
+            f"{op}: before opset 13 it looks for the first of the largest along axes {start} to "
+            f"{len(permutation) - 1} as one; they must stay in order"
+        )
+    return {}
+
+
+def _start(op: Op, rank: int) -> int:
+    return rank if op.integer("axis", 1) == rank else op.axis(1, rank)
+
+
+def normalised_tail(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Keep all axes from ``axis`` on at the end; scale and bias take their new order."""
+    rank = len(permutation)
+    axis = op.axis(-1, rank)
+    if set(permutation[axis:]) != set(range(axis, rank)):
+        raise RemapError(
+            f"{op}: it normalises axes {axis} to {rank - 1}; they must stay behind the others"
+        )
+    tail = tuple(i - axis for i in permutation[axis:])
+    inputs: list[Permutation | None] = [permutation]
+    for n in range(1, len(op.inputs)):
+        of = op.rank(n)
+        if op.has(n) and of is None and not is_identity(tail):
+            raise RemapError(f"{op}: the rank of input {n} is unknown")
+        inputs.append(None if of is None else fitted(tail, of))
+    return Remapped({}, tuple(inputs))
+
+
+def kept_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return which axes a reduction keeps."""
+    rank = op.rank(0)
+    if rank is None:
+        return (None,) * len(op.outputs)
+    gone = op.axes(rank)
+    if gone is None and op.has(1):
+        return (tuple(range(rank)) if op.integer("keepdims", 1) else None,)
+    if not gone:
+        gone = () if op.integer("noop_with_empty_axes", 0) else tuple(range(rank))
+    return (_all_but(op, rank, gone),)
+
+
+def kept_but_one(op: Op) -> tuple[Axes | None, ...]:
+    """Return which axes ArgMax and ArgMin keep."""
+    rank = op.rank(0)
+    return (None if rank is None else _all_but(op, rank, (op.axis(0, rank),)),)
+
+
+def _all_but(op: Op, rank: int, gone: tuple[int, ...]) -> Axes:
+    return tuple(i for i in range(rank) if op.integer("keepdims", 1) or i not in gone)
+
+
+def pad(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Permute the pads of both ends, or the axes that they are for."""
+    if op.has(3) and "axes" not in op.attributes:
+        raise RemapError(f"{op}: its axes are known at run time only")
+    if (axes := moved_axes(op, permutation)) or op.integers("axes") == ():
+        return axes
+    pads, rank = op.integers("pads"), len(permutation)
+    if pads is None and op.has(1):
+        return _with_entries(op, 1, (*permutation, *(rank + axis for axis in permutation)))
+    if pads is None or len(pads) != 2 * rank:
+        raise RemapError(f"{op}: its pads must be two for each of {rank} axes")
+    return {"pads": permuted(pads[:rank], permutation) + permuted(pads[rank:], permutation)}
+
+
+def cut(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the axes of a Slice, by default the first ones."""
+    if (axes := moved_axes(op, permutation)) or op.integers("axes") == ():
+        return axes
+    starts, given = op.integers("starts"), op.shape(1)
+    count = len(starts) if starts is not None else given[0] if given else None
+    if not isinstance(count, int) or count > len(permutation):
+        raise RemapError(f"{op}: it is not known how many axes it cuts")
+    return {"axes": tuple(map(permutation.index, range(count)))}
+
+
+def tile(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Permute the numbers of repeats."""
+    if "repeats" not in op.attributes:
+        return _with_entries(op, 1, permutation)
+    return {"repeats": permuted(_of_each(op, "repeats", len(permutation)), permutation)}
+
+
+def expand(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Permute the shape to broadcast to, the operand with axes of 1 in front."""
+    shape, rank = op.integers("shape"), op.rank(0)
+    inputs = (None if rank is None else fitted(permutation, rank),) + (None,) * (len(op.inputs) - 1)
+    if shape is None:
+        found = _with_entries(op, 1, permutation)
+        return Remapped({}, inputs, None, found.entries)
+    full = (1,) * (len(permutation) - len(shape)) + shape
+    return Remapped({"shape": permuted(full, permutation)}, inputs)
+
+
+def expanded_rank(op: Op) -> int | None:
+    """Return the rank of what Expand makes."""
+    shape, rank = op.integers("shape"), op.rank(0)
+    count = _size(op, 1) if shape is None else len(shape)
+    return None if rank is None or count is None else max(rank, count)
+
+
+def expanded_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that all axes of what Expand makes are permuted."""
+    rank = expanded_rank(op)
+    return (None if rank is None else tuple(range(rank)),)
+
+
+def shape_of(op: Op, permutation: Permutation) -> Remapped:
+    """Pick the entries of a Shape in the order in which they were.
+
+    Those that follow each other need no Gather where a Shape may start and end anywhere.
+    """
+    rank = len(permutation)
+    start, end = op.integer("start", 0), op.integer("end", rank)
+    picked = tuple(permutation.index(axis) for axis in range(rank)[slice(start, end)])
+    if op.opset < SHAPE_SLICED:
+        return Remapped({}, (permutation,), (None,), {1: picked})
+    if picked and picked == tuple(range(picked[0], picked[0] + len(picked))):
+        return Remapped({"start": picked[0], "end": picked[-1] + 1}, (permutation,), (None,))
+    whole = {"start": 0, "end": rank} if {"start", "end"} & set(op.attributes) else {}
+    return Remapped(whole, (permutation,), (None,), {1: picked})
+
+
+SHAPE_SLICED = 15
+"""The version of the operator set since which Shape may start and end at any axis."""
+
+
+def filled_shape(op: Op, permutation: Permutation) -> Remapped:
+    """Permute the shape of what ConstantOfShape makes."""
+    return Remapped({}, (None,), (permutation,), {0: permutation})
+
+
+def filled_rank(op: Op) -> int | None:
+    """Return the rank of what ConstantOfShape makes."""
+    return _size(op, 0)
+
+
+def filled_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that all axes of what ConstantOfShape makes are permuted."""
+    rank = filled_rank(op)
+    return (None if rank is None else tuple(range(rank)),)
+
+
+def _size(op: Op, n: int) -> int | None:
+    """Return the number of entries of a vector, None if it is not known."""
+    shape = op.shape(n)
+    size = shape[0] if shape is not None and len(shape) == 1 else None
+    return size if isinstance(size, int) else None
+
+
+def _with_entries(op: Op, n: int, indices: tuple[int, ...]) -> Remapped:
+    """Return the op with other entries of a vector that is known at run time only."""
+    if _size(op, n) not in (None, len(indices)):
+        raise RemapError(f"{op}: input {n} must be a vector of {len(indices)} entries")
+    return Remapped({}, None, None, {n: indices})
+
+
+def crop(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Permute the shape of CenterCropPad, or the axes that it is for."""
+    if axes := moved_axes(op, permutation):
+        return axes
+    if "shape" not in op.attributes:
+        return _with_entries(op, 1, permutation)
+    return {"shape": permuted(_of_each(op, "shape", len(permutation)), permutation)}
+
+
+def reverse_sequence(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move both axes."""
+    rank = len(permutation)
+    batch, time = op.axis(1, rank, "batch_axis"), op.axis(0, rank, "time_axis")
+    if {permutation.index(batch), permutation.index(time)} != {0, 1}:
+        raise RemapError(f"{op}: batch and time must be the first two axes")
+    return {"batch_axis": permutation.index(batch), "time_axis": permutation.index(time)}
+
+
+def triangle(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep the last two axes of Trilu; where they change places, so do upper and lower."""
+    rank = len(permutation)
+    if permutation[-2:] == (rank - 2, rank - 1):
+        return {}
+    if permutation[-2:] != (rank - 1, rank - 2):
+        raise RemapError(f"{op}: the last two axes must stay the last two")
+    return {"upper": 1 - op.integer("upper", 1), "k": -op.integer("k", 0)}
+
+
+def _of_each(op: Op, name: str, rank: int) -> tuple[int, ...]:
+    values = op.integers(name)
+    if values is None or len(values) != rank:
+        raise RemapError(f"{op}: its {name} must be one for each of {rank} axes")
+    return values
+
+
+def _one_new_axis(op: Op) -> tuple[Axes | None, ...]:
+    return ((None,),)
+
+
+def _table() -> list[Operator]:
+    light = Category.LIGHT
+    axes = {"axes": 1}
+    reductions = [
+        Operator(name, light, moved_axes, parameters=axes, follow=kept_axes)
+        for name in REDUCTIONS.split()
+    ]
+    return [
+        *reductions,
+        Operator("ArgMax", light, axis_rule(0), follow=kept_but_one),
+        Operator("ArgMin", light, axis_rule(0), follow=kept_but_one),
+        Operator("CenterCropPad", light, crop, parameters={"shape": 1}, at_run_time=("shape",)),
+        Operator("Concat", light, axis_rule(None), operands=None),
+        Operator(
+            "ConstantOfShape",
+            light,
+            filled_shape,
+            operands=(),
+            rank=filled_rank,
+            follow=filled_axes,
+        ),
+        Operator("CumProd", light, axis_rule(None), parameters={"axis": 1}),
+        Operator("CumSum", light, axis_rule(None), parameters={"axis": 1}),
+        Operator(
+            "Expand",
+            light,
+            expand,
+            parameters={"shape": 1},
+            at_run_time=("shape",),
+            rank=expanded_rank,
+            follow=expanded_axes,
+        ),
+        Operator("Hardmax", light, flattened_hardmax),
+        Operator("Hardmax", light, axis_rule(-1), since=13),
+        Operator("LayerNormalization", light, normalised_tail),
+        Operator("LogSoftmax", light, flattened_softmax),
+        Operator("LogSoftmax", light, axis_rule(-1), since=13),
+        Operator("LpNormalization", light, axis_rule(-1)),
+        Operator("MeanVarianceNormalization", light, mean_variance),
+        Operator(
+            "Pad", light, pad, parameters={"pads": 1, "axes": 3}, at_run_time=("pads", "axes")
+        ),
+        Operator("RMSNormalization", light, normalised_tail),
+        Operator("ReverseSequence", light, reverse_sequence),
+        Operator("Shape", light, shape_of, follow=_one_new_axis),
+        Operator("Slice", light, cut, parameters={"axes": 3}),
+        Operator("Softmax", light, flattened_softmax),
+        Operator("Softmax", light, axis_rule(-1), since=13),
+        Operator("Split", light, axis_rule(0)),
+        Operator("Tile", light, tile, parameters={"repeats": 1}, at_run_time=("repeats",)),
+        Operator("TopK", light, axis_rule(-1)),
+        Operator("Trilu", light, triangle, parameters={"k": 1}),
+    ]
+
+
+AXIS_OPS = _table()
+"""Ops whose attributes name axes."""
+
+
+def gather(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the axis; what the indices give comes out in its place."""
+    if op.rank(1) is None:
+        raise RemapError(f"{op}: the rank of its indices is unknown")
+    return {"axis": permutation.index(op.axis(0, len(permutation)))}
+
+
+def gathered_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return the data's axes, the axes of the indices in place of the one gathered along."""
+    rank, indices = op.rank(0), op.rank(1)
+    if rank is None or indices is None:
+        return (None,)
+    axis = op.axis(0, rank)
+    return ((*range(axis), *(axis,) * indices, *range(axis + 1, rank)),)
+
+
+def one_hot_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return the axes of the indices, and between them the new one."""
+    rank = op.rank(0)
+    if rank is None:
+        return (None,)
+    axis = op.axis(-1, rank + 1)
+    return ((*range(axis), None, *range(axis, rank)),)
+
+
+def compress(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the axis; without one, elements are taken in order."""
+    if "axis" not in op.attributes:
+        raise RemapError(f"{op}: without an axis it takes elements in their order")
+    return {"axis": permutation.index(op.axis(None, len(permutation)))}
+
+
+def compressed_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return all axes, or with no axis to compress the only one that is left, a new one."""
+    rank = op.rank(0)
+    if "axis" not in op.attributes:
+        return ((None,),)
+    return (None if rank is None else tuple(range(rank)),)
+
+
+def _depth(op: Op) -> int | None:
+    """Return how many leading axes of the data GatherND and ScatterND find by index."""
+    shape = op.shape(1)
+    depth = shape[-1] if shape else None
+    return depth + op.integer("batch_dims", 0) if isinstance(depth, int) else None
+
+
+def _kept_head(op: Op, permutation: Permutation) -> int:
+    """Return the number of axes that stay in front, or refuse."""
+    depth = _depth(op)
+    if depth is None:
+        raise RemapError(f"{op}: the size of the last axis of its indices is unknown")
+    if not is_identity(permutation[:depth]):
+        raise RemapError(f"{op}: its indices count along the first {depth} axes; these must stay")
+    return depth
+
+
+def gather_nd(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep the axes that indices count along in front; the others move."""
+    _kept_head(op, permutation)
+    return {}
+
+
+def gathered_nd_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return the axes of the indices but the last, and those data axes that are not found."""
+    rank, indices, depth = op.rank(0), op.rank(1), _depth(op)
+    if rank is None or indices is None or depth is None:
+        return (None,)
+    batch = op.integer("batch_dims", 0)
+    front = (*range(batch), *(None,) * (indices - 1 - batch))
+    return ((*front, *range(depth, rank)),)
+
+
+def scatter_nd(op: Op, permutation: Permutation) -> Remapped:
+    """Keep the axes that indices count along in front; the others move, of updates too."""
+    rank, indices, depth = len(permutation), op.rank(1), _kept_head(op, permutation)
+    if indices is None:
+        raise RemapError(f"{op}: the rank of its indices is unknown")
+    front = indices - 1  # axes of the updates that are the indices'
+    updates = (*range(front), *(i - depth + front for i in permutation[depth:]))
+    return Remapped({}, (permutation, None, fitted(updates, front + rank - depth)))
+
+
+def _indexing_table() -> list[Operator]:
+    light = Category.LIGHT
+    return [
+        Operator("Compress", light, compress, follow=compressed_axes),
+        Operator("Gather", light, gather, follow=gathered_axes),
+        Operator("GatherElements", light, axis_rule(0), operands=(0, 1)),
+        Operator("GatherND", light, gather_nd, follow=gathered_nd_axes),
+        Operator("OneHot", light, lambda op, permutation: {}, follow=one_hot_axes),
+        Operator("Scatter", light, axis_rule(0), operands=(0, 1, 2)),
+        Operator("ScatterElements", light, axis_rule(0), operands=(0, 1, 2)),
+        Operator("ScatterND", light, scatter_nd),
+    ]
+
+
+INDEXING = _indexing_table()
+"""Ops that pick or place elements by index."""

@@ -1,0 +1,242 @@
+"""Ops as layouts see them: type, attributes, and the shapes of what goes in and comes out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from layoutopt.base.errors import InputError
+from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
+
+UNKNOWN = Layout(undefined=True)
+"""The layout of a tensor of unknown rank; as a requirement, none."""
+
+
+@cache
+def plain(axes: str) -> Layout:
+    """Return the layout of whole axes in an order, outermost first."""
+    return Layout(tuple(Dim((Block(axis),)) for axis in axes))
+
+
+def any_layout(rank: int | None) -> Layout:
+    """Return the layout of so many dimensions that may be anything."""
+    return UNKNOWN if rank is None else plain(ANY * rank)
+
+
+def unnamed(written: Layout | None, needed: Layout | None) -> Layout | None:
+    """Return a layout in which the one axis that has no letter as it is written has none either.
+
+    Of a RoiAlign's result, ``*CHW``, the first axis is N in ``NHWC``.
+    """
+    if written is None or needed is None or needed.undefined or written.undefined:
+        return needed
+    own = [dim.blocks for dim in written.dims]
+    other = [dim.blocks for dim in needed.dims if dim.blocks not in own]
+    open_axis = (Block(ANY),)
+    if own.count(open_axis) != 1 or len(other) != 1 or other[0][0].size is not None:
+        return needed
+    dims = (Dim(open_axis, d.extensions) if d.blocks == other[0] else d for d in needed.dims)
+    return Layout(tuple(dims), needed.dialect)
+
+
+@dataclass(frozen=True)
+class OperandLayouts:
+    """Layouts of an op's operands and results, in order.
+
+    Parameters
+    ----------
+    inputs
+        One for each operand; None, or nothing at the end, for those that are not named.
+    outputs
+        The same for results.
+    """
+
+    inputs: tuple[Layout | None, ...] = ()
+    outputs: tuple[Layout | None, ...] = ()
+
+    def input(self, n: int) -> Layout | None:
+        """Return the layout of an operand, None if it is not named."""
+        return self.inputs[n] if n < len(self.inputs) else None
+
+    def output(self, n: int) -> Layout | None:
+        """Return the layout of a result, None if it is not named."""
+        return self.outputs[n] if n < len(self.outputs) else None
+
+    def __str__(self) -> str:
+        before, after = (
+            ",".join("default" if layout is None else str(layout) for layout in side)
+            for side in (self.inputs, self.outputs)
+        )
+        return f"{before}->{after}" if after else before
+
+
+def parse_operands(text: str) -> OperandLayouts:
+    """Read layouts of operands and results.
+
+    Parameters
+    ----------
+    text
+        ``"NHWC,HWIO"`` for operands; ``"NHWC,HWIO->NHWC"`` with results; ``"->NHWC"`` for results
+        alone.  ``default`` stands for one that is not named.  Without results, the first has the
+        layout of the first operand.
+
+    Raises
+    ------
+    LayoutError
+        If a layout cannot be read, or nothing stands between two commas.
+    """
+    before, arrow, after = text.partition("->")
+    before = before.strip()
+    inputs = tuple(map(_layout, split_outside(before, ","))) if before or not arrow else ()
+    outputs = tuple(map(_layout, split_outside(after, ","))) if arrow else inputs[:1]
+    return OperandLayouts(inputs, outputs)
+
+
+def split_outside(text: str, mark: str) -> list[str]:
+    """Split a text at a mark, but not inside square brackets or braces."""
+    parts = re.split(rf"{re.escape(mark)}(?![^\[{{]*[\]}}])", text)
+    return [part.strip() for part in parts]
+
+
+def _layout(text: str) -> Layout | None:
+    if not text:
+        raise LayoutError("a layout is missing; leave one open by writing default")
+    return None if text == "default" else Layout.parse(text)
+
+
+Size: TypeAlias = int | str | None
+"""Of an axis: a number, the name of a symbolic one, or None where nothing is known."""
+
+Shape: TypeAlias = tuple[Size, ...]
+
+LATEST = 22
+"""The version of ONNX's operator set that ops follow where none is given."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """An op of a graph, with all that rules and backends decide by.
+
+    Parameters
+    ----------
+    type
+        As ONNX names it, ``Conv``; those of other domains as ``domain::Type``.
+    attributes
+        By the names of ONNX.  Inputs that hold axes or sizes, as those of Slice and Pad do, stand
+        here under their names where their values are known.
+    inputs, outputs
+        Names of tensors, ``""`` for one that is left out.
+    input_shapes, output_shapes
+        Their shapes; None where a tensor is left out or its rank is unknown.
+    name
+        Its own name.
+    opset
+        The version of its domain's operator set.
+    layouts
+        How its operands are written, where that is not ONNX's way.
+    element_type
+        The type of the elements of its first input, ``float`` or ``int64``; "" if unknown.
+    """
+
+    type: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    input_shapes: tuple[Shape | None, ...] = ()
+    output_shapes: tuple[Shape | None, ...] = ()
+    name: str = ""
+    opset: int = LATEST
+    layouts: OperandLayouts | None = None
+    element_type: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}" if self.name else self.type
+
+    def has(self, n: int) -> bool:
+        """Return whether it has an input of that number."""
+        return n < len(self.inputs) and self.inputs[n] != ""
+
+    def shape(self, n: int) -> Shape | None:
+        """Return an input's shape, None if it is left out or its rank is unknown."""
+        return self.input_shapes[n] if n < len(self.input_shapes) else None
+
+    def rank(self, n: int) -> int | None:
+        """Return an input's number of axes, None if it is left out or that is unknown."""
+        shape = self.shape(n)
+        return None if shape is None else len(shape)
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Return an attribute of integers, None if it is missing.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        given = self.attributes.get(name)
+        if given is None:
+            return None
+        values = np.atleast_1d(np.asarray(given))
+        if values.ndim > 1 or (values.size and values.dtype.kind not in "iub"):
+            raise InputError(f"{self}: {name} must be integers, not {given!r}")
+        return tuple(map(int, values))
+
+    def integer(self, name: str, default: int) -> int:
+        """Return an attribute of one integer, the default if it is missing.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        values = self.integers(name)
+        if values is None:
+            return default
+        if len(values) != 1:
+            raise InputError(f"{self}: {name} must be one integer, not {self.attributes[name]!r}")
+        return values[0]
+
+    def axis(self, default: int | None, rank: int, name: str = "axis") -> int:
+        """Return the axis that an attribute names, counted from the first.
+
+        Parameters
+        ----------
+        default
+            The axis where the attribute is missing; None if it must be there.
+        rank
+            How many axes there are.
+
+        Raises
+        ------
+        InputError
+            If there is no such axis.
+        """
+        if default is None and name not in self.attributes:
+            raise InputError(f"{self}: it has no {name}")
+        [axis] = self._within(name, (self.integer(name, default or 0),), rank)
+        return axis
+
+    def axes(self, rank: int, name: str = "axes") -> tuple[int, ...] | None:
+        """Return the axes that an attribute names, counted from the first, or None.
+
+        Raises
+        ------
+        InputError
+            If one of them is not there, or is named twice.
+        """
+        values = self.integers(name)
+        axes = None if values is None else self._within(name, values, rank)
+        if axes is not None and len(set(axes)) < len(axes):
+            raise InputError(f"{self}: {name} {values} names an axis twice")
+        return axes
+
+    def _within(self, name: str, values: tuple[int, ...], rank: int) -> tuple[int, ...]:
+        for value in values:
+            if not -rank <= value < rank:
+                raise InputError(f"{self}: {name} {value} is not in {-rank} to {rank - 1}")
+        return tuple(value % rank for value in values)

@@ -1,0 +1,257 @@
+"""What is known of a type of op: whether axes matter to it, and how to reorder them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeAlias
+
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.op import Op
+from layoutopt.layout.layout import LayoutError
+from layoutopt.layout.permutations import Permutation
+
+Axes: TypeAlias = tuple[int | None, ...]
+"""For each axis of a result the axis of the operand that it is, or takes the place of; None for
+one that the op adds."""
+
+
+class RemapError(LayoutError):
+    """An op that cannot run with its axes in the order asked for; the text says why."""
+
+
+@dataclass(frozen=True)
+class Remapped:
+    """An op for operands whose axes are in another order.
+
+    Permutations are as for ``numpy.transpose``: ``p[i]`` is the former place of axis ``i``.
+
+    Parameters
+    ----------
+    attributes
+        The new attributes.  A rule need not repeat those that stay.
+    inputs
+        For each input the permutation that it must come in.  One that is longer than the input's
+        rank wants axes of size 1 put in front first, as in broadcasting.  None: as before.
+    outputs
+        For each output the permutation in which it comes out; None: as before.
+    entries
+        For inputs, and behind all inputs for outputs, that are vectors with an entry per axis:
+        which entries a Gather picks.  It stands before an input, and picks from the vector as it
+        was; behind an output it picks from what the op gives now.
+    operands
+        The inputs in the order in which the op takes them now; None: as before.
+    type
+        The type of op that it becomes, ``""`` for the same.
+    """
+
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[Permutation | None, ...] | None = None
+    outputs: tuple[Permutation | None, ...] | None = None
+    entries: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    operands: Permutation | None = None
+    type: str = ""
+
+
+def fitted(permutation: Permutation, rank: int) -> Permutation | None:
+    """Return the permutation for an operand that is broadcast, None if it can stay as it is.
+
+    Parameters
+    ----------
+    permutation
+        That of the axes of what it is broadcast to.
+    rank
+        How many axes the operand has.
+    """
+    front = len(permutation) - rank
+    tail = permutation[front:]
+    if tail == tuple(range(front, len(permutation))):
+        return None
+    alone = is_identity(permutation[:front])
+    return tuple(axis - front for axis in tail) if alone else permutation
+
+
+def carried_along(axes: Axes, permutation: Permutation) -> Permutation:
+    """Return the order in which a result's axes come out.
+
+    Those that are axes of the operand keep the operand's new order among themselves; those that
+    the op adds stay where they are.
+
+    Parameters
+    ----------
+    axes
+        What the result's axes are.
+    permutation
+        That of the operand's axes.
+    """
+    new = {axis: place for place, axis in enumerate(permutation)}
+    old = [(new[axis], i) for i, axis in enumerate(axes) if axis is not None]
+    order = iter(sorted(old))
+    return tuple(i if axis is None else next(order)[1] for i, axis in enumerate(axes))
+
+
+def permuted(values: Sequence[Any], permutation: Sequence[int]) -> tuple[Any, ...]:
+    """Return the values of axes in the new order of these."""
+    return tuple(values[i] for i in permutation)
+
+
+def is_identity(permutation: Sequence[int]) -> bool:
+    """Return whether a permutation changes nothing."""
+    return all(i == axis for i, axis in enumerate(permutation))
+
+
+Rule: TypeAlias = Callable[[Op, Permutation], Mapping[str, Any] | Remapped]
+"""``(op, permutation)``, returning the attributes that change, or all of a :class:`Remapped`."""
+
+Follow: TypeAlias = Callable[[Op], tuple[Axes | None, ...]]
+"""For each result, which axes of the driving operand its axes are; None if that is unknown."""
+
+
+class Category(StrEnum):
+    """How much the order of axes matters to an op."""
+
+    AGNOSTIC = "agnostic"
+    """Not at all: elementwise ops."""
+    LIGHT = "lightly sensitive"
+    """Attributes name axes, and can name others: concat, softmax, pad, reduce."""
+    HEAVY = "heavily sensitive"
+    """Each axis has a meaning of its own: convolutions, pools."""
+    VIEW = "view"
+    """The same elements under another shape: transpose, reshape."""
+    OPAQUE = "opaque"
+    """Nothing is known: operands stay as they are."""
+
+
+@dataclass(frozen=True)
+class OperandAxes:
+    """The meaning of the axes of an op's operands and results.
+
+    Parameters
+    ----------
+    inputs, outputs
+        A letter per axis, ``*`` where an axis has no such meaning; ``""`` where nothing is
+        known, for example of scalars.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def input(self, n: int) -> str:
+        """Return the letters of an operand, none if nothing is known."""
+        return self.inputs[n] if n < len(self.inputs) else ""
+
+    def output(self, n: int) -> str:
+        """Return the letters of a result, none if nothing is known."""
+        return self.outputs[n] if n < len(self.outputs) else ""
+
+
+SPATIAL_AXES = {0: "", 1: "W", 2: "HW", 3: "DHW"}
+"""Letters of spatial axes, by their number."""
+
+
+def first_rank(op: Op) -> int | None:
+    """Return the rank of the first input."""
+    return op.rank(0)
+
+
+def same_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that results have the axes of the first input, where they have as many."""
+    rank = op.rank(0)
+    shapes = op.output_shapes or (None,) * len(op.outputs)
+    every = None if rank is None else tuple(range(rank))
+    return tuple(every if shape is None or len(shape) == rank else None for shape in shapes)
+
+
+def unmoved(op: Op, permutation: Permutation) -> Remapped:
+    """Refuse to reorder axes, whatever the order."""
+    raise RemapError(f"{op}: each of its axes has its place and must stay there")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What is known of a type of op.
+
+    Parameters
+    ----------
+    type
+        Its name; in other domains than ONNX's own, ``domain::Type``.
+    category
+        How much the order of axes matters.
+    rule
+        What becomes of an op whose axes are permuted: ``(op, permutation)``, returning the
+        attributes that change.  A rule that needs more returns a :class:`Remapped`.
+    since
+        The first version of the operator set that this is true of.
+    operands
+        The inputs that have the permuted axes, counted from the last if their ranks differ;
+        None for all.
+    parameters
+        Inputs whose values the rule reads as attributes, with their positions.
+    at_run_time
+        Those of these that the rule can do without, where they are known at run time only.
+    alternatives
+        For ops that run in more ways than the rule tells, in which operands and results are
+        permuted each alone: all of these.
+    on_request
+        The same for ways to run that not every runtime has.
+    rank
+        How many axes are permuted.
+    follow
+        Which of these the results' axes are.
+    axes
+        For heavily sensitive ops, the meaning of each axis as ONNX writes the op: a letter per
+        axis, as in ``"NC+, OI+, O -> NC+"``.  ``+`` stands for the spatial axes of the first
+        input (W, HW or DHW), ``*`` for an axis without such a meaning; nothing for an operand of
+        which nothing is known.  Or a function that returns this for an op.
+
+    Raises
+    ------
+    InputError
+        If there is no such category.
+    """
+
+    type: str
+    category: Category
+    rule: Rule = unmoved
+    since: int = 1
+    operands: tuple[int, ...] | None = (0,)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    at_run_time: tuple[str, ...] = ()
+    alternatives: Callable[[Op], Iterable[Remapped]] | None = None
+    on_request: Callable[[Op], Iterable[Remapped]] | None = None
+    rank: Callable[[Op], int | None] = first_rank
+    follow: Follow = same_axes
+    axes: str | Callable[[Op], str] = ""
+
+    def __post_init__(self) -> None:
+        if self.category not in list(Category):
+            allowed = ", ".join(Category)
+            raise InputError(f"{self.type}: category {self.category!r} must be one of {allowed}")
+        object.__setattr__(self, "category", Category(self.category))
+
+    def operand_axes(self, op: Op) -> OperandAxes | None:
+        """Return the meaning of the axes of an op's operands and results.
+
+        Returns
+        -------
+        OperandAxes or None
+            None if it is not heavily sensitive, or is not written for the rank of its data.
+        """
+        text = self.axes if isinstance(self.axes, str) else self.axes(op)
+        data = op.layouts.input(0) if op.layouts else None
+        rank = op.rank(0) if data is None else len(data.axes)
+        return None if not text or rank is None else _operand_axes(text, rank)
+
+
+@cache
+def _operand_axes(text: str, rank: int) -> OperandAxes | None:
+    """Return a line of letters by operand, for data of some rank."""
+    before, _, after = (side.replace(" ", "") for side in text.partition("->"))
+    spatial = rank - len(before.partition(",")[0].replace("+", ""))
+    if spatial < 0 or ("+" not in before.partition(",")[0] and spatial):
+        return None
+    letters = SPATIAL_AXES.get(spatial, "*" * spatial)
+    sides = (tuple(side.replace("+", letters).split(",")) for side in (before, after))
+    return OperandAxes(*sides)

@@ -1,0 +1,274 @@
+"""Products of matrices: their last two axes have a meaning, those before are a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations, product
+
+from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.operator import (
+    Axes,
+    Category,
+    Follow,
+    Operator,
+    RemapError,
+    Remapped,
+    Rule,
+    fitted,
+    permuted,
+)
+from layoutopt.layout.permutations import Permutation
+
+
+def product_rule(left: int, right: int, swap: bool) -> Rule:
+    """Return a rule that permutes the axes of a product.
+
+    The product of transposed matrices in the other order is the transposed product, so that rows
+    and columns may change places.  What is multiplied by one matrix has no batch but rows, which
+    may stand anywhere in front of the axis that is summed over.
+
+    Parameters
+    ----------
+    left, right
+        Positions of the two operands.  Further inputs are scales and zero points: those of a
+        row or column stay as they are, those of a whole batch move with it.
+    swap
+        Whether the two may change places.
+    """
+
+    def permute(op: Op, permutation: Permutation) -> Remapped:
+        row, column = len(permutation) - 2, len(permutation) - 1
+        if op.rank(left) == 1 or op.rank(right) == 1:
+            raise RemapError(f"{op}: an operand of one axis leaves no batch to move")
+        *front, second, last = permutation
+        swapped = last == row and swap
+        if last != column and not swapped:
+            raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
+        near, far = (right, left) if swapped else (left, right)
+        # Both operands have the result's axes, but for one that is summed over: of the left
+        # operand that is the last, of the right one the last but one.
+        summed, kept = (row, column) if swapped else (column, row)
+        if second != kept and not (_is_one_matrix(op, far) and _has_plain_scales(op, left, right)):
+            raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
+        batch = tuple(front) if second == kept else tuple(range(row))
+        matrix = (column, row) if swapped else (row, column)
+        orders = {near: (*front, second, summed), far: (*batch, *matrix)}
+        inputs = []
+        for n in range(len(op.inputs)):
+            of = op.rank(n)
+            if op.has(n) and of is None:
+                raise RemapError(f"{op}: the rank of input {n} is unknown")
+            inputs.append(None if of is None or of < 2 else fitted(orders.get(n, permutation), of))
+        places = {left: right, right: left} if swapped else {}
+        operands = tuple(places.get(n, n) for n in range(len(op.inputs)))
+        own = operands if swapped else None
+        return Remapped({}, tuple(inputs), (permutation,), {}, own)
+
+    return permute
+
+
+def _is_one_matrix(op: Op, n: int) -> bool:
+    """Return whether an operand is the same matrix for the whole batch."""
+    return all(size == 1 for size in (op.shape(n) or ())[:-2])
+
+
+def _has_plain_scales(op: Op, left: int, right: int) -> bool:
+    """Return whether there are no scales of rows."""
+    others = (op.shape(n) for n in range(len(op.inputs)) if n not in (left, right) and op.has(n))
+    return all(shape is not None and all(size == 1 for size in shape) for shape in others)
+
+
+def product_rank(left: int, right: int) -> Callable[[Op], int | None]:
+    """Return a function that finds the rank of a product.
+
+    Parameters
+    ----------
+    left, right
+        Positions of the two operands.
+    """
+
+    def rank(op: Op) -> int | None:
+        a, b = op.rank(left), op.rank(right)
+        return None if a is None or b is None else max(a, b)
+
+    return rank
+
+
+def product_axes(left: int, right: int) -> Follow:
+    """Return a function that finds what a product's axes are: batch, rows, and new columns.
+
+    Parameters
+    ----------
+    left, right
+        Positions of the two operands.
+    """
+
+    def axes(op: Op) -> tuple[Axes | None, ...]:
+        a, b = op.rank(left), op.rank(right)
+        if a is None or b is None or min(a, b) < 2:
+            return (None,)
+        return ((*range(max(a, b) - 1), None),)
+
+    return axes
+
+
+def gemm(op: Op, permutation: Permutation) -> Remapped:
+    """Turn the flag of the left operand; the result stays."""
+    inputs = (permutation,) + (None,) * (len(op.inputs) - 1)
+    return Remapped({"transA": 1 - op.integer("transA", 0)}, inputs, (None,))
+
+
+GEMM_TYPES = {"double", "float", "float16"}
+"""Types of elements that runtimes have a Gemm for, besides MatMul."""
+
+
+def matrix_products(op: Op) -> Iterator[Remapped]:
+    """Yield a product of two matrices as Gemm, in all orders of operands and of the result."""
+    optional = 11  # since this version there need be nothing that is added
+    plain = op.rank(0) == op.rank(1) == 2
+    if op.type != "MatMul" or (plain and op.element_type in GEMM_TYPES and op.opset >= optional):
+        left, right = op.integer("transA", 0), op.integer("transB", 0)
+        for a, b, result in product((0, 1), repeat=3):
+            flags = {"transA": left ^ a, "transB": right ^ b}
+            if result:
+                flags = {"transA": 1 - (right ^ b), "transB": 1 - (left ^ a)}
+            orders = [TURNED if a else None, TURNED if b else None]
+            if op.has(2):
+                orders.append(fitted(TURNED, op.rank(2) or 0) if result else None)
+            orders += [None] * (len(op.inputs) - len(orders))
+            operands = (1, 0, *range(2, len(op.inputs))) if result else None
+            outputs = (TURNED if result else None,)
+            kind = "Gemm" if op.type == "MatMul" else ""
+            yield Remapped({**op.attributes, **flags}, tuple(orders), outputs, {}, operands, kind)
+
+
+TURNED: Permutation = (1, 0)
+"""A matrix, transposed."""
+
+
+FUSED = "com.microsoft::FusedMatMul"
+"""The type of onnxruntime's product that transposes its operands itself."""
+
+
+def fused_products(op: Op) -> Iterator[Remapped]:
+    """Yield a product as onnxruntime's FusedMatMul, with each operand in four orders.
+
+    Rows, the batch and the axis that is summed over come in this order, or with the first and the
+    last exchanged (``trans``), or with what is in front of the batch (``transBatch``), or both.
+    """
+    ranks = op.rank(0), op.rank(1)
+    left, right = (rank or 0 for rank in ranks)
+    fits = op.element_type == "float" or op.type == FUSED
+    behind = op.integer("transBatchA", 0) or op.integer("transBatchB", 0)
+    if min(left, right) < 2 or not fits or behind:
+        return
+    batches = (0, 1) if left == right else (0,)  # else onnxruntime takes no batch behind
+    each = [*product((0, 1), batches)]
+    count = max(left, right)
+    for order in permutations(range(count - 2)):
+        for swapped, first, second in product((False, True), each, each):
+            yield _fused(op, order, swapped, (first, second))
+
+
+def fused_product(op: Op, permutation: Permutation) -> Remapped:
+    """Return the first of a FusedMatMul's ways to run that gives the result in an order."""
+    for found in fused_products(op):
+        if found.outputs == (permutation,):
+            return found
+    raise RemapError(f"{op}: it cannot give its result in the order {permutation}")
+
+
+def _fused(op: Op, batch: Permutation, swapped: bool, flags: Sequence[tuple[int, int]]) -> Remapped:
+    """Return a product whose operands come in the orders that flags tell.
+
+    Parameters
+    ----------
+    op
+        The product.
+    batch
+        The order of the axes of the batch.
+    swapped
+        Whether the operands, and so rows and columns of the result, change places.
+    flags
+        ``trans`` and ``transBatch`` of the operands in their new places.
+    """
+    row, column = len(batch), len(batch) + 1
+    turned = op.integer("transA", 0), op.integer("transB", 0)
+    outer = [column if turned[0] else row, row if turned[1] else column]  # not summed over
+    inputs: list[Permutation | None] = [None, None]
+    for place, n in enumerate((1, 0) if swapped else (0, 1)):
+        ends = [outer[n], row + column - outer[n]]
+        trans, front = flags[place]
+        first, last = ends[::-1] if trans != place else ends
+        order = (first, *batch, last) if front else (*batch, first, last)
+        inputs[n] = fitted(order, op.rank(n) or 0)
+    names = ("transA", "transBatchA", "transB", "transBatchB")
+    pairs = zip(names, (*flags[0], *flags[1]), strict=True)
+    attributes = {name: value for name, value in pairs if value or name in op.attributes}
+    kind = FUSED if op.type != FUSED and attributes else ""
+    result = (*batch, column, row) if swapped else (*batch, row, column)
+    operands = (1, 0) if swapped else None
+    return Remapped({**op.attributes, **attributes}, tuple(inputs), (result,), {}, operands, kind)
+
+
+def einsum(op: Op, permutation: Permutation) -> Remapped:
+    """Permute the letters of the first operand; the result stays."""
+    equation = str(op.attributes.get("equation", "")).replace(" ", "")
+    terms, arrow, result = equation.partition("->")
+    first, *others = terms.split(",")
+    if "." in first or len(first) != len(permutation):
+        raise RemapError(f"{op}: equation {equation!r} does not name each axis of its operand")
+    written = ",".join(["".join(permuted(first, permutation)), *others]) + arrow + result
+    inputs = (permutation,) + (None,) * (len(op.inputs) - 1)
+    return Remapped({"equation": written}, inputs, (None,))
+
+
+def _gemm_axes(op: Op) -> tuple[Axes | None, ...]:
+    return ((op.integer("transA", 0), None),)
+
+
+def _unknown(op: Op) -> tuple[Axes | None, ...]:
+    return (None,)
+
+
+def _product(name: str, left: int, right: int, swap: bool = False) -> Operator:
+    return Operator(
+        name,
+        Category.LIGHT,
+        product_rule(left, right, swap),
+        operands=(left,),
+        rank=product_rank(left, right),
+        follow=product_axes(left, right),
+        alternatives=matrix_products if name == "MatMul" else None,
+        on_request=fused_products if name == "MatMul" else None,
+    )
+
+
+def _table() -> list[Operator]:
+    light = Category.LIGHT
+    return [
+        _product("MatMul", 0, 1, swap=True),
+        _product("MatMulInteger", 0, 1),
+        _product("QLinearMatMul", 0, 3),
+        Operator("Gemm", light, gemm, follow=_gemm_axes, alternatives=matrix_products),
+        Operator(
+            FUSED,
+            light,
+            fused_product,
+            rank=product_rank(0, 1),
+            follow=_unknown,
+            alternatives=fused_products,
+        ),
+        Operator(
+            "com.microsoft::FusedGemm",
+            light,
+            gemm,
+            follow=_gemm_axes,
+            alternatives=matrix_products,
+        ),
+        Operator("Einsum", light, einsum, follow=_unknown),
+    ]
+
+
+PRODUCTS = _table()
+"""Products of matrices."""

@@ -1,0 +1,79 @@
+"""How large a graph is, and what every reduction leaves of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from layoutopt.base.limits import Limits
+from layoutopt.check.claims import counts
+from layoutopt.graphs.hooking import hooked, relaxed, viewed
+from layoutopt.graphs.ops import type_name
+from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.tiling import tiled
+from layoutopt.lowering.lower import lower
+from layoutopt.network.exact.parts import left_over
+from layoutopt.network.problem import Labelling
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Sizes of a graph before and after reduction.
+
+    Parameters
+    ----------
+    ops
+        Number of ops by type, most frequent first.
+    graph
+        Counts of the graph: see :func:`layoutopt.check.claims.counts`.
+    lowered
+        Counts of what is tied together: see :class:`layoutopt.lowering.lowered.Lowered`.
+    problem
+        ``nodes``, ``labels``, ``edges`` and ``rewards`` of the labelling problem of one
+        representative of each class, and its ``contested_barriers``: those whose order has
+        to be chosen.
+    left
+        The same, with the number of ``parts``, of what reductions do not close when no
+        barrier order is heeded.
+    """
+
+    ops: dict[str, int]
+    graph: dict[str, int]
+    lowered: dict[str, int]
+    problem: dict[str, int]
+    left: dict[str, int]
+
+
+def outline(graph: GraphStore) -> Outline:
+    """Return how large a graph is, and what every reduction leaves of it.
+
+    Barriers with hooks of users count as if their outputs could lie anywhere.
+
+    Raises
+    ------
+    SizeError
+        If the graph's tensors do not fit this machine's memory.
+    """
+    plain = relaxed(viewed(graph)) if hooked(graph) else graph
+    lowered = lower(tiled(plain), Limits())
+    problem = lowered.problem
+    order = problem.precedence
+    left = left_over(replace(problem, precedence=None))
+    barriers = 0 if order is None else order.barriers
+    return Outline(
+        dict(Counter(type_name(op) for op in graph.ops).most_common()),
+        counts(graph),
+        lowered.size,
+        _sizes([problem]) | {"contested_barriers": barriers},
+        {"parts": len(left)} | _sizes(left),
+    )
+
+
+def _sizes(problems: Sequence[Labelling]) -> dict[str, int]:
+    return {
+        "nodes": sum(p.nodes for p in problems),
+        "labels": sum(p.labels for p in problems),
+        "edges": sum(len(p.edges) for p in problems),
+        "rewards": sum(len(p.rewards) for p in problems),
+    }

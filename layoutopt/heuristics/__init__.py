@@ -1,1 +1,0 @@
-"""Methods that choose layouts on the graph itself and prove nothing."""

@@ -1,0 +1,411 @@
+"""Layouts of whole sinks from the labels of representative cells, as boxes.
+
+The runs of a root's slots cut it into *rooms*.  All elements of a room have orbits of the same
+types; which representative cell stands for one of them depends only on which of its positions
+are equal and in which order they come.  Mostly the answer is the same straight formula for the
+whole room, and the room becomes one box; otherwise it is cut along its diagonal.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise, product
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutopt.base.errors import SizeError
+from layoutopt.base.result import Loop
+from layoutopt.lowering.classes.families import NOTHING
+from layoutopt.lowering.classes.fields import NAMED, field_of, spanned
+from layoutopt.lowering.classes.reduced import Reduced
+from layoutopt.lowering.classes.runs import Runs
+from layoutopt.lowering.elements.boxes import OriginBox, fold
+from layoutopt.network.problem import IntArray
+
+MANY = 20_000
+"""So many boxes are left as they are."""
+
+
+def joined(boxes: list[OriginBox]) -> list[OriginBox]:
+    """Join boxes that continue each other along a loop, as far as that goes."""
+    if len(boxes) > MANY:
+        return boxes
+    boxes = [_flattened(box) for box in boxes]
+    while True:
+        count = len(boxes)
+        for k in range(max((len(box.loops) for box in boxes), default=0)):
+            boxes = [_flattened(box) for box in _joined_along(boxes, k)]
+        depths: dict[int, list[OriginBox]] = defaultdict(list)
+        for box in boxes:
+            depths[len(box.loops)].append(box)
+        boxes = [_flattened(box) for same in depths.values() for box in fold(same)]
+        if len(boxes) == count:
+            return boxes
+
+
+def _joined_along(boxes: list[OriginBox], k: int) -> list[OriginBox]:
+    rows: dict[object, list[OriginBox]] = defaultdict(list)
+    for box in boxes:
+        rest = box.loops[:k], box.loops[k][1:] if k < len(box.loops) else (), box.loops[k + 1 :]
+        rows[box.origin, len(box.loops), rest].append(box)
+    found = []
+    for row in rows.values():
+        row.sort(key=lambda box: box.to)
+        last = row[0]
+        for box in row[1:]:
+            if k < len(box.loops) and _continues(last, box, k):
+                extent, step, stride = last.loops[k]
+                loop = (extent + box.loops[k][0], step, stride)
+                last = replace(last, loops=(*last.loops[:k], loop, *last.loops[k + 1 :]))
+            else:
+                found.append(last)
+                last = box
+        found.append(last)
+    return found
+
+
+def _continues(one: OriginBox, two: OriginBox, k: int) -> bool:
+    extent, step, stride = one.loops[k]
+    return (two.start, two.to) == (one.start + extent * step, one.to + extent * stride)
+
+
+def _flattened(box: OriginBox) -> OriginBox:
+    """Write loops that follow each other evenly as one, the longest strides outside."""
+    loops: list[Loop] = []
+    for extent, step, stride in sorted(box.loops, key=lambda loop: -abs(loop[2])):
+        if extent == 1 and (loops or len(box.loops) > 1):
+            continue
+        if loops and loops[-1][1:] == (extent * step, extent * stride):
+            loops[-1] = (loops[-1][0] * extent, step, stride)
+        else:
+            loops.append((extent, step, stride))
+    return replace(box, loops=tuple(loops) or ((1, 1, 1),))
+
+
+Interval: TypeAlias = tuple[int, int, int]
+"""A run, and positions ``first .. end - 1`` of it."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Elements of a part whose slots run through intervals.
+
+    Parameters
+    ----------
+    slots
+        An interval for each slot of the part.
+    joints
+        ``(count, step, one, two)``: slots ``one`` and ``two`` move together, ``count`` times by
+        ``step`` positions.
+    """
+
+    slots: tuple[Interval, ...]
+    joints: tuple[tuple[int, int, int, int], ...] = ()
+
+    def moved(self, intervals: dict[int, Interval], *joints: tuple[int, int, int, int]) -> Room:
+        """Return a room with other intervals of some slots, and more joints."""
+        slots = tuple(intervals.get(a, own) for a, own in enumerate(self.slots))
+        return Room(slots, (*self.joints, *(joint for joint in joints if joint[0] > 1)))
+
+
+def untangled(runs: Runs, room: Room) -> Iterator[Room]:
+    """Cut a room where two of its slots run through the same positions of a strand."""
+    a, b = next(_tangled(runs, room))
+    (one, low, high), (two, start, end) = room.slots[a], room.slots[b]
+    if (low, high) != (start, end) or len(list(_tangled(runs, room, a, b))) > 1:
+        yield from _enumerated(room, a, b)
+        return
+    yield room.moved({a: (one, low, low + 1), b: (two, low, low + 1)}, (high - low, 1, a, b))
+    for first, half, rest, count in halves(high - low):
+        near, far = low + first, low + first + half
+        joint = count, 2 * half, a, b
+        yield room.moved({a: (one, near, far), b: (two, far, far + rest)}, joint)
+        yield room.moved({a: (one, far, far + rest), b: (two, near, far)}, joint)
+
+
+def _enumerated(room: Room, a: int, b: int) -> Iterator[Room]:
+    """Cut a room into single positions of one slot, and intervals of another around them."""
+    (one, low, high), (two, start, end) = room.slots[a], room.slots[b]
+    for place in range(low, high):
+        for left, right in ((start, place), (place, place + 1), (place + 1, end)):
+            left, right = max(left, start), min(right, end)
+            if left < right:
+                yield room.moved({a: (one, place, place + 1), b: (two, left, right)})
+
+
+def _tangled(runs: Runs, room: Room, *of: int) -> Iterator[tuple[int, int]]:
+    """Yield pairs of slots whose positions on one strand overlap, and are not one only.
+
+    Parameters
+    ----------
+    of
+        Slots of which one must be in a pair; all by default.
+    """
+    strand = runs.strand
+    for a, (one, low, high) in enumerate(room.slots):
+        for b in range(a + 1, len(room.slots)):
+            other, start, end = room.slots[b]
+            overlap = strand[one] == strand[other] and max(low, start) < min(high, end)
+            wanted = not of or a in of or b in of
+            if wanted and overlap and max(high - low, end - start) > 1:
+                yield a, b
+
+
+def halves(length: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield blocks that hold every two different positions once, in different halves.
+
+    Yields
+    ------
+    first, half, rest, count
+        ``count`` blocks that begin at ``first``, at distances of ``2 * half``: the lower half of
+        each has ``half`` positions, the upper one ``rest``.  Two positions are in the two halves of
+        a block of the highest binary digit in which they differ.
+    """
+    half = 1
+    while half < length:
+        full, rest = divmod(length, 2 * half)
+        if full:
+            yield 0, half, half, full
+        if rest > half:
+            yield full * 2 * half, half, rest - half, 1
+        half *= 2
+
+
+def orders(intervals: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Return positions in given intervals, one tuple for each order in which they can stand.
+
+    Between two ends of intervals as many positions as there are slots are enough.  Tuples with
+    most different positions come first.
+    """
+    ends = sorted({end for interval in intervals for end in interval})
+    points = [
+        p for low, high in pairwise(ends) for p in range(low, min(high, low + len(intervals)))
+    ]
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for chosen in product(*([p for p in points if low <= p < high] for low, high in intervals)):
+        rank = {p: r for r, p in enumerate(sorted(set(chosen)))}
+        found.setdefault(tuple(rank[p] for p in chosen), chosen)
+    return sorted(found.values(), key=lambda chosen: -len(set(chosen)))
+
+
+BOXES_LIMIT = 10**6
+
+Follow: TypeAlias = tuple[int, int]
+"""Which of a room's slots a slot of the origin follows, and on which run; ``(-1, value)`` where
+it stays at one value."""
+
+Formula: TypeAlias = tuple[int, tuple[Follow, ...]]
+"""The root part that a room's locations are of, and how its slots follow the room's; for
+:data:`~layoutopt.lowering.classes.fields.NAMED` the number of a mapped location instead."""
+
+
+class Expansion:
+    """The way from labels of cells to boxes of sinks.
+
+    Parameters
+    ----------
+    reduced
+        The cells.
+    firsts
+        For each mapped location, by number, a tensor and a flat element of it.
+    """
+
+    def __init__(self, reduced: Reduced, firsts: IntArray) -> None:
+        self.reduced, self.firsts = reduced, firsts
+        self.orbits = reduced.cells.orbits
+        self.slotted = self.orbits.slotted
+        self.runs = self.orbits.runs
+        self.models: dict[tuple[int, int], tuple[int, int]] = {}
+        for strand in np.flatnonzero(self.orbits.count).tolist():
+            type_ = int(self.orbits.type[strand])
+            for place in range(int(self.orbits.count[strand])):
+                self.models[type_, int(self.orbits.first[strand]) + place] = strand, place
+
+    @cached_property
+    def twin(self) -> dict[tuple[int, int], int]:
+        """The run of each strand and colour."""
+        keys = zip(self.runs.strand.tolist(), self.orbits.colour.tolist(), strict=True)
+        return {key: run for run, key in enumerate(keys)}
+
+    def boxes(self, where: IntArray) -> dict[int, list[OriginBox]]:
+        """Return the boxes of each free tensor.
+
+        Parameters
+        ----------
+        where
+            For each free cell the number of a location, or of the free cell that owns the
+            fresh location that it takes.
+
+        Returns
+        -------
+        dict
+            By tensor; the origins of boxes are tensors as well.
+        """
+        parts = self.slotted.system.parts
+        found: dict[int, list[OriginBox]] = defaultdict(list)
+        for f, family in enumerate(self.slotted.system.families):
+            if family.inp == NOTHING and parts[family.out].free:
+                to = found[parts[family.out].tensor]
+                choices = self._choices(f)
+                for box in spanned(field_of(self.reduced, self.models, family.out, choices, where)):
+                    if isinstance(box, OriginBox):
+                        to.append(self._named(box, family.out))
+                    else:
+                        runs = [int(choice[i]) for choice, i in zip(choices, box, strict=True)]
+                        room = Room(tuple((run, 0, int(self.runs.length[run])) for run in runs))
+                        to += self._filled(family.out, room, where)
+                    if len(to) > BOXES_LIMIT:
+                        raise SizeError(f"the layouts need more than {BOXES_LIMIT:,} pieces")
+        return {t: sorted(joined(boxes), key=lambda box: box.to) for t, boxes in found.items()}
+
+    def _choices(self, f: int) -> list[IntArray]:
+        """Return for each slot of a family of root elements the runs that it goes through."""
+        found = {s: np.array([run]) for s, run in self.orbits.still[f][0].items()}
+        for block, join in zip(self.slotted.blocks[f], self.orbits.joins[f], strict=True):
+            found[block.out] = np.sort(join.out)
+        return [found[s] for s in self.slotted.of[self.slotted.system.families[f].out]]
+
+    def _named(self, box: OriginBox, part: int) -> OriginBox:
+        """Return a box of a part, its origin one too, in terms of tensors."""
+        parts = self.slotted.system.parts
+        to = box.to + parts[part].start
+        if box.origin == NAMED:
+            tensor, element = self.firsts[box.start].tolist()
+            return OriginBox(tensor, element, to, box.loops)
+        return OriginBox(
+            parts[box.origin].tensor, box.start + parts[box.origin].start, to, box.loops
+        )
+
+    def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[OriginBox]:
+        """Yield boxes for a room, cut until one formula fits all of a box."""
+        formula = self._formula(part, room, where)
+        if formula is not None:
+            yield self._box(part, room, formula)
+            return
+        for smaller in untangled(self.runs, room):
+            yield from self._filled(part, smaller, where)
+
+    def _formula(self, part: int, room: Room, where: IntArray) -> Formula | None:
+        """Return the formula that all elements of a room share; ``None`` if there is none."""
+        cases = list(self._cases(room))
+        found = self._of_case(part, room, cases[0], where)
+        for case in cases[1:]:
+            other = self._of_case(part, room, case, where)
+            if other[0] != found[0]:
+                return None
+            for one, two in zip(found[1], other[1], strict=True):
+                if one != two and not (
+                    min(one[0], two[0]) >= 0 and one[1] == two[1] and case[one[0]] == case[two[0]]
+                ):
+                    return None
+        return found
+
+    def _cases(self, room: Room) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Yield an orbit for each slot, for every order that the room's positions can have.
+
+        An orbit is a strand and a position; positions are made up where only their order
+        matters.  The first case has as many different ones as there can be.
+        """
+        strands = self.runs.strand
+        groups: dict[int, list[int]] = defaultdict(list)
+        for a, (run, _, _) in enumerate(room.slots):
+            groups[int(strands[run])].append(a)
+        options = []
+        for strand, slots in groups.items():
+            intervals = [room.slots[a][1:] for a in slots]
+            options.append(
+                [
+                    dict(zip(slots, ((strand, p) for p in chosen), strict=True))
+                    for chosen in orders(intervals)
+                ]
+            )
+        for chosen in product(*options):
+            orbits = {a: orbit for one in chosen for a, orbit in one.items()}
+            yield tuple(orbits[a] for a in range(len(room.slots)))
+
+    def _of_case(
+        self, part: int, room: Room, case: Sequence[tuple[int, int]], where: IntArray
+    ) -> Formula:
+        """Return the formula of one case."""
+        model: dict[tuple[int, int], tuple[int, int]] = {}
+        back: dict[tuple[int, int], int] = {}
+        seen: dict[int, int] = defaultdict(int)
+        for strand, place in sorted(set(case)):
+            type_ = int(self.orbits.type[strand])
+            model[strand, place] = self.models[type_, seen[type_]]
+            back[self.models[type_, seen[type_]]] = case.index((strand, place))
+            seen[type_] += 1
+        cells = self.reduced.cells
+        index = []
+        for (run, _, _), orbit in zip(room.slots, case, strict=True):
+            strand, place = model[orbit]
+            index.append(int(cells.base[self.twin[strand, int(self.orbits.colour[run])]]) + place)
+        cell = int(self.reduced.tensors[part][tuple(index)])
+        return self._decoded(int(where[cell]), back, room)
+
+    def _decoded(self, number: int, back: dict[tuple[int, int], int], room: Room) -> Formula:
+        """Return the formula of a location, given whose place each representative takes."""
+        numbers, cells = self.reduced.edges.numbers, self.reduced.cells
+        pooled = number - int(numbers.starts[-1])
+        if pooled >= 0:
+            return NAMED, ((-1, pooled),)
+        root = int(np.searchsorted(numbers.starts, number, side="right")) - 1
+        part = self.reduced.roots[root]
+        index = np.unravel_index(number - int(numbers.starts[root]), cells.shape(part))
+        follows: list[Follow] = []
+        for s, i in zip(self.slotted.of[part], index, strict=True):
+            run, place = int(cells.run[s][i]), int(cells.place[s][i])
+            a = back.get((int(self.runs.strand[run]), place))
+            if a is None:
+                follows.append((-1, self._value(run, place)))
+            else:
+                strand = int(self.runs.strand[room.slots[a][0]])
+                follows.append((a, self.twin[strand, int(self.orbits.colour[run])]))
+        return part, tuple(follows)
+
+    def _value(self, run: int, place: int) -> int:
+        """Return the slot value at a position of a run."""
+        if self.runs.reversed[run]:
+            place = int(self.runs.length[run]) - 1 - place
+        return int(self.runs.start[run]) + place
+
+    def _box(self, part: int, room: Room, formula: Formula) -> OriginBox:
+        """Write a room down as loops."""
+        parts, slots = self.slotted.system.parts, self.slotted.slots
+        to, strides = parts[part].start, []
+        for s, (run, low, _) in zip(self.slotted.of[part], room.slots, strict=True):
+            to += slots[s].flat(self._value(run, low))
+            strides.append(self._step(s, run))
+        origin, follows = formula
+        steps = [0] * len(room.slots)
+        if origin == NAMED:
+            tensor, start = self.firsts[follows[0][1]].tolist()
+            own: tuple[int, ...] = ()
+        else:
+            tensor, start = parts[origin].tensor, parts[origin].start
+            own = self.slotted.of[origin]
+        for s, (a, what) in zip(own, follows, strict=False):
+            if a < 0:
+                start += slots[s].flat(what)
+            else:
+                start += slots[s].flat(self._value(what, room.slots[a][1]))
+                steps[a] += self._step(s, what)
+        loops = [
+            (high - low, step, stride)
+            for (_, low, high), step, stride in zip(room.slots, steps, strides, strict=True)
+            if high - low > 1
+        ]
+        loops += [
+            (count, move * (steps[a] + steps[b]), move * (strides[a] + strides[b]))
+            for count, move, a, b in room.joints
+        ]
+        return OriginBox(tensor, start, to, tuple(loops) or ((1, 1, 1),))
+
+    def _step(self, slot: int, run: int) -> int:
+        """Return what one position of a run means in flat elements."""
+        unit = self.slotted.slots[slot].unit
+        return -unit if self.runs.reversed[run] else unit

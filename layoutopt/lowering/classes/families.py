@@ -1,0 +1,230 @@
+"""Families: ops and ValuedPairs as strided boxes of index pairs.
+
+A family says that elements ``out_start + sum_k x_k * out_stride_k`` of one part and
+``in_start + sum_k x_k * in_stride_k`` of another are the same (a view) or are drawn together (a
+ValuedPair), for all ``0 <= x_k < extent_k``.  Every part of a graph, not only its roots, is a
+node here, so that no index maps are ever composed.  Parts are whole tensors at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutopt.graphs.ops import Concat, Kind, SettSample, Shape, UnwindingOp, kept, size
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.elements.boxes import boxes
+from layoutopt.lowering.elements.groups import Group
+
+Loop: TypeAlias = tuple[int, int, int]
+"""``(extent, out_stride, in_stride)``."""
+
+VIEW = -1
+"""What a family carries that is no ValuedPair."""
+
+NOTHING = -1
+"""The input of a family that only tells which elements a root has."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Pairs of elements of two parts.
+
+    Parameters
+    ----------
+    out, inp
+        Numbers of the two parts; ``inp`` may be :data:`NOTHING`.
+    out_start, in_start
+        Flat elements at which all loops begin.
+    loops
+        ``(extent, out_stride, in_stride)`` in flat elements.
+    pair
+        Number of the ValuedPair, or :data:`VIEW`.
+    """
+
+    out: int
+    inp: int
+    out_start: int
+    in_start: int
+    loops: tuple[Loop, ...]
+    pair: int = VIEW
+
+    def part(self, side: int) -> int:
+        """Return the part of one side: 0 is ``out``, 1 is ``inp``."""
+        return self.inp if side else self.out
+
+    def low(self, side: int) -> int:
+        """Return the smallest flat element of one side."""
+        start = self.in_start if side else self.out_start
+        return start + sum(min(0, (loop[0] - 1) * loop[1 + side]) for loop in self.loops)
+
+    def high(self, side: int) -> int:
+        """Return the largest flat element of one side."""
+        start = self.in_start if side else self.out_start
+        return start + sum(max(0, (loop[0] - 1) * loop[1 + side]) for loop in self.loops)
+
+    def contiguous(self) -> bool:
+        """Return whether both sides, if there are two, are runs of neighbours."""
+        if len(self.loops) != 1:
+            return not self.loops
+        [(_, out, inp)] = self.loops
+        return abs(out) == 1 and (self.inp == NOTHING or abs(inp) == 1)
+
+
+@dataclass(frozen=True)
+class TensorRun:
+    """A run of elements of one tensor.
+
+    Parameters
+    ----------
+    tensor
+        Number of the tensor.
+    start, size
+        The first flat element, and how many there are.
+    root
+        Whether the elements have locations of their own, or are free.
+    free
+        Whether some of them come from a sink.
+    """
+
+    tensor: int
+    start: int
+    size: int
+    root: bool
+    free: bool
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """All parts and families of a group, parts in an order of evaluation."""
+
+    parts: tuple[TensorRun, ...]
+    families: tuple[Relation, ...]
+
+
+def tidy(family: Relation) -> Relation | None:
+    """Return a family without loops of extent 1; ``None`` if it is empty."""
+    if any(extent == 0 for extent, _, _ in family.loops):
+        return None
+    return replace(family, loops=tuple(loop for loop in family.loops if loop[0] > 1))
+
+
+def normal(family: Relation) -> Relation | None:
+    """Return a family with few, large loops; ``None`` if it is empty.
+
+    Loops of extent 1 go, output strides become positive, and loops that follow each other with
+    one stride on both sides become one.
+    """
+    found = tidy(family)
+    if found is None:
+        return None
+    out_start, in_start = found.out_start, found.in_start
+    loops = []
+    for extent, out, inp in found.loops:
+        if (out, inp) < (0, 0):
+            out_start, in_start = out_start + (extent - 1) * out, in_start + (extent - 1) * inp
+            out, inp = -out, -inp
+        loops.append((extent, out, inp))
+    loops.sort(key=lambda loop: (-loop[1], -abs(loop[2])))
+    joined: list[Loop] = []
+    for extent, out, inp in loops:
+        if joined and joined[-1][1:] == (extent * out, extent * inp):
+            joined[-1] = (joined[-1][0] * extent, out, inp)
+        else:
+            joined.append((extent, out, inp))
+    return replace(family, out_start=out_start, in_start=in_start, loops=tuple(joined))
+
+
+def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
+    """Return the parts and families of a group.
+
+    Parameters
+    ----------
+    free
+        For each tensor whether some of its elements come from a sink.
+    """
+    place = {t: p for p, t in enumerate(group.tensors)}
+    parts, families = [], []
+    for t in group.tensors:
+        producer, count = graph.producers[t], size(graph.shapes[t])
+        op = graph.ops[producer]
+        root = op.kind is not Kind.VIEW
+        parts.append(TensorRun(t, 0, count, root, free[t]))
+        if root:
+            families.append(Relation(place[t], NOTHING, 0, 0, ((count, 1, 0),)))
+            continue
+        carriers = graph.carriers(producer)
+        shapes = [graph.shapes[c] for c in carriers]
+        for k, out_start, in_start, loops in _moves(op, shapes, graph.shapes[t]):
+            carrier = place[group.firsts[carriers[k]]]
+            families.append(Relation(place[t], carrier, out_start, in_start, loops))
+    for p in group.pairs:
+        a, b = (group.firsts[t] for t in graph.pairs[p][:2])
+        if a != b:
+            whole = ((size(graph.shapes[a]), 1, 1),)
+            families.append(Relation(place[a], place[b], 0, 0, whole, p))
+    found = (normal(family) for family in families)
+    return System(tuple(parts), tuple(family for family in found if family is not None))
+
+
+Move: TypeAlias = tuple[int, int, int, tuple[Loop, ...]]
+"""Number of a carrier, first elements of output and carrier, loops."""
+
+
+def _moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> Iterator[Move]:
+    """Return where the output elements of a view come from."""
+    if isinstance(op, Concat):
+        steps, start = _row_major(out), 0
+        for k, shape in enumerate(shapes):
+            loops = zip(shape, steps, _row_major(shape), strict=True)
+            yield k, start, 0, tuple(loops)
+            start += shape[op.axis] * steps[op.axis]
+    elif isinstance(op, SettSample):
+        yield from _sampled(op, shapes[0], out)
+    else:
+        offset, strides = _strided(op, shapes[0])
+        loops = zip(out, _row_major(out), strides, strict=True)
+        yield 0, 0, offset, tuple(loops)
+
+
+def _strided(op: UnwindingOp, shape: Shape) -> tuple[int, tuple[int, ...]]:
+    """Return first element and strides of a view, as NumPy has them.
+
+    The view is taken of an array of one byte that claims to have the shape; only its strides
+    are ever looked at.
+    """
+    byte = np.zeros(1, np.int8)
+    array = np.lib.stride_tricks.as_strided(byte, shape, _row_major(shape), writeable=False)
+    view = op.view([array])
+    offset = view.__array_interface__["data"][0] - array.__array_interface__["data"][0]
+    return offset, view.strides
+
+
+def _sampled(op: SettSample, shape: Shape, out: Shape) -> Iterator[Move]:
+    """Return the products of the strided runs that stripes keep of each dimension."""
+    out_steps, in_steps = _row_major(out), _row_major(shape)
+    axes = []
+    for n, stripes in zip(shape, op.setts, strict=True):
+        indices = kept(n, stripes)
+        axes.append(boxes(np.zeros(len(indices), np.int8), indices))
+    for chosen in product(*axes):
+        out_start = sum(box.to * step for box, step in zip(chosen, out_steps, strict=True))
+        in_start = sum(box.start * step for box, step in zip(chosen, in_steps, strict=True))
+        loops = [
+            (extent, to * out_step, start * in_step)
+            for box, out_step, in_step in zip(chosen, out_steps, in_steps, strict=True)
+            for extent, start, to in box.loops
+        ]
+        yield 0, out_start, in_start, tuple(loops)
+
+
+def _row_major(shape: Iterable[int]) -> tuple[int, ...]:
+    """Return the strides, in elements, of a tensor."""
+    strides = [1]
+    for n in reversed(tuple(shape)):
+        strides.append(strides[-1] * n)
+    return tuple(strides[-2::-1])

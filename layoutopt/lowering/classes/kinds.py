@@ -1,0 +1,245 @@
+"""One kind of group, solved on representative cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from layoutopt.base.errors import InternalError
+from layoutopt.graphs.locations import Origins, mapping_of
+from layoutopt.graphs.ops import size
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.classes.cells import cell_sets, cell_times
+from layoutopt.lowering.classes.contest import readers_of, with_readers
+from layoutopt.lowering.classes.expand import Expansion
+from layoutopt.lowering.classes.reduced import Reduced, added, reduce_group
+from layoutopt.lowering.classes.systems import orbits_of
+from layoutopt.lowering.elements.barriers import Contest
+from layoutopt.lowering.elements.boxes import OriginBox
+from layoutopt.lowering.elements.classes import Classes, find_classes
+from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.elements.kinds import GroupKind, named_tiles
+from layoutopt.lowering.elements.representatives import origins_of, represent
+from layoutopt.network.problem import IntArray, Labelling
+
+
+def placed(reduced: Reduced, where: IntArray) -> IntArray:
+    """Return where free cells lie, names replaced by fixed cells where edges know one.
+
+    Parameters
+    ----------
+    where
+        For each free cell the number of a location, or of the free cell that owns the fresh
+        location that it takes.
+    """
+    numbers = reduced.edges.numbers
+    if not numbers.pool:
+        return where
+    named = where >= numbers.starts[-1]
+    first, second = reduced.edges.agree.first, reduced.edges.agree.second
+    same = named[first] & (where[first] == where[second])
+    count = len(where)
+    ends = (first[same], second[same])
+    matrix = coo_array((np.ones(len(ends[0]), bool), ends), shape=(count, count))
+    flock = connected_components(matrix, directed=False)[1]
+    cell, name, fixed = reduced.at
+    good = where[cell] == name
+    best = np.full(int(flock.max(initial=-1)) + 1, numbers.total)
+    np.minimum.at(best, flock[cell[good]], fixed[good])
+    found: IntArray = np.where(named & (best[flock] < numbers.total), best[flock], where)
+    return found
+
+
+NOWHERE = -1
+"""Stands for the tensor of which tiles are the elements."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedKind:
+    """All groups that are the same problem, with its cells as if they were elements.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    inner
+        The cells' problem.
+    reduced
+        The cells, and how many elements they stand for.
+    tied
+        The number of sink elements, in one group, that a pair reaches.
+    sure
+        What pairs of tensors that are always alike earn in one group.
+    """
+
+    graph: GraphStore
+    inner: GroupKind
+    reduced: Reduced
+    tied: int
+    sure: int
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups."""
+        return self.inner.groups
+
+    @property
+    def problem(self) -> Labelling:
+        """The labelling problem of one of each class."""
+        return self.inner.problem
+
+    @property
+    def constant(self) -> int:
+        """What one group earns whatever is chosen."""
+        return self.reduced.edges.constant + self.sure
+
+    @property
+    def copies(self) -> list[int]:
+        """The number of components of each class, in one group."""
+        return [int(count) for count in self.inner.classes.copies]
+
+    def labels(self, _origins: Origins) -> IntArray:
+        """Return labels to begin with: everything fresh."""
+        return self.problem.labels + np.arange(self.problem.nodes)
+
+    def boxes(self, where: IntArray) -> list[list[OriginBox]]:
+        """Return the boxes of each sink of the first group; see :meth:`GroupKind.boxes`."""
+        group = self.inner.groups[0]
+        where = placed(self.reduced, where)
+        found = Expansion(self.reduced, self._firsts()).boxes(where)
+        place = {t: n for n, t in enumerate((*group.sinks, *group.fixed, NOWHERE))}
+        return [
+            [replace(box, origin=place[box.origin]) for box in found.get(t, [])]
+            for t in group.sinks
+        ]
+
+    def spread(self, labels: IntArray) -> IntArray:
+        """Return what every free cell takes; see :meth:`GroupKind.spread`."""
+        return self.inner.spread(labels)
+
+    def units(self) -> tuple[IntArray, IntArray]:
+        """Return the components that layouts are written out from, and how many each stands for."""
+        classes, reduced = self.inner.classes, self.reduced
+        times = np.zeros(len(classes.class_of), object)
+        for p in reduced.roots[: len(reduced.edges.numbers.sinks)]:
+            index = np.nonzero(reduced.tensors[p] >= 0)
+            cells = reduced.tensors[p][index]
+            times[classes.component[cells]] = cell_sets(reduced.cells, p, index)
+        found = np.flatnonzero((classes.class_of >= 0) & (times > 0))
+        return found, times[found].astype(np.int64)
+
+    def put(self, components: IntArray, starts: IntArray, tiles: IntArray) -> IntArray:
+        """Return what every free cell takes; see :meth:`GroupKind.put`."""
+        return self.inner.put(components, starts, tiles)
+
+    def _firsts(self) -> IntArray:
+        """Return the first element that has each mapped location: tensor and flat element."""
+        if self.graph.tile_memory is not None:
+            return named_tiles(NOWHERE, self.reduced.edges.numbers)
+        numbers = self.reduced.edges.numbers
+        place = {value: k for k, value in enumerate(numbers.pool)}
+        parts = self.reduced.cells.orbits.slotted.system.parts
+        firsts = np.full((len(place), 2), -1)
+        for p in self.reduced.roots:
+            mapping = mapping_of(self.graph, parts[p].tensor)
+            if mapping is not None:
+                for value, element in mapping.firsts(parts[p].start, parts[p].size):
+                    if firsts[place[value], 0] < 0:
+                        firsts[place[value]] = parts[p].tensor, element
+        return firsts
+
+
+def lift_kind(
+    graph: GraphStore,
+    groups: Sequence[Group],
+    free: Sequence[bool],
+    values: Sequence[int],
+    contest: Contest,
+    contested: bool = False,
+    tiles: int = 0,
+) -> LiftedKind:
+    """Find representative cells of a group, and their problem.
+
+    Parameters
+    ----------
+    groups
+        Groups of one key.
+    free
+        For each tensor whether some of its elements come from a sink.
+    values
+        The value of each of the graph's pairs, as multiples of one unit.
+    contested
+        Whether barrier order limits the choice in the group.
+    tiles
+        With a number of tiles, components on different tiles are never of one class.
+
+    Raises
+    ------
+    SizeError
+        If views are too irregular.
+    """
+    first = with_readers(graph, groups[0], contest) if contested else groups[0]
+    reduced = reduce_group(graph, orbits_of(graph, first, free), values, tiles)
+    edges = reduced.edges
+    numbers = edges.numbers
+    sizes = np.diff(numbers.starts)
+    colour = np.repeat(_ranked(numbers.sinks), sizes[: len(numbers.sinks)])
+    read_by = readers_of(graph, first, reduced, contest) if contested else None
+    if read_by is not None:
+        colour = np.unique(np.stack([colour, read_by]), axis=1, return_inverse=True)[1].reshape(-1)
+    origin = origins_of(numbers, apart=tiles > 0)
+    pooled = len(numbers.fixed) + np.arange(max(len(numbers.pool), 1))
+    tensor = np.append(_ranked(numbers.fixed), pooled)[origin]
+    classes = _counted(reduced, find_classes(edges, colour, tensor))
+    inner = represent(graph, tuple(groups), edges, classes, contest, read_by, origin)
+    ends = ((p, *graph.pairs[p][:2]) for p in first.pairs)
+    alike = [(p, a) for p, a, b in ends if first.firsts[a] == first.firsts[b]]
+    sure = sum(values[p] * size(graph.shapes[a]) for p, a in alike)
+    return LiftedKind(graph, inner, reduced, _tied(reduced, classes), sure)
+
+
+def _ranked(tensors: Sequence[int]) -> IntArray:
+    """Return equal small numbers for equal tensors."""
+    return np.unique(np.array(tensors, np.int64), return_inverse=True)[1]
+
+
+def _counted(reduced: Reduced, classes: Classes) -> Classes:
+    """Return classes with the numbers of element components that they stand for."""
+    component = classes.component
+    where = np.concatenate(
+        [component[reduced.edges.agree.first], component[reduced.edges.earn.first]]
+    )
+    index = np.concatenate([reduced.agree, reduced.earn])
+    times = np.full(len(classes.class_of), -1)
+    times[where] = index
+    if (times[where] != index).any():
+        raise InternalError("edges of one component stand for different numbers of others")
+    tied = np.flatnonzero(classes.class_of >= 0)
+    unit = math.lcm(1, *(time.denominator for time in reduced.times))
+    whole = [int(time * unit) for time in reduced.times]
+    copies = added(whole, times[tied], classes.class_of[tied], len(classes.copies))
+    if (copies % unit).any():
+        raise InternalError("representatives do not add up to whole components")
+    return replace(classes, copies=(copies // unit).astype(object))
+
+
+def _tied(reduced: Reduced, classes: Classes) -> int:
+    """Return the number of free elements that an edge touches."""
+    reached = np.append(classes.class_of[classes.component] >= 0, False)
+    total = Fraction(0)
+    for p in reduced.roots[: len(reduced.edges.numbers.sinks)]:
+        index = np.nonzero(reached[reduced.tensors[p]])
+        if len(index[0]):
+            known: dict[Fraction, int] = {}
+            times = cell_times(reduced.cells, p, index, known)
+            counts = np.bincount(times, minlength=len(known)).tolist()
+            total += sum((n * c for n, c in zip(known, counts, strict=True)), Fraction(0))
+    if total.denominator != 1:
+        raise InternalError("representatives do not add up to whole elements")
+    return int(total)

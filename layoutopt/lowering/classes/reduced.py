@@ -1,0 +1,280 @@
+"""The reduced instance: representatives of all orbits, traced as ordinary tensors are.
+
+Each part keeps the cells all of whose slot values lie in representative orbits.  Families are
+carried out on these small arrays.  Each edge found there stands for as many edges of elements
+as the orbits of its cell have injective maps into all orbits of their types, divided by those
+into the representatives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from layoutopt.base.errors import InternalError, SizeError
+from layoutopt.graphs.locations import mapping_of
+from layoutopt.graphs.ops import Array
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.classes.cells import (
+    Representatives,
+    cell_times,
+    family_cells,
+    flat_elements,
+    keep_cells,
+)
+from layoutopt.lowering.classes.families import NOTHING, VIEW
+from layoutopt.lowering.classes.orbits import Orbits
+from layoutopt.lowering.elements.edges import EdgeList, Edges
+from layoutopt.lowering.elements.numbering import Numbering, distinct
+from layoutopt.network.problem import IntArray, WeightArray
+
+CELLS_LIMIT = 3 * 10**7
+"""The most cells, of all parts together, that are traced."""
+
+
+@dataclass(frozen=True, eq=False)
+class TracedCells:
+    """The cells of all parts, traced to their roots.
+
+    Parameters
+    ----------
+    cells
+        The cells.
+    numbers
+        Numbers of the cells of free root parts, then of fixed ones, then of mapped locations.
+    roots
+        The root parts in that order.
+    tensors
+        For each part the numbers of its cells' roots, -1 where a cell stands for nothing.
+    names
+        For the cell of each number its location: that of its name, or its own.
+    """
+
+    cells: Representatives
+    numbers: Numbering
+    roots: tuple[int, ...]
+    tensors: tuple[Array, ...]
+    names: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A group's edges on representative cells.
+
+    Parameters
+    ----------
+    cells
+        The cells.
+    edges
+        Edges between cells; its numbers count the cells of free root parts, then those of fixed
+        ones, then mapped locations.
+    roots
+        The root parts in that order, free ones first.
+    tensors
+        For each part the numbers of its cells' roots, -1 where a cell stands for nothing.
+    agree, earn
+        For each edge the number of element edges that it stands for, as an index of ``times``.
+    times
+        Those numbers.
+    at
+        For each free cell and location that an edge ties it to, a fixed cell at that location:
+        rows of free cells, locations, and fixed cells.
+    """
+
+    cells: Representatives
+    edges: Edges
+    roots: tuple[int, ...]
+    tensors: tuple[Array, ...]
+    agree: IntArray
+    earn: IntArray
+    times: tuple[Fraction, ...]
+    at: IntArray
+
+
+def reduce_group(
+    graph: GraphStore, orbits: Orbits, values: Sequence[int], tiles: int = 0
+) -> Reduced:
+    """Trace the representative cells of a group.
+
+    Parameters
+    ----------
+    values
+        The value of each of the graph's pairs, as multiples of one unit.
+    tiles
+        As for :func:`~layoutopt.lowering.elements.numbering.number_roots`.
+    """
+    traced = trace_group(graph, orbits, tiles)
+    builder = _Edges(traced)
+    for f, family in enumerate(orbits.slotted.system.families):
+        if family.pair != VIEW and values[family.pair]:
+            builder.add(f, values[family.pair])
+    return builder.finish(traced.roots)
+
+
+def trace_group(graph: GraphStore, orbits: Orbits, tiles: int = 0) -> TracedCells:
+    """Trace the representative cells of all parts.
+
+    Parameters
+    ----------
+    tiles
+        As for :func:`~layoutopt.lowering.elements.numbering.number_roots`.
+
+    Raises
+    ------
+    SizeError
+        If there are too many.
+    """
+    cells = keep_cells(orbits)
+    count = sum(math.prod(cells.shape(p)) for p in range(len(orbits.slotted.of)))
+    if count > CELLS_LIMIT:
+        raise SizeError(f"irregular views: {count:,} cells are left, the limit is {CELLS_LIMIT:,}")
+    numbers, roots = _number(graph, cells, tiles)
+    tensors = _traced(cells, numbers, roots)
+    return TracedCells(cells, numbers, roots, tensors, _names(graph, cells, numbers, roots))
+
+
+def _number(
+    graph: GraphStore, cells: Representatives, tiles: int
+) -> tuple[Numbering, tuple[int, ...]]:
+    """Number the cells of root parts, free ones first."""
+    parts = cells.orbits.slotted.system.parts
+    free = [p for p, part in enumerate(parts) if part.root and part.free]
+    fixed = [p for p, part in enumerate(parts) if part.root and not part.free]
+    pool: dict[int | str, None] = dict.fromkeys(range(tiles))
+    for p in fixed:
+        mapping = mapping_of(graph, parts[p].tensor)
+        pool.update(dict.fromkeys(mapping.used() if mapping is not None else ()))
+    sizes = [int(np.prod(cells.shape(p), dtype=np.int64)) for p in (*free, *fixed)]
+    starts = np.cumsum([0, *sizes])
+    numbers = Numbering(
+        tuple(parts[p].tensor for p in free),
+        tuple(parts[p].tensor for p in fixed),
+        starts,
+        int(starts[len(free)]),
+        tuple(pool),
+        int(starts[-1]) + len(pool),
+    )
+    return numbers, (*free, *fixed)
+
+
+def _names(
+    graph: GraphStore, cells: Representatives, numbers: Numbering, roots: Sequence[int]
+) -> IntArray:
+    """Return the location of each number's cell."""
+    parts, place = cells.orbits.slotted.system.parts, numbers.place()
+    names = np.arange(numbers.total)
+    for p, start in zip(roots, numbers.starts.tolist(), strict=False):
+        mapping = mapping_of(graph, parts[p].tensor)
+        if mapping is not None and parts[p].size:
+            flat = flat_elements(cells, p).reshape(-1)
+            flat = np.minimum(flat, parts[p].size - 1) + parts[p].start  # some are no elements
+            names[start : start + len(flat)] = mapping.places(place, flat)
+    return names
+
+
+def _traced(cells: Representatives, numbers: Numbering, roots: Sequence[int]) -> tuple[Array, ...]:
+    """Return the root numbers of the cells of every part."""
+    slotted = cells.orbits.slotted
+    tensors = [np.full(cells.shape(p), -1) for p in range(len(slotted.system.parts))]
+    own = dict(zip(roots, numbers.starts.tolist(), strict=False))
+    families = slotted.system.families
+    for f in sorted(range(len(families)), key=lambda f: families[f].out):
+        family = families[f]
+        if family.pair != VIEW:
+            continue
+        out, inp = family_cells(cells, f)
+        if family.inp != NOTHING:
+            tensors[family.out][out] = tensors[family.inp][inp]
+            continue
+        array = tensors[family.out]
+        count = np.arange(array.size).reshape(array.shape)[out]
+        array[out] = own[family.out] + count
+    return tuple(tensors)
+
+
+class _Edges:
+    """Edges as they are found."""
+
+    def __init__(self, traced: TracedCells) -> None:
+        self.cells, self.numbers, self.tensors = traced.cells, traced.numbers, traced.tensors
+        self.names = traced.names
+        self.times: dict[Fraction, int] = {}
+        self.worth: dict[Fraction, int] = {}
+        self.constant = Fraction(0)
+        self.rows: list[IntArray] = []
+        self.at: list[IntArray] = []
+
+    def add(self, f: int, value: int) -> None:
+        """Add the edges of a ValuedPair's family."""
+        family = self.cells.orbits.slotted.system.families[f]
+        out, inp = family_cells(self.cells, f)
+        x, y = self.tensors[family.out][out], self.tensors[family.inp][inp]
+        x, y = (a.reshape(-1) for a in np.broadcast_arrays(x, y))
+        if (x < 0).any() or (y < 0).any():
+            raise InternalError("a cell comes from nowhere")
+        times = cell_times(self.cells, family.out, out, self.times)
+        parallel: dict[Fraction, int] = {}
+        worth = cell_times(self.cells, family.out, out, parallel, rooted=False)
+        index = [self.worth.setdefault(value * n, len(self.worth)) for n in parallel]
+        self._keep(x, y, times, np.array(index, np.int64)[worth])
+
+    def _keep(self, x: IntArray, y: IntArray, times: IntArray, worth: IntArray) -> None:
+        """Keep edges of which an end is free, and count what is earned in any case."""
+        free = self.numbers.free
+        sure = self.names[x] == self.names[y]
+        rows, of = distinct([times[sure], worth[sure]])
+        all_times, all_worth = list(self.times), list(self.worth)
+        for (i, j), n in zip(rows.T.tolist(), np.bincount(of).tolist(), strict=True):
+            self.constant += all_times[i] * all_worth[j] * n
+        low, high = np.minimum(x, y), np.maximum(x, y)
+        kept = ~sure & (low < free)
+        tied = kept & (high >= free)
+        self.at.append(distinct([low[tied], self.names[high[tied]], high[tied]])[0])
+        high = self.names[high]
+        self.rows.append(np.stack([low[kept], high[kept], times[kept], worth[kept]]))
+
+    def finish(self, roots: tuple[int, ...]) -> Reduced:
+        """Add up parallel edges, which must give whole numbers, and return everything."""
+        low, high, times, worth = np.concatenate([np.zeros((4, 0), np.int64), *self.rows], axis=1)
+        ends, of = distinct([low, high, times])
+        unit = math.lcm(1, *(worth.denominator for worth in self.worth))
+        total = added([int(w * unit) for w in self.worth], worth, of, ends.shape[1])
+        worths, kind = np.unique(total, return_inverse=True)
+        if self.constant.denominator != 1 or any(n % unit for n in worths.tolist()):
+            raise InternalError("representatives do not add up to whole elements")
+        values = tuple(n // unit for n in worths.tolist())
+        agree = ends[1] < self.numbers.free
+        bonds, ties = (EdgeList(ends[0, w], ends[1, w], kind[w]) for w in (agree, ~agree))
+        edges = Edges(self.numbers, values, bonds, ties, int(self.constant))
+        at = np.concatenate([np.zeros((3, 0), np.int64), *self.at], axis=1)
+        return Reduced(
+            self.cells,
+            edges,
+            roots,
+            tuple(self.tensors),
+            ends[2, agree],
+            ends[2, ~agree],
+            tuple(self.times),
+            at,
+        )
+
+
+def added(worth: list[int], which: IntArray, of: IntArray, count: int) -> WeightArray:
+    """Add up numbers by group, exactly.
+
+    Parameters
+    ----------
+    worth, which
+        The distinct numbers, and which one each row has.
+    of, count
+        The group of each row, and how many there are.
+    """
+    small = sum(map(abs, worth)) * max(len(which), 1) < 2**62
+    table = np.array(worth, np.int64 if small else object)
+    total: WeightArray = np.zeros(count, table.dtype)
+    np.add.at(total, of, table[which])
+    return total

@@ -1,0 +1,272 @@
+"""One kind of group: its representatives as a labelling problem, and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from layoutopt.graphs.locations import Origins, mapping_of
+from layoutopt.graphs.ops import size
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.elements.boxes import OriginBox, boxes
+from layoutopt.lowering.elements.classes import Classes
+from layoutopt.lowering.elements.edges import Edges
+from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.elements.numbering import Numbering, find, owners
+from layoutopt.network.problem import IntArray, Labelling
+
+TABLE = 2**16
+"""Tables of so many entries are always small enough."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupKind:
+    """All groups that are the same problem.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    groups
+        The groups.
+    edges, classes
+        The elements of the first group; they stand for those of all.
+    nodes
+        The free elements that are the problem's nodes, ascending.
+    label_colour
+        Colour of each of the problem's labels.
+    label_key
+        For each label, ascending, its component times the number of roots, plus its
+        location.
+    problem
+        The representatives of the classes, weights multiplied by the number of copies.
+    given
+        Where elements of the group are given, or own other fresh locations than usual: for
+        each free element the number of the given location, or -1, and of the fresh one that
+        it owns.
+    """
+
+    graph: GraphStore
+    groups: tuple[Group, ...]
+    edges: Edges
+    classes: Classes
+    nodes: IntArray
+    label_colour: IntArray
+    label_key: IntArray
+    problem: Labelling
+    given: tuple[IntArray, IntArray] | None = None
+
+    @property
+    def constant(self) -> int:
+        """What one group earns whatever is chosen."""
+        return self.edges.constant
+
+    @property
+    def copies(self) -> list[int]:
+        """The number of components of each class, in one group."""
+        return [int(count) for count in self.classes.copies]
+
+    @property
+    def inner(self) -> GroupKind:
+        """Itself: what holds the components."""
+        return self
+
+    def units(self) -> tuple[IntArray, IntArray]:
+        """Return the components that layouts are written out from, and how many each stands for."""
+        found = np.flatnonzero(self.classes.class_of >= 0)
+        return found, np.ones(len(found), np.int64)
+
+    def put(self, components: IntArray, starts: IntArray, tiles: IntArray) -> IntArray:
+        """Return what every free element takes if components have tiles.
+
+        Parameters
+        ----------
+        components, starts
+            Components, and where the tiles of the nodes of each begin in ``tiles``.
+        tiles
+            Tiles, those of a component in the order of its class's nodes.
+
+        Returns
+        -------
+        array
+            As of :meth:`spread`.
+        """
+        classes = self.classes
+        if not len(self.nodes):
+            return np.arange(len(classes.component))
+        of = classes.class_of[classes.component[self.nodes]]
+        order = np.argsort(of, kind="stable")
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order)) - np.searchsorted(of[order], of[order])
+        begin = np.full(len(classes.class_of), -1)
+        begin[components] = starts
+        model, where = self.models(), np.arange(len(classes.component))
+        taken = (model >= 0) & (begin[classes.component] >= 0)
+        place = begin[classes.component[taken]] + rank[model[taken]]
+        where[taken] = self.edges.numbers.starts[-1] + tiles[place]
+        return where
+
+    @property
+    def tied(self) -> int:
+        """The number of sink elements, in one group, that a pair reaches."""
+        return int(np.count_nonzero(self.classes.class_of[self.classes.component] >= 0))
+
+    def boxes(self, where: IntArray) -> list[list[OriginBox]]:
+        """Return the boxes of each sink of the first group.
+
+        Parameters
+        ----------
+        where
+            What every free element takes; see :meth:`spread`.
+
+        Returns
+        -------
+        list
+            Origins of boxes count the group's sinks, then its fixed tensors; the one after the
+            last stands for the tiles of a tile memory.
+        """
+        numbers = self.edges.numbers
+        starts = numbers.starts[: len(numbers.sinks) + 1].tolist()
+        return [boxes(*self._origins(where[a:b])) for a, b in pairwise(starts)]
+
+    def spread(self, labels: IntArray) -> IntArray:
+        """Return what every free element of the first group takes.
+
+        Parameters
+        ----------
+        labels
+            A label for each of the problem's nodes.
+
+        Returns
+        -------
+        array
+            For each free element the number of a location, or of the free element that owns
+            the fresh location that it takes.
+        """
+        where = self._chosen(labels)
+        if self.given is None:
+            return where
+        placed, own = self.given
+        fresh = where < len(own)
+        where[fresh] = own[where[fresh]]
+        return np.where(placed >= 0, placed, where)
+
+    def _chosen(self, labels: IntArray) -> IntArray:
+        """Return what every free element takes if none is given."""
+        classes, earn = self.classes, self.edges.earn
+        component, colour = classes.component, classes.node_colour
+        where = np.arange(len(component), dtype=self.edges.numbers.dtype)
+        if not len(self.nodes):
+            return where
+        model = self.models()
+        named = np.append(labels < self.problem.labels, False)  # the last for no model
+        fresh = np.append(labels >= self.problem.labels, False)
+        take = np.flatnonzero(named[model])
+        if len(take):
+            wanted = self.label_colour[np.where(named[:-1], labels, 0)]
+            where[take] = find(
+                (component[earn.first], classes.label_colour, earn.second),
+                component[take],
+                wanted[model[take]],
+            )
+        take = np.flatnonzero(fresh[model])
+        if len(take):
+            owner = owners(component[self.nodes], labels)
+            where[take] = find(
+                (component, colour, np.arange(len(component), dtype=where.dtype)),
+                component[take],
+                colour[self.nodes][owner][model[take]],
+            )
+        return where
+
+    def models(self) -> IntArray:
+        """Return the problem's node that stands for each free element, -1 where none does."""
+        classes = self.classes
+        if not len(self.nodes):
+            return np.full(len(classes.component), -1)
+        class_of = classes.class_of[classes.component]
+        width = np.int64(int(classes.node_colour.max()) + 1)
+        key = np.where(class_of >= 0, class_of * width + classes.node_colour, -1)
+        own, size = key[self.nodes], len(classes.copies) * int(width) + 1
+        if size <= 2 * len(key) + TABLE:
+            table = np.full(size, -1, classes.component.dtype)
+            table[own] = np.arange(len(own))
+            return table[key]  # the last entry, for -1, stays -1
+        order = np.argsort(own)
+        found = order[np.minimum(np.searchsorted(own[order], key), len(own) - 1)]
+        return np.where(key >= 0, found, -1)
+
+    def labels(self, origins: Origins) -> IntArray:
+        """Return the labels that the problem's nodes have in given layouts.
+
+        Parameters
+        ----------
+        origins
+            For each sink, by tensor number, root tensor and flat element of each location.
+        """
+        where = self._numbers(origins)
+        component = self.classes.component[self.nodes]
+        key = component * np.int64(self.edges.numbers.total) + where
+        at = np.minimum(np.searchsorted(self.label_key, key), max(len(self.label_key) - 1, 0))
+        named = self.label_key[at] == key if len(self.label_key) else np.zeros(len(key), bool)
+        where = np.where(where < 0, -1 - self.nodes, where)
+        return np.where(named, at, self.problem.labels + owners(component, where))
+
+    def _numbers(self, origins: Origins) -> IntArray:
+        """Return the location numbers that the nodes have in the first group."""
+        numbers, group = self.edges.numbers, self.groups[0]
+        tensors, elements = (
+            np.concatenate([np.zeros(0, np.int64), *(origins[t][i] for t in group.sinks)])[
+                self.nodes
+            ]
+            for i in (0, 1)
+        )
+        where = numbers.locate(self.graph, tensors, elements)
+        for t, start in zip(group.sinks, numbers.starts.tolist(), strict=False):
+            fresh = (tensors == t) & (where < 0)
+            where[fresh] = start + elements[fresh]
+        return where
+
+    def _origins(self, where: IntArray) -> tuple[IntArray, IntArray]:
+        """Return root tensor (sinks first, then fixed ones) and flat element of numbers.
+
+        A location that a mapping gives is named by the first element that has it.
+        """
+        numbers = self.edges.numbers
+        starts = numbers.starts.astype(where.dtype)
+        tensor = np.searchsorted(starts, where, side="right").astype(where.dtype) - 1
+        element = where - starts[tensor]
+        if numbers.pool:
+            last = len(numbers.sinks) + len(numbers.fixed)
+            on_tiles = self.graph.tile_memory is not None
+            firsts = named_tiles(last, numbers) if on_tiles else _first_uses(self.graph, numbers)
+            pooled = where >= numbers.starts[-1]
+            tensor[pooled], element[pooled] = firsts[element[pooled]].T
+        return tensor, element
+
+
+def named_tiles(tensor: int, numbers: Numbering) -> IntArray:
+    """Return a tensor's number and the tile that each location is named after."""
+    return np.array([(tensor, int(tile)) for tile in numbers.pool], np.int64).reshape(-1, 2)
+
+
+def _first_uses(graph: GraphStore, numbers: Numbering) -> IntArray:
+    """Return tensor (as :meth:`GroupKind.origins` counts) and element for each mapping value."""
+    place = {value: k for k, value in enumerate(numbers.pool)}
+    firsts = np.full((len(place), 2), -1)
+    for k, t in enumerate(numbers.fixed):
+        mapping = mapping_of(graph, t)
+        if mapping is not None:
+            for value, element in mapping.firsts(0, mapping.codes.size):
+                if firsts[place[value], 0] < 0:
+                    firsts[place[value]] = len(numbers.sinks) + k, element
+    return firsts
+
+
+def memory_needed(graph: GraphStore, group: Group) -> int:
+    """Return roughly how many bytes tracing and classifying a group takes."""
+    elements = sum(size(graph.shapes[t]) for t in group.tensors)
+    edges = sum(size(graph.shapes[graph.pairs[p][0]]) for p in group.pairs)
+    return 4 * elements + 45 * edges

@@ -1,0 +1,310 @@
+"""Greedy0, the only algorithm of poprithms' unwinding, on arrays of places.
+
+State: which places (elements, or some that stand for all of them) of which tensor have a
+location (are *covered*), and in which order the *pieces* came that cover them; a stack of new
+pieces; a queue of directed pairs.  Sources cover themselves.  Pieces flow forward through
+views, last in first out; a barrier whose inputs are all covered covers its outputs.  When
+nothing flows any more, the pair of highest value with a tensor that grew since is taken, its
+covered side is carried back from its other side to the sinks, as far as these are not covered
+yet, and flow goes on.  Covered places are never revised.
+
+Ties: a larger value first; then the partner whose op is farther from the end of the graph
+(longest path, counted in ops, fixed points counting as sources); then the larger number of
+the tensor that grew; then that of its partner.  Where one sink element is reached from
+several positions, the earlier piece wins, then the earlier way back: sinks in order; a tensor's
+ways are noted when the tensor before it is visited, and the latest consumer is visited first, so
+that a direct way comes before one through other views.  Through ``expand`` only index 0 of a
+broadcast dimension leads back.
+
+What remains uncovered in the end gets fresh locations, all at once, and flow goes on; the
+original stops with an error there.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import to_integers, unique
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.ops import Array, Kind
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.ways import BackwardMaps, Elements, ForwardMaps, Places, routes
+from layoutopt.network.problem import IntArray
+
+
+def relevant(graph: GraphStore, given: Given) -> list[int]:
+    """Return the tensors that pairs, and barriers whose outputs matter, depend on."""
+    found: set[int] = set()
+    todo = [t for a, b, _ in graph.pairs for t in (a, b)]
+    while todo:
+        t = todo.pop()
+        if t not in found:
+            found.add(t)
+            i = graph.producers[t]
+            if graph.ops[i].kind is Kind.BARRIER:
+                todo += [*graph.op_outputs[i], *graph.op_inputs[i]]
+            todo += graph.carriers(i)
+            todo += given.tensors(t) if t in given.origins else ()
+    return sorted(found)
+
+
+def consumers(graph: GraphStore) -> dict[int, list[tuple[int, int]]]:
+    """Return for each tensor who reads it, in order: op and input index.
+
+    Fixed points do not count: in the original they are sources that read nothing.
+    """
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for i, op in enumerate(graph.ops):
+        if op.kind is not Kind.FIXED_POINT:
+            for k, t in enumerate(graph.op_inputs[i]):
+                found[t].append((i, k))
+    return found
+
+
+def lengths(graph: GraphStore, readers: dict[int, list[tuple[int, int]]]) -> list[int]:
+    """Return for each op the number of ops on the longest path from it to the end.
+
+    Parameters
+    ----------
+    readers
+        What :func:`consumers` returns.
+    """
+    length = [1] * len(graph.ops)
+    for i in range(len(graph.ops) - 1, -1, -1):
+        after = [length[j] for t in graph.op_outputs[i] for j, _ in readers.get(t, ())]
+        length[i] = 1 + max(after, default=0)
+    return length
+
+
+def partners(graph: GraphStore) -> dict[int, dict[int, int]]:
+    """Return for each tensor its partners, with the values of repeated pairs added up.
+
+    Values are whole multiples of one unit, which compare faster than decimals.
+    """
+    found: dict[int, dict[int, int]] = defaultdict(dict)
+    values, _ = to_integers([value for _, _, value in graph.pairs])
+    for (a, b, _), value in zip(graph.pairs, values, strict=True):
+        for t, p in ((a, b), (b, a)):
+            found[t][p] = found[t].get(p, 0) + value
+    return found
+
+
+Reached = tuple[int, IntArray, IntArray]
+"""The number of a consumer, the places of its output, and the origin of each."""
+
+
+def greedy0(
+    graph: GraphStore, limits: Limits, given: Given | None = None, places: Places | None = None
+) -> Origins:
+    """Choose layouts as Greedy0 does.
+
+    Parameters
+    ----------
+    given
+        Sink elements whose locations are given; they are covered from the start, or as soon
+        as the barrier is known whose locations they take.
+    places
+        What stands for the graph's elements; by default they do so themselves.
+
+    Returns
+    -------
+    dict
+        For each sink and place the root tensor and the place there whose location it takes.
+
+    Raises
+    ------
+    TimeoutError
+        If time runs out.
+    """
+    given = Given(graph) if given is None else given
+    return _Greedy(graph, limits, given, Elements(graph) if places is None else places).run()
+
+
+class _Greedy:
+    """The state of one run.
+
+    ``where[t]`` holds the location of each place of tensor ``t`` as a number (first number of
+    the root tensor plus place there), -1 while it is not covered; ``since[t]`` the number of the
+    piece that covered it.
+    """
+
+    def __init__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> None:
+        self.graph, self.limits, self.given, self.places = graph, limits, given, places
+        self.ways = BackwardMaps(graph, places)
+        self.first: dict[int, int] = {}
+        sizes = [places.count(t) for t in range(len(graph.shapes))]
+        count = 0
+        for t, producer in enumerate(graph.producers):
+            if graph.ops[producer].kind is not Kind.VIEW:
+                self.first[t] = count
+                count += sizes[t]
+        self.roots = (
+            np.array(list(self.first), np.int64),
+            np.array([*self.first.values()], np.int64),
+        )
+        kind = np.int32 if count < 2**31 else np.int64
+        needed = relevant(graph, given)
+        self.where: dict[int, Array] = {t: np.full(sizes[t], -1, kind) for t in needed}
+        self.since: dict[int, Array] = {t: np.zeros(sizes[t], np.int32) for t in needed}
+        self.missing = {t: sizes[t] for t in needed}
+        self.consumers = consumers(graph)
+        self.length = lengths(graph, self.consumers)
+        self.partners = partners(graph)
+        self.routes: dict[int, ForwardMaps] = {}
+        self.sorted: dict[int, tuple[list[int], list[int], list[int]]] = {}
+        given_masks = {t: tensors >= 0 for t, (tensors, _) in given.origins.items()}
+        self.closed = self.ways.flags(given_masks)
+        self.pieces = 0
+        self.stack: list[tuple[int, IntArray]] = []
+        self.queue: list[tuple[int, int, int, int]] = []
+
+    def run(self) -> Origins:
+        """Cover everything, and return where the sinks' elements are."""
+        for i, op in enumerate(self.graph.ops):
+            inputs = self.graph.op_inputs[i]
+            starts = op.kind in (Kind.SOURCE, Kind.FIXED_POINT) or (
+                op.kind is Kind.BARRIER and all(self.missing.get(t, 0) == 0 for t in inputs)
+            )
+            for t in self.graph.op_outputs[i] if starts else ():
+                self._cover_itself(t)
+        for t in self.given.origins:
+            self._cover_given(t)
+        self._settle()
+        for sink in self.graph.sinks():
+            if sink.index in self.where:
+                self._cover_itself(sink.index)
+        self._settle()
+        return {sink.index: self._origins(sink.index) for sink in self.graph.sinks()}
+
+    def _settle(self) -> None:
+        """Flow and take pairs until neither does anything more."""
+        while self.stack or self.queue:
+            for t in sorted(self._flow()):
+                for p, value in self.partners.get(t, {}).items():
+                    op = self.graph.producers[p]
+                    heapq.heappush(self.queue, (-value, -self.length[op], -t, -p))
+            while self.queue and not self.stack:
+                if self.limits.over:
+                    raise TimeoutError
+                self.limits.report("greedy0")
+                _, _, t, p = heapq.heappop(self.queue)
+                self._carry_back(-t, -p)
+
+    def _flow(self) -> set[int]:
+        """Carry new pieces forward, the latest first; return the tensors that grew."""
+        grew = set()
+        while self.stack:
+            t, places = self.stack.pop()
+            grew.add(t)
+            for n, image, origin in self._readers(t, places):
+                i, _ = self.consumers[t][n]
+                if self.graph.ops[i].kind is Kind.BARRIER:
+                    self._learn(i)
+                else:
+                    self._cover(self.graph.op_outputs[i][0], image, self.where[t][origin])
+        return grew
+
+    def _readers(self, t: int, places: IntArray) -> Iterator[Reached]:
+        """Return what a piece reaches, in the order of the tensor's consumers."""
+        barriers, straight, others = self._sorted(t)
+        found: list[Reached] = [(n, places, places) for n in (*barriers, *straight)]
+        if others:
+            if t not in self.routes:
+                images = [(n, *self.ways.image(*self.consumers[t][n])) for n in others]
+                self.routes[t] = routes(len(self.where[t]), images)
+            found += self.routes[t].of(places)
+        yield from sorted(found, key=lambda reached: reached[0])
+
+    def _sorted(self, t: int) -> tuple[list[int], list[int], list[int]]:
+        """Return numbers of consumers: barriers, views in the same order, other views."""
+        if t not in self.sorted:
+            barriers: list[int] = []
+            straight: list[int] = []
+            others: list[int] = []
+            for n, (i, k) in enumerate(self.consumers[t]):
+                op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
+                if op.kind is Kind.BARRIER:
+                    barriers.append(n)
+                elif k in op.carriers(len(inputs)) and self.graph.op_outputs[i][0] in self.where:
+                    (straight if self.ways.straight(i) else others).append(n)
+            self.sorted[t] = barriers, straight, others
+        return self.sorted[t]
+
+    def _learn(self, i: int) -> None:
+        """Cover the outputs of a barrier whose inputs are all covered."""
+        outputs = {out for out in self.graph.op_outputs[i] if out in self.where}
+        if outputs and all(self.missing[x] == 0 for x in self.graph.op_inputs[i]):
+            for out in sorted(outputs):
+                self._cover_itself(out)
+            for t in self.given.origins:
+                if not outputs.isdisjoint(self.given.tensors(t)):
+                    self._cover_given(t)
+
+    def _cover_itself(self, t: int) -> None:
+        """Give the uncovered elements of a root tensor their own locations."""
+        if t in self.where and self.missing[t]:
+            uncovered = self.where[t] < 0
+            if t in self.given.origins:
+                uncovered &= self.given.origins[t][0] < 0
+            places = np.flatnonzero(uncovered)
+            self._cover(t, places, places + self.first[t])
+
+    def _cover_given(self, t: int) -> None:
+        """Cover the given elements of a sink whose locations are known by now."""
+        tensors, elements = self.given.origins[t]
+        for origin in unique(tensors[tensors >= 0]).tolist():
+            is_barrier = self.graph.ops[self.graph.producers[origin]].kind is Kind.BARRIER
+            if t in self.where and not (is_barrier and self.missing[origin]):
+                places = np.flatnonzero((tensors == origin) & (self.where[t] < 0))
+                self._cover(t, places, elements[places] + self.first[origin])
+
+    def _cover(self, t: int, places: IntArray, locations: Array) -> None:
+        """Add a piece."""
+        if not len(places):
+            return
+        self.pieces += 1
+        self.where[t][places] = locations
+        self.since[t][places] = self.pieces
+        self.missing[t] -= len(places)
+        self.stack.append((t, places))
+
+    def _carry_back(self, t: int, p: int) -> None:
+        """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has."""
+        if not self.missing[p] or self.missing[t] == len(self.where[t]):
+            return
+        ours, theirs = self.places.pair(t, p) or (slice(None), slice(None))
+        roots = self.ways.roots(p)[theirs]
+        known = (self.where[p][theirs] < 0) & (self.where[t][ours] >= 0)
+        usable = np.flatnonzero(known & (roots >= 0))
+        if self.given.origins:
+            usable = usable[~self.closed[roots[usable]]]
+        if not len(usable):
+            return
+        root, piece = roots[usable], self.since[t][ours][usable]
+        order = np.argsort(root, kind="stable")
+        twice = bool((np.diff(root[order]) == 0).any())
+        several = twice or self.ways.many(p)
+        way = self.ways.numbers(p)[theirs][usable] if several else np.zeros_like(root)
+        # Earlier pieces first, earlier ways first; each root only once.
+        order = np.lexsort((way, piece))
+        _, once = np.unique(root[order], return_index=True)
+        order = order[np.sort(once)]
+        same = (np.diff(piece[order]) == 0) & (np.diff(way[order]) == 0)
+        for part in np.split(order, np.flatnonzero(~same) + 1):
+            sink, places = self.ways.sink_of(root[part])
+            self._cover(sink, places, self.where[t][ours][usable[part]])
+
+    def _origins(self, sink: int) -> tuple[IntArray, IntArray]:
+        if sink not in self.where:
+            own = np.arange(self.places.count(sink))
+            return self.given.placed(sink, (np.full(len(own), sink), own))
+        tensors, starts = self.roots
+        # Tensors without places share their first number with the next one.
+        at = np.searchsorted(starts, self.where[sink], side="right") - 1
+        return tensors[at], self.where[sink] - starts[at]

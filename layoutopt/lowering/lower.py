@@ -1,0 +1,216 @@
+"""From a graph to one labelling problem, and from its labels back to layouts.
+
+Each kind of group is traced once.  Of each class of isomorphic components one
+representative goes into the problem, its weights multiplied by the number of copies in all
+groups of that kind, so that the problem's optimum is the graph's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutopt.base.errors import SizeError
+from layoutopt.base.limits import Limits
+from layoutopt.base.memory import fits, require
+from layoutopt.base.numbers import to_integers
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.ops import size
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.classes.contest import lifted_contest
+from layoutopt.lowering.classes.kinds import LiftedKind, lift_kind
+from layoutopt.lowering.elements.barriers import Contest, find_contest, find_cycles, no_contest
+from layoutopt.lowering.elements.groups import Group, find_groups, free_tensors, key_of, sources_of
+from layoutopt.lowering.elements.kinds import memory_needed
+from layoutopt.lowering.elements.representatives import reduce_kind
+from layoutopt.lowering.lowered import ClassKind, Lowered
+from layoutopt.network.problem import Labelling, Precedence, WeightArray
+
+LIFT_FROM = 10**5
+"""Groups of so many pair positions are solved without touching their elements."""
+
+CONTEST_BYTES = 40
+"""What finding the readers of an element takes."""
+
+PER_GROUP = 1000
+"""Of groups with more tensors and pairs than this, so many more positions are asked for."""
+
+
+def lower(
+    graph: GraphStore,
+    limits: Limits,
+    given: Given | None = None,
+    lift_from: int = LIFT_FROM,
+    tiles: int = 0,
+) -> Lowered:
+    """Return a graph's labelling problem.
+
+    Parameters
+    ----------
+    given
+        Sink elements whose locations are given beforehand.
+    lift_from
+        Groups of so many pair positions are lifted, smaller ones traced element by element.
+    tiles
+        With the number of tiles of the graph's memory, components whose sources lie on different
+        tiles, or whose sinks have elements of different bytes, are of different classes.
+
+    Raises
+    ------
+    SizeError
+        If the graph's tensors do not fit this machine's memory.
+    TimeoutError
+        If time runs out.
+    """
+    values, unit = to_integers([value for _, _, value in graph.pairs])
+    given = Given(graph) if given is None else given
+    groups = find_groups(graph, given)
+    free = free_tensors(graph, given)
+    work = _Work(graph, limits, given, groups, values, free, lift_from, tiles)
+    kinds, contest = work.done()
+    constant = sum(kind.constant * len(kind.groups) for kind in kinds)
+    problem = _joined([kind.problem for kind in kinds], contest)
+    sizes = _sizes(graph, groups, kinds, given)
+    return Lowered(graph, problem, constant, unit, tuple(kinds), sizes, given)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the groups of a graph are lowered with."""
+
+    graph: GraphStore
+    limits: Limits
+    given: Given
+    groups: Sequence[Group]
+    values: list[int]
+    free: Sequence[bool]
+    lift_from: int
+    tiles: int
+
+    def done(self) -> tuple[list[ClassKind], Contest]:
+        """Lower all groups; where barrier order is too irregular to be lifted, by elements."""
+        self.limits.report("barriers")
+        barriers, contested = find_cycles(self.graph, self.groups, self.given)
+        if not contested:
+            contest = no_contest()
+            return self._kinds(contest), contest
+        read = sources_of(self.graph, {t for b in barriers for t in self.graph.op_inputs[b]})
+        tensors = {t for g in contested for t in self.groups[g].tensors}.union(read)
+        elements = sum(size(self.graph.shapes[t]) for t in tensors)
+        if not self.given.count and self._pays(elements, len(tensors)):
+            try:
+                contest = lifted_contest(self.graph, barriers, contested, self.free)
+                return self._kinds(contest), contest
+            except SizeError as error:
+                if not fits(CONTEST_BYTES * elements):
+                    raise error from None
+        require(CONTEST_BYTES * elements, "barrier order, looked at element by element,")
+        contest = find_contest(self.graph, self.groups, self.given, barriers, contested)
+        return self._kinds(contest), contest
+
+    def _kinds(self, contest: Contest) -> list[ClassKind]:
+        """Lower one group of each kind."""
+        alike: dict[Hashable, list[Group]] = {}
+        for g, group in enumerate(self.groups):
+            alone = g in contest.groups or any(map(self.given.touches, group.tensors))
+            key: Hashable = g if alone else self._key(group)
+            alike.setdefault(key, []).append(group)
+        kinds: list[ClassKind] = []
+        for n, (key, members) in enumerate(alike.items()):
+            if self.limits.over:
+                raise TimeoutError
+            self.limits.report(f"tracing group {n + 1} of {len(alike)}")
+            if key in contest.groups and contest.lifted:
+                kinds.append(self._lifted(members, contest, contested=True))
+            else:
+                kinds.append(self._kind(members, contest, alone=isinstance(key, int)))
+        return kinds
+
+    def _key(self, group: Group) -> Hashable:
+        """Return a key of groups that are the same problem."""
+        key = key_of(self.graph, group)
+        memory = self.graph.tile_memory if self.tiles else None
+        if memory is None:
+            return key
+        return key, tuple(memory.bytes_of(self.graph.tensor_name(t)) for t in group.sinks)
+
+    def _kind(self, groups: Sequence[Group], contest: Contest, alone: bool) -> ClassKind:
+        """Lift groups of one key if that pays, or trace the elements of the first."""
+        group = groups[0]
+        positions = sum(size(self.graph.shapes[self.graph.pairs[p][0]]) for p in group.pairs)
+        needed = memory_needed(self.graph, group)
+        if not alone and self._pays(positions, len(group.tensors) + len(group.pairs)):
+            try:
+                return self._lifted(groups, contest)
+            except SizeError as error:
+                if not fits(needed):
+                    raise error from None
+        name = self.graph.tensor_name((group.sinks or group.fixed)[0])
+        require(needed, f"tracing every element of the group of tensor {name!r}")
+        return reduce_kind(self.graph, groups, self.values, contest, self.given, self.tiles)
+
+    def _lifted(
+        self, groups: Sequence[Group], contest: Contest, contested: bool = False
+    ) -> LiftedKind:
+        return lift_kind(self.graph, groups, self.free, self.values, contest, contested, self.tiles)
+
+    def _pays(self, elements: int, things: int) -> bool:
+        """Return whether there are so many elements to so few tensors that lifting pays."""
+        return elements >= self.lift_from * max(1, things / PER_GROUP)
+
+
+def _joined(problems: Sequence[Labelling], contest: Contest) -> Labelling:
+    """Put problems side by side."""
+    nodes = np.cumsum([0, *(p.nodes for p in problems)])
+    labels = np.cumsum([0, *(p.labels for p in problems)])
+    ends, at = [np.zeros((0, 2), np.int64)], [np.zeros((0, 2), np.int64)]
+    for problem, n, k in zip(problems, nodes[:-1], labels[:-1], strict=True):
+        ends.append(problem.edges + n)
+        at.append(problem.reward_at + (n, k))
+    precedence = None
+    if contest.barriers:
+        orders = [p.precedence for p in problems]
+        offered = [
+            np.full(p.labels, -1) if o is None else o.label_barrier
+            for p, o in zip(problems, orders, strict=True)
+        ]
+        readers = [
+            np.zeros(p.nodes, np.int64) if o is None else o.node_readers
+            for p, o in zip(problems, orders, strict=True)
+        ]
+        precedence = Precedence(
+            len(contest.barriers),
+            contest.arcs,
+            np.concatenate(offered),
+            tuple(contest.reader_sets),
+            np.concatenate(readers),
+        )
+    return Labelling(
+        int(nodes[-1]),
+        int(labels[-1]),
+        np.concatenate(ends),
+        _packed([p.weights for p in problems]),
+        np.concatenate(at),
+        _packed([p.rewards for p in problems]),
+        precedence=precedence,
+    )
+
+
+def _packed(arrays: Sequence[WeightArray]) -> WeightArray:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _sizes(
+    graph: GraphStore, groups: Sequence[Group], kinds: Sequence[ClassKind], given: Given
+) -> dict[str, int]:
+    free = sum(t.size for t in graph.sinks()) - given.count
+    tied = sum(kind.tied * len(kind.groups) for kind in kinds)
+    return ({"given": given.count} if given.count else {}) | {
+        "unconstrained": free - tied,
+        "groups": len(groups),
+        "group_kinds": len(kinds),
+        "components": sum(sum(kind.copies) * len(kind.groups) for kind in kinds),
+        "classes": sum(len(kind.copies) for kind in kinds),
+    }

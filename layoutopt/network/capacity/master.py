@@ -1,0 +1,271 @@
+"""Prices of tiles from configurations: the linear programme over them, or its dual made smooth.
+
+With configurations ``k`` of worth ``v_k`` and use ``a_tk`` of tiles the dual is::
+
+    minimise  sum_t c_t p_t + sum_kinds n max_k (v_k - sum_t a_tk p_t)   over p >= 0
+
+Small ones go to HiGHS.  Large ones are solved with the maximum replaced by
+``m log sum_k exp(. / m)``, for smaller and smaller ``m``, by L-BFGS (Byrd, Lu, Nocedal and Zhu,
+SIAM J. Sci. Comput. 16, 1995); the weights of the exponentials are shares of copies
+(Nesterov, *Smooth minimization of non-smooth functions*, Math. Programming 103, 2005).  Both
+are rounded: what prices prove is computed elsewhere, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog, minimize
+from scipy.sparse import csr_array
+
+from layoutopt.base.limits import Limits
+from layoutopt.network.capacity.problem import Columns
+from layoutopt.network.problem import IntArray
+
+LEAST = 1_000
+"""Fewer kinds are not worth choosing from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Undecided:
+    """The open part of a problem.
+
+    Parameters
+    ----------
+    chosen
+        The columns of open kinds, by number.
+    counts
+        Shape ``(columns,)``: what is decided; 0 for open kinds.
+    room
+        Shape ``(tiles,)``: the grains left for open kinds.
+    """
+
+    chosen: IntArray
+    counts: IntArray
+    room: IntArray
+
+
+def undecided(
+    columns: Columns,
+    matrix: csr_array,
+    reduced: IntArray,
+    copies: IntArray,
+    room: IntArray,
+    per_tile: int,
+) -> Undecided:
+    """Return what prices leave open: everything, if the rest does not fit.
+
+    Parameters
+    ----------
+    columns
+        Ordered by kind, at least one for each.
+    matrix
+        Shape ``(columns, tiles)``: grains used.
+    reduced
+        Shape ``(columns,)``: worth less prices.
+    copies, room
+        Per kind, and in grains per tile.
+    per_tile
+        Kinds to leave open for each tile.
+    """
+    first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
+    best = np.maximum.reduceat(reduced, first)[columns.kind]
+    order = np.lexsort((-reduced, columns.kind))
+    leads = np.zeros(len(reduced), bool)
+    leads[order[first]] = True
+    regret = np.minimum.reduceat(np.where(leads, np.inf, best - reduced), first)
+    rank = np.argsort(regret, kind="stable")
+    count = max(LEAST, per_tile * len(room))
+    while count < len(first):
+        still = np.zeros(len(first), bool)
+        still[rank[:count]] = True
+        counts = np.where(leads & ~still[columns.kind], copies[columns.kind], 0)
+        left = room - counts @ matrix
+        if (left >= 0).all():
+            return Undecided(np.flatnonzero(still[columns.kind]), counts, left)
+        count *= 2
+    return Undecided(np.arange(len(reduced)), np.zeros(len(reduced), np.int64), room)
+
+
+LINEAR = 30_000
+"""Configurations that the linear programme may have."""
+
+CORE = 60_000
+"""Configurations of undecided kinds that it may have."""
+
+TEMPERATURES = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+"""Smoothing, relative to the mean spread of a kind's values."""
+
+STEPS = 80
+"""Steps of L-BFGS at each temperature."""
+
+
+@dataclass(frozen=True, eq=False)
+class Master:
+    """Prices, and what share of copies goes where.
+
+    Parameters
+    ----------
+    prices
+        Shape ``(tiles,)``: per grain, 0 or more.
+    counts
+        Shape ``(columns,)``: copies, not whole, that take each configuration.
+    complete
+        Whether all kinds were open.
+    """
+
+    prices: IntArray
+    counts: IntArray
+    complete: bool
+
+
+def use(columns: Columns, tiles: int) -> csr_array:
+    """Return the grains that configurations take on tiles, shape ``(columns, tiles)``."""
+    named = columns.labels < tiles
+    at = columns.column[named], columns.labels[named]
+    shape = (len(columns.kind), tiles)
+    return csr_array((columns.bytes[named].astype(np.int64), at), shape=shape)
+
+
+def solve_master(
+    columns: Columns,
+    copies: IntArray,
+    capacity: IntArray,
+    start: IntArray,
+    limits: Limits,
+    smooth: bool,
+    per_tile: int,
+) -> Master | None:
+    """Return prices for some configurations, or ``None`` if they do not fit or time is up.
+
+    Parameters
+    ----------
+    columns
+        At least one for each kind.
+    start
+        Shape ``(tiles,)``: prices to begin with.
+    smooth
+        Whether to look for better prices than these before it is judged, where there are many
+        configurations, which kinds are decided.
+    per_tile
+        Kinds that are left open for each tile, where there are many configurations.
+    """
+    value = columns.value.astype(float)
+    scale = float(np.abs(value).max(initial=0)) or 1.0
+    matrix = use(columns, len(capacity))
+    value = value / scale
+    found: Master | None = None
+    if len(value) <= LINEAR:
+        found = _linear(columns.kind, value, matrix, copies, capacity, limits)
+    else:
+        if smooth:
+            found = SmoothDual(columns, matrix, value, copies, capacity, limits).run(start / scale)
+        prices = start / scale if found is None else found.prices
+        part = undecided(columns, matrix, value - matrix @ prices, copies, capacity, per_tile)
+        if len(part.chosen) <= CORE and not limits.over:
+            at = part.chosen
+            core = _linear(columns.kind[at], value[at], matrix[at], copies, part.room, limits)
+            if core is not None:
+                counts = part.counts.astype(float)
+                counts[at] = core.counts
+                found = Master(core.prices, counts, len(at) == len(value))
+    return None if found is None else Master(found.prices * scale, found.counts, found.complete)
+
+
+def _linear(
+    kind: IntArray,
+    value: IntArray,
+    matrix: csr_array,
+    copies: IntArray,
+    capacity: IntArray,
+    limits: Limits,
+) -> Master | None:
+    """Solve the linear programme over configurations by HiGHS."""
+    many = len(value)
+    kinds, row = np.unique(kind, return_inverse=True)
+    once = csr_array((np.ones(many), (row, np.arange(many))), shape=(len(kinds), many))
+    options: dict[str, Any] = {}
+    if limits.left < float("inf"):
+        options["time_limit"] = max(limits.left, 0.01)
+    answer: Any = linprog(  # type: ignore[call-overload]  # its types know no sparse rows
+        -value,
+        A_ub=matrix.T.astype(float),
+        b_ub=capacity.astype(float),
+        A_eq=once,
+        b_eq=copies[kinds].astype(float),
+        method="highs",
+        options=options,
+    )
+    if answer.status != 0:
+        return None
+    return Master(np.maximum(-answer.ineqlin.marginals, 0.0), answer.x, complete=True)
+
+
+class SmoothDual:
+    """The smoothed dual of all configurations; ``heat`` is its temperature."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        matrix: csr_array,
+        value: IntArray,
+        copies: IntArray,
+        capacity: IntArray,
+        limits: Limits,
+    ) -> None:
+        self.kind, self.value, self.limits = columns.kind, value, limits
+        self.copies, self.capacity = copies.astype(float), capacity.astype(float)
+        self.use = matrix.astype(float)
+        self.first = np.flatnonzero(np.r_[True, np.diff(columns.kind) != 0])
+        self.back = self.use.T.tocsr()
+        self.heat = 1.0
+        low = np.minimum.reduceat(value, self.first)
+        high = np.maximum.reduceat(value, self.first)
+        self.spread = float(np.average(high - low, weights=self.copies + 1e-9)) or 1.0
+        size = np.bincount(columns.column, columns.bytes.astype(float), minlength=len(value))
+        # Prices per mean copy, and the objective per copy, are near 1.
+        self.size = float(size.mean()) or 1.0
+        self.whole = float(self.copies.sum()) or 1.0
+
+    def shares(self, prices: IntArray) -> tuple[float, IntArray]:
+        """Return the smoothed dual without capacities, and how many copies go where."""
+        worth = self.value - self.use @ prices
+        best = np.maximum.reduceat(worth, self.first)
+        worth = np.exp((worth - best[self.kind]) / self.heat)
+        total = np.add.reduceat(worth, self.first)
+        shares = worth * (self.copies / total)[self.kind]
+        return float(self.copies @ (best + self.heat * np.log(total))), shares
+
+    def dual(self, scaled: IntArray) -> tuple[float, IntArray]:
+        """Return value and slope at prices of a mean copy, both for a mean copy."""
+        prices = scaled * self.spread / self.size
+        worth, shares = self.shares(prices)
+        unit = self.whole * self.spread
+        slope = (self.capacity - self.back @ shares) * (self.spread / self.size)
+        return (worth + float(self.capacity @ prices)) / unit, slope / unit
+
+    def run(self, start: IntArray) -> Master:
+        """Return prices at the lowest temperature that time allows."""
+        at = np.maximum(start, 0.0) * self.size / self.spread
+        for heat in TEMPERATURES:
+            self.heat = heat * self.spread
+            if self.limits.over:
+                break
+            answer: Any = minimize(  # type: ignore[call-overload]  # nor functions with slopes
+                self.dual,
+                at,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * len(at),
+                options={"maxiter": STEPS, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-12},
+                callback=self._watch,
+            )
+            at = answer.x
+        prices = at * self.spread / self.size
+        return Master(prices, self.shares(prices)[1], complete=False)
+
+    def _watch(self, _at: IntArray) -> None:
+        if self.limits.over:
+            raise StopIteration

@@ -1,0 +1,333 @@
+"""A labelling problem in many copies whose named labels are tiles of limited capacity.
+
+Every class of nodes occurs ``copies[c]`` times.  With ``V_c`` the value of a configuration ``k``
+of class ``c`` (labels of its nodes) and ``x_ck`` the number of its copies that take it::
+
+    maximise    sum_ck V_c(k) x_ck
+    subject to  sum_k x_ck = copies[c]                                    every class c
+                sum_ck (sum_{u: k(u) = t} bytes[u]) x_ck <= capacity[t]   every tile t
+                x_ck whole, not negative
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import unique
+from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_sum
+
+LARGEST = 2**61
+"""Sums of bytes stay below this."""
+
+
+@dataclass(frozen=True, eq=False)
+class CapacityProblem:
+    """A labelling problem with copies, bytes and capacities; see the module's text.
+
+    Parameters
+    ----------
+    problem
+        Label ``t`` is tile ``t``; there are no fresh labels, bans or order rules.
+    class_of
+        Shape ``(nodes,)``: the class of each node.  No edge joins two classes.
+    copies
+        Shape ``(classes,)``: how often each class occurs.
+    bytes
+        Shape ``(nodes,)``: what a node of each copy takes on the tile that it chooses.
+    capacity
+        Shape ``(labels,)``: the bytes that each tile holds.
+    home
+        Shape ``(nodes,)``: the tile that a node is to take where nothing is lost by it, so that
+        neighbours stay together; -1 for none.  ``None`` where that does not matter.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, a number is negative, or a sum of bytes does not fit 64 bits.
+    """
+
+    problem: Labelling
+    class_of: IntArray
+    copies: IntArray
+    bytes: IntArray
+    capacity: IntArray
+    home: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        labelling = self.problem
+        if len(labelling.banned) or labelling.precedence is not None:
+            raise InputError("capacity allows neither banned labels nor order rules")
+        if labelling.nodes and not labelling.labels:
+            raise InputError("no tiles: nodes need at least one named label")
+        shapes = (("class_of", labelling.nodes), ("bytes", labelling.nodes))
+        for name, size in (*shapes, ("capacity", labelling.labels), ("copies", None)):
+            _check(name, getattr(self, name), size)
+        classes = len(self.copies)
+        if labelling.nodes and int(self.class_of.max()) >= classes:
+            raise InputError(f"class_of: {int(self.class_of.max())} is not below {classes} classes")
+        ends = self.class_of[labelling.edges]
+        if (ends[:, 0] != ends[:, 1]).any():
+            raise InputError("an edge joins two classes: all edges must be within one class")
+        sums = {
+            "bytes": self.total_bytes,
+            "capacity": self.total_capacity,
+            "copies": exact_sum(self.copies[self.class_of].astype(object)),
+        }
+        for name, total in sums.items():
+            if total >= LARGEST:
+                raise InputError(f"{name}: {total} in all, where less than 2**61 is allowed")
+
+    @property
+    def class_bytes(self) -> IntArray:
+        """The bytes of all copies of each class, shape ``(classes,)``, Python integers."""
+        one = np.zeros(len(self.copies), object)
+        np.add.at(one, self.class_of, self.bytes.astype(object))
+        whole: IntArray = one * self.copies.astype(object)
+        return whole
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of all copies of all classes."""
+        return exact_sum(self.class_bytes)
+
+    @property
+    def total_capacity(self) -> int:
+        """The bytes that all tiles hold."""
+        return sum(self.capacity.tolist())
+
+
+def _check(name: str, values: IntArray, size: int | None) -> None:
+    """Refuse what is no array of whole numbers of 0 or more, of the given length."""
+    if not isinstance(values, np.ndarray) or values.ndim != 1:
+        raise InputError(f"{name}: must be an array of one dimension")
+    if size is not None and len(values) != size:
+        raise InputError(f"{name}: has {len(values)} entries where {size} are needed")
+    if len(values) and not np.issubdtype(values.dtype, np.integer):
+        raise InputError(f"{name}: must hold integers of up to 64 bits, not {values.dtype}")
+    if len(values) and int(values.min()) < 0:
+        raise InputError(f"{name}: {int(values.min())} is negative, 0 or more is allowed")
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Configurations of kinds, ordered by kind.
+
+    Parameters
+    ----------
+    kind, value
+        Shape ``(m,)``: whose it is, and what it is worth.
+    starts
+        Shape ``(m + 1,)``: where each begins in ``labels`` and ``bytes``.
+    labels
+        The tile of each node of the kind; ``tiles + j`` is slot ``j``.
+    bytes
+        The bytes of each of these nodes.
+    """
+
+    kind: IntArray
+    value: WeightArray
+    starts: IntArray
+    labels: IntArray
+    bytes: IntArray
+
+    @property
+    def column(self) -> IntArray:
+        """The configuration that each entry of ``labels`` belongs to."""
+        return np.repeat(np.arange(len(self.kind)), np.diff(self.starts))
+
+    def chosen(self, which: IntArray) -> Columns:
+        """Return some of the configurations, by ascending number."""
+        size = np.diff(self.starts)[which]
+        starts = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        at = np.repeat(self.starts[which] - starts[:-1], size) + np.arange(starts[-1])
+        return Columns(self.kind[which], self.value[which], starts, self.labels[at], self.bytes[at])
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """Put configurations together, ordered by kind, each once."""
+    parts = [part for part in parts if len(part.kind)]
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return Columns(none, none, np.zeros(1, np.int64), none, none)
+    size = np.concatenate([np.diff(part.starts) for part in parts])
+    whole = Columns(
+        np.concatenate([part.kind for part in parts]),
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.bytes for part in parts]),
+    )
+    return whole.chosen(_distinct(whole, size))
+
+
+def _distinct(columns: Columns, size: IntArray) -> IntArray:
+    """Return the numbers of the configurations that differ, ordered by kind."""
+    found = []
+    for n in unique(size).tolist():
+        at = np.flatnonzero(size == n)
+        labels = columns.labels[columns.starts[at][:, None] + np.arange(n)]
+        order = np.lexsort([*labels.T, columns.kind[at]])
+        rows = np.column_stack([columns.kind[at], labels])[order]
+        new = np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)]
+        found.append(at[order[new]])
+    every = np.concatenate(found)
+    return every[np.argsort(columns.kind[every], kind="stable")]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassComponents:
+    """The components of all classes.
+
+    Parameters
+    ----------
+    of
+        Shape ``(nodes,)``: the component of each node.
+    nodes, starts
+        The nodes by component, ascending in each; those of ``i`` begin at ``starts[i]``.
+    """
+
+    of: IntArray
+    nodes: IntArray
+    starts: IntArray
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many nodes each component has."""
+        return np.diff(self.starts)
+
+    @property
+    def place(self) -> IntArray:
+        """The place of each node within its component."""
+        place = np.empty(len(self.nodes), np.int64)
+        place[self.nodes] = np.arange(len(self.nodes)) - self.starts[self.of[self.nodes]]
+        return place
+
+
+@dataclass(frozen=True, eq=False)
+class KindGroup:
+    """Kinds of ``n`` nodes with ``k`` own tiles each.
+
+    Parameters
+    ----------
+    copies
+        Shape ``(kinds,)``.
+    bytes
+        Shape ``(kinds, n)``.
+    tiles
+        Shape ``(kinds, k)``: the own tiles, ascending.
+    rewards
+        Shape ``(kinds, n, k)``.
+    weights
+        Shape ``(kinds, n, n)``: nothing on and below the diagonal.
+    home
+        Shape ``(kinds,)``: the tile that the first node is to take if nothing is lost, or -1.
+    components, kind
+        The components that are of these kinds, and the kind of each.
+    """
+
+    copies: IntArray
+    bytes: IntArray
+    tiles: IntArray
+    rewards: WeightArray
+    weights: WeightArray
+    home: IntArray
+    components: IntArray
+    kind: IntArray
+
+
+def components(problem: CapacityProblem) -> ClassComponents:
+    """Return the components of a problem's nodes under its edges."""
+    n = problem.problem.nodes
+    if not n:
+        return ClassComponents(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
+    ones = np.ones(len(problem.problem.edges), bool)
+    matrix = coo_array((ones, tuple(problem.problem.edges.T)), shape=(n, n))
+    count, of = connected_components(matrix, directed=False)
+    starts = np.searchsorted(np.sort(of), np.arange(count + 1))
+    return ClassComponents(of, np.argsort(of, kind="stable"), starts)
+
+
+def groups(
+    problem: CapacityProblem,
+    parts: ClassComponents,
+    copies: IntArray,
+    listed: Callable[[int, int], bool],
+) -> Iterator[KindGroup]:
+    """Yield the kinds of all components, by number of nodes and of own tiles.
+
+    Parameters
+    ----------
+    copies
+        Shape ``(components,)``.
+    listed
+        Whether components of so many nodes and own tiles are asked for.
+    """
+    labelling = problem.problem
+    node = labelling.reward_at[:, 0]
+    at = parts.of[node] * np.int64(labelling.labels) + labelling.reward_at[:, 1]
+    own, column = np.unique(at, return_inverse=True)
+    tile_starts = np.searchsorted(own, np.arange(len(parts.sizes) + 1) * labelling.labels)
+    column -= tile_starts[parts.of[node]]
+    shape = np.column_stack([parts.sizes, np.diff(tile_starts)])
+    place = parts.place
+    edge_part = parts.of[labelling.edges[:, 0]]
+    for n, k in sorted(set(map(tuple, shape.tolist()))):
+        if not listed(n, k):
+            continue
+        chosen = np.flatnonzero((shape == (n, k)).all(axis=1))
+        number = np.full(len(parts.sizes), -1)
+        number[chosen] = np.arange(len(chosen))
+        nodes = parts.nodes[parts.starts[chosen][:, None] + np.arange(n)]
+        tiles = own[tile_starts[chosen][:, None] + np.arange(k)] % labelling.labels
+        rewards = np.zeros((len(chosen), n, k), labelling.rewards.dtype)
+        earns = number[parts.of[node]] >= 0
+        rewards[number[parts.of[node]][earns], place[node][earns], column[earns]] = (
+            labelling.rewards[earns]
+        )
+        weights = np.zeros((len(chosen), n, n), labelling.weights.dtype)
+        inside = number[edge_part] >= 0
+        ends = np.sort(place[labelling.edges[inside]], axis=1)
+        weights[number[edge_part[inside]], ends[:, 0], ends[:, 1]] = labelling.weights[inside]
+        home = np.full(len(chosen), -1) if problem.home is None else problem.home[nodes[:, 0]]
+        yield _merged(chosen, copies[chosen], home, problem.bytes[nodes], tiles, rewards, weights)
+
+
+def _merged(
+    chosen: IntArray,
+    copies: IntArray,
+    home: IntArray,
+    size: IntArray,
+    tiles: IntArray,
+    rewards: WeightArray,
+    weights: WeightArray,
+) -> KindGroup:
+    """Merge components whose tables are equal; those with one home stand together."""
+    many = len(chosen)
+    rows = [table.reshape(many, -1) for table in (home, size, tiles, rewards, weights)]
+    first, kind = _unique_rows(np.concatenate(rows, axis=1))
+    merged = np.zeros(len(first), np.int64)
+    np.add.at(merged, kind, copies)
+    tables = size[first], tiles[first], rewards[first], weights[first], home[first]
+    return KindGroup(merged, *tables, chosen, kind)
+
+
+def _unique_rows(rows: WeightArray) -> tuple[IntArray, IntArray]:
+    """Return the first of each set of equal rows, and the number of each row's set."""
+    if rows.dtype != object:
+        _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return first, inverse.reshape(-1)
+    known: dict[tuple[int, ...], int] = {}
+    firsts: list[int] = []
+    numbers = []
+    for i, row in enumerate(map(tuple, rows.tolist())):
+        if row not in known:
+            known[row] = len(firsts)
+            firsts.append(i)
+        numbers.append(known[row])
+    return np.array(firsts, np.int64), np.array(numbers, np.int64)

@@ -1,0 +1,202 @@
+"""A problem while it is reduced: Python lists that reductions change in place.
+
+Tables of two to ten labels are too small for arrays; tuples of Python integers are faster,
+exact whatever their size, and shared between edges of one kind.
+
+Reductions keep the problem *equivalent*: every labelling of the nodes that are left, completed
+by :meth:`Work.restore`, costs what they say or less, and one optimum is always kept.  A node
+leaves only when it can choose its *best reply* to its last neighbours once these are known.
+So all that the way back needs is the order in which nodes left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import inf
+from typing import TypeAlias
+
+from layoutopt.network.costs.problem import FORBIDDEN, Problem
+
+Cost: TypeAlias = float
+"""A Python integer, or ``inf`` where forbidden; sums of both are exact."""
+
+Table: TypeAlias = tuple[tuple[Cost, ...], ...]
+"""What pairs of labels cost: a row for each label of the node that holds it."""
+
+
+class Infeasible(Exception):
+    """Some node has no label left."""
+
+
+class Work:
+    """A problem, or a part of one, to be changed in place.
+
+    Parameters
+    ----------
+    costs
+        For each node the costs of its labels.  Labels keep their numbers; those that are
+        out of the question cost ``inf``.
+
+    Attributes
+    ----------
+    near
+        For each node its neighbours' tables, seen from its own side.
+    gone
+        Whether each node has left.
+    order
+        The nodes that have left, first ones first.
+    constant
+        What is paid whatever the other nodes choose.
+    shrunk
+        Nodes that lost a label since their edges were last looked at.
+    """
+
+    def __init__(self, costs: list[list[Cost]]) -> None:
+        self.costs = costs
+        self.near: list[dict[int, Table]] = [{} for _ in costs]
+        self.gone = [False] * len(costs)
+        self.order: list[int] = []
+        self.constant: int = 0
+        self.shrunk: set[int] = set()
+
+    @classmethod
+    def of(cls, problem: Problem) -> Work:
+        """Return a problem as one to work on.
+
+        Raises
+        ------
+        Infeasible
+            If all labels of a node are forbidden.
+        """
+        flat: list[Cost] = problem.costs.tolist()
+        for i in (problem.costs >= FORBIDDEN).nonzero()[0].tolist():
+            flat[i] = inf
+        starts = problem.starts.tolist()
+        work = cls([flat[a:b] for a, b in pairwise(starts)])
+        if any(min(own) == inf for own in work.costs):
+            raise Infeasible
+        tables = [_seen(table.tolist()) for table in problem.tables]
+        turned = [transposed(table) for table in tables]
+        for (u, v), k in zip(problem.edges.tolist(), problem.table_of.tolist(), strict=True):
+            if v in work.near[u]:
+                work.add(u, v, tables[k])
+            else:
+                work.near[u][v], work.near[v][u] = tables[k], turned[k]
+        return work
+
+    def copy(self) -> Work:
+        """Return a copy of the nodes that are left; tables are shared."""
+        twin = Work([list(own) for own in self.costs])
+        twin.near = [dict(tables) for tables in self.near]
+        twin.gone = list(self.gone)
+        twin.order = list(self.order)
+        twin.constant = self.constant
+        twin.shrunk = set(self.shrunk)
+        return twin
+
+    def left(self) -> list[int]:
+        """Return the nodes that have not left."""
+        return [u for u, gone in enumerate(self.gone) if not gone]
+
+    def labels(self, u: int) -> list[int]:
+        """Return the labels that a node may still choose."""
+        return [i for i, cost in enumerate(self.costs[u]) if cost < inf]
+
+    def edges(self) -> Iterator[tuple[int, int, Table]]:
+        """Yield every edge between nodes that are left once."""
+        for u in self.left():
+            for v, table in self.near[u].items():
+                if u < v:
+                    yield u, v, table
+
+    def put(self, u: int, v: int, table: Table) -> None:
+        """Give an edge a table, whatever it had."""
+        self.near[u][v] = table
+        self.near[v][u] = transposed(table)
+
+    def add(self, u: int, v: int, table: Table) -> None:
+        """Add a table to what an edge has, or make an edge."""
+        before = self.near[u].get(v)
+        if before is not None:
+            rows = zip(before, table, strict=True)
+            table = tuple(
+                tuple([a + b for a, b in zip(one, two, strict=True)]) for one, two in rows
+            )
+        self.put(u, v, table)
+
+    def drop(self, u: int, v: int) -> None:
+        """Remove an edge."""
+        del self.near[u][v]
+        del self.near[v][u]
+
+    def leave(self, u: int) -> None:
+        """Let a node go; its own tables stay, for its reply to its neighbours."""
+        for v in self.near[u]:
+            del self.near[v][u]
+        self.gone[u] = True
+        self.order.append(u)
+
+    def forbid(self, u: int, label: int) -> None:
+        """Take a label away from a node.
+
+        Raises
+        ------
+        Infeasible
+            If it was its last one.
+        """
+        self.costs[u][label] = inf
+        self.shrunk.add(u)
+        if min(self.costs[u]) == inf:
+            raise Infeasible
+
+    def value(self, labels: Sequence[int]) -> Cost:
+        """Return what a labelling costs, ``inf`` if it does what is forbidden.
+
+        Parameters
+        ----------
+        labels
+            A label for each node that is left; entries of others are ignored.
+        """
+        total: Cost = self.constant
+        for u in self.left():
+            total += self.costs[u][labels[u]]
+        for u, v, table in self.edges():
+            total += table[labels[u]][labels[v]]
+        return total
+
+    def bound(self) -> int:
+        """Return a lower bound, if no table holds a negative cost."""
+        return self.constant + sum(int(min(self.costs[u])) for u in self.left())
+
+    def size(self) -> int:
+        """Return the sum of the largest absolute costs of all nodes and edges."""
+        known: dict[int, int] = {}
+        total = sum([_largest(self.costs[u]) for u in self.left()])
+        for _, _, table in self.edges():
+            if id(table) not in known:
+                known[id(table)] = max(map(_largest, table))
+            total += known[id(table)]
+        return total
+
+    def restore(self, labels: list[int]) -> None:
+        """Fill in the labels of nodes that have left: the last first, each its best reply."""
+        for u in reversed(self.order):
+            reply = list(self.costs[u])
+            for v, table in self.near[u].items():
+                at = labels[v]
+                reply = [cost + row[at] for cost, row in zip(reply, table, strict=True)]
+            labels[u] = reply.index(min(reply))
+
+
+def transposed(table: Table) -> Table:
+    """Return a table seen from the other side."""
+    return tuple(zip(*table, strict=True))
+
+
+def _seen(rows: list[list[int]]) -> Table:
+    return tuple(tuple([inf if cost >= FORBIDDEN else cost for cost in row]) for row in rows)
+
+
+def _largest(costs: Iterable[Cost]) -> int:
+    return max([abs(int(cost)) for cost in costs if cost < inf], default=0)

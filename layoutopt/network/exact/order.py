@@ -1,0 +1,312 @@
+"""Problems with order rules: parts coupled by barriers, decomposed and put together again.
+
+Where no cycle can arise, parts are solved alone.  The others are *coupled*: an arc between
+two barriers is open or closed for all of them alike.  A master problem proposes an order of
+the barriers, which opens the arcs that agree with it; every part is solved under it; and
+what a part loses by closed arcs goes back to the master as a cut (logic-based Benders
+decomposition, Hooker and Ottosson, 2003).  Master bound and best order found meet at the
+optimum.  A part is first solved with all arcs open, then with those closed that its answer
+used and must not use, and so on: so cuts name few arcs, and hold wherever those are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import networkx
+import numpy as np
+
+from layoutopt.base.limits import Limits
+from layoutopt.base.memory import require
+from layoutopt.base.numbers import unique
+from layoutopt.base.result import Result, Stopped
+from layoutopt.network.exact.parts import solve_parts
+from layoutopt.network.presolve.components import Parts, split, take
+from layoutopt.network.problem import IntArray, Labelling, Precedence
+from layoutopt.network.solvers.formulation import reachable
+from layoutopt.network.solvers.ordering import Arc, OrderCut, best_order
+
+BAN_BYTES = 100
+"""What one forbidden choice takes while it is sorted in."""
+
+
+def with_hopeless(problem: Labelling, order: Precedence, parts: Parts) -> Labelling:
+    """Return a problem without rules that has no use for what no order allows."""
+    hopeless = pairs_of(hopeless_choices(order))
+    whole = replace(problem, precedence=None)
+    pieces = [
+        without(part, hopeless, order.label_barrier[labels], order.node_readers[nodes])
+        for part, nodes, labels in zip(parts.parts, parts.nodes, parts.labels, strict=True)
+    ]
+    at, bans = [problem.reward_at[:0]], [problem.banned[:0]]
+    for piece, nodes, labels in zip(pieces, parts.nodes, parts.labels, strict=True):
+        for found, own in ((at, piece.reward_at), (bans, piece.banned)):
+            found.append(np.column_stack([nodes[own[:, 0]], labels[own[:, 1]]]))
+    rewards = [problem.rewards[:0], *(piece.rewards for piece in pieces)]
+    return replace(
+        whole,
+        reward_at=np.concatenate(at),
+        rewards=np.concatenate(rewards),
+        banned=np.concatenate(bans),
+    )
+
+
+def without(
+    part: Labelling, shut: Sequence[tuple[int, int]], barrier: IntArray, readers: IntArray
+) -> Labelling:
+    """Return a part in which some nodes must not take some labels.
+
+    A label that is forbidden to all nodes is not banned, but earns nothing any more: nothing
+    takes it then, and there may be far too many such nodes and labels for a list of pairs.
+
+    Parameters
+    ----------
+    shut
+        Reader sets, and barriers whose labels the nodes with that reader set must not take.
+    barrier, readers
+        Barrier of each label, reader set of each node.
+    """
+    sets = frozenset(unique(readers).tolist())
+    present = frozenset(unique(barrier).tolist())
+    at: dict[int, set[int]] = {}
+    for s, b in shut:
+        if s in sets and b in present:
+            at.setdefault(b, set()).add(s)
+    useless = np.isin(barrier, [b for b, all_sets in at.items() if all_sets == sets])
+    some = {b: own for b, own in at.items() if own != sets}
+    count = {b: int(np.count_nonzero(barrier == b)) for b in some}
+    nodes = {s: np.flatnonzero(readers == s) for own in some.values() for s in own}
+    pairs = sum(count[b] * len(nodes[s]) for b, own in some.items() for s in own)
+    require(BAN_BYTES * pairs, "a list of what barrier order forbids")
+    bans = [part.banned]
+    for b, own in some.items():
+        what = np.flatnonzero(barrier == b)
+        bans += [np.stack(np.meshgrid(nodes[s], what), axis=-1).reshape(-1, 2) for s in own]
+    earns = ~useless[part.reward_at[:, 1]]
+    return replace(
+        part,
+        reward_at=part.reward_at[earns],
+        rewards=part.rewards[earns],
+        banned=np.unique(np.concatenate(bans), axis=0),
+    )
+
+
+def pairs_of(table: IntArray) -> list[tuple[int, int]]:
+    """Return reader sets and barriers of the entries of a table of barriers by reader sets."""
+    return [(s, b) for b, s in np.argwhere(table).tolist()]
+
+
+def hopeless_choices(order: Precedence) -> IntArray:
+    """Return which barriers' labels no node with a given reader set can ever take.
+
+    Shape ``(barriers + 1, sets)``; the last row is for labels of no barrier.
+    """
+    before = reachable(order.barriers, order.arcs)
+    table = np.zeros((order.barriers + 1, len(order.reader_sets)), bool)
+    for s, readers in enumerate(order.reader_sets):
+        for c in readers:
+            table[:-1, s] |= before[c]
+    return table
+
+
+Arcs = frozenset[Arc]
+
+
+def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
+    """Solve a labelling problem exactly, by whatever pays.
+
+    Parameters
+    ----------
+    start
+        A labelling to begin with; it may break order rules.
+
+    Returns
+    -------
+    Result
+        Always with a labelling and a bound.
+    """
+    order = problem.precedence
+    if order is None:
+        return solve_parts(problem, limits, start)
+    parts = split(replace(problem, precedence=None))
+    coupled = _coupled(order, parts)
+    inside = np.zeros(problem.nodes, bool)
+    for part in coupled:
+        inside[part.nodes] = True
+    alone = np.flatnonzero(~inside)
+    rest = take(with_hopeless(problem, order, parts), alone)
+    hope = sum(part.problem.total() for part in coupled)
+    free = solve_parts(rest, limits.restated(lambda x: x, lambda x: x + hope))
+    low, high = int(free.objective or 0), int(free.bound or 0)
+    told = limits.restated(lambda x: x + low, lambda x: x + high)
+    found = _Decomposition(order, coupled, told).run()
+    labels = np.zeros(problem.nodes, np.int64)
+    own = free.labelling
+    named = problem.labels
+    labels[alone] = np.where(own < named, own, named + alone[np.maximum(own - named, 0)])
+    for part, result in zip(coupled, found.results, strict=True):
+        own = result.labelling
+        table = np.concatenate([part.labels, named + part.nodes])
+        labels[part.nodes] = table[own]
+    stopped = found.stopped if free.stopped is Stopped.FINISHED else free.stopped
+    return Result(
+        objective=problem.value(labels),
+        bound=high + found.bound,
+        labelling=labels,
+        stopped=stopped,
+    )
+
+
+@dataclass(eq=False)
+class _Part:
+    """A component in which some labels need arcs that may close a cycle.
+
+    ``needs[s][b]`` are the contested arcs that a node with reader set ``s`` needs for a label
+    of barrier ``b``.
+    """
+
+    problem: Labelling
+    nodes: IntArray
+    labels: IntArray
+    barrier: IntArray
+    readers: IntArray
+    needs: dict[tuple[int, int], Arcs]
+    solved: dict[Arcs, Result] = field(default_factory=dict)
+
+    def solve(self, closed: Arcs, limits: Limits) -> Result:
+        """Return the best labelling that needs no closed arc."""
+        if closed not in self.solved:
+            shut = [pair for pair, arcs in self.needs.items() if not arcs.isdisjoint(closed)]
+            problem = without(self.problem, shut, self.barrier, self.readers)
+            self.solved[closed] = solve_parts(problem, limits)
+        return self.solved[closed]
+
+    def used(self, labels: IntArray) -> Arcs:
+        """Return the contested arcs that a labelling needs."""
+        barrier = np.append(self.barrier, np.full(self.problem.nodes, -1))[labels]
+        pairs = set(zip(self.readers.tolist(), barrier.tolist(), strict=True))
+        return frozenset().union(*(self.needs.get(pair, frozenset()) for pair in pairs))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Results of the coupled parts under the best order, and a bound on all orders."""
+
+    results: Sequence[Result]
+    bound: int
+    stopped: Stopped
+
+
+class _Decomposition:
+    """Master problem and parts, in turns."""
+
+    def __init__(self, order: Precedence, parts: Sequence[_Part], limits: Limits) -> None:
+        self.order, self.parts = order, parts
+        self.limits = limits
+        self.static: list[Arc] = [(int(b), int(c)) for b, c in order.arcs]
+        self.cuts: set[OrderCut] = set()
+        self.best: list[Result] = []
+        self.value = 0
+
+    def run(self) -> _Found:
+        """Return the optimum, or what is known of it when time is up."""
+        quiet = replace(self.limits, tell=None)
+        tops = [part.solve(frozenset(), quiet) for part in self.parts]
+        bounds = [int(top.bound or 0) for top in tops]
+        used = [part.used(top.labelling) for part, top in zip(self.parts, tops, strict=True)]
+        rank = self._ranked([*self.static, *frozenset().union(*used)])
+        self._try(rank or self._ranked(self.static) or [])
+        bound = sum(bounds)
+        stopped = Stopped.FINISHED
+        while bound > self.value:
+            self.limits.report("barrier order", self.value, bound)
+            if self.limits.close(self.value, bound):
+                stopped = Stopped.GAP_LIMIT
+                break
+            known = len(self.cuts)
+            cuts = sorted(self.cuts, key=lambda c: (c.part, c.value, sorted(c.closed)))
+            proposal = best_order(self.order.barriers, self.static, bounds, cuts, quiet)
+            bound = min(bound, proposal.bound)
+            if proposal.rank is not None:
+                self._try(proposal.rank)
+            if self.limits.stopped is not None or len(self.cuts) == known:
+                # Without a new cut some part was not solved to its end, or numbers are rounded.
+                reasons = (result.stopped for result in self.best)
+                halted = next((r for r in reasons if r is not Stopped.FINISHED), Stopped.SIZE_LIMIT)
+                stopped = self.limits.stopped or halted
+                break
+        return _Found(self.best, max(bound, self.value), stopped)
+
+    def _ranked(self, arcs: Iterable[Arc]) -> list[int] | None:
+        """Return a rank for each barrier that agrees with arcs; ``None`` if they are cyclic."""
+        graph: Any = networkx.DiGraph(arcs)
+        graph.add_nodes_from(range(self.order.barriers))
+        if not networkx.is_directed_acyclic_graph(graph):
+            return None
+        rank = [0] * self.order.barriers
+        for place, barrier in enumerate(networkx.lexicographical_topological_sort(graph)):
+            rank[barrier] = place
+        return rank
+
+    def _try(self, rank: list[int]) -> None:
+        """Solve every part under an order, and keep what is learnt."""
+        results = [self._under(p, rank) for p in range(len(self.parts))]
+        value = sum(int(result.objective or 0) for result in results)
+        if not self.best or value > self.value:
+            self.best, self.value = results, value
+
+    def _under(self, number: int, rank: list[int]) -> Result:
+        """Solve a part under an order, closing only arcs that it would use against it."""
+        part = self.parts[number]
+        quiet = replace(self.limits, tell=None)
+        closed: Arcs = frozenset()
+        while True:
+            result = part.solve(closed, quiet)
+            if closed:
+                self.cuts.add(OrderCut(number, closed, int(result.bound or 0)))
+            against = {(b, c) for b, c in part.used(result.labelling) if rank[b] >= rank[c]}
+            if not against:
+                return result
+            closed |= against
+
+
+def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
+    """Return the components that need arcs which could be part of a cycle."""
+    hopeless = hopeless_choices(order)
+    shut = pairs_of(hopeless)
+    needs: list[dict[tuple[int, int], set[Arc]]] = []
+    links: Any = networkx.DiGraph(order.arcs.tolist())
+    for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
+        own: dict[tuple[int, int], set[Arc]] = {}
+        for s in unique(order.node_readers[nodes]).tolist():
+            for b in unique(order.label_barrier[labels]).tolist():
+                if b >= 0 and not hopeless[b, s]:
+                    own[s, b] = {(b, c) for c in order.reader_sets[s]}
+                    links.add_edges_from(own[s, b])
+        needs.append(own)
+    knot = {}
+    for k, members in enumerate(networkx.strongly_connected_components(links)):
+        knot.update(dict.fromkeys(members, k))
+    found = []
+    for i, (part, own) in enumerate(zip(parts.parts, needs, strict=True)):
+        contested = {
+            key: frozenset((b, c) for b, c in arcs if knot[b] == knot[c])
+            for key, arcs in own.items()
+        }
+        contested = {key: arcs for key, arcs in contested.items() if arcs}
+        if contested:
+            barrier = order.label_barrier[parts.labels[i]]
+            readers = order.node_readers[parts.nodes[i]]
+            found.append(
+                _Part(
+                    without(part, shut, barrier, readers),
+                    parts.nodes[i],
+                    parts.labels[i],
+                    barrier,
+                    readers,
+                    contested,
+                )
+            )
+    return found

@@ -1,0 +1,370 @@
+"""The relaxation's bound by message passing, with rounding: where both meet, it is a proof.
+
+The whole part is served first.  What is left of the gap is then mostly in a few places, so
+later passes serve only the *region* around them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from layoutopt.base.limits import Limits
+from layoutopt.base.memory import available
+from layoutopt.base.result import Stopped
+from layoutopt.network.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
+from layoutopt.network.solvers.messages import (
+    Floats,
+    LabelField,
+    Messages,
+    colouring,
+    incidence,
+    ranks,
+)
+from layoutopt.network.solvers.moves import best_of_both, expansion, worth
+
+SCALE_BITS = 24
+"""Messages are rounded to multiples of ``2**-24``, or coarser if sums would not fit."""
+
+SUM_BITS = 60
+"""Sums of scaled numbers stay below ``2**60``."""
+
+LOW = -(2**60)
+"""Scaled rewards and edges of banned labels."""
+
+
+class Ledger:
+    """Maxima of all nodes and edges under messages, and what a labelling earns of them.
+
+    Attributes
+    ----------
+    scale
+        What one is in the scaled numbers below.
+    node_top, edge_top
+        Scaled maxima.
+    node_slack, edge_slack
+        How much less the labelling earns there.
+    """
+
+    def __init__(self, field: LabelField) -> None:
+        self.field = field
+        nodes, m, labels = len(field.rewards), len(field.edges), field.rewards.shape[1]
+        size = float(np.abs(np.where(field.allowed, field.rewards, 0)).sum())
+        size += 4.0 * labels * float(np.abs(field.weights).sum())
+        self.scale = 2 ** max(0, min(SCALE_BITS, SUM_BITS - int(np.log2(size + 1)) - 1))
+        self.node_top, self.node_slack = np.zeros((2, nodes), np.int64)
+        self.edge_top, self.edge_slack = np.zeros((2, m), np.int64)
+        self._to_first, self._to_second = np.zeros((2, m, labels), np.int64)
+        self._leaving, self._arriving = (incidence(ends, nodes) for ends in field.edges.T)
+        self._rewards = np.where(field.allowed, field.rewards * self.scale, LOW)
+
+    @property
+    def scaled_bound(self) -> int:
+        """The bound times the scale."""
+        return int(self.node_top.sum()) + int(self.edge_top.sum())
+
+    @property
+    def bound(self) -> int:
+        """No labelling is worth more."""
+        return int(self.scaled_bound // self.scale)
+
+    def update(self, edges: IntArray, to_first: Floats, to_second: Floats) -> None:
+        """Take in new messages of some edges."""
+        self._to_first[edges] = np.rint(to_first * self.scale)
+        self._to_second[edges] = np.rint(to_second * self.scale)
+
+    def read(self, nodes: IntArray, labels: IntArray) -> None:
+        """Read off maxima and slacks of some nodes and all their edges anew."""
+        inside = np.zeros(len(labels), bool)
+        inside[nodes] = True
+        edges = np.flatnonzero(inside[self.field.edges].any(axis=1))
+        belief = self._beliefs(nodes)
+        self.node_top[nodes] = belief.max(axis=1)
+        at = belief[np.arange(len(nodes)), labels[nodes]]
+        self.node_slack[nodes] = self.node_top[nodes] - at
+        agree, one, two = self._edges(edges)
+        rows = np.arange(len(edges))
+        a, b = labels[self.field.edges[edges]].T
+        earned = np.where(a == b, agree[rows, a], one[rows, a] + two[rows, b])
+        self.edge_top[edges] = _tops(agree, one, two)
+        self.edge_slack[edges] = self.edge_top[edges] - earned
+
+    def hopeless(self, value: int) -> IntArray:
+        """Return which choices cannot be part of a labelling worth more than ``value``."""
+        agree, one, two = self._edges(np.arange(len(self.field.edges)))
+        top = self.edge_top[:, None]
+        first = top - np.maximum(agree, one + two.max(axis=1, keepdims=True))
+        second = top - np.maximum(agree, two + one.max(axis=1, keepdims=True))
+        loss = self.node_top[:, None] - self._beliefs(np.arange(len(self.node_top)))
+        # Losses at banned labels are about 2**60 each; they must not add up beyond 2**63.
+        first, second = np.minimum(first, -LOW // 64), np.minimum(second, -LOW // 64)
+        loss = loss + self._leaving @ first + self._arriving @ second
+        beyond = (self.scaled_bound - loss) // self.scale <= value
+        return np.asarray(beyond | ~self.field.allowed)
+
+    def _beliefs(self, nodes: IntArray) -> IntArray:
+        heard = self._leaving[nodes] @ self._to_first + self._arriving[nodes] @ self._to_second
+        return np.asarray(self._rewards[nodes] + heard)
+
+    def _edges(self, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return what edges earn: agreeing in each label, and the parts of either end."""
+        field = self.field
+        first, second = field.edges[edges].T
+        one = np.where(field.allowed[first], -self._to_first[edges], LOW)
+        two = np.where(field.allowed[second], -self._to_second[edges], LOW)
+        agree = one + two + (field.weights[edges] * self.scale)[:, None]
+        return agree, one, two
+
+
+def _tops(agree: IntArray, one: IntArray, two: IntArray) -> IntArray:
+    """Return the most that edges earn: with equal labels, or with different ones."""
+    apart = one.max(axis=1) + two.max(axis=1)
+    clash = np.flatnonzero(one.argmax(axis=1) == two.argmax(axis=1))
+    if one.shape[1] > 1:
+        first, second = (np.sort(x[clash], axis=1)[:, -2:] for x in (one, two))
+        apart[clash] = np.maximum(first[:, 1] + second[:, 0], first[:, 0] + second[:, 1])
+    else:
+        apart[clash] = agree[clash, 0]
+    return np.asarray(np.maximum(agree.max(axis=1), apart))
+
+
+SWEEPS = 16
+"""Passes over the whole part between two looks at the gap."""
+
+MOST_SWEEPS = 128
+"""Passes over a small region between two looks."""
+
+PATIENCE = 4
+"""Looks in a row that do not shrink the gap by a fiftieth, after which passing ends."""
+
+COVERED = 0.9
+"""Share of the gap that the places of a region account for."""
+
+HOPS = 3
+"""How far around these places a region reaches at first; doubled when it does not help."""
+
+SMALL = 5000
+"""Up to so many nodes, expansion moves are tried at every look."""
+
+LARGEST = 2**56
+"""Sums of all numbers, times eight times the labels, stay below this."""
+
+CELLS_LIMIT = 10**8
+"""Largest number of edges times labels."""
+
+CELL_BYTES = 160
+"""What each of these takes: messages, their exact copies, and those of a pass."""
+
+SWEEP_SECONDS = 4e-8
+"""What each takes in one sweep; this and the next are what turns count, see ``Limits.turn``."""
+
+PASS_SECONDS = 2e-3
+"""What a pass takes beside its sweeps."""
+
+CELL_SECONDS = 5e-7
+"""What each takes outside the sweeps of a first pass."""
+
+
+def field_of(problem: Labelling, seconds: float = math.inf) -> LabelField | None:
+    """Return a part as arrays, or ``None`` if it, or its numbers, are too large for them.
+
+    Parameters
+    ----------
+    seconds
+        Time that is left: what takes longer to begin with is too large, too.
+    """
+    fresh = fresh_needed(problem)
+    size = max(problem.nodes, len(problem.edges)) * (problem.labels + fresh)
+    free = available()
+    if size > CELLS_LIMIT or not fits(problem) or CELL_SECONDS * size > seconds:
+        return None
+    if free is not None and CELL_BYTES * size > free:
+        return None
+    table = reward_table(problem, fresh)
+    allowed = np.ones(table.shape, bool)
+    allowed[tuple(problem.banned.T)] = False
+    colour = colouring(problem.nodes, problem.edges)
+    return LabelField(table, allowed, problem.edges, problem.weights, colour)
+
+
+def fits(problem: Labelling) -> bool:
+    """Return whether a problem's numbers are small enough for messages and their sums."""
+    exact = object in (problem.weights.dtype, problem.rewards.dtype)
+    return not exact and problem.total() * 8 * (problem.labels + fresh_needed(problem)) < LARGEST
+
+
+@dataclass(eq=False)
+class Ascent:
+    """Message passing on one field.
+
+    Parameters
+    ----------
+    field
+        The field.
+    to_first, to_second
+        Settled messages to begin with, from each edge to its ends; changed in place.
+    labels
+        A labelling to begin with; the best one found afterwards.
+    cutoff
+        Only labellings worth more than this are of interest.
+    limits
+        When to stop.
+    """
+
+    field: LabelField
+    to_first: Floats
+    to_second: Floats
+    labels: IntArray
+    cutoff: int
+    limits: Limits
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.field)
+        self.ledger.update(np.arange(len(self.field.edges)), self.to_first, self.to_second)
+        self.ledger.read(np.arange(len(self.labels)), self.labels)
+        self.value = self._worth(self.labels)
+        self.stopped = Stopped.FINISHED
+        self._expands = not (self.field.weights < 0).any()
+        self._looks = 0
+        self._random = np.random.default_rng(self.limits.seed % 2**31)
+
+    @property
+    def bound(self) -> int:
+        """No labelling of the field is worth more."""
+        return self.ledger.bound
+
+    @property
+    def goal(self) -> int:
+        """What a labelling must exceed to be of interest."""
+        return max(self.value, self.cutoff)
+
+    def climb(self, region: IntArray) -> bool:
+        """Alternate passing, rounding and a look at the gap, beginning with a region.
+
+        Returns
+        -------
+        bool
+            Whether it is proved that nothing exceeds the goal.
+        """
+        smallest, quiet, hops = float("inf"), 0, HOPS
+        while True:
+            self._pass(region)
+            ledger = self.ledger
+            self.limits.report("message passing", self.goal, max(self.goal, ledger.bound))
+            gap = ledger.scaled_bound / ledger.scale - self.goal
+            if ledger.bound <= self.goal:
+                return True
+            if gap <= 0.98 * smallest:
+                quiet = 0
+            else:
+                quiet, hops = quiet + 1, 2 * hops
+            smallest = min(smallest, gap)
+            if quiet >= PATIENCE:
+                return False
+            if self.limits.close(self.goal, ledger.bound):
+                self.stopped = Stopped.GAP_LIMIT
+                return False
+            if self.limits.stopped is not None:
+                self.stopped = self.limits.stopped
+                return False
+            region = self._open(hops)
+
+    def _open(self, hops: int) -> IntArray:
+        """Return the nodes around the places that make up most of the gap."""
+        nodes, ledger = len(self.labels), self.ledger
+        slack = np.concatenate([ledger.node_slack, ledger.edge_slack])
+        order = np.argsort(-slack)
+        total = np.cumsum(slack[order] / ledger.scale)
+        places = order[: int(np.searchsorted(total, COVERED * total[-1])) + 1]
+        inside = np.zeros(nodes, bool)
+        inside[places[places < nodes]] = True
+        inside[self.field.edges[places[places >= nodes] - nodes]] = True
+        return self.around(np.flatnonzero(inside), hops)
+
+    def around(self, nodes: IntArray, hops: int) -> IntArray:
+        """Return the nodes within so many edges of some; all if that is most."""
+        inside = np.zeros(len(self.labels), bool)
+        inside[nodes] = True
+        for _ in range(hops):
+            inside[self.field.edges[inside[self.field.edges].any(axis=1)]] = True
+        if 2 * int(inside.sum()) > len(inside):
+            inside[:] = True
+        return np.flatnonzero(inside)
+
+    def _pass(self, region: IntArray) -> None:
+        """Serve a region: better messages there, and perhaps a better labelling."""
+        inner, held, part, rewards = self._cut_out(region)
+        served = replace(part, rewards=held)
+        rank = ranks(served, self._random)
+        messages = Messages(served, self.to_first[inner], self.to_second[inner], rank)
+        self._sweep(messages, len(region), max(len(region), len(inner)) * rewards.shape[1])
+        new = messages.decode(rewards)
+        self.to_first[inner], self.to_second[inner] = settled = messages.settled()
+        self.ledger.update(inner, *settled)
+        self._take_better(region, rewards, part, new)
+        self.ledger.read(region, self.labels)
+
+    def _cut_out(self, region: IntArray) -> tuple[IntArray, Floats, LabelField, WeightArray]:
+        """Return a region's inner edges, what it hears from outside, and the region itself.
+
+        The second counts messages among the rewards, the third and fourth what agreeing
+        with the labels outside earns.
+        """
+        field = self.field
+        place = np.full(len(self.labels), -1)
+        place[region] = np.arange(len(region))
+        ends = place[field.edges]
+        inner = np.flatnonzero((ends >= 0).all(axis=1))
+        rewards = field.rewards[region]
+        held = rewards.astype(np.float64)
+        for near, far, message in ((0, 1, self.to_first), (1, 0, self.to_second)):
+            cut = np.flatnonzero((ends[:, near] >= 0) & (ends[:, far] < 0))
+            here = ends[cut, near]
+            held += incidence(here, len(region)) @ message[cut]
+            at = here * rewards.shape[1] + self.labels[field.edges[cut, far]]
+            np.add.at(rewards.reshape(-1), at, field.weights[cut])
+        part = LabelField(
+            rewards, field.allowed[region], ends[inner], field.weights[inner], field.colour[region]
+        )
+        return inner, held, part, rewards
+
+    def _sweep(self, messages: Messages, size: int, cells: int) -> None:
+        sweeps = min(MOST_SWEEPS, SWEEPS * len(self.labels) // size)
+        self.limits.spend(PASS_SECONDS)
+        for _ in range(-(-sweeps // SWEEPS) * SWEEPS):
+            messages.sweep(1)
+            self.limits.spend(SWEEP_SECONDS * cells)
+            if self.limits.over:
+                break
+
+    def _take_better(
+        self, region: IntArray, rewards: WeightArray, part: LabelField, new: IntArray
+    ) -> None:
+        """Improve a region's labels with the help of others, all else unchanged."""
+        given = rewards, part.edges, part.weights
+        old = self.labels[region]
+        # Cuts take longer than passes on large regions: look 1, 2, 4, 8, ... there.
+        self._looks += len(region) == len(self.labels)
+        often = len(region) < SMALL or self._looks & (self._looks - 1) == 0
+        expands = self._expands and often and not self.limits.over
+        moved = expansion(*given, new, self.limits) if expands else new
+        joint = best_of_both(*given, old, moved)
+        if not np.array_equal(joint, old):
+            self.labels = self.labels.copy()
+            self.labels[region] = expansion(*given, joint, self.limits) if expands else joint
+            self.value = self._worth(self.labels)
+
+    def _worth(self, labels: IntArray) -> int:
+        return worth(self.field.rewards, self.field.edges, self.field.weights, labels)
+
+
+def begin(field: LabelField, limits: Limits, start: IntArray | None = None) -> Ascent:
+    """Return an ascent that has not begun, from a given labelling or a simple one."""
+    labels = field.rewards.argmax(axis=1)
+    if start is not None:
+        known = (start >= 0) & (start < field.rewards.shape[1])
+        labels = np.where(known, start, labels)
+    to_first, to_second = np.zeros((2, len(field.edges), field.rewards.shape[1]))
+    return Ascent(field, to_first, to_second, labels, -(2**62), limits)

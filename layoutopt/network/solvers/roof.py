@@ -1,0 +1,245 @@
+"""Two labels each: minimum cuts, which decide all or a part of the nodes.
+
+A cost of two nodes of two labels is a part of either node alone plus ``w >= 0`` for one pair of
+*literals* ("node u chooses label p").  Each literal becomes a node of a flow network, and each such
+pair an arc from one literal to the contrary of the other, and one back, so that the literals
+on the source's side of a cut are the true ones.
+
+Where the labels of some nodes can be exchanged such that no arc leads from a literal to its
+own contrary, each component of literals has a mirror image.  One of both is enough then, and
+its minimum cut is an optimum: the costs are submodular (Hammer, Oper. Res. 13, 1965).
+Elsewhere both stay, and the cut's value is the *roof dual* bound: literals on the source's side
+whose contraries are not are true in some optimum (Hammer, Hansen and Simeone, Math. Program. 28,
+1984).  It is the bound of the linear relaxation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from ortools.graph.python import max_flow
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from layoutopt.base.errors import SolverError
+from layoutopt.network.problem import IntArray
+
+ENDLESS = 2**60
+"""The capacity of what is forbidden; the absolute values of all costs add up to less than half."""
+
+
+@dataclass(frozen=True, eq=False)
+class Roof:
+    """What the cut decides.
+
+    Parameters
+    ----------
+    labels
+        Shape ``(nodes,)``: for each node the label that it has in some optimum with all the
+        others; -1 where that is not known.
+    bound
+        What no labelling costs less than.
+    infeasible
+        Whether it is proved that every labelling does something forbidden.
+    """
+
+    labels: IntArray
+    bound: int = 0
+    infeasible: bool = False
+
+
+@dataclass(eq=False)
+class _Terms:
+    """Costs of literals: of node ``u``'s label 1 is ``u``, of its label 0 it is ``nodes + u``.
+
+    ``rise`` is what label 1 of each node costs more than its label 0; ``pairs`` of literals
+    cost ``weights`` where both are true; ``clashes`` are pairs that must not both be true, or
+    twice the same literal that must not.
+    """
+
+    nodes: int
+    constant: int
+    rise: IntArray
+    pairs: IntArray
+    weights: IntArray
+    clashes: IntArray
+    value: IntArray = field(init=False)
+    """Shape ``(2 * nodes,)``: 1 for true literals, -1 for false ones, 0 for open ones."""
+
+    def __post_init__(self) -> None:
+        self.value = np.zeros(2 * self.nodes, np.int8)
+
+    def contrary(self, literals: IntArray) -> IntArray:
+        """Return the contraries of literals."""
+        return np.asarray((literals + self.nodes) % (2 * self.nodes))
+
+
+def roof(
+    costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray, forbidden: int
+) -> Roof:
+    """Return what a minimum cut decides of a problem of two labels.
+
+    Parameters
+    ----------
+    costs
+        Shape ``(nodes, 2)``.
+    edges, table_of
+        Shapes ``(m, 2)`` and ``(m,)``: two different nodes, and the number of their table.
+    tables
+        Shape ``(k, 2, 2)``.
+    forbidden
+        Costs of so much or more are forbidden.
+    """
+    terms = _terms(costs, edges, table_of, tables, forbidden)
+    if not _propagate(terms):
+        return Roof(np.full(len(costs), -1), infeasible=True)
+    _substitute(terms)
+    flow, true = _cut(terms)
+    value = np.where(terms.value != 0, terms.value > 0, true)
+    one, zero = value[: terms.nodes], value[terms.nodes :]
+    labels = np.where(one & ~zero, 1, np.where(zero & ~one, 0, -1))
+    return Roof(labels, terms.constant + -(-flow // 2))
+
+
+def _terms(
+    costs: IntArray, edges: IntArray, table_of: IntArray, tables: IntArray, forbidden: int
+) -> _Terms:
+    n = len(costs)
+    never = costs >= forbidden
+    own = np.where(never, costs[:, ::-1], costs)
+    own[never.all(axis=1)] = 0
+    kinds = [_kind(table, forbidden) for table in tables.tolist()]
+    numbers = np.array([kind.numbers for kind in kinds], np.int64).reshape(-1, 6)[table_of]
+    constant, first, second, weight, p, q = numbers.T
+    rise = own[:, 1] - own[:, 0]
+    np.add.at(rise, edges[:, 0], first)
+    np.add.at(rise, edges[:, 1], second)
+    pairs = np.stack([edges[:, 0] + n * (1 - p), edges[:, 1] + n * (1 - q)], axis=1)
+    used = weight > 0
+    loops = np.concatenate([np.flatnonzero(never[:, 1]), n + np.flatnonzero(never[:, 0])])
+    clashes = [np.stack([loops, loops], axis=1)]
+    for place in range(max((len(kind.clashes) for kind in kinds), default=0)):
+        of = np.array([[*kind.clashes, *_NO_CLASHES][place] for kind in kinds])[table_of]
+        here = np.flatnonzero(of[:, 0, 0] >= 0)
+        end, label = of[here].transpose(2, 0, 1)
+        clashes.append(edges[here[:, None], end] + n * (1 - label))
+    total = int(own[:, 0].sum()) + int(constant.sum())
+    return _Terms(n, total, rise, pairs[used], weight[used], np.concatenate(clashes))
+
+
+_NO_CLASHES = [((-1, -1), (-1, -1))] * 8
+
+
+class _Kind(NamedTuple):
+    """A table taken apart.
+
+    ``numbers`` are a constant, what label 1 of either node adds, and what the pair of labels that
+    follows adds; ``clashes`` are pairs of ``(end, label)``, twice the same for a label that is
+    out of the question.
+    """
+
+    numbers: tuple[int, int, int, int, int, int]
+    clashes: list[tuple[tuple[int, int], tuple[int, int]]]
+
+
+def _kind(table: list[list[int]], forbidden: int) -> _Kind:
+    (a, b), (c, d) = table
+    at = {(0, 0): a, (0, 1): b, (1, 0): c, (1, 1): d}
+    at = {place: cost for place, cost in at.items() if cost < forbidden}
+    clashes = []
+    for end, p in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        line = [((p, q), (1 - p, q)) if end == 0 else ((q, p), (q, 1 - p)) for q in (0, 1)]
+        if all(here not in at for here, _ in line):
+            clashes.append(((end, p), (end, p)))
+            at.update({here: at[there] for here, there in line if there in at})
+    missing = [(p, q) for p in (0, 1) for q in (0, 1) if (p, q) not in at]
+    for p, q in missing:
+        clashes.append(((0, p), (1, q)))
+        if len(missing) == 1:  # any cost will do; this one adds nothing to the pair
+            at[p, q] = at[1 - p, q] + at[p, 1 - q] - at[1 - p, 1 - q]
+    for p, q in missing if len(missing) == 2 else ():
+        at[p, q] = at[p, 1 - q]
+    a, b, c, d = (at.get(place, 0) for place in ((0, 0), (0, 1), (1, 0), (1, 1)))
+    weight = b + c - a - d
+    if weight >= 0:
+        return _Kind((a, c - a, d - c, weight, 0, 1), clashes)
+    return _Kind((a, c - a, b - a, -weight, 1, 1), clashes)
+
+
+def _propagate(terms: _Terms) -> bool:
+    """Set what clashes alone decide; return whether they contradict each other."""
+    first, second = terms.clashes.T
+    arcs = np.stack(
+        [np.concatenate([first, second]), terms.contrary(np.concatenate([second, first]))]
+    )
+    loops = first == second
+    forced = terms.contrary(first[loops])
+    if not len(forced):
+        return True
+    root = 2 * terms.nodes
+    starts = np.concatenate([arcs[0], np.full(len(forced), root)])
+    ends = np.concatenate([arcs[1], forced])
+    graph = csr_array((np.ones(len(ends), bool), (starts, ends)), shape=(root + 1, root + 1))
+    true = breadth_first_order(graph, root, return_predecessors=False)[1:]
+    terms.value[terms.contrary(true)] = -1
+    if (terms.value[true] < 0).any():
+        return False
+    terms.value[true] = 1
+    return True
+
+
+def _substitute(terms: _Terms) -> None:
+    """Leave only open literals in all costs."""
+    n, value = terms.nodes, terms.value
+    terms.constant += int(terms.rise[value[:n] > 0].sum())
+    terms.rise[value[:n] != 0] = 0
+    here = value[terms.pairs]
+    terms.constant += int(terms.weights[(here > 0).all(axis=1)].sum())
+    for near, far in ((0, 1), (1, 0)):
+        one = (here[:, near] > 0) & (here[:, far] == 0)
+        other = terms.pairs[one, far]
+        up = other < n
+        np.add.at(terms.rise, other[up], terms.weights[one][up])
+        np.add.at(terms.rise, other[~up] - n, -terms.weights[one][~up])
+        terms.constant += int(terms.weights[one][~up].sum())
+    still = (here == 0).all(axis=1)
+    terms.pairs, terms.weights = terms.pairs[still], terms.weights[still]
+    terms.clashes = terms.clashes[(value[terms.clashes] == 0).all(axis=1)]
+
+
+def _cut(terms: _Terms) -> tuple[int, IntArray]:
+    """Return twice the least that open literals cost, or less, and which of them are true."""
+    n = terms.nodes
+    pairs = np.concatenate([terms.pairs, terms.clashes])
+    weights = np.concatenate([terms.weights, np.full(len(terms.clashes), ENDLESS)])
+    starts, ends = np.concatenate([pairs, pairs[:, ::-1]]).T
+    ends = terms.contrary(ends)
+    shape = (2 * n, 2 * n)
+    graph = csr_array((np.ones(len(starts), bool), (starts, ends)), shape=shape)
+    of = connected_components(graph, directed=False)[1] if n else np.zeros(0, np.int64)
+    image = np.concatenate([of[n:], of[:n]])
+    kept, twice = of <= image, of != image
+    source, sink = 2 * n, 2 * n + 1
+    like = np.flatnonzero(terms.rise)
+    dear = np.where(terms.rise[like] > 0, like, like + n)  # costs something where true
+    amount = np.abs(terms.rise[like])
+    terms.constant += int(terms.rise[terms.rise < 0].sum())
+    starts = np.concatenate([starts, dear, np.full(len(like), source)])
+    ends = np.concatenate([ends, np.full(len(like), sink), terms.contrary(dear)])
+    weights = np.concatenate([weights, weights, amount, amount])
+    inner = np.where(starts < source, starts, np.minimum(ends, source - 1))
+    used = kept[inner]
+    weights = np.minimum(weights * np.where(twice[inner], 2, 1), ENDLESS)
+    flow = max_flow.SimpleMaxFlow()
+    flow.add_arcs_with_capacity(starts[used], ends[used], weights[used])
+    flow.add_arc_with_capacity(source, sink, 0)  # so that it knows both
+    if flow.solve(source, sink) != flow.OPTIMAL:
+        raise SolverError("maximum flow failed")
+    true = np.zeros(2 * n + 2, bool)
+    true[flow.get_source_side_min_cut()] = True
+    true = true[: 2 * n]
+    mirrored = np.flatnonzero(twice & ~kept)
+    true[mirrored] = ~true[terms.contrary(mirrored)]
+    return flow.optimal_flow(), true

@@ -1,1 +1,0 @@
-"""Solvers by name: those of this package, and those of users."""

@@ -1,0 +1,407 @@
+"""Solvers by name.
+
+A name that is not built in is looked for among the solvers that were registered in Python, then
+among the entry points of installed packages, in the groups ``layoutopt.network.solvers`` and
+``layoutopt.heuristics``.  Nothing is loaded before it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from importlib.metadata import EntryPoint, distributions
+from operator import index
+from typing import Any, TypeVar
+
+import numpy as np
+
+from layoutopt.base.errors import InputError, SolverError
+from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import unique
+from layoutopt.base.result import Result, Stopped
+from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.ops import Kind
+from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.heuristics import HEURISTICS, Heuristic
+from layoutopt.lowering.ways import Places
+from layoutopt.network.exact.methods import METHODS, Method
+from layoutopt.network.heuristics.frame import allowed
+from layoutopt.network.heuristics.methods import APPROXIMATE
+from layoutopt.network.presolve.components import split
+from layoutopt.network.problem import IntArray, Labelling
+
+
+def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Method:
+    """Return a user's solver of labelling problems with all its answers checked.
+
+    Parameters
+    ----------
+    exact
+        Whether its bounds are proofs; those of others are left out.
+
+    Returns
+    -------
+    Method
+        It raises a SolverError of one line, which names the solver, if the function fails or
+        returns what is no answer to the problem.
+    """
+
+    def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
+        with _blamed(name, limits):
+            found = call(_read_only(problem), limits, None if start is None else start.copy())
+            fault = _fault(problem, found)
+        if fault:
+            raise SolverError(f"solver {name!r} {fault}")
+        labels = None
+        if found.labelling is not None:  # labels that a component does not know are fresh there
+            parts = split(replace(problem, precedence=None))
+            labels = parts.join(parts.cut(np.asarray(found.labelling)))
+        value = None if labels is None else problem.value(labels)
+        bound = None
+        if exact and found.bound is not None:
+            bound = int(found.bound)
+            _hold(name, problem, limits, bound, (labels, start))
+        return Result(objective=value, bound=bound, labelling=labels, stopped=found.stopped)
+
+    return solve
+
+
+def guarded_heuristic(name: str, call: Callable[..., Any]) -> Heuristic:
+    """Return a user's heuristic on graphs with its answers checked.
+
+    Returns
+    -------
+    Heuristic
+        It raises as :func:`guarded_method` does.
+    """
+
+    def choose(graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
+        before = [*graph.ops], [*graph.pairs], [*graph.shapes]
+        with _blamed(name, limits):
+            found = call(graph, limits, given, places)
+            fault = _origins_fault(graph, given, places, found)
+        if before != (graph.ops, graph.pairs, graph.shapes):
+            fault = "must not change the graph"
+        if fault:
+            raise SolverError(f"solver {name!r} {fault}")
+        return {t: (np.asarray(found[t][0]), np.asarray(found[t][1])) for t in _sinks(graph)}
+
+    return choose
+
+
+def _sinks(graph: GraphStore) -> list[int]:
+    return [sink.index for sink in graph.sinks()]
+
+
+def _origins_fault(graph: GraphStore, given: Given, places: Places, found: Any) -> str:
+    """Return what is wrong with the origins of sinks, if anything."""
+    if not isinstance(found, dict) or set(found) != {*_sinks(graph)}:
+        return f"must return a dict by the numbers of all sinks, got {_described(found)}"
+    for t in _sinks(graph):
+        sink, shape = f"sink {graph.tensor_name(t)!r}", (places.count(t),)
+        tensors, elements = (np.asarray(part) for part in found[t])
+        for part in (tensors, elements):
+            if part.dtype.kind not in "iu" or part.shape != shape:
+                got = f"{part.dtype} in {part.shape}"
+                return f"must give {sink} two arrays of integers in shape {shape}, got {got}"
+        for root in unique(tensors).tolist():
+            if not 0 <= root < len(graph.shapes):
+                return f"gives {sink} locations of tensor number {root}, which does not exist"
+            if graph.ops[graph.producers[root]].kind is Kind.VIEW:
+                return f"gives {sink} locations of {graph.tensor_name(root)!r}, which has none"
+            taken = elements[tensors == root]
+            if not (taken.min() >= 0 and taken.max() < places.count(root)):
+                return f"gives {sink} locations outside {graph.tensor_name(root)!r}"
+        kept = given.placed(t, (tensors, elements))
+        if not (np.array_equal(kept[0], tensors) and np.array_equal(kept[1], elements)):
+            return f"moves elements of {sink} whose locations are given"
+    return ""
+
+
+@contextmanager
+def _blamed(name: str, limits: Limits) -> Iterator[None]:
+    """Turn whatever a user's function raises into one line that names it.
+
+    Running out of time in time, or out of memory, is nobody's fault.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, TimeoutError) and limits.over:
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise SolverError(f"solver {name!r} failed: {reason}") from error
+
+
+def _read_only(problem: Labelling) -> Labelling:
+    """Return a problem whose arrays cannot be written to."""
+    order = problem.precedence
+    if order is not None:
+        order = replace(
+            order,
+            arcs=_frozen(order.arcs),
+            label_barrier=_frozen(order.label_barrier),
+            node_readers=_frozen(order.node_readers),
+        )
+    return replace(
+        problem,
+        edges=_frozen(problem.edges),
+        weights=_frozen(problem.weights),
+        reward_at=_frozen(problem.reward_at),
+        rewards=_frozen(problem.rewards),
+        banned=_frozen(problem.banned),
+        precedence=order,
+    )
+
+
+def _frozen(array: IntArray) -> IntArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _hold(
+    name: str, problem: Labelling, limits: Limits, bound: int, known: tuple[IntArray | None, ...]
+) -> None:
+    """Refuse a bound that a known labelling exceeds, or what local search makes of one."""
+    fresh = problem.labels + np.arange(problem.nodes)
+    legal = (labels for labels in known if labels is not None and allowed(problem, labels))
+    best = max((fresh, *legal), key=problem.value)
+    refined = APPROXIMATE["refined"](problem, replace(limits, tell=None), best)
+    value = max(problem.value(best), int(refined.objective or 0))
+    if value > bound:
+        raise SolverError(f"solver {name!r} claims the bound {bound}, but {value} can be reached")
+
+
+def _fault(problem: Labelling, found: Any) -> str:
+    """Return what is wrong with a result, if anything."""
+    if not isinstance(found, Result):
+        return f"must return a layoutopt.Result, got {_described(found)}"
+    if found.infeasible:
+        return "says that there is no solution, but everything may be fresh"
+    stopped: Any = found.stopped
+    if not isinstance(stopped, Stopped):
+        return f"must say why it stopped by a layoutopt.Stopped, got {_described(stopped)}"
+    for what, number in (("objective", found.objective), ("bound", found.bound)):
+        if number is not None and not _whole(number):
+            return f"must give a whole number as {what}, got {_described(number)}"
+    if found.labelling is None:
+        return "" if found.objective is None else "gives an objective without a labelling"
+    labels, count = np.asarray(found.labelling), problem.labels + problem.nodes
+    if labels.dtype.kind not in "iu" or labels.shape != (problem.nodes,):
+        shape = f"({problem.nodes},)"
+        return (
+            f"must give labels as integers in shape {shape}, got {labels.dtype} in {labels.shape}"
+        )
+    if problem.nodes and not (labels.min() >= 0 and labels.max() < count):
+        return f"must give labels of 0..{count - 1}, got {labels.min()}..{labels.max()}"
+    if not allowed(problem, labels):
+        return "gives labels that are banned, or break barrier order"
+    value = problem.value(labels)
+    if found.objective is not None and found.objective != value:
+        return f"says that its labelling is worth {found.objective}, but that is {value}"
+    return ""
+
+
+def _whole(number: Any) -> bool:
+    try:
+        return bool(index(number) == number)
+    except TypeError:
+        return False
+
+
+def _described(thing: Any) -> str:
+    return f"{str(thing)[:40]!r} of type {type(thing).__name__}"
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class SolverKind(StrEnum):
+    """What a solver promises, and what it works on."""
+
+    EXACT = "exact"
+    """A labelling problem; its bounds are proofs."""
+    APPROXIMATE = "approximate"
+    """A labelling problem, without proof."""
+    GRAPH = "graph"
+    """A graph, without proof."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solver:
+    """A solver by name.
+
+    Parameters
+    ----------
+    name, kind
+        Its name and kind.
+    call
+        ``(problem, limits, start) -> Result``, or for kind ``graph`` ``(graph, limits, given,
+        places) -> origins``.
+    own
+        Whether it is a user's.
+    """
+
+    name: str
+    kind: SolverKind
+    call: Callable[..., Any]
+    own: bool = False
+
+
+GROUPS = {"layoutopt.network.solvers": "solver", "layoutopt.heuristics": "heuristic"}
+"""Groups of entry points, and what their members are called in errors."""
+
+ALL = "all"
+"""What commands take for every built-in solver, so that no solver is called so."""
+
+_registered: dict[str, Solver] = {}
+
+
+def built_in() -> tuple[str, ...]:
+    """Return the names of this package's own solvers: exact ones, then heuristics."""
+    return *METHODS, *APPROXIMATE, *HEURISTICS
+
+
+def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
+    """Register a function as a solver of labelling problems, for as long as Python runs.
+
+    ``(problem, limits, start) -> Result``; see :class:`~layoutopt.Labelling`,
+    :class:`~layoutopt.Limits` and :class:`~layoutopt.Result`.  Used as a decorator; a later one of
+    the same name replaces it.
+
+    Parameters
+    ----------
+    name
+        What :func:`~layoutopt.unwind` calls it.
+    exact
+        Whether its bounds are proofs.  Bounds of other solvers are left out.  The function gets an
+        attribute of this name, by which a package's entry point tells the same.
+
+    Raises
+    ------
+    InputError
+        If the name is taken by a built-in solver.
+    """
+    _check_name(name)
+
+    def register(function: Function) -> Function:
+        with suppress(AttributeError):  # methods have none, and are no entry points either
+            function.exact = exact  # type: ignore[attr-defined]
+        _registered[name] = _solver_of(name, function, exact=exact)
+        return function
+
+    return register
+
+
+def heuristic(name: str) -> Callable[[Function], Function]:
+    """Register a function as a heuristic on graphs, for as long as Python runs.
+
+    ``(graph, limits, given, places) -> origins``; ``docs/solvers.md`` tells what these are.  Used
+    as a decorator; a later one of the same name replaces it.
+
+    Parameters
+    ----------
+    name
+        What :func:`~layoutopt.unwind` calls it.
+
+    Raises
+    ------
+    InputError
+        If the name is taken by a built-in solver.
+    """
+    _check_name(name)
+
+    def register(function: Function) -> Function:
+        _registered[name] = _heuristic_of(name, function)
+        return function
+
+    return register
+
+
+def names() -> tuple[str, ...]:
+    """Return all names that :func:`find` knows, users' own last; nothing is loaded."""
+    own = {*_registered, *(entry.name for entry in _entries()[0])}
+    return *built_in(), *sorted(own - {*built_in()})
+
+
+def find(name: str) -> Solver:
+    """Return a solver by its name.
+
+    Raises
+    ------
+    InputError
+        If there is none, or a package's cannot be loaded.
+    """
+    for kind, table in ((SolverKind.EXACT, METHODS), (SolverKind.APPROXIMATE, APPROXIMATE)):
+        if name in table:
+            return Solver(name, kind, table[name])
+    if name in HEURISTICS:
+        return Solver(name, SolverKind.GRAPH, HEURISTICS[name])
+    if name in _registered:
+        return _registered[name]
+    entries, unreadable = _entries()
+    found = [entry for entry in entries if entry.name == name]
+    if not found:
+        more = f"; not readable: what {', '.join(unreadable)} offers" if unreadable else ""
+        raise InputError(f"unknown solver {name!r}; known: {', '.join(names())}{more}")
+    if len(found) > 1:
+        offered = ", ".join(f"{_package(entry)} ({entry.group})" for entry in found)
+        raise InputError(f"solver {name!r} is offered more than once: by {offered}")
+    return _loaded(found[0])
+
+
+def _loaded(entry: EntryPoint) -> Solver:
+    """Load the solver of an installed package."""
+    what = f"{GROUPS[entry.group]} {entry.name!r} of package {_package(entry)}"
+    try:
+        call = entry.load()
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not callable(call):
+        raise InputError(f"{what} is no function: {entry.value} is of type {type(call).__name__}")
+    if GROUPS[entry.group] == "heuristic":
+        return _heuristic_of(entry.name, call)
+    return _solver_of(entry.name, call, exact=getattr(call, "exact", False) is True)
+
+
+def _solver_of(name: str, call: Callable[..., Any], *, exact: bool) -> Solver:
+    kind = SolverKind.EXACT if exact else SolverKind.APPROXIMATE
+    return Solver(name, kind, guarded_method(name, call, exact=exact), own=True)
+
+
+def _heuristic_of(name: str, call: Callable[..., Any]) -> Solver:
+    return Solver(name, SolverKind.GRAPH, guarded_heuristic(name, call), own=True)
+
+
+def _entries() -> tuple[list[EntryPoint], list[str]]:
+    """Return what installed packages offer, and the packages whose entry points are malformed."""
+    found: dict[str, list[EntryPoint]] = {}
+    unreadable = []
+    for package in distributions():
+        name = "a package without a name"
+        try:
+            name = str(package.name)
+            own = [entry for entry in package.entry_points if entry.group in GROUPS]
+        except Exception:
+            unreadable.append(name)
+            continue
+        found.setdefault(name, own)  # the first one on the path is the one that is imported
+    return [entry for own in found.values() for entry in own], unreadable
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "unknown"
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not name or name.split() != [name]:
+        raise InputError(f"a solver's name must be a text without spaces, got {name!r}")
+    if name in (ALL, *built_in()):
+        taken = ", ".join((*built_in(), ALL))
+        raise InputError(f"the name {name!r} is taken; so are {taken}")

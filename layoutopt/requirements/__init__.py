@@ -1,1 +1,0 @@
-"""Who needs which layouts: backends, and what users want."""
