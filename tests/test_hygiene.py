@@ -30,8 +30,8 @@ UNPACKING = {"dbm", "dill", "joblib", "cloudpickle", "marshal", "pickle", "shelv
 UNSEEDED = {"uuid"}
 
 HOMES = {
-    "subprocess": {"bench"},
-    "multiprocessing": {"bench"},
+    "subprocess": {"bench", "onnx"},
+    "multiprocessing": {"bench", "onnx"},
     "distributed": {"bench"},
     "dask": {"bench"},
     "asyncio": {"bench"},

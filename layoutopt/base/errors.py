@@ -101,7 +101,15 @@ def needed(package: str, what: str, file: str = "") -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        broken = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
-        install = f'pip install ".[{PACKAGES[package]}]" in a clone of layoutopt'
-        reason = f"{what} needs {package}{broken}, which an extra brings: {install}"
-        raise InputError(reason, file=file) from None
+        broken = "" if isinstance(error, ModuleNotFoundError) else str(error)
+        raise lacking(package, what, broken, file) from None
+
+
+def lacking(package: str, what: str, broken: str = "", file: str = "") -> InputError:
+    """Return the error that a package is not installed, or cannot be imported for some reason.
+
+    The other arguments are those of :func:`needed`.
+    """
+    why = f" ({broken})" if broken else ""
+    install = f'pip install ".[{PACKAGES[package]}]" in a clone of layoutopt'
+    return InputError(f"{what} needs {package}{why}, which an extra brings: {install}", file=file)

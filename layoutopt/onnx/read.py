@@ -17,7 +17,7 @@ from layoutopt.onnx.functions import inlined
 from layoutopt.onnx.network import OnnxGraphBuilder, live_nodes
 from layoutopt.onnx.protobuf import captured, load, load_model
 from layoutopt.onnx.rules import BODIES, is_known, type_of
-from layoutopt.onnx.running import run_at_random
+from layoutopt.onnx.running import types_at_random
 from layoutopt.onnx.shapes import Shaped, infer, set_dims, settled
 from layoutopt.onnx.sketch import read_attractions
 from layoutopt.onnx.training import Trainer, check_training
@@ -143,11 +143,11 @@ def _measured(
     del model.graph.output[:]
     del model.graph.value_info[:]
     model.graph.output.extend(ValueInfoProto(name=name) for name in sorted(names))
-    _, found = run_at_random(model, seconds=SECONDS)
+    found = types_at_random(model, SECONDS)
     return {
-        name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-        for name, x in found.items()
-        if isinstance(x, np.ndarray)
+        name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind[0]), kind[1])
+        for name, kind in found.items()
+        if kind is not None
     }
 
 

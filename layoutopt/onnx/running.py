@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.errors import InputError, needed
+from layoutopt.base.errors import InputError
 from layoutopt.onnx.folding import RANDOM, known_values
 from layoutopt.onnx.protobuf import bodies, captured, graphs, write_proto
 from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.runtime import CrashError, RunError, Session
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
@@ -190,11 +190,12 @@ def run(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
     InputError
         If onnxruntime is missing, or cannot run it: then it is :class:`NotRun`.
     """
-    return _run(_session(model), inputs)
+    with _session(model) as session:
+        return _run(session, inputs)
 
 
 def run_at_random(
-    model: ModelProto, seed: int = 0, seconds: float | None = None
+    model: ModelProto, seed: int = 0
 ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Return random inputs on which a network runs, and its outputs, unoptimised.
 
@@ -204,8 +205,6 @@ def run_at_random(
         The network.
     seed
         Seed of the inputs, drawn in the first of :data:`DRAWS` with which it runs.
-    seconds
-        How long it may run, without limit by default.
 
     Raises
     ------
@@ -213,17 +212,45 @@ def run_at_random(
         If onnxruntime is missing, or can run it with none: then it is :class:`NotRun`, and
         says why it cannot with the first.
     """
-    session = _session(model)
+    return _at_random(model, seed, None, types=False)
+
+
+def types_at_random(
+    model: ModelProto, seconds: float
+) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]] | None]:
+    """Return element types and shapes of outputs for random inputs, None for what is no tensor.
+
+    Parameters
+    ----------
+    model
+        The network.
+    seconds
+        How long it may run.
+
+    Raises
+    ------
+    InputError
+        As by :func:`run_at_random`.
+    """
+    found: dict[str, Any] = _at_random(model, 0, seconds, types=True)[1]
+    return found
+
+
+def _at_random(
+    model: ModelProto, seed: int, seconds: float | None, *, types: bool
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return random inputs on which a network runs, and its outputs, or types of these."""
     end = time.monotonic() + (PATIENCE if seconds is None else seconds)
     first: NotRun | None = None
-    for inputs in _drawn(model, seed):
-        left = None if seconds is None else end - time.monotonic()
-        try:
-            return inputs, _run(session, inputs, left)
-        except NotRun as error:
-            first = first or error
-        if time.monotonic() > end:
-            break
+    with _session(model, seconds) as session:
+        for inputs in _drawn(model, seed):
+            left = None if seconds is None else max(0.0, end - time.monotonic())
+            try:
+                return inputs, _run(session, inputs, left, types=types)
+            except NotRun as error:
+                first = first or error
+            if time.monotonic() > end:
+                break
     assert first is not None
     raise first
 
@@ -258,43 +285,42 @@ def _inputs(model: ModelProto) -> list[ValueInfoProto]:
     return [value for value in model.graph.input if value.name not in own]
 
 
-def _session(model: ModelProto) -> Any:
-    """Return a network as onnxruntime has it in memory, unoptimised."""
-    runtime = _runtime()
-    options = _options(runtime)
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+@contextmanager
+def _session(model: ModelProto, seconds: float | None = None) -> Iterator[Session]:
+    """Yield a network as onnxruntime has it in memory, unoptimised."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        while True:
+        session = None
+        while session is None:
             large = _large(model)
             if large:
                 write_proto(model, path, large)
-            given = str(path) if large else model.SerializeToString()
             try:
-                return runtime.InferenceSession(given, options, ["CPUExecutionProvider"])
-            except Exception as error:  # classes of its own for each status, some private
+                session = Session(str(path) if large else model.SerializeToString(), None, seconds)
+            except RunError as error:
                 older = _older(model, str(error))
                 if older is None:
-                    raise NotRun(f"onnxruntime cannot run it ({_first_line(error)})") from None
+                    raise _not_run(error) from None
                 model = older
+        with session:
+            yield session
 
 
-def _run(session: Any, inputs: Arrays, seconds: float | None = None) -> dict[str, NDArray[Any]]:
-    """Return the outputs of a network in memory, by name."""
-    options = _runtime().RunOptions()
-    options.log_severity_level = 4
-    names = [value.name for value in session.get_outputs()]
-    timer = threading.Timer(seconds or 0.0, lambda: setattr(options, "terminate", True))
-    timer.daemon = True
-    if seconds is not None:
-        timer.start()
+def _run(
+    session: Session, inputs: Arrays, seconds: float | None = None, *, types: bool = False
+) -> dict[str, Any]:
+    """Return the outputs of a network in memory, by name, or types of these."""
     try:
-        found = session.run(names, dict(inputs), options)
-        return dict(zip(names, found, strict=True))
-    except Exception as error:  # see above
-        raise NotRun(f"onnxruntime cannot run it ({_first_line(error)})") from None
-    finally:
-        timer.cancel()
+        found = session.run(inputs, seconds=seconds, types=types)
+    except RunError as error:
+        raise _not_run(error) from None
+    return dict(zip(session.outputs, found, strict=True))
+
+
+def _not_run(error: RunError, what: str = "run it") -> NotRun:
+    if isinstance(error, CrashError):
+        return NotRun(f"onnxruntime cannot {what}: its process {error}")
+    return NotRun(f"onnxruntime cannot {what} ({_first_line(error)})")
 
 
 def _older(model: ModelProto, refusal: str) -> ModelProto | None:
@@ -341,9 +367,6 @@ def evaluate(
     """
     from onnx import ValueInfoProto, helper
 
-    runtime = _runtime()
-    options = _options(runtime)
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         kinds = {name: helper.np_dtype_to_tensor_dtype(x.dtype) for name, x in inputs.items()}
         graph = helper.make_graph(
@@ -355,10 +378,13 @@ def evaluate(
         alone = helper.make_model(graph, opset_imports=model.opset_import)
         alone.ir_version = model.ir_version
         data = alone.SerializeToString()
-        session = runtime.InferenceSession(data, options, ["CPUExecutionProvider"])
-        found = session.run(list(results), dict(inputs))
-    except Exception as error:  # see above
-        raise InputError(f"onnxruntime cannot run it ({_first_line(error)})") from None
+    except (KeyError, TypeError, ValueError) as error:  # no type of ONNX, or more than it holds
+        raise NotRun(f"onnxruntime cannot be given it ({_first_line(error)})") from None
+    try:
+        with Session(data) as session:
+            found = session.run(inputs, results)
+    except RunError as error:
+        raise _not_run(error) from None
     if not all(isinstance(x, np.ndarray) for x in found):
         raise InputError("not all that it gives is tensors")
     return dict(zip(results, found, strict=True))
@@ -394,18 +420,18 @@ def optimised_transposes(model: ModelProto) -> int:
     """
     import onnx
 
-    runtime = _runtime()
-    options = _options(runtime)
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     with tempfile.TemporaryDirectory() as folder:
         path, found = Path(folder) / "model.onnx", Path(folder) / "optimised.onnx"
         write_proto(model, path, _large(model))
-        options.optimized_model_filepath = str(found)
+        options = {
+            "graph_optimization_level": "ORT_ENABLE_BASIC",
+            "optimized_model_filepath": str(found),
+        }
         try:
-            runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-        except Exception as error:  # see above
-            raise InputError(f"onnxruntime cannot load it ({_first_line(error)})") from None
-        return transposes(onnx.load(str(found), load_external_data=False))
+            with Session(str(path), options):
+                return transposes(onnx.load(str(found), load_external_data=False))
+        except RunError as error:
+            raise _not_run(error, "load it") from None
 
 
 def peer_transposes(model: ModelProto) -> dict[str, int | None]:
@@ -436,17 +462,6 @@ def peer_transposes(model: ModelProto) -> dict[str, int | None]:
 def transposes(model: ModelProto) -> int:
     """Return the number of transposes in a network, those in graphs inside nodes too."""
     return sum(node.op_type == "Transpose" for g in graphs(model.graph) for node in g.node)
-
-
-def _runtime() -> Any:
-    return needed("onnxruntime", "running a network")
-
-
-def _options(runtime: Any) -> Any:
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = min(os.cpu_count() or 1, 4)
-    return options
 
 
 def _large(model: ModelProto) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,7 @@ from layoutopt.onnx.running import (
     random_inputs,
     transposes,
 )
+from layoutopt.onnx.runtime import CrashError, Session
 from tests.rewriting.networks import network
 from tests.support import refused
 
@@ -188,3 +190,46 @@ def test_outputs_that_depend_on_random_numbers_are_not_compared() -> None:
     result = layoutopt.convert(model, check=True)
     assert result.difference == 0
     assert result.notes == ("outputs that depend on random numbers are not compared: 'y'",)
+
+
+CRASH = """g (float[2,3,4] x) => (float[2,3,4] y, float[3] v) {
+    t = Transpose<perm=[0,2,1]>(x) a = Transpose<perm=[0,2,1]>(t)
+    y, , v = BatchNormalization<training_mode = 1>(a, w, w, w, w) }"""
+"""What ends the process that onnxruntime runs in: training without the mean's output."""
+
+
+def test_a_crash_of_onnxruntime_is_a_note() -> None:
+    """The network is converted, and nothing is compared; the next one is."""
+    model = network(CRASH, {"w": (3,)})
+    result = layoutopt.convert(model, check=True)
+    assert transposes(result.model) == 0
+    [note] = result.notes
+    assert note == (
+        "outputs could not be compared; of the given network, onnxruntime cannot run it: "
+        "its process crashed (SIGSEGV)"
+    )
+    assert layoutopt.convert(network(PAIR % "Relu"), check=True).difference == 0
+
+
+def test_constants_that_make_onnxruntime_crash_are_computed_by_other_means() -> None:
+    """A constant part that ends its process stays no reason to end."""
+    text = CRASH.replace("float[2,3,4] x) =>", "float[3] z) =>").replace("(x)", "(x0)")
+    model = network(text, {"x0": (2, 3, 4), "w": (3,)})
+    assert transposes(layoutopt.convert(model).model) == 0
+
+
+def test_a_run_that_hangs_ends_at_its_limit() -> None:
+    """What takes longer than it may is ended with its process, and the next run begins anew."""
+    model = network(
+        """g (int64 n, float x) => (float y) { c = Constant<value = bool {1}>()
+        y = Loop(n, c, x) <body = b (int64 i, bool d, float v) => (bool e, float w) {
+        e = Identity(d) w = Sin(v) } > }"""
+    )
+    begun = time.monotonic()
+    session = Session(model.SerializeToString())
+    with session, pytest.raises(CrashError, match=r"took longer than 0\.2 s"):
+        session.run({"n": np.array(2**40), "x": np.array(1, np.float32)}, seconds=0.2)
+    assert time.monotonic() - begun < 10
+    with session:
+        [found] = session.run({"n": np.array(0), "x": np.array(1, np.float32)})
+    assert found == 1

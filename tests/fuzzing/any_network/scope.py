@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import onnxruntime
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx import numpy_helper as numpy_of
+
+from layoutopt.onnx.runtime import Session
 
 Value: TypeAlias = Any
 """An array, or a list of arrays."""
@@ -26,15 +27,10 @@ CLASHES = (
 
 
 def execute(model: ModelProto, feeds: dict[str, Value], names: Sequence[str]) -> list[Value]:
-    """Run a model in onnxruntime, unoptimised, in one thread."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.use_deterministic_compute = True
-    data = model.SerializeToString()
-    session = onnxruntime.InferenceSession(data, options, ["CPUExecutionProvider"])
-    return list(session.run(list(names), feeds))
+    """Run a model in onnxruntime, unoptimised, in one thread; it may crash on what is drawn."""
+    options = {"intra_op_num_threads": 1, "use_deterministic_compute": True}
+    with Session(model.SerializeToString(), options) as session:
+        return session.run(feeds, names)
 
 
 def free_names(nodes: Iterable[NodeProto]) -> list[str]:
