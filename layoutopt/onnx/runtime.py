@@ -1,8 +1,8 @@
 """onnxruntime in a process of its own, whose crash ends no command.
 
 The process begins where a network has to run, and serves one session after the other; each
-request is a pickled tuple on a pipe, and so is each answer.  ``python -m layoutopt.onnx.runtime
-LINE PARENT`` is the process itself: it answers on the socket ``LINE``.
+request is a tuple on a pipe, and so is each answer.  ``python -m layoutopt.onnx.runtime IN OUT
+PARENT`` is the process itself: it is asked on the pipe ``IN``, and answers on ``OUT``.
 """
 
 from __future__ import annotations
@@ -157,13 +157,14 @@ class _Process:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
-        self.line, other = Pipe()
-        end = other.fileno()
-        words = [sys.executable, "-P", "-m", "layoutopt.onnx.runtime", str(end), str(os.getpid())]
+        (heard, self.to), (self.back, said) = Pipe(duplex=False), Pipe(duplex=False)
+        ends = [heard.fileno(), said.fileno()]
+        numbers = [str(number) for number in (*ends, os.getpid())]
+        words = [sys.executable, "-P", "-m", "layoutopt.onnx.runtime", *numbers]
         try:
             self.process = subprocess.Popen(
                 words,
-                pass_fds=[end],
+                pass_fds=ends,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -171,7 +172,8 @@ class _Process:
                 start_new_session=True,  # Ctrl-C on the terminal is not for it
             )
         finally:
-            other.close()
+            heard.close()
+            said.close()
 
     @property
     def alive(self) -> bool:
@@ -188,11 +190,11 @@ class _Process:
         """
         end = None if seconds is None else time.monotonic() + seconds
         try:
-            self.line.send(request)
-            while not self.line.poll(POLL):  # in pieces, as exceptions come between two of these
+            self.to.send(request)
+            while not self.back.poll(POLL):  # in pieces, as exceptions come between two of these
                 if end is not None and time.monotonic() > end:
                     raise CrashError(f"took longer than {seconds:.3g} s")
-            answer: tuple[str, Any] = self.line.recv()
+            answer: tuple[str, Any] = self.back.recv()
         except (EOFError, OSError):
             raise CrashError(f"crashed ({_ending(self.process.wait())})") from None
         return answer
@@ -202,7 +204,8 @@ class _Process:
         if self.owner == os.getpid():
             self.process.kill()
             self.process.wait()
-        self.line.close()
+        self.to.close()
+        self.back.close()
 
 
 _IDLE: list[_Process] = []
@@ -217,7 +220,7 @@ def _idle_process() -> _Process:
         process = _IDLE.pop()
         if process.alive:
             return process
-        process.line.close()
+        process.kill()
     return _Process()
 
 
@@ -272,7 +275,9 @@ class _Server:
 
 def main() -> None:
     """Answer requests until nobody is left who has any."""
-    line, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
+    heard, said, parent = map(int, sys.argv[1:])
+    line = Connection(heard, writable=False)
+    back = Connection(said, readable=False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     missing = None
@@ -286,13 +291,13 @@ def main() -> None:
         while True:
             kind, *arguments = line.recv()
             if missing is not None:
-                line.send(("missing", missing))
+                back.send(("missing", missing))
                 continue
             try:
                 answer = "done", getattr(server, kind)(*arguments)
             except Exception as error:  # classes of its own for each status, some private
                 answer = "refused", str(error).strip() or type(error).__name__
-            line.send(answer)
+            back.send(answer)
     os._exit(0)
 
 
