@@ -14,10 +14,10 @@ from statistics import median
 
 from benchmarks.cores import as_graph, grid, sparse
 from benchmarks.measure import markdown, measure
+from benchmarks.traps import TRAPS
 from layoutopt.base.result import Status, Stopped
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.random_graphs import random_graph, random_views
-from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.heuristics import HEURISTICS
 from layoutopt.network.heuristics.methods import APPROXIMATE

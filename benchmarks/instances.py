@@ -18,6 +18,7 @@ from onnx import ModelProto
 from benchmarks.cores import as_graph, dense
 from benchmarks.measure import markdown
 from benchmarks.readme import SUITES, written
+from benchmarks.tiled import TILED
 from benchmarks.transposed import NETWORKS
 from layoutopt.base.files import write_bytes
 from layoutopt.base.numbers import number
@@ -26,7 +27,6 @@ from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 from layoutopt.converting import convert
 from layoutopt.generate.families import generate
-from layoutopt.generate.tiled import TILED
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import pytest
 
+from benchmarks.figures import FIGURES
 from layoutopt import Comparison, Graph, compare
 from layoutopt.base.result import PairScore, UnwindingResult
 from layoutopt.comparison import CSV_COLUMNS, CSV_PAIR_COLUMNS, csv_text, markdown_text
-from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.unwinding import SOLVERS
 from tests.support import refused

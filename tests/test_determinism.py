@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import FIGURES
 from layoutopt import Graph, write_instance
-from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.tiles.memory import TileMemory
 from tests.rewriting.exports import random_export

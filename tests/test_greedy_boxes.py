@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 
+from benchmarks.figures import FIGURES
+from benchmarks.traps import TRAPS
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.families import FAMILIES, generate
-from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.random_graphs import random_graph, random_views
-from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import locations_of
 from layoutopt.graphs.unwinding import Graph

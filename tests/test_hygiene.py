@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.figures import FIGURES
 from layoutopt import write_instance
-from layoutopt.generate.figures import FIGURES
 from tests.cli.conftest import Run, run
 from tests.rewriting.exports import random_export
 from tests.test_floors import HOUSE, imports, modules, nodes
@@ -35,8 +35,8 @@ HOMES = {
     "distributed": {"bench"},
     "dask": {"bench"},
     "asyncio": {"bench"},
-    "ctypes": {"alarm", "bench"},
-    "secrets": {"saving", "certificate"},
+    "ctypes": {"base", "bench"},
+    "secrets": {"base", "certificate"},
 } | {name: set[str]() for name in NETWORK | UNPACKING | UNSEEDED | {"yaml", "pty", "code"}}
 """Packages that only some rooms may import, or none.
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import FIGURES
 from layoutopt import Graph, UnwindingResult, compare, evaluate, read_result, unwind, write_result
 from layoutopt.base.result import PairScore, Stopped
-from layoutopt.generate.figures import FIGURES
 
 
 @pytest.fixture

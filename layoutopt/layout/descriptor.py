@@ -17,12 +17,13 @@ from string import ascii_uppercase
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.arguments import pairs
 from layoutopt.base.memory import require
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
+from layoutopt.layout.parts import sizes
 from layoutopt.layout.permutations import Permutation, checked, compose, framework_shape, inverse
 from layoutopt.layout.placement import MOST, placement
 from layoutopt.layout.reshape import regroup
-from layoutopt.layout.sizes import pairs, sizes
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 
@@ -147,7 +148,7 @@ class Descriptor:
         rank = len(sizes("dims", self.dims))
         object.__setattr__(self, "dims", sizes("dims", self.dims))
         object.__setattr__(self, "strides", sizes("strides", self.strides, count=rank))
-        object.__setattr__(self, "blocks", pairs("blocks", self.blocks))
+        object.__setattr__(self, "blocks", pairs("blocks", self.blocks, error=LayoutError))
         for pair in self.blocks:
             if pair[0] >= rank or pair[1] < 2:
                 raise LayoutError(f"block {pair} must be an axis below {rank} and a size over 1")

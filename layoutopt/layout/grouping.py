@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from layoutopt.layout.parts import LayoutError
-from layoutopt.layout.sizes import check_word, size, sizes
+from layoutopt.base.arguments import check_word
+from layoutopt.layout.parts import LayoutError, size, sizes
 
 AutoPad: TypeAlias = Literal["explicit", "none", "valid", "same_lower", "same_upper"]
 """How data is padded: as told (two words for this); not at all; so that a window of stride 1 has
@@ -61,7 +61,7 @@ def windows(
     PlaidML's ``compute_padding_and_output_size`` and ``extend_manual_padding``; these take any
     number of paddings, and find no places, or fewer, for a window that does not fit.
     """
-    check_word("autopad", autopad, AutoPad)
+    check_word("autopad", autopad, AutoPad, error=LayoutError)
     data = sizes("size", size, 1)
     rank = len(data)
     steps = _each("strides", strides, rank)
@@ -244,8 +244,8 @@ def normalised_grouping(
     -----
     PlaidML's ``normalize_grouping_strategy``; that one leaves the layout of one group as it is.
     """
-    check_word("group_layout", group_layout, GroupLayout)
-    check_word("autogroup", autogroup, AutoGroup)
+    check_word("group_layout", group_layout, GroupLayout, error=LayoutError)
+    check_word("autogroup", autogroup, AutoGroup, error=LayoutError)
     number = size("groups", groups, 1) if autogroup == "explicit" else groups
     if autogroup == "ungrouped" and number != 1:
         raise LayoutError(f"autogroup ungrouped means groups 1, got {number!r}")
@@ -332,7 +332,7 @@ def _check_group_axis(
     weights: Mapping[str, int], filter_layout: str, group_layout: GroupLayout
 ) -> None:
     """Check that the filter has an axis for groups if and only if they are separate."""
-    check_word("group_layout", group_layout, GroupLayout)
+    check_word("group_layout", group_layout, GroupLayout, error=LayoutError)
     if ("G" in weights) != (group_layout == "separate"):
         has = "has" if "G" in weights else "lacks"
         raise LayoutError(

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from layoutopt.base.memory import require
 from layoutopt.layout.layout import LayoutError
+from layoutopt.layout.parts import sizes
 from layoutopt.layout.placement import (
     Array,
     LayoutLike,
@@ -19,7 +20,6 @@ from layoutopt.layout.placement import (
     axis_order,
     placement,
 )
-from layoutopt.layout.sizes import sizes
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 Index = tuple[Array, ...]

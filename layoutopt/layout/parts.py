@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
-from typing import Literal
+from typing import Any, Literal
 
+from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
 
 Dialect = Literal["glow", "tvm", "onednn", "xla"]
@@ -54,6 +55,16 @@ class LayoutError(InputError):
             return ""
         shown = "".join(c if c.isprintable() else "\N{MIDDLE DOT}" for c in self.text)
         return f"{shown}\n{' ' * self.at}^"
+
+
+def size(name: str, given: Any, low: int) -> int:
+    """Return one integer of ``low`` or more, else raise a :class:`LayoutError`."""
+    return least(name, given, low, error=LayoutError)
+
+
+def sizes(name: str, given: Any, low: int = 0, count: int | None = None) -> tuple[int, ...]:
+    """Return integers of ``low`` or more, ``count`` of them, else raise a :class:`LayoutError`."""
+    return integers(name, given, low, count, error=LayoutError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from layoutopt.layout.parts import LayoutError
-from layoutopt.layout.sizes import sizes
+from layoutopt.layout.parts import LayoutError, sizes
 
 Permutation: TypeAlias = tuple[int, ...]
 

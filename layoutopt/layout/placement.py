@@ -10,12 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from layoutopt.base.arguments import least
 from layoutopt.base.errors import InputError
 from layoutopt.base.memory import require
 from layoutopt.layout.layout import ANY, Block, Layout, LayoutError
-from layoutopt.layout.parts import check_axes
-from layoutopt.layout.sizes import sizes
-from layoutopt.tiles.arguments import least
+from layoutopt.layout.parts import check_axes, sizes
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 LayoutLike: TypeAlias = Layout | str

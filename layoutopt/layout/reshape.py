@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import TypeAlias
 
-from layoutopt.layout.parts import LayoutError
-from layoutopt.layout.sizes import sizes
+from layoutopt.layout.parts import LayoutError, sizes
 
 MATCH = 0
 """A wanted size that is the input's, in the same place; also written ``"match"``."""

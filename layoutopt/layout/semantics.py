@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from layoutopt.layout.parts import LayoutError
+from layoutopt.layout.parts import LayoutError, sizes
 from layoutopt.layout.permutations import checked, inverse
 from layoutopt.layout.reshape import regroup
-from layoutopt.layout.sizes import sizes
 
 
 @dataclass(frozen=True, slots=True)

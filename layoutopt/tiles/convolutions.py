@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
-from layoutopt.tiles.arguments import integers, least
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.partitions import Axes, Contraction, OperandAxis, partition, spread

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from layoutopt.base.arguments import least
 from layoutopt.base.errors import InputError
-from layoutopt.tiles.arguments import least
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
 from layoutopt.tiles.partitions import Contraction, OperandAxis, Speed, partition, spread

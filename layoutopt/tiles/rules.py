@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import outer_sum
-from layoutopt.tiles.arguments import integers, least
 from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps, tile_map_of
 from layoutopt.tiles.convolutions import conv_data, conv_filter, conv_out
 from layoutopt.tiles.memory import TileMemory

@@ -11,9 +11,9 @@ from threading import Event
 import numpy as np
 import pytest
 
+from benchmarks.traps import TRAPS
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
-from layoutopt.generate.traps import TRAPS
 from layoutopt.network.exact.methods import Method
 from layoutopt.network.heuristics.methods import APPROXIMATE
 from layoutopt.network.presolve.components import split

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import layoutopt
+from benchmarks.figures import FIGURES
 from layoutopt import Graph, unwind, write_instance, write_result
 from layoutopt.cli import main
-from layoutopt.generate.figures import FIGURES
 from tests.cli.conftest import Run
 
 

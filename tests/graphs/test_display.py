@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from benchmarks.figures import FIGURES, chained_calls
 from layoutopt.base.errors import InputError
-from layoutopt.generate.figures import FIGURES, chained_calls
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
@@ -515,7 +515,7 @@ def test_tensors_of_several_outputs_are_all_drawn() -> None:
 
 
 DRAW = (
-    "from layoutopt.generate.figures import FIGURES\n"
+    "from benchmarks.figures import FIGURES\n"
     "from layoutopt.generate.random_graphs import random_graph\n"
     "from layoutopt.unwinding import unwind\n"
     "for graph in (FIGURES['call'](), random_graph(3), random_graph(8)):\n"

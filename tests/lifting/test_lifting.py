@@ -9,15 +9,15 @@ from types import ModuleType
 
 import pytest
 
+from benchmarks.figures import FIGURES
+from benchmarks.traps import TRAPS
 from layoutopt import unwinding
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
 from layoutopt.check.elements import by_elements, evaluate
-from layoutopt.generate.figures import FIGURES
 from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes

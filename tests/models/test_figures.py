@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import FIGURES, chained_calls
+from benchmarks.traps import TRAPS, aliases
 from layoutopt.base.result import Piece, Status
 from layoutopt.check.elements import evaluate
-from layoutopt.generate.figures import FIGURES, chained_calls
-from layoutopt.generate.traps import TRAPS, aliases
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance

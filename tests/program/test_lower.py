@@ -11,9 +11,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from benchmarks.figures import FIGURES, unbroadcast_add
+from benchmarks.traps import TRAPS
 from layoutopt.base.result import Loop, Piece, UnwindingResult
-from layoutopt.generate.figures import FIGURES, unbroadcast_add
-from layoutopt.generate.traps import TRAPS
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph

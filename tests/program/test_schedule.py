@@ -9,8 +9,8 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from benchmarks.figures import unbroadcast_add
 from layoutopt.base.errors import InputError
-from layoutopt.generate.figures import unbroadcast_add
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps
 from layoutopt.unwinding import unwind

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.figures import unbroadcast_add, valued_pair
+from benchmarks.traps import barrier_too_late
 from layoutopt.base.result import Piece
-from layoutopt.generate.figures import unbroadcast_add, valued_pair
-from layoutopt.generate.traps import barrier_too_late
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.steps import Know, Place, ProgramStep, steps
 from layoutopt.unwinding import unwind

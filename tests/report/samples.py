@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
+from benchmarks.figures import FIGURES
 from layoutopt import Graph, UnwindingResult, compare, unwind
 from layoutopt.base.result import Stopped
 from layoutopt.bench.row import Row
-from layoutopt.generate.figures import FIGURES
 from layoutopt.graphs.display import document
 from layoutopt.pictures.pages import whole
 from layoutopt.report.batch import bench_html

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from benchmarks.figures import FIGURES
 from layoutopt import Comparison, compare
-from layoutopt.generate.figures import FIGURES
 from layoutopt.report.comparison import comparison_html
 from layoutopt.unwinding import SOLVERS
 from tests.pictures.test_pages import read

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks.figures import FIGURES
 from layoutopt import Graph, unwind
-from layoutopt.generate.figures import FIGURES
 from layoutopt.pictures import svg
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.report.raster import png

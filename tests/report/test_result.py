@@ -8,9 +8,9 @@ from decimal import Decimal
 
 import pytest
 
+from benchmarks.figures import FIGURES
 from layoutopt import Graph, UnwindingResult, unwind
 from layoutopt.base.result import PairScore
-from layoutopt.generate.figures import FIGURES
 from layoutopt.machine.simulation import simulate
 from layoutopt.report import result as report_pairs
 from layoutopt.report.layouts import PART, around, drawn, sinks_by_class

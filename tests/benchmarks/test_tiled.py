@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from benchmarks.tiled import TILED
 from layoutopt.base.result import Status
-from layoutopt.generate.tiled import TILED
 from layoutopt.unwinding import unwind
 
 COUNTED = {"crowd": 44, "knapsack": 10, "together": 26, "grains": 3, "hooked": 37}
