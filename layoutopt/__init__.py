@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         smallest_machine,
     )
     from layoutopt.network.problem import Labelling
-    from layoutopt.pictures.shown import Picture
+    from layoutopt.pictures.svg import Picture
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
     from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps
@@ -83,7 +83,7 @@ _HOME = {
     "OptimizerStep": "graphs.growers",
     "PairExplanation": "explain.told",
     "PairScore": "base.result",
-    "Picture": "pictures.shown",
+    "Picture": "pictures.svg",
     "Place": "program.steps",
     "Progress": "base.limits",
     "Requirements": "conversion.requirements",

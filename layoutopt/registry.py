@@ -27,10 +27,10 @@ from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.heuristics import HEURISTICS, Heuristic
 from layoutopt.lowering.ways import Places
-from layoutopt.network.exact.methods import METHODS, Method
+from layoutopt.network.exact.order import METHODS, Method
 from layoutopt.network.heuristics.frame import allowed
 from layoutopt.network.heuristics.methods import APPROXIMATE
-from layoutopt.network.presolve.components import split
+from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import IntArray, Labelling
 
 

@@ -31,7 +31,7 @@ from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import tiled
-from layoutopt.io.hashes import known_hash
+from layoutopt.io.instance import known_hash
 from layoutopt.lowering.assignment import Assignment, Beginning, begin, by_name
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import greedy0

@@ -13,8 +13,7 @@ from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
-from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
-from layoutopt.lowering.heuristics import HEURISTICS, choose
+from layoutopt.lowering.heuristics import HEURISTICS, choose, greedy0_by_boxes
 from layoutopt.lowering.ways import Elements, Places
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind

@@ -207,7 +207,7 @@ WRONG = {
     "lowering/a.py": ("from layoutopt.unwinding import unwind", "up"),
     "io/b.py": ("import layoutopt.lowering.lower", "up"),
     "io/c.py": ("from layoutopt.check import flow", "sideways"),
-    "graphs/d.py": ("from layoutopt.io.hashes import known_hash", "up"),
+    "graphs/d.py": ("from layoutopt.io.instance import known_hash", "up"),
     "graphs/e.py": ("from ..lowering import lower", "up"),
     "network/f.py": ("from layoutopt.graphs.ops import Kind", "network never sees graphs"),
     "check/g.py": ("from layoutopt.lowering.lower import lower", "check never sees lowering"),
@@ -234,7 +234,7 @@ WRONG = {
 def test_a_wrong_import_is_reported(tmp_path: Path, file: str) -> None:
     """A house with one wrong import gives one line, which names module, import and reason."""
     every = [*WRONG, "lowering/lower.py", "check/flow.py", "graphs/ops.py", "network/problem.py"]
-    for other in [*every, "lowering/__init__.py", "network/__init__.py", "io/hashes.py"]:
+    for other in [*every, "lowering/__init__.py", "network/__init__.py", "io/instance.py"]:
         path = tmp_path / other
         path.parent.mkdir(exist_ok=True)
         if not other.startswith("attic"):

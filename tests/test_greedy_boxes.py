@@ -18,8 +18,7 @@ from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import locations_of
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
-from layoutopt.lowering.heuristics import choose
+from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.unwinding import unwind
 from tests.lifting.graphs import awkward
 from tests.models.instances import mixed, tangle

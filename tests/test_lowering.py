@@ -26,7 +26,7 @@ from layoutopt.lowering.elements.groups import find_groups
 from layoutopt.lowering.elements.kinds import memory_needed
 from layoutopt.lowering.lower import lower
 from layoutopt.lowering.lowered import Lowered
-from layoutopt.network.presolve.components import split
+from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import Labelling
 from layoutopt.unwinding import unwind
 from tests.support import hard_graph, random_labels

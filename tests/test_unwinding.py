@@ -29,9 +29,8 @@ from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lowering import heuristics
-from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
-from layoutopt.lowering.heuristics import HEURISTICS
-from layoutopt.network.exact.methods import METHODS
+from layoutopt.lowering.heuristics import HEURISTICS, greedy0_by_boxes
+from layoutopt.network.exact.order import METHODS
 from layoutopt.network.heuristics.methods import APPROXIMATE
 from layoutopt.unwinding import SOLVERS, unwind
 from models.exhaustive import maximum

@@ -22,10 +22,9 @@ from layoutopt.graphs.tiling import tiled
 from layoutopt.io.certificate import check_certificate
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.io.result import parse_document, result_bytes
-from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
-from layoutopt.lowering.heuristics import choose
+from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.lowering.lower import LIFT_FROM, lower
-from layoutopt.network.exact.methods import METHODS
+from layoutopt.network.exact.order import METHODS
 from layoutopt.network.heuristics.methods import APPROXIMATE
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip

@@ -193,7 +193,7 @@ class UnwindingResult(Result):
     instance, solver, version, seed
         What was solved, and by what.
     instance_hash
-        The instance's :func:`~layoutopt.io.hashes.instance_hash`; ``None`` where it is not known.
+        The instance's :func:`~layoutopt.io.instance.instance_hash`; ``None`` where it is not known.
     max_score
         The score if every pair matched at every position.
     size

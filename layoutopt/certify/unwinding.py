@@ -21,7 +21,7 @@ from layoutopt.certify.copies import Copies, NumberedLocations, Tracer
 from layoutopt.certify.ordering import Ordering, Solve
 from layoutopt.check.equations import Equations
 from layoutopt.io.certificate import FORMAT, document_of
-from layoutopt.io.hashes import known_hash
+from layoutopt.io.instance import known_hash
 from layoutopt.lowering.elements.barriers import find_cycles
 from layoutopt.lowering.elements.groups import find_groups
 from layoutopt.lowering.lowered import Lowered

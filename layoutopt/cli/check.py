@@ -178,7 +178,7 @@ def _holds(
 ) -> bool:
     """Hold a result against its instance, and tell what is found."""
     from layoutopt.check.claims import violations
-    from layoutopt.io.hashes import check_hash
+    from layoutopt.io.instance import check_hash
 
     check_hash(document.instance_hash, graph, str(path))
     broken = list(violations(graph, claimed, document.status, document.gap))

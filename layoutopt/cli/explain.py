@@ -110,7 +110,7 @@ def _check(graph: GraphStore, names: list[str]) -> None:
 
 def _result(graph: GraphStore, path: Path | None, how: dict[str, Any]) -> UnwindingResult:
     """Return the result of a file, or solve the graph."""
-    from layoutopt.io.hashes import check_hash
+    from layoutopt.io.instance import check_hash
     from layoutopt.io.result import read_result
     from layoutopt.unwinding import unwind
 

@@ -236,7 +236,7 @@ def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | 
     if path is None:
         return None
     from layoutopt.graphs.hooking import heeded
-    from layoutopt.io.hashes import check_hash
+    from layoutopt.io.instance import check_hash
     from layoutopt.io.result import read_result
 
     found = read_result(path)

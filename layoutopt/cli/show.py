@@ -200,7 +200,7 @@ def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -
     """Return a result with its graph."""
     from layoutopt.graphs.hooking import opaque
     from layoutopt.graphs.tiling import TILE
-    from layoutopt.io.hashes import check_hash, known_hash
+    from layoutopt.io.instance import check_hash, known_hash
 
     if graph.name != result.instance:
         whose = f"is of {result.instance!r}, but {instance} is {graph.name!r}"

@@ -9,8 +9,7 @@ from operator import index
 from typing import Any, TypeAlias
 
 from layoutopt.base.errors import InputError
-from layoutopt.graphs.arguments import part_name
-from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing
+from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, part_name
 from layoutopt.graphs.ops import OpError, Shape, broadcast
 from layoutopt.graphs.tensor import Tensor
 

@@ -9,8 +9,15 @@ from operator import index
 
 from layoutopt.base.errors import InputError
 from layoutopt.graphs import ops
-from layoutopt.graphs.arguments import integers, listed, part_name
-from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing
+from layoutopt.graphs.builder import (
+    Builder,
+    Operand,
+    Value,
+    all_or_nothing,
+    integers,
+    listed,
+    part_name,
+)
 from layoutopt.graphs.tensor import Tensor
 
 

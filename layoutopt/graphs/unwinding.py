@@ -2,9 +2,406 @@
 
 from __future__ import annotations
 
-from layoutopt.graphs import contractions, copies, display, growers, regions
-from layoutopt.graphs.builder import Builder
-from layoutopt.graphs.locations import locations_of
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.base.errors import InputError
+from layoutopt.base.memory import require
+from layoutopt.graphs import contractions, display, growers, indexing
+from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
+from layoutopt.graphs.locations import flow, locations_of
+from layoutopt.graphs.ops import Array, Kind, OpError, Shape, size, type_name
+from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.tensor import Tensor
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+ELEMENT_BYTES = 24
+"""What is kept of an element on the way: indices, and a mask."""
+
+
+def is_unwindable(graph: GraphStore, op: Tensor | str, input: int = 0, output: int = 0) -> bool:
+    """Return whether an op passes locations on from one input to one output.
+
+    Parameters
+    ----------
+    op
+        The op's name, or a handle of an output.
+
+    Raises
+    ------
+    InputError
+        If there is no such op, input or output.
+    """
+    i = graph.op_number(op)
+    for what, k, tensors in (
+        ("input", input, graph.op_inputs[i]),
+        ("output", output, graph.op_outputs[i]),
+    ):
+        if not 0 <= k < len(tensors):
+            raise InputError(f"{_title(graph, i)} has {len(tensors)} {what}(s), and no {what} {k}")
+    return input in graph.ops[i].carriers(len(graph.op_inputs[i]))
+
+
+def in_regions(
+    graph: GraphStore, op: Tensor | str, region: Any, input: int = 0, output: int = 0
+) -> Mask:
+    """Return which elements of an op's input the elements of an output's region come from.
+
+    Parameters
+    ----------
+    op
+        The op's name, or a handle of an output.
+    region
+        A Boolean array of the output's shape, or a basic index of the output.
+    input, output
+        Which input and output.
+
+    Returns
+    -------
+    array
+        Boolean, of the input's shape.
+
+    Raises
+    ------
+    InputError
+        If the op passes no locations on from that input, or the region does not fit.
+
+    Notes
+    -----
+    With ``out`` for :func:`out_regions` and ``in`` for this function, ``out(in(S))`` contains
+    those elements of ``S`` that come from the input: all of them, but for ``concat``.  It contains
+    more where ``expand`` copies: all copies belong to their element.  ``in(out(R))`` is
+    contained in ``R``, and equal where the output shows all elements of ``R``.
+    """
+    origins = _origins(graph, op, input, output)
+    chosen = origins[_mask(origins.shape, region)]
+    shape = graph.inputs(op)[input].shape
+    used = np.zeros(size(shape), bool)
+    used[chosen[chosen >= 0]] = True
+    return used.reshape(shape)
+
+
+def out_regions(
+    graph: GraphStore, op: Tensor | str, region: Any, input: int = 0, output: int = 0
+) -> Mask:
+    """Return which elements of an op's output come from the elements of an input's region.
+
+    Parameters
+    ----------
+    op
+        The op's name, or a handle of an output.
+    region
+        A Boolean array of the input's shape, or a basic index of the input.
+    input, output
+        Which input and output.
+
+    Returns
+    -------
+    array
+        Boolean, of the output's shape; see :func:`in_regions`.
+
+    Raises
+    ------
+    InputError
+        If the op passes no locations on from that input, or the region does not fit.
+    """
+    origins = _origins(graph, op, input, output)
+    inside = _mask(graph.inputs(op)[input].shape, region).reshape(-1)
+    return np.asarray(np.append(inside, False)[origins])  # -1 is the last one
+
+
+def index_map(
+    graph: GraphStore, source: Tensor | str, destination: Tensor | str
+) -> NDArray[np.int64]:
+    """Return from which element of one tensor each element of another comes, through views.
+
+    Parameters
+    ----------
+    source, destination
+        Any two tensors.
+
+    Returns
+    -------
+    array
+        Flat indices of elements of ``source``, in the shape of ``destination``; -1 where an
+        element does not come from there.
+    """
+    start, end = graph.number(source), graph.number(destination)
+    _require_room(graph.shapes[start], graph.shapes[end])
+    known: dict[int, Array] = {start: _numbered(graph.shapes[start])}
+    todo, seen = [end], {start, end}
+    while todo and start != end:
+        t = todo.pop()
+        producer = graph.producers[t]
+        if graph.ops[producer].kind is not Kind.VIEW:
+            known[t] = np.full(graph.shapes[t], -1)
+        new = set(graph.carriers(producer)) - seen
+        seen |= new
+        todo.extend(new)
+    return np.array(flow(graph, known, [end])[end])
+
+
+def _origins(graph: GraphStore, op: Tensor | str, input: int, output: int) -> NDArray[np.int64]:
+    """Return the flat element of an input for each element of an output, -1 for others'."""
+    i = graph.op_number(op)
+    if not is_unwindable(graph, op, input, output):
+        title = _title(graph, i)
+        raise InputError(f"{title} passes no locations on from input {input} to output {output}")
+    inputs = graph.op_inputs[i]
+    shapes = {k: graph.shapes[inputs[k]] for k in graph.ops[i].carriers(len(inputs))}
+    _require_room(*shapes.values(), graph.shapes[graph.op_outputs[i][output]])
+    arrays = [_numbered(s) if k == input else np.full(s, -1) for k, s in shapes.items()]
+    return graph.ops[i].view(arrays)
+
+
+def _require_room(*shapes: Shape) -> None:
+    require(ELEMENT_BYTES * sum(map(size, shapes)), "an index for every element")
+
+
+def _numbered(shape: Shape) -> NDArray[np.int64]:
+    return np.arange(size(shape)).reshape(shape)
+
+
+def _mask(shape: Shape, region: Any) -> Mask:
+    """Return a region as a Boolean array of a tensor's shape."""
+    if isinstance(region, np.ndarray | np.bool_):
+        if region.dtype != bool or region.shape != shape:
+            given = f"one of {list(region.shape)}, {region.dtype}"
+            raise InputError(
+                f"a region must be a Boolean array of shape {list(shape)}, not {given}"
+            )
+        return np.asarray(region)
+    try:
+        indexing.basic(shape, region)
+    except OpError as error:
+        raise InputError(f"a region of a tensor of shape {list(shape)}: {error}") from None
+    mask = np.zeros(shape, bool)
+    mask[region] = True
+    return mask
+
+
+def _title(graph: GraphStore, i: int) -> str:
+    return f"op {graph.ops[i].id!r} ({type_name(graph.ops[i])})"
+
+
+Copies: TypeAlias = Iterable[tuple[Operand, Operand]]
+"""Source and destination of each copy."""
+
+Values: TypeAlias = Iterable[Value]
+Names: TypeAlias = Iterable[str]
+
+
+@all_or_nothing
+def call(
+    graph: Builder,
+    copies_in: Copies,
+    copies_out: Iterable[Operand],
+    value: Value = 1,
+    values_in: Values | None = None,
+    values_out: Values | None = None,
+    names: Names | None = None,
+) -> tuple[Tensor, ...]:
+    """Add one call of a subgraph that is already in the graph.
+
+    The callee's ops exist once and serve all its calls.  Every copy into or out of it
+    becomes a ValuedPair, so that source and destination of the copy are drawn to the
+    same locations.
+
+    Parameters
+    ----------
+    copies_in
+        ``(caller's tensor, callee's input)`` for each tensor copied in.
+    copies_out
+        The callee's tensors that are copied out.
+    value
+        Value per element of each copy.
+    values_in, values_out
+        One value per copy in, or per copy out, instead of ``value``.
+    names
+        Names of the new sinks, one per copy out.
+
+    Returns
+    -------
+    tuple
+        A new sink for each copy out.
+
+    Raises
+    ------
+    InputError
+        If a list has another length than the copies that it is for, or a copy's ends have
+        different shapes; nothing is added.
+    """
+    results = [graph.tensor(x) for x in listed("copies_out", copies_out)]
+    sinks = _sinks(graph, results, names)
+    _draw(graph, "copies_in", copies_in, value, values_in)
+    _draw(graph, "copies_out", zip(results, sinks, strict=True), value, values_out)
+    return sinks
+
+
+@all_or_nothing
+def loop(
+    graph: Builder,
+    copies_in: Copies,
+    carried: Copies,
+    copies_out: Iterable[Operand],
+    value: Value = 1,
+    values_in: Values | None = None,
+    values_carried: Values | None = None,
+    values_out: Values | None = None,
+    names: Names | None = None,
+) -> tuple[Tensor, ...]:
+    """Add a loop around a body that is already in the graph.
+
+    The body's ops exist once and serve all iterations, so each of its tensors has one layout
+    for all of them.  A carried value is copied from the body's end back to its start after
+    every iteration, which costs nothing where end and start lie alike.
+
+    Parameters
+    ----------
+    copies_in
+        ``(outside tensor, body's input)`` for each tensor copied in before the first
+        iteration.  A carried value's first content belongs here, too.
+    carried
+        ``(tensor at the body's end, body's input)`` for each value that the next iteration
+        goes on with.
+    copies_out
+        The body's tensors that are copied out after the last iteration.
+    value
+        Value per element of each copy.
+    values_in, values_carried, values_out
+        One value per copy in, per carried value, or per copy out, instead of ``value``.  A
+        carried value is copied in every iteration, so it may be worth as many times more.
+    names
+        Names of the new sinks, one per copy out.
+
+    Returns
+    -------
+    tuple
+        A new sink for each copy out.
+
+    Raises
+    ------
+    InputError
+        If a list has another length than the copies that it is for, or a copy's ends have
+        different shapes; nothing is added.
+    """
+    results = [graph.tensor(x) for x in listed("copies_out", copies_out)]
+    sinks = _sinks(graph, results, names)
+    _draw(graph, "copies_in", copies_in, value, values_in)
+    _draw(graph, "carried", carried, value, values_carried)
+    _draw(graph, "copies_out", zip(results, sinks, strict=True), value, values_out)
+    return sinks
+
+
+@all_or_nothing
+def cond(
+    graph: Builder,
+    copies_in: Iterable[Copies],
+    copies_out: Iterable[Iterable[Operand]],
+    value: Value = 1,
+    values_in: Iterable[Values] | None = None,
+    values_out: Iterable[Values] | None = None,
+    names: Names | None = None,
+) -> tuple[Tensor, ...]:
+    """Add a choice between branches that are already in the graph.
+
+    Only one branch runs, but all are laid out beforehand: what a branch reads is copied into
+    its inputs, and what it returns to tensors that all branches have in common.
+
+    Parameters
+    ----------
+    copies_in
+        For each branch a list of ``(outside tensor, branch's input)``.
+    copies_out
+        For each branch a list of the tensors that it returns: equally many for all branches,
+        and of equal shapes position by position.
+    value
+        Value per element of each copy.
+    values_in, values_out
+        For each branch a list with one value per copy in, or per tensor that it returns,
+        instead of ``value``.  Copies of a branch that runs more often may be worth more.
+    names
+        Names of the new sinks, one per position of the branches' lists.
+
+    Returns
+    -------
+    tuple
+        A new sink for each position, which is drawn to every branch's tensor there.
+
+    Raises
+    ------
+    InputError
+        If lists or shapes that belong together differ; nothing is added.
+
+    Examples
+    --------
+    >>> from layoutopt import Graph
+    >>> graph = Graph("absolute value")
+    >>> x, a, b = (graph.sink((4,), name=name) for name in ("x", "a", "b"))
+    >>> minus = graph.grow_elementwise([b])
+    >>> (y,) = graph.cond([[(x, a)], [(x, b)]], [[a], [minus]], names=["y"])
+    """
+    entries = listed("copies_in", copies_in)
+    branches = range(len(entries))
+    if not branches:
+        raise InputError("copies_in has no branches; a condition needs at least one")
+    returned = _returned(graph, copies_out, len(branches))
+    worth_in = one_each("values_in", values_in, None, len(branches), "branches")
+    worth_out = one_each("values_out", values_out, None, len(branches), "branches")
+    sinks = _sinks(graph, returned[0], names)
+    for n in branches:
+        _draw(graph, f"copies_in[{n}]", entries[n], value, worth_in[n])
+    for n, tensors in enumerate(returned):
+        _draw(graph, f"copies_out[{n}]", zip(tensors, sinks, strict=True), value, worth_out[n])
+    return sinks
+
+
+def _returned(
+    graph: Builder, copies_out: Iterable[Iterable[Operand]], branches: int
+) -> list[list[Tensor]]:
+    """Return what each branch returns, if all return the like."""
+    given = one_each("copies_out", copies_out, (), branches, "branches")
+    named = [(f"copies_out[{n}]", entries) for n, entries in enumerate(given)]
+    returned = [[graph.tensor(x) for x in listed(name, entries)] for name, entries in named]
+    first = returned[0]
+    for (name, _), tensors in zip(named, returned, strict=True):
+        if len(tensors) != len(first):
+            raise InputError(
+                f"{name} has {len(tensors)} entries, copies_out[0] {len(first)}; "
+                f"all branches return equally many"
+            )
+        for k, (x, y) in enumerate(zip(tensors, first, strict=True)):
+            if x.shape != y.shape:
+                raise InputError(
+                    f"{name}[{k}]: {x.name!r} has shape {list(x.shape)}, but {y.name!r} of "
+                    f"copies_out[0] {list(y.shape)}; all branches return equal shapes"
+                )
+    return returned
+
+
+def _sinks(graph: Builder, results: Sequence[Tensor], names: Names | None) -> tuple[Tensor, ...]:
+    """Add a tensor to copy each result to."""
+    named = one_each("names", names, None, len(results), "copies out")
+    return tuple(graph.sink(x.shape, name=n) for x, n in zip(results, named, strict=True))
+
+
+def _draw(graph: Builder, name: str, copies: Copies, value: Value, values: Values | None) -> None:
+    """Add the ValuedPairs of copies, whose values' argument is named like theirs."""
+    given = listed(name, copies)
+    worth = one_each(f"values_{name.removeprefix('copies_')}", values, value, len(given), "copies")
+    for k, (copy, v) in enumerate(zip(given, worth, strict=True)):
+        place = f"{name}[{k}]"
+        ends = listed(place, copy)
+        if len(ends) != 2:
+            raise InputError(f"{place} must be two tensors, not {len(ends)}")
+        try:
+            graph.valued_pair(ends[0], ends[1], v)
+        except InputError as error:
+            raise error.located(place) from None
 
 
 class Graph(Builder):
@@ -27,9 +424,9 @@ class Graph(Builder):
 
     sum_like = growers.sum_like
 
-    call = copies.call
-    loop = copies.loop
-    cond = copies.cond
+    call = call
+    loop = loop
+    cond = cond
 
     grow_elementwise = growers.grow_elementwise
     grow_matmul = contractions.grow_matmul
@@ -38,10 +435,10 @@ class Graph(Builder):
     grow_optimizer_step = growers.grow_optimizer_step
 
     locations = locations_of
-    is_unwindable = regions.is_unwindable
-    in_regions = regions.in_regions
-    out_regions = regions.out_regions
-    index_map = regions.index_map
+    is_unwindable = is_unwindable
+    in_regions = in_regions
+    out_regions = out_regions
+    index_map = index_map
     draw = display.draw
     _repr_html_ = display.document
     __str__ = display.table

@@ -11,8 +11,7 @@ from layoutopt.base import files
 from layoutopt.base.errors import InputError
 from layoutopt.certificate.unwinding import Verdict, check
 from layoutopt.graphs.store import GraphStore
-from layoutopt.io.hashes import check_hash
-from layoutopt.io.instance import instance_bytes
+from layoutopt.io.instance import check_hash, instance_bytes
 
 FORMAT = "layoutopt/certificate/1"
 

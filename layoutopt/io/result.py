@@ -14,7 +14,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import SUM_DIGITS
 from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult
 from layoutopt.graphs.layouts import check_result
-from layoutopt.io.hashes import PATTERN
+from layoutopt.io.instance import PATTERN
 
 FORMAT = "layoutopt/result/1"
 

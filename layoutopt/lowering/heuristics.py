@@ -2,19 +2,398 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
 
+from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import fits, require
+from layoutopt.base.result import Piece
+from layoutopt.check.boxes import BoxIndex, CheckedBox, normal
 from layoutopt.check.elements import evaluate
+from layoutopt.check.equations import Equations
+from layoutopt.check.merging import merged
+from layoutopt.check.moves import moves
+from layoutopt.check.terms import SolutionBox, Term
+from layoutopt.check.tracing import moved
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
-from layoutopt.graphs.ops import size
+from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
-from layoutopt.lowering.greedy0 import greedy0
-from layoutopt.lowering.greedy0_boxes import greedy0_by_boxes
-from layoutopt.lowering.ways import Elements, Places
+from layoutopt.lowering.greedy0 import consumers, greedy0, lengths, partners, relevant
+from layoutopt.lowering.ways import Elements, Path, Places, turned
+
+STEPS = 2 * 10**5
+"""How many steps may be taken; see :class:`~layoutopt.check.equations.Equations`."""
+
+Line = tuple[int, int]
+"""Extent and step of a loop along one axis."""
+
+Gap = tuple[int, tuple[Line, ...]]
+"""The first index of a set along one axis, and its loops."""
+
+
+class Chosen(NamedTuple):
+    """What was chosen.
+
+    Parameters
+    ----------
+    layouts
+        The pieces of every sink.
+    complete
+        Whether time and steps sufficed; else the rest got fresh locations.
+    """
+
+    layouts: LayoutDict
+    complete: bool
+
+
+def greedy0_by_boxes(graph: GraphStore, limits: Limits, steps: int = STEPS) -> Chosen:
+    """Choose layouts as Greedy0 does, as far as time and steps suffice.
+
+    Parameters
+    ----------
+    steps
+        How many steps may be taken.
+    """
+    greedy = _Greedy(graph, limits, _Timed(steps, limits))
+    try:
+        greedy.run()
+        complete = True
+    except (SizeError, TimeoutError):
+        complete = False
+    return Chosen({sink.name: greedy.layout(sink.index) for sink in graph.sinks()}, complete)
+
+
+class _Timed(Equations):
+    """Equations that end with the time."""
+
+    def __init__(self, steps: int, limits: Limits) -> None:
+        super().__init__(steps)
+        self.limits = limits
+
+    def spend(self, steps: int = 1) -> None:
+        """Count steps, and look at the time."""
+        super().spend(steps)
+        if self.limits.over:
+            raise TimeoutError
+
+
+class _Greedy:
+    """The state of one run: pieces of tensors; what is covered of sinks, and what they lack."""
+
+    def __init__(self, graph: GraphStore, limits: Limits, equations: Equations) -> None:
+        self.graph, self.limits, self.equations = graph, limits, equations
+        needed = relevant(graph, Given(graph))
+        self.pieces: dict[int, list[list[CheckedBox]]] = {t: [] for t in needed}
+        self.missing = {t: size(graph.shapes[t]) for t in needed}
+        self.sinks: dict[int, tuple[list[CheckedBox], list[CheckedBox]]] = {
+            sink.index: ([], [_whole(graph, sink.index, 0)])
+            for sink in graph.sinks()
+            if self.missing.get(sink.index)
+        }
+        self.consumers = consumers(graph)
+        self.length = lengths(graph, self.consumers)
+        self.partners = partners(graph)
+        self.ways = _Ways(graph, equations)
+        self.moves: dict[int, list[CheckedBox]] = {}
+        self.done: dict[tuple[int, int], int] = {}
+        self.stack: list[tuple[int, list[CheckedBox]]] = []
+        self.queue: list[tuple[int, int, int, int]] = []
+
+    def run(self) -> None:
+        """Cover whatever sources and barriers lead to."""
+        for i, op in enumerate(self.graph.ops):
+            ready = op.kind is Kind.BARRIER and self._known(i)
+            if op.kind in (Kind.SOURCE, Kind.FIXED_POINT) or ready:
+                self._cover_themselves(i)
+        while self.stack or self.queue:
+            for t in sorted(self._flow()):
+                for p, value in self.partners.get(t, {}).items():
+                    length = self.length[self.graph.producers[p]]
+                    heapq.heappush(self.queue, (-value, -length, -t, -p))
+            while self.queue and not self.stack:
+                if self.limits.over:
+                    raise TimeoutError
+                self.limits.report("greedy0")
+                _, _, t, p = heapq.heappop(self.queue)
+                self._carry_back(-t, -p)
+
+    def layout(self, sink: int) -> tuple[Piece, ...]:
+        """Return the pieces of a sink; what is not covered has locations of its own."""
+        every = [_whole(self.graph, sink, 0)] if size(self.graph.shapes[sink]) else []
+        covered, lacking = self.sinks.get(sink, ([], every))
+        rest = [
+            normal(sink, to, to, [(n, here, here) for n, _, here in loops])
+            for _, _, to, loops in lacking
+        ]
+        found = covered + rest
+        with suppress(SizeError):
+            found = merged(found, Equations(STEPS))
+        return tuple((self.graph.tensor_name(b.label), b.start, b.to, b.loops) for b in found)
+
+    def _flow(self) -> set[int]:
+        """Carry new pieces forward, the latest first; return the tensors that grew."""
+        grew = set()
+        while self.stack:
+            t, piece = self.stack.pop()
+            grew.add(t)
+            places = BoxIndex(piece, self.graph.shapes[t], self.equations)
+            for i, k in self.consumers[t]:
+                op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
+                if op.kind is Kind.BARRIER:
+                    if self._known(i):
+                        self._cover_themselves(i)
+                elif k in (carriers := list(op.carriers(len(inputs)))):
+                    self._move(i, carriers.index(k), places)
+        return grew
+
+    def _move(self, i: int, own: int, places: BoxIndex) -> None:
+        """Carry a piece of one carrier of a view to its output."""
+        [out] = self.graph.op_outputs[i]
+        if out not in self.pieces:
+            return
+        if i not in self.moves:
+            self.moves[i] = _moves(self.graph, i)
+        found: list[CheckedBox] = []
+        for move in self.moves[i]:
+            if move.label == own:
+                found += moved(move, places, self.equations)
+        self._cover(out, merged(found, self.equations))
+
+    def _known(self, barrier: int) -> bool:
+        return all(self.missing.get(t, 0) == 0 for t in self.graph.op_inputs[barrier])
+
+    def _cover_themselves(self, i: int) -> None:
+        """Give the outputs of an op that are not covered yet their own locations."""
+        for t in self.graph.op_outputs[i]:
+            if self.missing.get(t) and not self.pieces[t]:
+                self._cover(t, [_whole(self.graph, t, 1)._replace(label=t)])
+
+    def _cover(self, t: int, boxes: list[CheckedBox]) -> None:
+        """Add a piece."""
+        if boxes:
+            self.pieces[t].append(boxes)
+            self.missing[t] -= sum(box.elements for box in boxes)
+            self.stack.append((t, boxes))
+
+    def _carry_back(self, t: int, p: int) -> None:
+        """Cover sinks so that uncovered elements of ``p`` get the locations that ``t`` has.
+
+        A piece that was carried back once has nothing left to cover there.
+        """
+        first = self.done.get((t, p), 0)
+        if not self.missing[p] or first == len(self.pieces[t]):
+            return
+        self.done[t, p] = len(self.pieces[t])
+        for piece in self.pieces[t][first:]:
+            places = BoxIndex(piece, self.graph.shapes[t], self.equations)
+            for sink, way in self.ways.back(p):
+                if self.missing[sink]:
+                    image: list[CheckedBox] = []
+                    for step in way:
+                        image += moved(step.turned, places, self.equations)
+                    self._take(sink, merged(image, self.equations))
+
+    def _take(self, sink: int, image: Sequence[CheckedBox]) -> None:
+        """Cover what a sink lacks of an image."""
+        covered, lacking = self.sinks[sink]
+        found: list[CheckedBox] = []
+        for box in image:
+            taken, lacking = self._cut(lacking, box)
+            found += taken
+        if found:
+            found, lacking = (merged(boxes, self.equations) for boxes in (found, lacking))
+            self.sinks[sink] = covered + found, lacking
+            self._cover(sink, found)
+
+    def _cut(
+        self, lacking: Sequence[CheckedBox], box: CheckedBox
+    ) -> tuple[list[CheckedBox], list[CheckedBox]]:
+        """Return what a box has in common with what a sink lacks, and what is lacking still."""
+        taken, kept, todo = [], [], list(lacking)
+        while todo:
+            self.equations.spend()
+            part = todo.pop()
+            common = self._common(part, box)
+            if not common:
+                kept.append(part)
+                continue
+            rest = _rest(part, common[0])
+            if rest is None:
+                todo += _slabs(part, common[0])
+                continue
+            (there, further), loops = common[0].start[:2], common[0].loops
+            both = [(n, step[0], step[1]) for n, step in loops]
+            taken.append(normal(box.label, box.start + there, part.to + further, both))
+            if len(common) == 1:
+                kept += rest
+            else:
+                todo += rest
+        return taken, kept
+
+    def _common(self, part: CheckedBox, box: CheckedBox) -> list[SolutionBox]:
+        """Return common elements: steps in the box's origin, in the sink, and in each loop."""
+        width = len(part.loops)
+        terms = []
+        for k, (n, _, here) in enumerate(part.loops):
+            axis = [int(j == k) for j in range(width)]
+            terms.append(Term(here, n, (0, here, *axis)))
+        none = (0,) * width
+        terms += [Term(-here, n, (there, 0, *none)) for n, there, here in box.loops]
+        return self.equations.solve(tuple(terms), box.to - part.to, width + 2)
+
+
+def _whole(graph: GraphStore, t: int, there: int) -> CheckedBox:
+    """Return all of a tensor as one box."""
+    return normal(0, 0, 0, [(size(graph.shapes[t]), there, 1)])
+
+
+def _moves(graph: GraphStore, i: int) -> list[CheckedBox]:
+    [out], carriers = graph.op_outputs[i], graph.carriers(i)
+    return moves(graph.ops[i], [graph.shapes[c] for c in carriers], graph.shapes[out])
+
+
+def _rest(part: CheckedBox, common: SolutionBox) -> list[CheckedBox] | None:
+    """Return a box without some of its elements; ``None`` if they are no product of sets.
+
+    Parameters
+    ----------
+    common
+        The elements: after two quantities that do not matter, the index of each loop.
+    """
+    firsts = list(common.start[2:])
+    lines: list[list[Line]] = [[] for _ in firsts]
+    for n, step in common.loops:
+        along = [k for k, more in enumerate(step[2:]) if more]
+        if n > 1 and len(along) != 1:
+            return None
+        if n > 1:
+            [k] = along
+            stride = step[2 + k]
+            firsts[k] += min(stride * (n - 1), 0)
+            lines[k].append((n, abs(stride)))
+    found: list[CheckedBox] = []
+    done: list[Gap] = []
+    for k, (n, _, _) in enumerate(part.loops):
+        line = sorted(lines[k], key=lambda each: -each[1])
+        gaps = _gaps(n, firsts[k], line)
+        if gaps is None:
+            return None
+        whole: list[Gap] = [(0, ((m, 1),)) for m, _, _ in part.loops[k + 1 :]]
+        found += [_inside(part, [*done, gap, *whole]) for gap in gaps]
+        done.append((firsts[k], tuple(line)))
+    return found
+
+
+def _gaps(extent: int, first: int, lines: Sequence[Line]) -> list[Gap] | None:
+    """Return the indices of an axis that loops leave out; ``None`` if loops overlap."""
+    holes = _holes(lines)
+    if holes is None:
+        return None
+    end = first + 1 + sum((n - 1) * step for n, step in lines)
+    ends = [(0, first), (end, extent - end)]
+    found: list[Gap] = [(start, ((n, 1),)) for start, n in ends if n]
+    return found + [(first + start, loops) for start, loops in holes]
+
+
+def _holes(lines: Sequence[Line]) -> list[Gap] | None:
+    """Return what loops, in descending order of steps, leave out between their ends."""
+    if not lines:
+        return []
+    (n, step), inner = lines[0], lines[1:]
+    width = 1 + sum((m - 1) * more for m, more in inner)
+    holes = _holes(inner)
+    if holes is None or width > step:
+        return None
+    found = [(start, ((n, step), *loops)) for start, loops in holes]
+    return [*found, (width, ((n - 1, step), (step - width, 1)))] if width < step else found
+
+
+def _inside(part: CheckedBox, axes: Sequence[Gap]) -> CheckedBox:
+    """Return a product of sets of indices of a box's loops as a box."""
+    to, loops = part.to, []
+    for (_, _, here), (first, lines) in zip(part.loops, axes, strict=True):
+        to += first * here
+        loops += [(n, 0, step * here) for n, step in lines]
+    return normal(0, 0, to, loops)
+
+
+def _slabs(part: CheckedBox, common: SolutionBox) -> list[CheckedBox]:
+    """Return a box in slices along the shortest loop that elements in common do not run along."""
+    mixed: Counter[int] = Counter()
+    for n, step in common.loops:
+        mixed.update(k for k, more in enumerate(step[2:]) if more and n > 1)
+    which = min(mixed, key=lambda k: part.loops[k][0])
+    n, _, here = part.loops[which]
+    rest = part.loops[:which] + part.loops[which + 1 :]
+    return [CheckedBox(0, 0, part.to + k * here, rest) for k in range(n)]
+
+
+class _Ways:
+    """Ways from tensors back to sinks, as boxes: ``start`` in the sink, ``to`` in the tensor."""
+
+    def __init__(self, graph: GraphStore, equations: Equations) -> None:
+        self.graph, self.equations = graph, equations
+        self.readers = Counter(t for inputs in graph.op_inputs for t in inputs)
+        self.paths: list[Path] = []
+        self.numbers: dict[Path, int] = {}
+        self.found: dict[int, list[CheckedBox]] = {}
+        self.sorted: dict[int, list[tuple[int, list[CheckedBox]]]] = {}
+
+    def back(self, t: int) -> list[tuple[int, list[CheckedBox]]]:
+        """Return the ways back from a tensor, in order: the sink, and boxes."""
+        if t not in self.sorted:
+            ways: dict[int, list[CheckedBox]] = defaultdict(list)
+            for box in self._boxes(t):
+                ways[box.label].append(box)
+            last = self.graph.producers[t]
+            order = sorted(ways, key=lambda n: turned(self.paths[n], last))
+            self.sorted[t] = [(self.paths[n][0], ways[n]) for n in order]
+        return self.sorted[t]
+
+    def _boxes(self, t: int) -> list[CheckedBox]:
+        stack = [t]
+        while stack:
+            carriers = self.graph.carriers(self.graph.producers[stack[-1]])
+            missing = [c for c in carriers if c not in self.found]
+            if missing:
+                stack += missing
+            else:
+                out = stack.pop()
+                if out not in self.found:
+                    self.found[out] = merged(self._of(out), self.equations)
+        return self.found[t]
+
+    def _of(self, t: int) -> Iterator[CheckedBox]:
+        i = self.graph.producers[t]
+        op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
+        if op.kind is Kind.SINK and size(self.graph.shapes[t]):
+            yield _whole(self.graph, t, 1)._replace(label=self._number((t,)))
+        if op.kind is not Kind.VIEW:
+            return
+        carriers = list(op.carriers(len(inputs)))
+        for move in _moves(self.graph, i):
+            k = carriers[move.label]
+            c = inputs[k]
+            if isinstance(op, Expand):  # only index 0 of a broadcast dimension leads back
+                move = move._replace(loops=tuple([loop for loop in move.loops if loop[1]]))
+            places = BoxIndex(self.found[c], self.graph.shapes[c], self.equations)
+            for box in moved(move, places, self.equations):
+                if self.readers[c] > 1:
+                    yield box._replace(label=self._number((*self.paths[box.label], i, k)))
+                else:
+                    yield box
+
+    def _number(self, path: Path) -> int:
+        if path not in self.numbers:
+            self.numbers[path] = len(self.paths)
+            self.paths.append(path)
+        return self.numbers[path]
 
 
 class Heuristic(Protocol):

@@ -24,7 +24,7 @@ from layoutopt.graphs.layouts import check_graph, given_layouts
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
-from layoutopt.pictures.shown import Picture
+from layoutopt.pictures.svg import Picture
 from layoutopt.pictures.tiles import WAYS, TileShares, tile_grid
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
 

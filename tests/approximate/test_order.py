@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutopt.network.heuristics.frame import OrderChoices, choices_of
 from layoutopt.network.heuristics.frame import allowed as keeps
-from layoutopt.network.presolve.components import split
+from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import Labelling, Precedence
 from tests.support import allowed, labelling, labellings, random_labels, random_problem
 

@@ -12,7 +12,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.network.heuristics import methods
 from layoutopt.network.heuristics.methods import APPROXIMATE, on_simplex, relax, round_off
-from layoutopt.network.presolve.components import split
+from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers.formulation import Programme, programme
 from tests.approximate.proved import exact

@@ -12,7 +12,7 @@ from layoutopt.base.result import Status
 from layoutopt.network.capacity import exhaust, pool, search, solve
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State, worth
 from layoutopt.network.capacity.fill import Rows
-from layoutopt.network.capacity.pool import Pool
+from layoutopt.network.capacity.pool import Pool, one_copy
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.capacity.search import (
     node_filling,
@@ -21,7 +21,6 @@ from layoutopt.network.capacity.search import (
     tabulable,
     tabulate,
 )
-from layoutopt.network.capacity.shapes import one_copy
 from layoutopt.network.capacity.solve import solve_capacity
 from layoutopt.network.solvers import integer
 from tests.capacity.cases import (

@@ -17,18 +17,18 @@ from layoutopt.network.exact import parts as parts_module
 from layoutopt.network.exact.parts import (
     Tracker,
     _searched,
+    branch,
     left_over,
     simple_answer,
     solve_part,
     solve_parts,
 )
 from layoutopt.network.presolve import elimination
-from layoutopt.network.presolve.components import split
 from layoutopt.network.presolve.cuts import isolating_cuts
 from layoutopt.network.presolve.node_reductions import contract
+from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers import cpsat, mip
-from layoutopt.network.solvers.branching import branch
 from layoutopt.network.solvers.relaxation import Ascent, begin, field_of
 from tests.support import (
     allowed,

@@ -30,8 +30,7 @@ from layoutopt.converting import convert
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.certificate import document_of, read_certificate
-from layoutopt.io.hashes import known_hash
-from layoutopt.io.instance import instance_bytes, parse_instance, tile_memory
+from layoutopt.io.instance import instance_bytes, known_hash, parse_instance, tile_memory
 from layoutopt.io.result import parse_document, result_bytes
 from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import DIALECTS, Layout

@@ -21,8 +21,7 @@ from layoutopt.pictures.cards import HEAD
 from layoutopt.pictures.colours import oklab
 from layoutopt.pictures.frames import FAINT
 from layoutopt.pictures.grids import BLANK, OWN
-from layoutopt.pictures.shown import Picture
-from layoutopt.pictures.svg import INK
+from layoutopt.pictures.svg import INK, Picture
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 

@@ -9,7 +9,7 @@ import pytest
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pictures.grids import OTHERS, OWN
-from layoutopt.pictures.shown import Picture
+from layoutopt.pictures.svg import Picture
 from layoutopt.tiles.memory import TileMemory
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -13,8 +13,14 @@ import pytest
 from layoutopt.base.files import digest
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io.hashes import check_hash, instance_hash, known_hash
-from layoutopt.io.instance import instance_bytes, parse_instance, read_instance
+from layoutopt.io.instance import (
+    check_hash,
+    instance_bytes,
+    instance_hash,
+    known_hash,
+    parse_instance,
+    read_instance,
+)
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.support import refused

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from layoutopt.network.costs.binary import cut_part, two_labels
 from layoutopt.network.costs.problem import Given, Problem, cost
+from layoutopt.network.costs.roof_duality import cut_part, two_labels
 from layoutopt.network.costs.work import Infeasible, Work
 from tests.pbqp.cases import opened, optimum, random_problem
 

@@ -24,7 +24,7 @@ from layoutopt.network.costs.reductions import (
     settle,
     tidy,
 )
-from layoutopt.network.costs.search import split
+from layoutopt.network.costs.solve import split
 from layoutopt.network.costs.work import Infeasible, Work
 from tests.pbqp.cases import left_optimum, opened, optimum, random_problem
 

@@ -6,10 +6,10 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.costs import reductions as reduce_module
-from layoutopt.network.costs import search
+from layoutopt.network.costs import solve
 from layoutopt.network.costs.problem import Problem
 from layoutopt.network.costs.reductions import tidy
-from layoutopt.network.costs.search import solve_parts
+from layoutopt.network.costs.solve import solve_parts
 from layoutopt.network.costs.work import Infeasible
 from tests.pbqp.cases import opened, optimum, random_problem
 
@@ -17,7 +17,7 @@ from tests.pbqp.cases import opened, optimum, random_problem
 @pytest.fixture
 def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave nothing but normal form before the stages."""
-    monkeypatch.setattr(search, "_easy", lambda *_: None)
+    monkeypatch.setattr(solve, "_easy", lambda *_: None)
     monkeypatch.setattr(reduce_module, "RULES", ((tidy,),))
     monkeypatch.setattr(reduce_module, "dominate", lambda *_: [])
 
@@ -25,7 +25,7 @@ def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def barred(unreduced: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bar large tables as well, so that relaxation, polishing and CP-SAT remain."""
-    monkeypatch.setattr(search, "eliminate", lambda *_: None)
+    monkeypatch.setattr(solve, "eliminate", lambda *_: None)
 
 
 @pytest.mark.usefixtures("barred")
@@ -67,7 +67,7 @@ def test_a_labelling_to_begin_with_is_not_lost(stage: int) -> None:
 @pytest.mark.usefixtures("barred")
 def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels that cost 4 become ones that cost 2, which is the least of the table."""
-    monkeypatch.setattr(search, "cpsat", None)
+    monkeypatch.setattr(solve, "cpsat", None)
     work = opened(Problem.of([[0, 0, 0]] * 2, [(0, 1, [[4, 3, 2], [3, 5, 9], [9, 4, 6]])]))
     assert work is not None
     found = solve_parts(work, Limits(), [0, 0], 1)
@@ -77,7 +77,7 @@ def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("unreduced")
 def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they solve needs no CP-SAT."""
-    monkeypatch.setattr(search, "cpsat", None)
+    monkeypatch.setattr(solve, "cpsat", None)
     for seed in range(40):
         problem = random_problem(seed)
         best, work = optimum(problem), opened(problem)
@@ -93,8 +93,8 @@ def test_large_tables_need_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_problem(1)
     work = opened(problem)
     assert work is not None
-    monkeypatch.setattr(search, "available", lambda: 2**20)
-    monkeypatch.setattr(search, "eliminate", None)
+    monkeypatch.setattr(solve, "available", lambda: 2**20)
+    monkeypatch.setattr(solve, "eliminate", None)
     assert solve_parts(work, Limits(), None, 2).bound == optimum(problem)
 
 
@@ -113,7 +113,7 @@ def test_what_only_search_sees_to_be_infeasible(stage: int) -> None:
 @pytest.mark.usefixtures("barred")
 def test_without_a_relaxation_there_is_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where HiGHS fails the optimum is found all the same."""
-    monkeypatch.setattr(search, "relax", lambda *_: None)
+    monkeypatch.setattr(solve, "relax", lambda *_: None)
     for seed in range(40):
         problem = random_problem(seed, nodes=5)
         best, work = optimum(problem), opened(problem)
@@ -124,9 +124,9 @@ def test_without_a_relaxation_there_is_search(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.usefixtures("barred")
 def test_numbers_beyond_the_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts whose numbers are too large for solvers get a labelling and a bound that holds."""
-    monkeypatch.setattr(search, "LARGEST", 0)
+    monkeypatch.setattr(solve, "LARGEST", 0)
     for solver in ("relax", "polish", "cpsat"):
-        monkeypatch.setattr(search, solver, None)
+        monkeypatch.setattr(solve, solver, None)
     for seed in range(40):
         problem = random_problem(seed, nodes=5)
         best, work = optimum(problem), opened(problem)

@@ -14,8 +14,7 @@ from layoutopt.base.limits import Limits, limited
 from layoutopt.base.result import Status, Stopped
 from layoutopt.network.costs import elimination, solve
 from layoutopt.network.costs.problem import Given, Problem, cost
-from layoutopt.network.costs.search import FoundLabels
-from layoutopt.network.costs.solve import heuristic_pbqp, solve_pbqp
+from layoutopt.network.costs.solve import FoundLabels, heuristic_pbqp, solve_pbqp
 from tests.pbqp.cases import optimum, random_network, random_problem
 from tests.support import refused
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutopt.network.presolve.components import split, take
+from layoutopt.network.presolve.reduction import split, take
 from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import problems, rewards_of
 from tests.support import labelling, optimum, random_labels

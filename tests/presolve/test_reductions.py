@@ -11,11 +11,10 @@ import pytest
 from layoutopt.base.result import Result
 from layoutopt.network.presolve import elimination
 from layoutopt.network.presolve import node_reductions as contract_module
-from layoutopt.network.presolve.components import split, take
 from layoutopt.network.presolve.cuts import best_set, cuttable, fix, isolating_cuts, two_labels
 from layoutopt.network.presolve.elimination import eliminate
 from layoutopt.network.presolve.node_reductions import contract
-from layoutopt.network.presolve.reduction import Reduction
+from layoutopt.network.presolve.reduction import Reduction, split, take
 from layoutopt.network.problem import Labelling, fresh_needed, reward_table
 from tests.support import (
     Edges,

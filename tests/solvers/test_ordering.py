@@ -10,8 +10,8 @@ from itertools import permutations
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.solvers import ordering
-from layoutopt.network.solvers.ordering import Arc, OrderCut, best_order
+from layoutopt.network.exact import order
+from layoutopt.network.exact.order import Arc, OrderCut, best_order
 from layoutopt.network.solvers.threads import run_stoppable
 
 
@@ -80,7 +80,7 @@ def test_wide_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         found = best_order(barriers, static, tops, cuts, Limits())
         best = best_of_all(barriers, static, tops, cuts)
         assert best <= found.bound <= best * (1 + 1e-9)
-    monkeypatch.setattr(ordering, "LARGEST", 8)
+    monkeypatch.setattr(order, "LARGEST", 8)
     barriers, static, tops, cuts = random_master(1)
     assert best_order(barriers, static, tops, cuts, Limits()).bound >= best_of_all(
         barriers, static, tops, cuts

@@ -11,9 +11,10 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Stopped
+from layoutopt.network.exact import parts
+from layoutopt.network.exact.parts import branch
 from layoutopt.network.problem import Labelling
-from layoutopt.network.solvers import branching, messages, relaxation
-from layoutopt.network.solvers.branching import branch
+from layoutopt.network.solvers import messages, relaxation
 from layoutopt.network.solvers.messages import LabelField, Messages, colouring, ranks
 from layoutopt.network.solvers.moves import best_of_both, expand, expansion, worth
 from layoutopt.network.solvers.relaxation import Ascent, Ledger, begin, field_of, fits
@@ -261,7 +262,7 @@ class TestBranching:
     def test_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without time, or too deep, the bound still holds."""
         for depth, deadline in [(0, float("inf")), (200, 0.0)]:
-            monkeypatch.setattr(branching, "DEPTH", depth)
+            monkeypatch.setattr(parts, "DEPTH", depth)
             for seed in range(0, 100, 2):
                 problem = random_problem(seed, 6, negative=True)
                 field = field_of(problem)

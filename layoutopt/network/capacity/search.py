@@ -16,9 +16,8 @@ from layoutopt.network.capacity.answer import State
 from layoutopt.network.capacity.exhaust import Choice, choices_of, filling_of, rest_of
 from layoutopt.network.capacity.fill import Filling, Rows
 from layoutopt.network.capacity.master import use
-from layoutopt.network.capacity.pool import Pool, Priced
+from layoutopt.network.capacity.pool import Pool, Priced, one_copy
 from layoutopt.network.capacity.problem import Columns
-from layoutopt.network.capacity.shapes import one_copy
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
 from layoutopt.network.solvers import integer
 from layoutopt.network.solvers.integer import OPEN, Integer

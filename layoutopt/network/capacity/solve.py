@@ -17,10 +17,9 @@ from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.exhaust import exhaust
 from layoutopt.network.capacity.fill import Filling, Rows, rounded
 from layoutopt.network.capacity.master import solve_master, use
-from layoutopt.network.capacity.pool import Pool, large_column
+from layoutopt.network.capacity.pool import Pool, large_column, one_copy, tables
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import search, tabulated
-from layoutopt.network.capacity.shapes import one_copy, tables
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
 from layoutopt.network.solvers import integer, transport
 

@@ -2,21 +2,312 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
 from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits
+from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
-from layoutopt.network.costs.binary import two_labels
+from layoutopt.network.costs.elimination import eliminate
 from layoutopt.network.costs.heuristic import construct, polish
-from layoutopt.network.costs.normal import level
+from layoutopt.network.costs.normal import level, normalise_all
 from layoutopt.network.costs.problem import CostAnswer, Problem, cost
 from layoutopt.network.costs.reductions import reduce
-from layoutopt.network.costs.search import FoundLabels, solve_parts
+from layoutopt.network.costs.roof_duality import cut_part, two_labels
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.problem import IntArray
+from layoutopt.network.solvers.integer import coarse, cpsat
+from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
+
+
+def split(work: Work) -> list[tuple[Work, list[int]]]:
+    """Return the parts of a problem, each with the numbers of its nodes in the whole.
+
+    Labels keep their numbers.  What the whole pays anyway is in no part.
+    """
+    place = [-1] * len(work.costs)
+    parts = []
+    for root in work.left():
+        if place[root] < 0:
+            nodes = _reached(work, root, place)
+            part = Work([list(work.costs[u]) for u in nodes])
+            for k, u in enumerate(nodes):
+                part.near[k] = {place[v]: table for v, table in work.near[u].items()}
+            parts.append((part, nodes))
+    return parts
+
+
+def _reached(work: Work, root: int, place: list[int]) -> list[int]:
+    """Return a node's component, and note the place of each of its nodes."""
+    nodes = [root]
+    place[root] = 0
+    for u in nodes:
+        for v in work.near[u]:
+            if place[v] < 0:
+                place[v] = len(nodes)
+                nodes.append(v)
+    return nodes
+
+
+def tighten(
+    work: Work, scale: int, messages: Sequence[Message], labels: Sequence[Sequence[int]]
+) -> Work:
+    """Return the problem in parts of a unit, with what messages prove as its constant.
+
+    Parameters
+    ----------
+    scale
+        What one unit is in the problem that is returned.
+    messages
+        For each edge.
+    labels
+        For each node that is left the labels that messages speak of.
+    """
+    tight = work.copy()
+    tight.constant *= scale
+    nodes = work.left()
+    own = dict(zip(nodes, labels, strict=True))
+    for u in nodes:
+        tight.costs[u] = [cost * scale for cost in work.costs[u]]
+    for (u, v, table), (one, two) in zip(list(work.edges()), messages, strict=True):
+        first = _whole(one, own[u], len(table), scale)
+        second = _whole(two, own[v], len(table[0]), scale)
+        rows = [
+            tuple([x * scale - a - b for x, b in zip(row, second, strict=True)])
+            for row, a in zip(table, first, strict=True)
+        ]
+        tight.put(u, v, tuple(rows))
+        tight.costs[u] = [cost + a for cost, a in zip(tight.costs[u], first, strict=True)]
+        tight.costs[v] = [cost + b for cost, b in zip(tight.costs[v], second, strict=True)]
+    normalise_all(tight)
+    level(tight)
+    return tight
+
+
+def _whole(message: list[float], labels: Sequence[int], width: int, scale: int) -> list[int]:
+    """Return a message in whole parts, 0 for labels that are out of the question."""
+    whole = [0] * width
+    for i, amount in zip(labels, message, strict=True):
+        whole[i] = round(amount * scale)
+    return whole
+
+
+def forbid(work: Work, worth: int) -> None:
+    """Forbid what makes every labelling cost more than a known one.
+
+    Parameters
+    ----------
+    work
+        A problem in normal form, each node's least cost being 0.
+    worth
+        The cost of a known labelling, which stays allowed.
+    """
+    room = worth - work.constant
+    for u in work.left():
+        for i in work.labels(u):
+            least = work.costs[u][i]
+            for v, table in work.near[u].items():
+                least += min([a + b for a, b in zip(table[i], work.costs[v], strict=True)])
+            if least > room:
+                work.forbid(u, i)
+    for u, v, table in list(work.edges()):
+        if any(room < cost < inf for row in table for cost in row):
+            work.put(u, v, tuple(tuple([inf if c > room else c for c in row]) for row in table))
+
+
+SCALE = 720720
+"""Parts of a unit: a multiple of 1 to 16, since messages mostly are fractions with these."""
+
+SCALED = 2**50
+"""Scaled costs of a part add up to about this, or less."""
+
+LARGE_TABLE, LARGE_TOTAL = 2**23, 2**29
+"""Entries of tables that may be eliminated before there is search."""
+
+LARGE_BYTES = 2**30
+"""Memory that this may take: a few of the largest tables at a time, and a byte for each entry."""
+
+LARGEST = 2**62
+"""Costs of a part that add up to so much do not fit the solvers' 64 bits."""
+
+
+@dataclass(frozen=True)
+class FoundLabels:
+    """A labelling of what is left, ``None`` if none was found, and a bound."""
+
+    labels: list[int] | None
+    bound: int
+
+
+def solve_parts(work: Work, limits: Limits, start: list[int] | None, stage: int = 0) -> FoundLabels:
+    """Solve a problem: reduce it, split it, and solve its parts.
+
+    Parameters
+    ----------
+    start
+        A labelling to begin with; it may have been forbidden meanwhile.
+    stage
+        Where to begin in :data:`STAGES` with parts that are not easy.
+
+    Returns
+    -------
+    FoundLabels
+        A labelling of all nodes, those that have left included.
+
+    Raises
+    ------
+    Infeasible
+        If there is no allowed labelling.
+    """
+    reduce(work, limits)
+    labels = [0] * len(work.costs)
+    whole, bound = True, work.constant
+    hard = []
+    for part, nodes in split(work):
+        level(part)
+        exact = _easy(part, limits)
+        if exact is None:
+            hard.append((part, nodes))
+        else:
+            bound += int(part.value(exact))
+            for u, label in zip(nodes, exact, strict=True):
+                labels[u] = label
+    left = sum(len(nodes) for _, nodes in hard)
+    for part, nodes in sorted(hard, key=lambda each: len(each[1])):
+        own = None if start is None else [start[u] for u in nodes]
+        share = limits.within(limits.left * len(nodes) / left)
+        found = _solve_part(part, share, own, stage)
+        left -= len(nodes)
+        bound += found.bound
+        whole &= found.labels is not None
+        for u, label in zip(nodes, found.labels or (), strict=False):
+            labels[u] = label
+    if not whole:
+        return FoundLabels(None, bound)
+    work.restore(labels)
+    return FoundLabels(labels, bound)
+
+
+def _easy(part: Work, limits: Limits) -> list[int] | None:
+    """Return an optimal labelling of a part, ``None`` if that is not easy."""
+    return None if limits.over else eliminate(part, limits) or cut_part(part)
+
+
+def _solve_part(part: Work, limits: Limits, start: list[int] | None, stage: int) -> FoundLabels:
+    """Solve a part by a stage, which goes on with the next one."""
+    if limits.over or part.size() >= LARGEST:
+        return FoundLabels(_better(part, start) or construct(part), part.bound())
+    return STAGES[stage](part, limits, start)
+
+
+def _better(work: Work, *candidates: list[int] | None) -> list[int] | None:
+    """Return the first of the best of some labellings, ``None`` if none of them is allowed."""
+    allowed = [labels for labels in candidates if labels and work.value(labels) < inf]
+    return min(allowed, key=work.value, default=None)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A part as an integer programme, with its nodes and their labels that are left."""
+
+    given: CostProgramme
+    nodes: list[int]
+    labels: list[list[int]]
+
+    def chosen(self, values: IntArray | None) -> list[int] | None:
+        """Return the labelling of a point; ``None`` if there is no point."""
+        if values is None:
+            return None
+        whole = [0] * (max(self.nodes) + 1)
+        for u, own, k in zip(self.nodes, self.labels, self.given.labels(values), strict=True):
+            whole[u] = own[k]
+        return whole
+
+    def point(self, labels: list[int] | None) -> IntArray | None:
+        """Return a labelling as a point with open entries."""
+        if labels is None:
+            return None
+        each = zip(self.nodes, self.labels, strict=True)
+        return self.given.point([own.index(labels[u]) for u, own in each])
+
+
+def _write(work: Work) -> _Written:
+    nodes = work.left()
+    place = {u: k for k, u in enumerate(nodes)}
+    labels = {u: work.labels(u) for u in nodes}
+    part = {u for u in nodes if len(labels[u]) < len(work.costs[u])}
+    edges: list[Edge] = []
+    for u, v, table in work.edges():
+        if u in part or v in part:
+            table = tuple(tuple([table[i][j] for j in labels[v]]) for i in labels[u])
+        edges.append((place[u], place[v], table))
+    costs = [[work.costs[u][i] for i in labels[u]] for u in nodes]
+    return _Written(programme(costs, edges), nodes, [labels[u] for u in nodes])
+
+
+def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
+    """Solve the linear relaxation, round it, and go on with what may still be better."""
+    limits.report("relaxation")
+    written = _write(part)
+    relaxed = relax(written.given, limits)
+    if relaxed is None:  # no time, or no solution
+        return _solve_part(part, limits, start, 2)
+    wishes: list[dict[int, float]] = [{} for _ in part.costs]
+    for u, own, shares in zip(written.nodes, written.labels, relaxed.point, strict=True):
+        wishes[u] = dict(zip(own, [round(share, 6) for share in shares], strict=True))
+    best = _better(part, start, construct(part, wishes))
+    scale = max(1, min(SCALE, SCALED // (part.size() + 1)))
+    tight = tighten(part, scale, relaxed.messages, written.labels)
+    bound = -(-tight.constant // scale)
+    if best is not None:
+        if part.value(best) == bound:
+            return FoundLabels(best, bound)
+        forbid(tight, int(part.value(best)) * scale)
+    found = solve_parts(tight, limits, best, 1)
+    return FoundLabels(_better(part, best, found.labels), max(bound, -(-found.bound // scale)))
+
+
+def _polish(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
+    """Look for a better labelling, and go on with what may be better still."""
+    best = _better(part, start)
+    if best is None:
+        return _search(part, limits, start)
+    best = polish(part, best, limits)
+    bound = part.bound()
+    if part.value(best) == bound:
+        return FoundLabels(best, bound)
+    smaller = part.copy()
+    forbid(smaller, int(part.value(best)))
+    found = solve_parts(smaller, limits, best, 2)
+    return FoundLabels(_better(part, best, found.labels), found.bound)
+
+
+def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
+    """Eliminate with large tables if that helps, else search by CP-SAT."""
+    limits.report("search")
+    free = available()
+    if free is None or free > LARGE_BYTES:
+        exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
+        if exact is not None:
+            return FoundLabels(exact, int(part.value(exact)))
+    written = _write(part)
+    best = _better(part, start)
+    integer, unit = coarse(written.given.integer)
+    found = cpsat(integer, limits, written.point(best))
+    if found.infeasible:
+        raise Infeasible
+    bound = part.bound()
+    if found.bound is not None:
+        bound = max(bound, part.constant - found.bound * unit)
+    return FoundLabels(_better(part, best, written.chosen(found.values)), bound)
+
+
+STAGES = (_relax, _polish, _search)
+"""What is tried on parts that are not easy, one after the other."""
 
 
 def solve_pbqp(

@@ -12,7 +12,7 @@ from layoutopt.base.limits import Limits
 
 Answer = TypeVar("Answer")
 
-POLL = 0.05
+SOLVER_POLL = 0.05
 """Seconds between two looks at the limits."""
 
 
@@ -64,7 +64,7 @@ def run_stoppable(
     asked = math.inf
     try:
         while thread.is_alive():
-            thread.join(POLL)
+            thread.join(SOLVER_POLL)
             if limits.over:
                 stop()  # again and again: a solver that has not begun yet does not hear it
                 asked = min(asked, time.monotonic())
