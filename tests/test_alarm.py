@@ -13,8 +13,6 @@ import pytest
 from layoutopt.base.deadline import GRACE, Phases, bounded, grace, stoppable
 from layoutopt.base.limits import Limits, limited
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.problem import IntArray, Labelling
-from tests.support import labelling
 
 
 def forever() -> None:
@@ -182,20 +180,20 @@ class TestSolvers:
     def test_a_deaf_one(self) -> None:
         """One that does not look at its limits is ended, and has found nothing."""
 
-        def deaf(_problem: Labelling, _limits: Limits, _start: IntArray | None) -> Result:
+        def deaf() -> Result:
             forever()
             raise AssertionError
 
-        found = stoppable(deaf, labelling(1, 1), limited(time_limit=0), None)
+        found = stoppable(deaf, limited(time_limit=0))
         assert (found.labelling, found.stopped) == (None, Stopped.TIME_LIMIT)
 
     def test_a_greedy_one(self) -> None:
         """One that takes all memory has found nothing, and what follows stops, too."""
 
-        def greedy(_problem: Labelling, _limits: Limits, _start: IntArray | None) -> Result:
+        def greedy() -> Result:
             raise MemoryError
 
         limits = Limits()
-        found = stoppable(greedy, labelling(1, 1), limits, None)
+        found = stoppable(greedy, limits)
         assert (found.labelling, found.stopped) == (None, Stopped.MEMORY_LIMIT)
         assert limits.stopped is Stopped.MEMORY_LIMIT

@@ -75,7 +75,7 @@ def _tidy() -> None:
 
 
 def _left_running() -> bool:
-    threads = sys.modules.get("layoutopt.network.solvers.threads")
+    threads = sys.modules.get("layoutopt.base.deadline")
     return threads is not None and threads.left_running()
 
 

@@ -193,7 +193,7 @@ def _described(error: Exception) -> str:
 
 def _end(code: int) -> None:
     """End the process, without cleaning up if a solver does not let go of it."""
-    threads = sys.modules.get("layoutopt.network.solvers.threads")
+    threads = sys.modules.get("layoutopt.base.deadline")
     if threads is not None and threads.left_running():
         os._exit(code)  # what was printed has been flushed
     sys.exit(code)

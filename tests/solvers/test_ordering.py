@@ -9,10 +9,10 @@ from itertools import permutations
 
 import pytest
 
+from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.network.exact import order
 from layoutopt.network.exact.order import Arc, OrderCut, best_order
-from layoutopt.network.solvers.threads import run_stoppable
 
 
 def earned(rank: list[int] | tuple[int, ...], tops: list[int], cuts: list[OrderCut]) -> int:

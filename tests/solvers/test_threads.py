@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from layoutopt.base.deadline import left_running, run_stoppable
 from layoutopt.base.limits import Limits
-from layoutopt.network.solvers.threads import left_running, run_stoppable
 
 
 def test_a_solver_left_to_itself_is_known() -> None:

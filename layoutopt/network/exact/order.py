@@ -20,6 +20,7 @@ import networkx
 import numpy as np
 from ortools.sat.python import cp_model
 
+from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
@@ -29,7 +30,6 @@ from layoutopt.network.presolve.reduction import Parts, split, take
 from layoutopt.network.problem import IntArray, Labelling, Precedence
 from layoutopt.network.solvers import cpsat, mip
 from layoutopt.network.solvers.formulation import reachable
-from layoutopt.network.solvers.threads import run_stoppable
 
 Arc = tuple[int, int]
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.problem import IntArray, Labelling
 from layoutopt.network.solvers.formulation import Programme, programme
-from layoutopt.network.solvers.threads import run_stoppable
 
 LARGEST = 2**55
 """Objectives must stay below this, with room for what CP-SAT adds up."""

@@ -17,10 +17,10 @@ from ortools.sat.python import cp_model
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
+from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray, exact_integers
-from layoutopt.network.solvers.threads import run_stoppable
 
 LARGEST = 2**55
 """Sums stay below this, with room for what CP-SAT adds up."""

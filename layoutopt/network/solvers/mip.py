@@ -10,13 +10,13 @@ from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 from ortools.util.python.solve_interrupter import SolveInterrupter
 
+from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.problem import IntArray, Labelling
 from layoutopt.network.solvers.formulation import Programme, programme
-from layoutopt.network.solvers.threads import run_stoppable
 
 NODES = 50
 """Nodes of its search that count as a second of effort: HiGHS counts nothing finer."""

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.integer import OPEN, Integer
-from layoutopt.network.solvers.threads import run_stoppable
 
 PATIENCE = 3.0
 """Seconds that HiGHS gets to stop."""
