@@ -22,7 +22,7 @@ from benchmarks.tiled import TILED
 from benchmarks.transposed import NETWORKS
 from layoutopt.base.files import write_bytes
 from layoutopt.base.numbers import number
-from layoutopt.bench.executors import Team, processes
+from layoutopt.bench.executors import JobExecutor, processes
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 from layoutopt.converting import convert
@@ -163,7 +163,7 @@ def conversions() -> str:
     return markdown(head, lines, left=2)
 
 
-def tables(store: Path, team: Team) -> dict[tuple[str, str], str]:
+def tables(store: Path, team: JobExecutor) -> dict[tuple[str, str], str]:
     """Return tables by folder and name, from a store that is completed first."""
     own = known(_rows([FOLDER], store, team))
     large = {name: _rows([SUITES / f"{name}.toml"], store, team) for name in LARGE}
@@ -175,7 +175,7 @@ def tables(store: Path, team: Team) -> dict[tuple[str, str], str]:
     return found
 
 
-def _rows(suites: Sequence[Path], store: Path, team: Team) -> list[Row]:
+def _rows(suites: Sequence[Path], store: Path, team: JobExecutor) -> list[Row]:
     report = batch(suites, store, team, wishes=WISHES)
     if report.signal:
         raise KeyboardInterrupt

@@ -15,7 +15,7 @@ from statistics import median
 
 from benchmarks.measure import markdown
 from layoutopt.base.numbers import number
-from layoutopt.bench.executors import Team, processes
+from layoutopt.bench.executors import JobExecutor, processes
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 
@@ -131,7 +131,7 @@ def written(text: str, name: str, table: str) -> str:
     return found.sub(lambda match: f"{match[1]}{table}\n", text)
 
 
-def tables(store: Path, team: Team, names: Sequence[str]) -> dict[str, str]:
+def tables(store: Path, team: JobExecutor, names: Sequence[str]) -> dict[str, str]:
     """Return tables by name, from a store that is completed first."""
     found = {}
     for name in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 if TYPE_CHECKING:
     from layoutopt.base.errors import (
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from layoutopt.pictures.svg import Picture
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
-    from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps
+    from layoutopt.program.steps import BarrierReady, Place, Run, Schedule, schedule, steps
     from layoutopt.program.target import Target
     from layoutopt.reading import read
     from layoutopt.registry import heuristic, solver
@@ -71,7 +72,7 @@ _HOME = {
     "InputError": "base.errors",
     "InternalError": "base.errors",
     "Kind": "graphs.ops",
-    "Know": "program.steps",
+    "BarrierReady": "program.steps",
     "Labelling": "network.problem",
     "Layout": "layout.layout",
     "LayoutError": "layout.layout",
@@ -133,6 +134,7 @@ _HOME = {
 
 __all__ = [
     "SOLVERS",
+    "BarrierReady",
     "CapacityPoint",
     "Change",
     "Comparison",
@@ -145,7 +147,6 @@ __all__ = [
     "InputError",
     "InternalError",
     "Kind",
-    "Know",
     "Labelling",
     "Layout",
     "LayoutError",
@@ -206,8 +207,16 @@ __all__ = [
 ]
 
 
+_RENAMED = {"Know": "BarrierReady"}
+"""Public names as they were, and as they are: the old ones work for one more release."""
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, so that ``import layoutopt`` is cheap."""
+    if name in _RENAMED:
+        message = f"layoutopt.{name} is now layoutopt.{_RENAMED[name]}"
+        warn(message, DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layoutopt.base.deadline import bounded, grace
+from layoutopt.base.deadline import grace, run_with_timeout
 from layoutopt.base.errors import InputError, SizeError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.result import Stopped
@@ -108,9 +108,9 @@ def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> Conv
     """Read a network and convert it, or tell that there is no time for that."""
     try:
         read = partial(load, model) if isinstance(model, str | Path) else partial(loaded, model)
-        given = bounded(read, lambda: limits.left == 0, grace(limits))
+        given = run_with_timeout(read, lambda: limits.left == 0, grace(limits))
         work = partial(_converted, given, wanted, limits)
-        return bounded(work, lambda: limits.left == 0, grace(limits))
+        return run_with_timeout(work, lambda: limits.left == 0, grace(limits))
     except InputError as error:
         raise error.located(file=_name(model)) from None
     except TimeoutError:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from layoutopt import __version__
-from layoutopt.base.deadline import LAST_ENDS, Phases, bounded, stoppable
+from layoutopt.base.deadline import LAST_ENDS, Phases, run_with_timeout, stoppable
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
@@ -25,14 +25,14 @@ from layoutopt.check.claims import ceiling, counts
 from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.check.matching import Layouts
 from layoutopt.check.occupancy import overfull
-from layoutopt.graphs.hooking import heeded, hooked
+from layoutopt.graphs.hooking import apply_hook_mode, hooked
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import tiled
 from layoutopt.io.instance import known_hash
-from layoutopt.lowering.assignment import Assignment, Beginning, begin, by_name
+from layoutopt.lowering.assignment import Assignment, WarmStart, begin, by_name
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import greedy0
 from layoutopt.lowering.heuristics import choose
@@ -82,7 +82,7 @@ class Reserve:
         What ``greedy0`` chooses by element, if it was asked and has answered.
     """
 
-    def __init__(self, begun: Beginning, limits: Limits) -> None:
+    def __init__(self, begun: WarmStart, limits: Limits) -> None:
         self.begun, self.graph = begun, begun.given.graph
         self.limits = limits
         self.best: Secured | None = None
@@ -136,7 +136,7 @@ class Reserve:
             return time.monotonic() >= end or (self.limits.over and not late)
 
         with suppress(TimeoutError, MemoryError, SizeError):
-            bounded(self._keep_plain, over)
+            run_with_timeout(self._keep_plain, over)
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -147,7 +147,7 @@ class Reserve:
     def _work(self) -> None:
         """Ask a heuristic, and check what it says; whatever keeps it from that may do so."""
         try:
-            bounded(self._ask, lambda: self._closed.is_set() or self.limits.over)
+            run_with_timeout(self._ask, lambda: self._closed.is_set() or self.limits.over)
         except (TimeoutError, MemoryError, SizeError, InputError):
             pass
         except BaseException as error:  # handed to the caller
@@ -188,7 +188,9 @@ def written(graph: GraphStore, origins: Origins) -> LayoutDict:
     return {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in origins.items()}
 
 
-def confirm(graph: GraphStore, checked: Evaluation, result: Result, solver: Solver) -> None:
+def assert_consistent(
+    graph: GraphStore, checked: Evaluation, result: Result, solver: Solver
+) -> None:
     """Stop where solver and specification disagree.
 
     Raises
@@ -285,7 +287,7 @@ def unwind(
     limits = limited(time_limit, gap, seed, workers, progress)
     found = _checked_input(graph, find(solver), start)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
-    begun = begin(heeded(graph, barriers), kept, first)
+    begun = begin(apply_hook_mode(graph, barriers), kept, first)
     run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         run.secure(found)
@@ -300,7 +302,7 @@ solve = unwind
 class _Run:
     """One call of :func:`unwind`."""
 
-    def __init__(self, begun: Beginning, limits: Limits, kept: float = 0.0) -> None:
+    def __init__(self, begun: WarmStart, limits: Limits, kept: float = 0.0) -> None:
         self.graph, self.limits, self.begun = begun.given.graph, limits, begun
         self.kept = kept  # share of the time for what comes after the answer
         self.phases = Phases(limits)
@@ -431,7 +433,7 @@ class _Run:
         if layouts is not None:
             checked = self._checked(layouts)
         if checked is not None:
-            confirm(self.graph, checked, result, solver)
+            assert_consistent(self.graph, checked, result, solver)
         elif layouts is not None:  # what is not checked is no answer
             layouts = None
             result = replace(result, stopped=self.limits.stopped or Stopped.TIME_LIMIT)

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from layoutopt.base.deadline import GRACE, Phases, bounded, grace, stoppable
+from layoutopt.base.deadline import GRACE, Phases, grace, run_with_timeout, stoppable
 from layoutopt.base.limits import Limits, limited
 from layoutopt.base.result import Result, Stopped
 
@@ -25,13 +25,13 @@ def test_what_goes_on_is_ended() -> None:
     """A loop without end raises, in the thread that runs it, soon after it should have ended."""
     for _ in range(5):
         with pytest.raises(TimeoutError):
-            bounded(forever, lambda: True)
+            run_with_timeout(forever, lambda: True)
 
 
 def test_what_ends_in_time_is_left_alone() -> None:
     """An answer comes back although time is over, if it comes within the patience."""
-    assert bounded(lambda: 7, lambda: False) == 7
-    assert bounded(lambda: time.sleep(0.2) or 8, lambda: True, patience=60) == 8
+    assert run_with_timeout(lambda: 7, lambda: False) == 7
+    assert run_with_timeout(lambda: time.sleep(0.2) or 8, lambda: True, patience=60) == 8
 
 
 def test_errors_pass_through() -> None:
@@ -41,7 +41,7 @@ def test_errors_pass_through() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError, match="x"):
-        bounded(wrong, lambda: False)
+        run_with_timeout(wrong, lambda: False)
 
 
 def test_no_handler_of_errors_takes_it() -> None:
@@ -63,7 +63,7 @@ def test_no_handler_of_errors_takes_it() -> None:
 
     end = time.monotonic() + 0.2
     with pytest.raises(TimeoutError):
-        bounded(stubborn, lambda: time.monotonic() > end)
+        run_with_timeout(stubborn, lambda: time.monotonic() > end)
     assert swallowed == 2
 
 
@@ -72,17 +72,19 @@ def test_nothing_comes_later() -> None:
     for n in range(200):
         end = time.monotonic() + n / 1e5
         with suppress(TimeoutError):
-            bounded(lambda n=n: sum(range(n * 100)), lambda end=end: time.monotonic() > end)
+            run_with_timeout(
+                lambda n=n: sum(range(n * 100)), lambda end=end: time.monotonic() > end
+            )
     sum(range(10**6))
 
 
 TRACED = """
 import sys
 from contextlib import suppress
-from layoutopt.base.deadline import bounded
-bounded(lambda: None, lambda: False)
+from layoutopt.base.deadline import run_with_timeout
+run_with_timeout(lambda: None, lambda: False)
 with suppress(TimeoutError):
-    bounded(lambda: [0 for _ in iter(int, 1)], lambda: True)
+    run_with_timeout(lambda: [0 for _ in iter(int, 1)], lambda: True)
 sys.settrace(lambda *_: None)
 print((lambda: "here")())
 """
@@ -102,7 +104,7 @@ def test_other_threads() -> None:
 
     def work() -> None:
         try:
-            bounded(forever, lambda: True)
+            run_with_timeout(forever, lambda: True)
         except TimeoutError:
             ended.append(True)
 
@@ -120,7 +122,7 @@ def test_no_threads_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(threading.Thread, "start", none)
     with pytest.raises(MemoryError):
-        bounded(lambda: 7, lambda: False)
+        run_with_timeout(lambda: 7, lambda: False)
 
 
 class TestPhases:

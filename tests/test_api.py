@@ -29,6 +29,11 @@ def test_unknown_names_are_refused() -> None:
         _ = layoutopt.colour
 
 
+def test_names_of_the_release_before_still_work() -> None:
+    with pytest.warns(DeprecationWarning, match=r"layoutopt.Know is now layoutopt.BarrierReady"):
+        assert layoutopt.Know is layoutopt.BarrierReady
+
+
 def test_importing_the_package_is_cheap_and_names_stay_functions() -> None:
     code = (
         "import sys, layoutopt\n"

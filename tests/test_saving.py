@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.base.files import check_writable, whole_file
+from layoutopt.base.files import atomic_write, check_writable
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = True) -> None:
-    with whole_file(path, overwrite=overwrite) as file:
+    with atomic_write(path, overwrite=overwrite) as file:
         file.write(data)
 
 
@@ -23,7 +23,7 @@ def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
     """While it is written nobody sees it under its name, or what it replaces is still whole."""
     path = tmp_path / "a"
     for before in (None, b"one"):
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(b"two")
             assert (path.read_bytes() if path.exists() else None) == before
         assert path.read_bytes() == b"two"
@@ -38,7 +38,7 @@ def test_what_ends_early_leaves_all_as_it_was(tmp_path: Path, error: type[BaseEx
     path.write_bytes(b"old")
 
     def interrupted() -> None:
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(b"new")
             raise error
 
@@ -68,7 +68,7 @@ def test_nothing_is_replaced_that_must_not_be(tmp_path: Path) -> None:
     path = tmp_path / "a"
 
     def overtaken() -> None:
-        with whole_file(path, overwrite=False) as file:
+        with atomic_write(path, overwrite=False) as file:
             path.write_bytes(b"theirs")
             file.write(b"ours")
 
@@ -90,7 +90,7 @@ def test_file_systems_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ((tmp_path / "a").read_bytes(), names(tmp_path)) == (b"one", ["a"])
 
     def overtaken() -> None:
-        with whole_file(tmp_path / "b", overwrite=False):
+        with atomic_write(tmp_path / "b", overwrite=False):
             (tmp_path / "b").write_bytes(b"theirs")
 
     with pytest.raises(FileExistsError):

@@ -44,7 +44,7 @@ class _Over(BaseException):
     """Raised in the middle of a computation; no handler of errors takes it for one."""
 
 
-def bounded(
+def run_with_timeout(
     work: Callable[[], Answer],
     over: Callable[[], bool],
     patience: float | Callable[[], float] = 0.0,
@@ -143,7 +143,7 @@ def _raise(thread: int, error: type[BaseException]) -> None:
 def stoppable(solve: Callable[[], Result], limits: Limits) -> Result:
     """Return what a solver finds, nothing if it does not stop in time or memory runs out."""
     try:
-        return bounded(solve, lambda: limits.over, lambda: _patience(limits, "solve"))
+        return run_with_timeout(solve, lambda: limits.over, lambda: _patience(limits, "solve"))
     except TimeoutError:
         return Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
     except MemoryError:
@@ -205,7 +205,7 @@ class Phases:
             return limits.left == 0 or limits.interrupt.is_set()
 
         try:
-            return bounded(work, over, lambda: _patience(limits, name, self.secured))
+            return run_with_timeout(work, over, lambda: _patience(limits, name, self.secured))
         except MemoryError:
             self.limits.exhausted()
             raise TimeoutError from None

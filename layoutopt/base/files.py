@@ -23,7 +23,7 @@ from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal
 
 
 @contextmanager
-def whole_file(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """Yield a file that is there under its name only when the block has ended well.
 
     The bytes go to a temporary file in the same folder, which takes its name once they are on
@@ -180,7 +180,7 @@ def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
 def written(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """Yield a file that is there only when the block has ended well.
 
-    See :func:`layoutopt.base.files.whole_file`.
+    See :func:`layoutopt.base.files.atomic_write`.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def written(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
         If it cannot be written, or exists although ``overwrite`` is false.
     """
     try:
-        with whole_file(path, overwrite=overwrite) as file:
+        with atomic_write(path, overwrite=overwrite) as file:
             yield file
     except FileExistsError:
         raise InputError("exists already; it is not overwritten", file=str(path)) from None

@@ -25,7 +25,16 @@ from layoutopt import __version__
 from layoutopt.base.errors import InputError, needed
 from layoutopt.bench.job import Job, Outcome, machine_name
 from layoutopt.bench.messages import Full, Made, Message, NotMade, Ready, SolveDone
-from layoutopt.bench.work import Desk, Instance, Spent, failure, now, perform, unreadable, warm_up
+from layoutopt.bench.work import (
+    Instance,
+    RunState,
+    Spent,
+    failure,
+    now,
+    perform,
+    unreadable,
+    warm_up,
+)
 
 START_LIMIT = 600.0
 """Seconds that a worker may take to start."""
@@ -294,7 +303,7 @@ Carried: TypeAlias = Future[list[Outcome]]
 
 
 @dataclass(frozen=True, eq=False)
-class Team:
+class JobExecutor:
     """An executor with what a run must know of it.
 
     Parameters
@@ -334,14 +343,16 @@ class Team:
 
 
 @contextmanager
-def processes(count: int) -> Iterator[Team]:
+def processes(count: int) -> Iterator[JobExecutor]:
     """Yield a team of so many worker processes, which start at once."""
     crew, inbox = Crew(), SimpleQueue[Any]()
     crew.hire(count)
     executor = ThreadPoolExecutor(count)  # a thread for each process, to listen to it
     carry = partial(_carry, crew, inbox)
     try:
-        yield Team(executor, carry, count, 2 * count, machine_name(), crew.solvers, inbox=inbox)
+        yield JobExecutor(
+            executor, carry, count, 2 * count, machine_name(), crew.solvers, inbox=inbox
+        )
     finally:
         crew.end()
         executor.shutdown(cancel_futures=True)
@@ -365,21 +376,21 @@ class _Here(Executor):
 
 
 @contextmanager
-def here() -> Iterator[Team]:
+def here() -> Iterator[JobExecutor]:
     """Yield this process as a team of one: easy to debug, but with no limits that hold."""
     inbox = SimpleQueue[Any]()
-    carry = partial(_carry_here, Desk(), inbox)
-    yield Team(_Here(), carry, 1, 1, machine_name(), warm_up, isolated=False, inbox=inbox)
+    carry = partial(_carry_here, RunState(), inbox)
+    yield JobExecutor(_Here(), carry, 1, 1, machine_name(), warm_up, isolated=False, inbox=inbox)
 
 
-def _carry_here(desk: Desk, inbox: SimpleQueue[Any], job: Job) -> list[Outcome]:
+def _carry_here(desk: RunState, inbox: SimpleQueue[Any], job: Job) -> list[Outcome]:
     for outcome in perform(job, desk):
         inbox.put(outcome)
     return []
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Team]:
+def cluster(address: str) -> Iterator[JobExecutor]:
     """Yield the workers of a Dask cluster; each solves in a process of its own, under watch.
 
     Parameters
@@ -398,7 +409,7 @@ def cluster(address: str) -> Iterator[Team]:
         slots = sum(client.nthreads().values())
         executor = _OnCluster(client)
         try:
-            yield Team(executor, _carry_there, slots, AHEAD, machines, lambda: solvers)
+            yield JobExecutor(executor, _carry_there, slots, AHEAD, machines, lambda: solvers)
         finally:
             executor.shutdown(wait=False)  # which cancels what is left
             with suppress(OSError):  # the cluster may have gone

@@ -20,7 +20,7 @@ from typing import Any
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import write_bytes
-from layoutopt.bench.executors import Team
+from layoutopt.bench.executors import JobExecutor
 from layoutopt.bench.job import Job, Outcome, Solve
 from layoutopt.bench.row import FAILED, Row, canonical
 from layoutopt.bench.source import identity
@@ -44,14 +44,14 @@ class Report:
     """
 
     rows: list[Row]
-    standing: Standing
+    standing: RunProgress
     signal: int
 
 
 def batch(
     suites: Sequence[str | Path],
     store: str | Path,
-    team: Team,
+    team: JobExecutor,
     *,
     wishes: Mapping[str, Any] | None = None,
     label: str = "",
@@ -77,7 +77,7 @@ def batch(
     retry
         Whether failures are done again.
     tell
-        Called with every :class:`~layoutopt.bench.run.Standing`.
+        Called with every :class:`~layoutopt.bench.run.RunProgress`.
 
     Raises
     ------
@@ -189,7 +189,7 @@ LOGGED = (
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunProgress:
     """How far a batch run has come.
 
     Parameters
@@ -221,12 +221,17 @@ class Stop:
     signal: int
 
 
-Tell = Callable[[Standing], None]
+Tell = Callable[[RunProgress], None]
 
 
 def run(
-    plan: BatchPlan, store: Store, team: Team, *, retry: bool = False, tell: Tell | None = None
-) -> tuple[Standing, int]:
+    plan: BatchPlan,
+    store: Store,
+    team: JobExecutor,
+    *,
+    retry: bool = False,
+    tell: Tell | None = None,
+) -> tuple[RunProgress, int]:
     """Carry out what is left of a plan.
 
     Parameters
@@ -234,11 +239,11 @@ def run(
     retry
         Whether rows of failures are replaced.
     tell
-        Called with every :class:`Standing`.
+        Called with every :class:`RunProgress`.
 
     Returns
     -------
-    Standing, int
+    RunProgress, int
         How far it came, and the number of the signal that ended it early, or 0.
 
     Raises
@@ -310,7 +315,7 @@ class _Desk:
         if self.tell is not None:
             self.tell(self.standing())
 
-    def close(self, team: Team) -> Standing:
+    def close(self, team: JobExecutor) -> RunProgress:
         """Keep what has come in already, and return how far the run came."""
         while True:
             try:
@@ -320,7 +325,7 @@ class _Desk:
             if isinstance(item, Outcome):
                 self.keep(item)
 
-    def standing(self) -> Standing:
+    def standing(self) -> RunProgress:
         """Return how far the run has come."""
         seconds, spent = time.monotonic() - self.begun, sum(self.spent.values())
         done = self.done.total()
@@ -329,7 +334,7 @@ class _Desk:
             means = {name: self.spent[name] / self.done[name] for name in self.done}
             ahead = sum(n * means.get(name, spent / done) for name, n in self.left.items())
             left = seconds * ahead / max(spent, 1e-9)
-        return Standing(done, self.failed, self.left.total(), self.known, seconds, left)
+        return RunProgress(done, self.failed, self.left.total(), self.known, seconds, left)
 
 
 def write_log(store: Store, outcome: Outcome) -> Outcome:
@@ -349,7 +354,7 @@ def _log_path(store: Store, row: Row) -> Path:
 
 
 @contextmanager
-def _stoppable(team: Team) -> Iterator[None]:
+def _stoppable(team: JobExecutor) -> Iterator[None]:
     """Turn a first Ctrl-C or SIGTERM into a request to stop; a second one acts as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield

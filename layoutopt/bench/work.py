@@ -80,7 +80,7 @@ def warm_up() -> tuple[str, ...]:
     return names()
 
 
-class Desk:
+class RunState:
     """Solves jobs one by one; keeps the last graph, as the next job may be about it, too.
 
     Attributes
@@ -153,7 +153,7 @@ class Desk:
         return replace(blank, row=_answered(blank.row, result, trace))
 
 
-def perform(job: Job, desk: Desk) -> Iterator[Outcome]:
+def perform(job: Job, desk: RunState) -> Iterator[Outcome]:
     """Yield an outcome for each solve of a job, in order.
 
     Raises

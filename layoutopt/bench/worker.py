@@ -20,7 +20,7 @@ from pathlib import Path
 
 from layoutopt.bench.job import Job
 from layoutopt.bench.messages import Full, Made, NotMade, Ready, SolveDone
-from layoutopt.bench.work import Desk, Unreadable, warm_up
+from layoutopt.bench.work import RunState, Unreadable, warm_up
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # modules are not searched for garbage, again and again, while solvers run
     line.send(Ready(solvers))
-    desk = Desk()
+    desk = RunState()
     while True:
         try:
             job = line.recv()
@@ -45,7 +45,7 @@ def main() -> None:
     os._exit(0)  # no solver that still runs may abort the end
 
 
-def _work(line: Connection, desk: Desk, job: Job) -> None:
+def _work(line: Connection, desk: RunState, job: Job) -> None:
     """Send what becomes of a job."""
     refused = _limit(job.solves[0].memory)
     if refused:

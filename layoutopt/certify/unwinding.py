@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from layoutopt import __version__
-from layoutopt.base.deadline import bounded
+from layoutopt.base.deadline import run_with_timeout
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status, UnwindingResult
@@ -61,7 +61,7 @@ def certified(
         search = replace(search, tell=lambda _: limits.report("certificate"))
     work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
     try:
-        certificate = bounded(work, lambda: limits.over)
+        certificate = run_with_timeout(work, lambda: limits.over)
     except TimeoutError:
         return replace(result, uncertified=f"there was no time for it ({limits.stopped})")
     except MemoryError:

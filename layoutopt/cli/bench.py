@@ -29,9 +29,9 @@ from layoutopt.cli.streams import (
 
 if TYPE_CHECKING:
     from layoutopt.bench.changes import BatchChange, Difference
-    from layoutopt.bench.executors import Team
+    from layoutopt.bench.executors import JobExecutor
     from layoutopt.bench.row import Row
-    from layoutopt.bench.run import Report, Standing
+    from layoutopt.bench.run import Report, RunProgress
     from layoutopt.bench.summary import Summary
 
 CHANGES_SHOWN = 40
@@ -122,7 +122,7 @@ def _change(change: BatchChange) -> list[str]:
     return ["better" if change.better else "worse", *told, size]
 
 
-Tell = Callable[["Standing"], None]
+Tell = Callable[["RunProgress"], None]
 
 PATIENCE = 10.0
 """Seconds between plain lines, at least."""
@@ -135,7 +135,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def line(standing: Standing) -> str:
+def line(standing: RunProgress) -> str:
     """Return in one line what is done, what failed, and when the end is expected."""
     total = standing.known + standing.done + standing.left
     parts = [f"{standing.known + standing.done:,} of {total:,} solves"]
@@ -165,7 +165,7 @@ def _live() -> Iterator[Tell]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=None)
 
-        def tell(standing: Standing) -> None:
+        def tell(standing: RunProgress) -> None:
             done = standing.known + standing.done
             progress.update(
                 task, completed=done, total=done + standing.left, description=line(standing)
@@ -298,7 +298,9 @@ def _told(report: Report, store: Path, quiet: bool) -> int:
     return 0
 
 
-def _team(jobs: int | None, in_process: bool, dask: str | None) -> AbstractContextManager[Team]:
+def _team(
+    jobs: int | None, in_process: bool, dask: str | None
+) -> AbstractContextManager[JobExecutor]:
     from layoutopt.bench.executors import cluster, here, processes
 
     if sum((jobs is not None, in_process, dask is not None)) > 1:

@@ -122,7 +122,7 @@ def command(
     The exit code is 1 if anything in them is not so, and 4 if time or memory runs out before that
     can be told.
     """
-    from layoutopt.base.deadline import bounded
+    from layoutopt.base.deadline import run_with_timeout
     from layoutopt.base.limits import limited
 
     if result is None and certificate is None:
@@ -138,7 +138,7 @@ def command(
         return _checked(instance, result, certificate, load, barriers, quiet)
 
     try:
-        return bounded(work, lambda: limits.over)
+        return run_with_timeout(work, lambda: limits.over)
     except TimeoutError:
         note(f"layoutopt: {certificate or result}: not checked to the end: {limits.stopped}")
         return UNTOLD
@@ -153,13 +153,13 @@ def _checked(
     quiet: bool,
 ) -> int:
     """Check a result and a certificate, whichever there is; return the exit code."""
-    from layoutopt.graphs.hooking import heeded
+    from layoutopt.graphs.hooking import apply_hook_mode
     from layoutopt.io.result import read_document
 
     evidence = None if certificate is None else read(certificate)
     if evidence is not None and evidence.get("problem") == "conversion":
         return conversion(instance, result, evidence, certificate, quiet)
-    graph = heeded(load(), barriers)
+    graph = apply_hook_mode(load(), barriers)
     claimed = None
     if result is not None:
         document = read_document(result)

@@ -121,13 +121,13 @@ def _load(
     barriers: str | None,
 ) -> GraphStore:
     """Return a graph to be solved; what is for networks is for these only."""
-    from layoutopt.graphs.hooking import heeded
+    from layoutopt.graphs.hooking import apply_hook_mode
 
     given = attractions, dim, training
     if path.suffix != ".onnx":
         given = attractions if str(attractions) == options.CYCLES else None, None, None
     graph, _ = options.load(path, *given, tiles)
-    return heeded(graph, barriers)
+    return apply_hook_mode(graph, barriers)
 
 
 def _solvers(names: list[str] | None) -> list[str]:

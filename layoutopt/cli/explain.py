@@ -52,7 +52,7 @@ def command(
 
     The graph is solved a few times more with other values.
     """
-    from layoutopt.graphs.hooking import heeded
+    from layoutopt.graphs.hooking import apply_hook_mode
 
     options.check_limits(time_limit, 0.0, workers)
     options.limit_memory(memory_limit)
@@ -63,7 +63,7 @@ def command(
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     allowed = options.left(time_limit)
     graph: GraphStore = options.load(instance, attractions, dim, training, tiles, allowed)[0]
-    graph = heeded(graph, barriers)
+    graph = apply_hook_mode(graph, barriers)
     names = [sink] if sink is not None else [*(pair or ())]
     _check(graph, names)
     with shown(quiet) as tell, reserved_stdout():

@@ -235,12 +235,12 @@ def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | 
     """
     if path is None:
         return None
-    from layoutopt.graphs.hooking import heeded
+    from layoutopt.graphs.hooking import apply_hook_mode
     from layoutopt.io.instance import check_hash
     from layoutopt.io.result import read_result
 
     found = read_result(path)
-    check_hash(found.instance_hash, heeded(graph, barriers), str(path))
+    check_hash(found.instance_hash, apply_hook_mode(graph, barriers), str(path))
     if found.layouts is None:
         raise InputError("has no layouts", "$.layouts", str(path))
     return found.layouts
@@ -261,7 +261,7 @@ def load(
     TimeoutError
         If it takes longer than the limit.
     """
-    from layoutopt.base.deadline import bounded, grace
+    from layoutopt.base.deadline import grace, run_with_timeout
     from layoutopt.base.limits import limited
     from layoutopt.io.instance import tile_memory
     from layoutopt.reading import read
@@ -274,7 +274,7 @@ def load(
     work = partial(read, path, attractions=values, dims=given, training=training)
     with reserved_stdout():  # a function that builds a graph may print
         try:
-            graph = bounded(work, lambda: limits.left == 0, grace(limits))
+            graph = run_with_timeout(work, lambda: limits.left == 0, grace(limits))
         except TimeoutError:
             raise TimeoutError(f"{path}: time ran out while it was read") from None
     if memory is not None:

@@ -103,7 +103,7 @@ def _unused(name: str, taken: set[str]) -> str:
     return found
 
 
-def relaid(source: str, form: Form, shape: Shape) -> Relaid:
+def transform_constant(source: str, form: Form, shape: Shape) -> Relaid:
     """Return how a constant is brought into a form.
 
     Parameters
@@ -495,7 +495,7 @@ class Forms:
         laid.add(form, name)
         whole = tuple(range(len(value.shape)))
         if name != value.root or same(form, value.shape) != same(whole, value.shape):
-            self.relaid[name] = relaid(value.root, form, value.shape)
+            self.relaid[name] = transform_constant(value.root, form, value.shape)
         return name
 
 

@@ -20,12 +20,12 @@ from layoutopt.check.elements import evaluate
 from layoutopt.explain import words
 from layoutopt.explain.subject import Subject, at_one_location, views_of
 from layoutopt.explain.told import Change, Obstacle, PairExplanation
-from layoutopt.explain.trials import Trial, TrialAnswer, Trials, most, won
+from layoutopt.explain.trials import ParametricSolves, Trial, TrialAnswer, most, won
 from layoutopt.graphs.layouts import Given, check_graph
 from layoutopt.graphs.ops import Expand, Kind, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import memory_of, settled
+from layoutopt.graphs.tiling import fix_tiles, memory_of
 from layoutopt.lowering.elements.groups import free_tensors, sources_of
 from layoutopt.tiles.memory import MOST
 from layoutopt.unwinding import unwind
@@ -63,7 +63,7 @@ def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> t
 
 def _on_tiles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
     """Return why a pair cannot match everywhere on a tile memory, where no barrier waits."""
-    roomy = settled(graph)  # rules may look at grains
+    roomy = fix_tiles(graph)  # rules may look at grains
     roomy.pairs = [(a, b, Decimal(1))]
     roomy.tile_memory = structs.replace(memory_of(graph), bytes_per_tile=MOST, grain=1)
     unlimited = _most(roomy, limits)
@@ -129,7 +129,7 @@ class Threshold(NamedTuple):
     proved: bool
 
 
-def least_value(trials: Trials, count: int, floor: int) -> Threshold:
+def least_value(trials: ParametricSolves, count: int, floor: int) -> Threshold:
     """Return the least value of the pair at which some optimum matches it often enough.
 
     Parameters
@@ -148,7 +148,7 @@ def least_value(trials: Trials, count: int, floor: int) -> Threshold:
             return Threshold(value, answer.proved)
 
 
-def _meeting(trials: Trials, count: int, floor: Fraction) -> Fraction:
+def _meeting(trials: ParametricSolves, count: int, floor: Fraction) -> Fraction:
     """Return the least value at which a steep line is as high as all others, of those known."""
     lines = [(trial.matched[trials.own], _rest(trials, trial)) for trial in trials.found]
     steep = [line for line in lines if line[0] >= count]
@@ -157,7 +157,7 @@ def _meeting(trials: Trials, count: int, floor: Fraction) -> Fraction:
     return min(max([floor, *values]) for values in ahead)
 
 
-def _rest(trials: Trials, trial: Trial) -> int:
+def _rest(trials: ParametricSolves, trial: Trial) -> int:
     """Return what all other pairs earn."""
     return trial.worth(trials.with_value(0))
 
@@ -251,14 +251,16 @@ TRIED = 30
 """How many sets are tried from below; one if the pair's value is negative, as few suffice then."""
 
 
-class Fewest(NamedTuple):
+class MinimumBlockers(NamedTuple):
     """Pairs by number, ``None`` if no set suffices or none is known; whether that is proved."""
 
     pairs: tuple[int, ...] | None
     proved: bool
 
 
-def fewest_in_the_way(trials: Trials, limit: TrialAnswer, winner: Trial) -> Fewest:
+def fewest_in_the_way(
+    trials: ParametricSolves, limit: TrialAnswer, winner: Trial
+) -> MinimumBlockers:
     """Return the fewest pairs that must be worth nothing for winning the pair to be optimal.
 
     Parameters
@@ -272,28 +274,30 @@ def fewest_in_the_way(trials: Trials, limit: TrialAnswer, winner: Trial) -> Fewe
     try:
         return _from_below(trials, limit, winner, above)
     except TimeoutError:
-        return Fewest(above.pairs, False)
+        return MinimumBlockers(above.pairs, False)
 
 
-def _for(trials: Trials, winner: Trial) -> Fewest:
+def _for(trials: ParametricSolves, winner: Trial) -> MinimumBlockers:
     """Return the fewest pairs without which given layouts are optimal."""
     while True:
         demands = [_demand_for(trials, winner, other) for other in trials.found]
         try:
             pairs = fewest(demands, len(trials.values), trials.limits)
         except TimeoutError:
-            return Fewest(None, False)
+            return MinimumBlockers(None, False)
         if pairs is None:
-            return Fewest(None, True)
+            return MinimumBlockers(None, True)
         values = _without(trials, pairs)
         answer = trials.best(values, "without pairs in the way")
         if answer.trial is None:
-            return Fewest(None, False)
+            return MinimumBlockers(None, False)
         if answer.trial.worth(values) <= winner.worth(values):
-            return Fewest(pairs, answer.proved)
+            return MinimumBlockers(pairs, answer.proved)
 
 
-def _from_below(trials: Trials, limit: TrialAnswer, winner: Trial, above: Fewest) -> Fewest:
+def _from_below(
+    trials: ParametricSolves, limit: TrialAnswer, winner: Trial, above: MinimumBlockers
+) -> MinimumBlockers:
     """Rule out sets smaller than a known one, or find one that suffices.
 
     Raises
@@ -306,7 +310,7 @@ def _from_below(trials: Trials, limit: TrialAnswer, winner: Trial, above: Fewest
         demands = [_demand(trials, each, other) for each in tried for other in trials.found]
         pairs = fewest(demands, len(trials.values), trials.limits)
         if pairs is None:
-            return Fewest(None, True)
+            return MinimumBlockers(None, True)
         if above.pairs is not None and above.proved and len(pairs) == len(above.pairs):
             return above
         values = _without(trials, pairs)
@@ -315,16 +319,16 @@ def _from_below(trials: Trials, limit: TrialAnswer, winner: Trial, above: Fewest
         if best.trial is None or wins.trial is None or not (best.proved and wins.proved):
             raise TimeoutError
         if wins.trial.worth(values) == best.trial.worth(values):
-            return Fewest(pairs, True)
+            return MinimumBlockers(pairs, True)
         tried.append((pairs, wins.trial))
     raise TimeoutError
 
 
-def _without(trials: Trials, pairs: Collection[int]) -> list[int]:
+def _without(trials: ParametricSolves, pairs: Collection[int]) -> list[int]:
     return [0 if n in pairs else value for n, value in enumerate(trials.values)]
 
 
-def _demand_for(trials: Trials, winner: Trial, other: Trial) -> Demand:
+def _demand_for(trials: ParametricSolves, winner: Trial, other: Trial) -> Demand:
     """Return what other layouts demand of a set without which given ones are optimal."""
     matched = zip(trials.values, other.matched, winner.matched, strict=True)
     amounts = [v * (there - here) for v, there, here in matched]
@@ -333,7 +337,7 @@ def _demand_for(trials: Trials, winner: Trial, other: Trial) -> Demand:
     return Demand(amounts, target)
 
 
-def _demand(trials: Trials, tried: tuple[Collection[int], Trial], other: Trial) -> Demand:
+def _demand(trials: ParametricSolves, tried: tuple[Collection[int], Trial], other: Trial) -> Demand:
     """Return what other layouts demand of every sufficient set.
 
     Parameters
@@ -404,7 +408,7 @@ def explain_pair(
 
 def explained(subject: Subject, pair: int) -> PairExplanation:
     """Return all that can be said of a pair, by its number, in the time that is left."""
-    trials = Trials(subject, pair)
+    trials = ParametricSolves(subject, pair)
     limit = most(trials)
     winner = _winner(trials, limit)
     told = _begun(subject, pair)
@@ -431,7 +435,7 @@ def explained(subject: Subject, pair: int) -> PairExplanation:
     return _with_smallest(trials, told, limit, winner.trial)
 
 
-def _winner(trials: Trials, limit: TrialAnswer) -> TrialAnswer:
+def _winner(trials: ParametricSolves, limit: TrialAnswer) -> TrialAnswer:
     """Return the best layouts that win the pair: the given ones, if they are optimal and do."""
     if limit.trial is None:
         return limit
@@ -454,7 +458,7 @@ def _begun(subject: Subject, pair: int) -> PairExplanation:
     )
 
 
-def _changes(trials: Trials, winner: Trial) -> tuple[Change, ...]:
+def _changes(trials: ParametricSolves, winner: Trial) -> tuple[Change, ...]:
     """Return what all other pairs gain and lose, the largest losses first."""
     every = []
     for n, after in enumerate(winner.matched):
@@ -464,7 +468,7 @@ def _changes(trials: Trials, winner: Trial) -> tuple[Change, ...]:
     return tuple(sorted(every, key=lambda change: change.difference))
 
 
-def _with_thresholds(trials: Trials, told: PairExplanation) -> PairExplanation:
+def _with_thresholds(trials: ParametricSolves, told: PairExplanation) -> PairExplanation:
     """Add the values at which choices change, if the pair can match at all."""
     proved, most_matched = told.alternative_proved, told.most or 0
     if not most_matched:
@@ -479,7 +483,7 @@ def _with_thresholds(trials: Trials, told: PairExplanation) -> PairExplanation:
 
 
 def _with_smallest(
-    trials: Trials, told: PairExplanation, limit: TrialAnswer, winner: Trial
+    trials: ParametricSolves, told: PairExplanation, limit: TrialAnswer, winner: Trial
 ) -> PairExplanation:
     """Add which other pairs stand in the way, if the alternative is another."""
     if told.layouts is None:

@@ -29,12 +29,12 @@ STEP = 1000
 """By how much the pair's value is raised where one raise was too little."""
 
 
-def most(trials: Trials) -> TrialAnswer:
+def most(trials: ParametricSolves) -> TrialAnswer:
     """Return layouts in which the pair matches at as many positions as it can."""
     return trials.best(trials.with_value(1, [0] * len(trials.values)), "as many as can match")
 
 
-def won(trials: Trials, limit: TrialAnswer, values: Sequence[int]) -> TrialAnswer:
+def won(trials: ParametricSolves, limit: TrialAnswer, values: Sequence[int]) -> TrialAnswer:
     """Return the best of all layouts in which the pair matches at as many positions as it can.
 
     Its value is raised until the optimum does.  Raised above all that other pairs can earn and
@@ -85,7 +85,7 @@ class TrialAnswer(NamedTuple):
     proved: bool
 
 
-class Trials:
+class ParametricSolves:
     """Layouts of what a pair can influence, under changed values; all else stays as it is.
 
     Parameters

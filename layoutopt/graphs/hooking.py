@@ -44,7 +44,7 @@ def opaque(graph: GraphStore) -> GraphStore:
     return _finished(found, graph, {})
 
 
-def heeded(graph: GraphStore, barriers: str | None) -> GraphStore:
+def apply_hook_mode(graph: GraphStore, barriers: str | None) -> GraphStore:
     """Return a graph whose hooks are obeyed or ignored, as they are to be.
 
     Parameters

@@ -70,10 +70,10 @@ def tiled(graph: GraphStore) -> GraphStore:
             raise InputError(f"op {TILE!r}: in graphs with a tile memory the name means the tiles")
         if hook_of(graph, i) is not None:
             raise InputError(f"barrier {op.id!r}: a hook gives its tiles, no rule")
-    return settled(graph)
+    return fix_tiles(graph)
 
 
-def settled(graph: GraphStore) -> GraphStore:
+def fix_tiles(graph: GraphStore) -> GraphStore:
     """Return a graph with a tile memory, everything at its tiles but sinks and what hooks give.
 
     Its sources stay there on other machines too, whatever rules make of these.
@@ -147,7 +147,7 @@ class Grained:
         return {sink: tuple(pieces) for sink, pieces in found.items()}
 
 
-def grained(graph: GraphStore) -> Grained:
+def coarsen(graph: GraphStore) -> Grained:
     """Return a graph with a tile memory as one whose memory has no grain.
 
     Ops keep their names, sinks excepted; what a sink was is a view then.

@@ -131,7 +131,7 @@ def complete(graph: GraphStore, given: Assignment, what: str) -> tuple[LayoutDic
 
 
 @dataclass(frozen=True, eq=False)
-class Beginning:
+class WarmStart:
     """What a computation begins with.
 
     Parameters
@@ -151,7 +151,7 @@ class Beginning:
     evaluation: Evaluation | None = None
 
 
-def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None) -> Beginning:
+def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None) -> WarmStart:
     """Read what is kept, and what to begin with.
 
     Raises
@@ -160,7 +160,7 @@ def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None)
         If it does not fit the graph, or breaks barrier order.
     """
     if fixed is None and start is None:
-        return Beginning(Given(graph))
+        return WarmStart(Given(graph))
     _require_room(graph, "fixed" if start is None else "start")
     given = Given(graph, read_origins(graph, fixed, "fixed"))
     if graph.tile_memory is not None:
@@ -175,7 +175,7 @@ def begin(graph: GraphStore, fixed: Assignment | None, start: Assignment | None)
     if found.violations:
         what = "fixed" if start is None else "start"
         raise InputError(f"{what}: {found.violations[0]}")
-    return Beginning(given, None if start is None else origins, layouts, found)
+    return WarmStart(given, None if start is None else origins, layouts, found)
 
 
 def _check_on_tiles(graph: GraphStore, given: Given) -> None:

@@ -13,7 +13,7 @@ from layoutopt.check.occupancy import occupied, overfull
 from layoutopt.graphs.hooking import hooked, viewed
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import grained, memory_of, tiled
+from layoutopt.graphs.tiling import coarsen, memory_of, tiled
 from layoutopt.lowering.elements.representatives import LayoutDict
 from layoutopt.lowering.lower import LIFT_FROM, lower
 from layoutopt.lowering.lowered import Lowered
@@ -69,7 +69,7 @@ def place(graph: GraphStore, limits: Limits) -> TileAnswer:
     TimeoutError
         If time runs out before the problem is written down.
     """
-    fine, memory = grained(tiled(graph)), memory_of(graph)
+    fine, memory = coarsen(tiled(graph)), memory_of(graph)
     layouts: LayoutDict | None = None
     sizes: dict[str, int] = {}
     for lift_from in (LIFT_FROM, NEVER):
@@ -109,7 +109,7 @@ def counted(graph: GraphStore, limits: Limits) -> tuple[Lowered, CapacityProblem
     for i in hooked(plain):
         name = plain.ops[i].id
         raise InputError(f"barrier {name!r}: its hook is no view; capacity has no price then")
-    lowered = lower(grained(tiled(plain)).graph, limits, tiles=memory.tiles)
+    lowered = lower(coarsen(tiled(plain)).graph, limits, tiles=memory.tiles)
 
     return lowered, capacity_problem(lowered).problem, _told(limits, lowered)
 

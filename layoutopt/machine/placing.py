@@ -205,7 +205,7 @@ class UnitShares:
     exact: bool
 
 
-def share_out(
+def assign_units(
     problem: CapacityProblem, placement: CountedLabels, kinds: Sequence[Units]
 ) -> UnitShares | None:
     """Give every unit a configuration, so that counts are kept as well as units permit.
@@ -226,7 +226,7 @@ def share_out(
 
 
 class _Sharing:
-    """The state of one call of :func:`share_out`: all units of all groups, one after another."""
+    """The state of one call of :func:`assign_units`: all units of all groups, one after another."""
 
     def __init__(
         self, problem: CapacityProblem, placement: CountedLabels, kinds: Sequence[Units]
@@ -398,7 +398,7 @@ class Placing:
             Units(first + kind.inner.classes.class_of[components], copies, len(kind.groups))
             for first, kind, (components, copies) in zip(self.first, kinds, known, strict=True)
         ]
-        found = share_out(self.problem, answer.placement, units)
+        found = assign_units(self.problem, answer.placement, units)
         if found is None:
             return None
         layouts: LayoutDict = {}

@@ -26,7 +26,7 @@ from layoutopt.graphs.hooking import hooked, opaque, output_tiles, reads, relaxe
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, Grained, grained, memory_of, root_tiles, settled
+from layoutopt.graphs.tiling import TILE, Grained, coarsen, fix_tiles, memory_of, root_tiles
 from layoutopt.lowering.elements.boxes import boxes
 from layoutopt.lowering.elements.representatives import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
@@ -285,7 +285,7 @@ def traced(graph: GraphStore) -> TracedTiles:
     InputError
         If a rule or mapping does not fit, or a hook's reads are wrong.
     """
-    fine = grained(graph)
+    fine = coarsen(graph)
     numbered, first, free = _roots(fine.graph, graph)
     wanted = {t for pair in fine.graph.pairs for t in pair[:2]}
     wanted |= {t for i in hooked(fine.graph) for t in fine.graph.op_inputs[i]}
@@ -554,7 +554,7 @@ def _beyond(graph: GraphStore, solve: Callable[[GraphStore], Result]) -> Result:
     """Return a bound, and the best layouts that are found without hooks."""
     memory = memory_of(graph)
     # Rules may look at the machine, so what is fixed stays where this machine has it.
-    free, shut = settled(relaxed(graph)), opaque(graph)
+    free, shut = fix_tiles(relaxed(graph)), opaque(graph)
     free.tile_memory = TileMemory(memory.tiles, MOST)
     top = solve(free)
     found = Result(bound=top.bound, stopped=Stopped.SIZE_LIMIT)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from layoutopt.base import html
 from layoutopt.base.errors import InputError
-from layoutopt.base.files import whole_file
+from layoutopt.base.files import atomic_write
 from layoutopt.base.html import escaped
 
 Point: TypeAlias = tuple[float, float]
@@ -147,7 +147,7 @@ class Picture:
         if Path(path).suffix != ".svg":
             raise InputError("is no name of a picture; it must end in .svg", file=str(path))
         try:
-            with whole_file(Path(path), overwrite=overwrite) as file:
+            with atomic_write(Path(path), overwrite=overwrite) as file:
                 file.write(f"{self.svg}\n".encode())
         except FileExistsError:
             reason = "exists already; overwrite=True replaces it"

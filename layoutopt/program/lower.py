@@ -13,7 +13,7 @@ from layoutopt.base.result import Piece
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Kind, Shape, Stripes, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.program.steps import Know, Place, Run, Schedule
+from layoutopt.program.steps import BarrierReady, Place, Run, Schedule
 from layoutopt.program.target import Handle, Target, Views
 
 Loops: TypeAlias = Sequence[tuple[int, int]]
@@ -370,7 +370,7 @@ def lower(schedule: Schedule, target: Target[Handle]) -> dict[str, Handle]:
                 target.run(item.op)
             case Place():
                 state.place(item)
-            case Know():
+            case BarrierReady():
                 state.know(item)
     return {sink.name: state.sink(sink.index) for sink in schedule.graph.sinks()}
 
@@ -409,7 +409,7 @@ class _State(Generic[Handle]):
                 view(self.target, destination, after, to, written),
             )
 
-    def know(self, step: Know) -> None:
+    def know(self, step: BarrierReady) -> None:
         """Let a barrier give its outputs their locations."""
         barrier = self.ops[step.barrier]
         inputs = viewed(self.graph, self.target, self.graph.op_inputs[barrier], self._held)

@@ -52,7 +52,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Know:
+class BarrierReady:
     """From here on the locations of a barrier's outputs must have been computed.
 
     All elements of its inputs have their locations by then.  The barrier itself need not
@@ -73,7 +73,7 @@ class Know:
         return f"know {self.barrier}"
 
 
-ProgramStep: TypeAlias = Place | Know
+ProgramStep: TypeAlias = Place | BarrierReady
 """What is done to layouts.  ``step.needs`` are the steps that must come earlier."""
 
 
@@ -132,7 +132,9 @@ def _made(graph: GraphStore, layouts: Layouts, given: Dependencies) -> dict[int,
     made: dict[int, ProgramStep] = {}
     for node in TopologicalSorter(before).static_order():
         needs = tuple(made[n] for n in before[node])
-        made[node] = Know(graph.ops[~node].id, needs) if node < 0 else Place(*place[node], needs)
+        made[node] = (
+            BarrierReady(graph.ops[~node].id, needs) if node < 0 else Place(*place[node], needs)
+        )
     return made
 
 

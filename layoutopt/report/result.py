@@ -20,7 +20,7 @@ from layoutopt.explain.words import exact, listed, paired, sure
 from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Cell, Cells, Section
-from layoutopt.program.steps import Know, Place, ProgramStep, steps
+from layoutopt.program.steps import BarrierReady, Place, ProgramStep, steps
 from layoutopt.report import words
 from layoutopt.report.layouts import by_class, by_loss, changed, drawn, sinks_by_class
 from layoutopt.report.words import progress_charts
@@ -76,7 +76,9 @@ def in_order(result: UnwindingResult) -> str:
     plan = _plan(result)
     if plan is None:
         return _listed(result)
-    groups = [list(group) for _, group in groupby(plan, lambda step: isinstance(step, Know))]
+    groups = [
+        list(group) for _, group in groupby(plan, lambda step: isinstance(step, BarrierReady))
+    ]
     if all(isinstance(step, Place) for step in plan):
         told = "No sink takes locations of a barrier's output: they can be set in any order."
         return pages.paragraph(told)
@@ -105,7 +107,7 @@ def _plan(result: UnwindingResult) -> tuple[ProgramStep, ...] | None:
 
 def _told(group: Sequence[ProgramStep], result: UnwindingResult) -> str:
     """Return what is done in one step."""
-    barriers = [step.barrier for step in group if isinstance(step, Know)]
+    barriers = [step.barrier for step in group if isinstance(step, BarrierReady)]
     if barriers:
         verb = "is" if len(barriers) == 1 else "are"
         return f'<span class="known">{_names(barriers)} {verb} known</span>'

@@ -67,7 +67,7 @@ LARGEST = 2**62
 
 
 @dataclass(frozen=True)
-class Speed:
+class TileThroughput:
     """What a tile can do.
 
     Parameters
@@ -89,7 +89,7 @@ class Speed:
 
 
 @lru_cache(maxsize=1024)
-def partition(work: Contraction, speed: Speed) -> tuple[int, ...]:
+def partition(work: Contraction, speed: TileThroughput) -> tuple[int, ...]:
     """Return into how many parts each loop is best cut.
 
     A part of the work is a tile's.  The cost of a partition is the number of cycles of the

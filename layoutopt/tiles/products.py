@@ -8,7 +8,7 @@ from layoutopt.base.arguments import least
 from layoutopt.base.errors import InputError
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
-from layoutopt.tiles.partitions import Contraction, OperandAxis, Speed, partition, spread
+from layoutopt.tiles.partitions import Contraction, OperandAxis, TileThroughput, partition, spread
 
 MACS_PER_CYCLE = 16
 """Multiply-accumulates of 32-bit floats that a tile is taken to do in a cycle.
@@ -112,11 +112,11 @@ def product_parts(
     return pb, pm, pk, pn
 
 
-def speed_of(memory: TileMemory, macs_per_cycle: int) -> Speed:
+def speed_of(memory: TileMemory, macs_per_cycle: int) -> TileThroughput:
     """Return what a tile of a machine can do."""
     macs = least("macs_per_cycle", macs_per_cycle)
     received = memory.exchange_bytes_per_cycle or DEFAULT_EXCHANGE
-    return Speed(memory.tiles, macs, memory.bytes_of("default"), received)
+    return TileThroughput(memory.tiles, macs, memory.bytes_of("default"), received)
 
 
 def _loops(m: int, k: int, n: int, batch: int) -> tuple[int, int, int, int]:

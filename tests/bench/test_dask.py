@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from layoutopt.bench.executors import cluster
-from layoutopt.bench.run import Standing, batch
+from layoutopt.bench.run import RunProgress, batch
 from tests.support import refused
 
 pytest.importorskip("distributed", reason="Dask is not installed")
@@ -73,9 +73,9 @@ def test_a_cluster_whose_worker_is_killed_does_all(
     file, (_, worker, other) = dask
     suite, store = tmp_path / "suite.toml", tmp_path / "b.sqlite"
     suite.write_text(SUITE)
-    heard: list[Standing] = []
+    heard: list[RunProgress] = []
 
-    def tell(standing: Standing) -> None:
+    def tell(standing: RunProgress) -> None:
         heard.append(standing)
         if standing.done == 40:
             worker.kill()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from layoutopt.base.errors import InputError
-from layoutopt.bench.executors import Team, here
+from layoutopt.bench.executors import JobExecutor, here
 from layoutopt.bench.job import Job, Outcome
 from layoutopt.bench.row import Row
-from layoutopt.bench.run import Report, Standing, batch, plan
+from layoutopt.bench.run import Report, RunProgress, batch, plan
 from layoutopt.bench.store import reading, writing
 from layoutopt.bench.suite import read_suite
 from layoutopt.io.instance import write_instance
@@ -125,7 +125,7 @@ def test_a_failure_that_is_mended_goes(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_progress_is_told(folder: Path) -> None:
     """Each solve is told of, with what is left and an estimate of the end."""
-    heard: list[Standing] = []
+    heard: list[RunProgress] = []
     ran(folder, wishes={"solvers": ("greedy0",)})
     ran(folder, tell=heard.append)
     assert [(s.done, s.left, s.known) for s in heard] == [(1, 1, 2), (2, 0, 2)]
@@ -175,7 +175,7 @@ def test_a_signal_stops_the_run(folder: Path, number: int) -> None:
     before = handlers()
     with here() as team:
         stopping = Stopping(3, number)
-        other = Team(stopping, team.carry, 1, 1, "box", team.solvers, inbox=team.inbox)
+        other = JobExecutor(stopping, team.carry, 1, 1, "box", team.solvers, inbox=team.inbox)
         report = batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS)
     assert (report.signal, report.standing.done, report.standing.left) == (number, 3, 1)
     assert len(stored(folder)) == 3
@@ -193,7 +193,7 @@ def test_ctrl_c_in_a_solve_stops_the_run(folder: Path, monkeypatch: pytest.Monke
                 raise KeyboardInterrupt
             return team.carry(job)
 
-        other = Team(team.executor, carry, 1, 1, "box", team.solvers, inbox=team.inbox)
+        other = JobExecutor(team.executor, carry, 1, 1, "box", team.solvers, inbox=team.inbox)
         report = batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS)
     assert (report.signal, report.standing.done) == (signal.SIGINT, 2)
 
@@ -213,7 +213,7 @@ class Losing(Executor):
 
 def lost(folder: Path, error: BaseException, label: str = "") -> Report:
     with here() as team:
-        other = Team(Losing(error), team.carry, 1, 1, "box", team.solvers)
+        other = JobExecutor(Losing(error), team.carry, 1, 1, "box", team.solvers)
         return batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS, label=label)
 
 

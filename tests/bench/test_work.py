@@ -11,7 +11,7 @@ import layoutopt
 from layoutopt.base.result import Stopped
 from layoutopt.bench.job import Job, Solve
 from layoutopt.bench.source import FileSource, document_hash
-from layoutopt.bench.work import Desk, perform
+from layoutopt.bench.work import RunState, perform
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
 from layoutopt.unwinding import unwind
@@ -27,7 +27,7 @@ def test_a_row_says_what_unwind_says(tmp_path: Path) -> None:
     """Score, bound, status, sizes and pairs are those of the call; the rest is the job's."""
     graph = pair_graph()
     write_instance(graph, tmp_path / "a.json")
-    auto, greedy = perform(job(tmp_path / "a.json", "auto", "greedy0"), Desk())
+    auto, greedy = perform(job(tmp_path / "a.json", "auto", "greedy0"), RunState())
     row, result = auto.row, unwind(graph)
     assert (row.score, row.bound, row.max_score) == (6, 6, result.max_score)
     assert (row.status, row.stopped, row.error, auto.log) == ("optimal", "finished", "", "")
@@ -63,14 +63,14 @@ def test_pairs_are_the_thirty_that_lose_most(tmp_path: Path) -> None:
     for value in range(1, 41):
         graph.valued_pair(x, graph.source((1,)), value)
     write_instance(graph, tmp_path / "a.json")
-    [outcome] = perform(job(tmp_path / "a.json", "auto"), Desk())
+    [outcome] = perform(job(tmp_path / "a.json", "auto"), RunState())
     assert [Decimal(value) for _, _, value, _, _ in outcome.row.pairs] == list(range(40, 10, -1))
 
 
 def test_what_cannot_be_read_fails_once_for_each_solve(tmp_path: Path) -> None:
     """The reason is the reader's own line; the identity stands for the hash."""
     (tmp_path / "a.json").write_text('{"format": "other"}')
-    outcomes = list(perform(job(tmp_path / "a.json", "auto", "greedy0"), Desk()))
+    outcomes = list(perform(job(tmp_path / "a.json", "auto", "greedy0"), RunState()))
     assert [outcome.row.solver for outcome in outcomes] == ["auto", "greedy0"]
     for outcome in outcomes:
         assert (outcome.row.status, outcome.row.instance_hash) == ("failed", "identity")
@@ -101,7 +101,7 @@ def test_whatever_a_solver_raises_is_a_row(
 
     monkeypatch.setattr("layoutopt.unwinding.unwind", broken)
     write_instance(pair_graph(), tmp_path / "a.json")
-    first, second = perform(job(tmp_path / "a.json", "cpsat", "greedy0"), Desk())
+    first, second = perform(job(tmp_path / "a.json", "cpsat", "greedy0"), RunState())
     assert (first.row.status, first.row.error) == ("failed", ERRORS[error])
     assert (first.row.score, first.row.trace) == (None, ())
     assert "Traceback" in first.log
@@ -118,12 +118,12 @@ def test_an_interrupted_solve_is_no_result(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("layoutopt.unwinding.unwind", interrupted)
     write_instance(pair_graph(), tmp_path / "a.json")
     with pytest.raises(KeyboardInterrupt):
-        list(perform(job(tmp_path / "a.json", "auto"), Desk()))
+        list(perform(job(tmp_path / "a.json", "auto"), RunState()))
 
 
 def test_a_graph_is_made_once_for_all_its_solves(tmp_path: Path) -> None:
     """A desk makes a graph again only when another source comes between."""
-    desk = Desk()
+    desk = RunState()
     for name in ("a", "b"):
         write_instance(pair_graph(name), tmp_path / f"{name}.json")
     a, b = (job(tmp_path / f"{name}.json", "auto") for name in ("a", "b"))

@@ -20,7 +20,7 @@ import pytest
 from layoutopt import __version__
 from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Progress
-from layoutopt.bench.run import Standing
+from layoutopt.bench.run import RunProgress
 from layoutopt.cli import bench, progress, solve, streams
 from layoutopt.cli import main as entry
 from layoutopt.io.instance import instance_bytes
@@ -135,7 +135,9 @@ def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = on_terminal(
         monkeypatch,
         lambda tell: [
-            tell(Standing(done=n, failed=1, left=8 - n, known=2, seconds=61.0, seconds_left=None))
+            tell(
+                RunProgress(done=n, failed=1, left=8 - n, known=2, seconds=61.0, seconds_left=None)
+            )
             for n in (1, 3)
         ],
     )

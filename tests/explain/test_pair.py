@@ -31,7 +31,7 @@ from layoutopt.base.result import Status
 from layoutopt.explain import trials
 from layoutopt.explain.pair import Threshold, least_value
 from layoutopt.explain.subject import Subject
-from layoutopt.explain.trials import Trials, won
+from layoutopt.explain.trials import ParametricSolves, won
 from layoutopt.generate.families import generate
 from layoutopt.tiles.memory import TileMemory
 from tests.support import hard_graph, refused
@@ -419,7 +419,7 @@ def test_not_proved() -> None:
 def test_either_threshold_may_lack_a_proof(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thresholds are proved only if both are, that for more positions and that for all."""
 
-    def doubted(trials: Trials, wanted: int, floor: int) -> Threshold:
+    def doubted(trials: ParametricSolves, wanted: int, floor: int) -> Threshold:
         found = least_value(trials, wanted, floor)
         return found._replace(proved=found.proved and wanted != count)
 

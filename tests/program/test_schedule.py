@@ -12,7 +12,7 @@ import pytest
 from benchmarks.figures import unbroadcast_add
 from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.program.steps import Know, Place, Run, Schedule, schedule, steps
+from layoutopt.program.steps import BarrierReady, Place, Run, Schedule, schedule, steps
 from layoutopt.unwinding import unwind
 from tests.models.instances import FAMILIES
 from tests.support import refused
@@ -27,7 +27,7 @@ def names(found: Schedule) -> list[str]:
         f"{x.sink}.{x.number}"
         if isinstance(x, Place)
         else f"{x.barrier}!"
-        if isinstance(x, Know)
+        if isinstance(x, BarrierReady)
         else f"run {x.op}"
         for x in found
     ]

@@ -11,7 +11,7 @@ from benchmarks.figures import unbroadcast_add, valued_pair
 from benchmarks.traps import barrier_too_late
 from layoutopt.base.result import Piece
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.program.steps import Know, Place, ProgramStep, steps
+from layoutopt.program.steps import BarrierReady, Place, ProgramStep, steps
 from layoutopt.unwinding import unwind
 from tests.support import refused
 
@@ -86,7 +86,7 @@ def test_steps_of_a_result() -> None:
     assert found == (
         Place("A", 0, ("target_A", 0, 0, ((6, 1, 1),))),
         Place("B", 0, ("target_B", 0, 0, ((6, 1, 1),))),
-        Know("matmul"),
+        BarrierReady("matmul"),
         Place("C", 0, ("matmul", 0, 0, ((4, 1, 1),))),
     )
     assert [step.needs for step in found] == [(), (), found[:2], found[2:3]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from layoutopt.tiles.convolutions import _conv
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.partitions import Speed, partition
+from layoutopt.tiles.partitions import TileThroughput, partition
 from layoutopt.tiles.rules import tile_map
 from tests.support import refused
 
@@ -54,7 +54,7 @@ def test_an_element_is_on_a_tile_that_uses_it(sizes: dict[str, Any], tiles: int)
     memory = TileMemory(tiles, 1024)
     arguments = [sizes[key] for key in ("batch", "in_channels", "out_channels", "size", "kernel")]
     work = _conv(*arguments, sizes["groups"], sizes["out_size"]).work
-    parts = partition(work, Speed(tiles, 1, 4, 4))
+    parts = partition(work, TileThroughput(tiles, 1, 4, 4))
     read, made = (sizes[f"{side}_channels"] // sizes["groups"] for side in ("in", "out"))
     for kind, shape in shapes_of(sizes).items():
         found = tile_map(shape, memory, {"kind": kind, **sizes})

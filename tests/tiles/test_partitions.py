@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.tiles import partitions
-from layoutopt.tiles.partitions import Contraction, OperandAxis, Speed, partition, splits, spread
+from layoutopt.tiles.partitions import (
+    Contraction,
+    OperandAxis,
+    TileThroughput,
+    partition,
+    splits,
+    spread,
+)
 from tests.support import refused
 
 
@@ -22,7 +29,7 @@ def product(*loops: int) -> Contraction:
     return Contraction(loops, ((b, m, k), (b, k, n), (b, m, n)))
 
 
-def slow_cost(work: Contraction, speed: Speed, parts: tuple[int, ...]) -> int:
+def slow_cost(work: Contraction, speed: TileThroughput, parts: tuple[int, ...]) -> int:
     """Return the cycles of the largest part by the stated formula."""
     macs = work.inner
     for extent, count in zip(work.loops, parts, strict=True):
@@ -44,7 +51,7 @@ def slow_cost(work: Contraction, speed: Speed, parts: tuple[int, ...]) -> int:
     return math.ceil(Fraction(macs + added, speed.macs_per_cycle)) + math.ceil(exchanged)
 
 
-def slow_partition(work: Contraction, speed: Speed) -> tuple[int, ...]:
+def slow_partition(work: Contraction, speed: TileThroughput) -> tuple[int, ...]:
     """Return the best partition by trying every one."""
     ranges = [range(1, min(extent, speed.tiles) + 1) for extent in work.loops]
     every = [parts for parts in itertools.product(*ranges) if math.prod(parts) <= speed.tiles]
@@ -52,7 +59,7 @@ def slow_partition(work: Contraction, speed: Speed) -> tuple[int, ...]:
 
 
 SPEEDS = st.builds(
-    Speed,
+    TileThroughput,
     tiles=st.integers(1, 24),
     macs_per_cycle=st.sampled_from([1, 2, 16]),
     element_bytes=st.sampled_from([1, 2, 4]),
@@ -62,14 +69,14 @@ SPEEDS = st.builds(
 
 @settings(max_examples=60)
 @given(st.tuples(*[st.integers(1, 9)] * 4), SPEEDS)
-def test_best_partition_of_a_product(loops: tuple[int, ...], speed: Speed) -> None:
+def test_best_partition_of_a_product(loops: tuple[int, ...], speed: TileThroughput) -> None:
     """No partition costs less; of equally cheap ones it is the first of fewest tiles."""
     assert partition(product(*loops), speed) == slow_partition(product(*loops), speed)
 
 
 @settings(max_examples=60)
 @given(st.tuples(*[st.integers(1, 7)] * 3), st.integers(0, 3), SPEEDS)
-def test_best_partition_with_halo(loops: tuple[int, ...], halo: int, speed: Speed) -> None:
+def test_best_partition_with_halo(loops: tuple[int, ...], halo: int, speed: TileThroughput) -> None:
     """What a part reads beyond its block counts where the axis is cut."""
     x, out, read = loops
     operands = (
@@ -83,8 +90,8 @@ def test_best_partition_with_halo(loops: tuple[int, ...], halo: int, speed: Spee
 
 def test_loops_of_no_extent() -> None:
     """Empty loops are not cut; the others are cut as if these had an extent of 1."""
-    assert partition(product(1, 0, 4, 0), Speed(8, 1, 4, 4)) == (1, 1, 4, 1)
-    assert slow_partition(product(1, 1, 4, 1), Speed(8, 1, 4, 4)) == (1, 1, 4, 1)
+    assert partition(product(1, 0, 4, 0), TileThroughput(8, 1, 4, 4)) == (1, 1, 4, 1)
+    assert slow_partition(product(1, 1, 4, 1), TileThroughput(8, 1, 4, 4)) == (1, 1, 4, 1)
 
 
 def test_splits() -> None:
@@ -172,7 +179,7 @@ def test_tiles_are_used_evenly(
 
 def test_loops_beyond_64_bits() -> None:
     """Up to 2^62 steps are cut; of more, arithmetic would not be exact."""
-    speed = Speed(4, 1, 4, 4)
+    speed = TileThroughput(4, 1, 4, 4)
     assert partition(Contraction((2**62,), ((OperandAxis(2**62, 0),),)), speed) == (4,)
     with refused("2^62 are the most"):
         partition(Contraction((2**62 + 1,), ((OperandAxis(2**62 + 1, 0),),)), speed)
