@@ -1,7 +1,7 @@
 """Solvers by name.
 
 A name that is not built in is looked for among the solvers that were registered in Python, then
-among the entry points of installed packages, in the groups ``layoutopt.network.solvers`` and
+among the entry points of installed packages, in the groups ``layoutopt.solvers`` and
 ``layoutopt.heuristics``.  Nothing is loaded before it is asked for.
 """
 
@@ -254,7 +254,7 @@ class Solver:
     own: bool = False
 
 
-GROUPS = {"layoutopt.network.solvers": "solver", "layoutopt.heuristics": "heuristic"}
+GROUPS = {"layoutopt.solvers": "solver", "layoutopt.heuristics": "heuristic"}
 """Groups of entry points, and what their members are called in errors."""
 
 ALL = "all"

@@ -18,7 +18,7 @@ decimals = st.builds(
 )
 
 
-@given(st.lists(numbers, max_size=5), numbers, st.integers(-(2**70), 2**70))
+@given(st.lists(decimals, max_size=5), decimals, st.integers(-(2**70), 2**70))
 def test_nothing_is_rounded(values: list[Decimal], other: Decimal, count: int) -> None:
     """Sums, differences and products are those of fractions, in any context of the user's."""
     with localcontext() as context:

@@ -59,7 +59,7 @@ def test_a_check_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_heuristic_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there are at least default layouts, checked; and the search finds what it finds."""
-    monkeypatch.setattr("layoutopt.unwinding.greedy0", forever)
+    monkeypatch.setattr("layoutopt.lowering.reserve.greedy0", forever)
     assert unwind(small(), time_limit=LIMIT).score == 15
     monkeypatch.setattr("layoutopt.unwinding.lower", forever)
     result = unwind(small(), time_limit=LIMIT)

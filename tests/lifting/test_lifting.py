@@ -21,6 +21,7 @@ from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.tiling import tiled
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
+from layoutopt.lowering import lower as lowering
 from layoutopt.lowering.classes import reduced, runs
 from layoutopt.lowering.lower import lower
 from layoutopt.lowering.lowered import Lowered
@@ -317,7 +318,7 @@ def test_what_is_too_irregular_is_traced(
         found = lower(graph, Limits(), lift_from=0)
         assert (found.problem.nodes, found.size) == (expected.problem.nodes, expected.size)
         assert (found.problem.precedence is None) == (expected.problem.precedence is None)
-        monkeypatch.setattr(lower, "fits", lambda _needed: False)
+        monkeypatch.setattr(lowering, "fits", lambda _needed: False)
         with pytest.raises(SizeError, match=text):
             lower(graph, Limits(), lift_from=0)
 
