@@ -19,7 +19,7 @@ from layoutopt.conversion.convert import SOLVERS, convert_graph, unconverted
 from layoutopt.conversion.cost_table import OpCosts, read_costs
 from layoutopt.conversion.costs import parse_objective
 from layoutopt.conversion.desired import parse_desired
-from layoutopt.conversion.graph import network_hash
+from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
@@ -27,7 +27,7 @@ from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
 from layoutopt.rewriting.metadata import describe
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole
-from layoutopt.rewriting.simplify import simplified
+from layoutopt.rewriting.simplify import Simplified, given_transposes, simplified
 from layoutopt.rewriting.source import OnnxSource
 from layoutopt.rewriting.verifying import Attempt, Found, Key, Unsound, fault, soundest
 from layoutopt.rewriting.write import write_model
@@ -94,7 +94,8 @@ def convert(
     InputError
         If the network is not well-formed or not read, or an option is wrong.
     TimeoutError
-        If time runs out before any network can be written.
+        If time runs out while the file is read, or before there is a network in the layouts that
+        ops must run in; without such layouts and costs, the answer is the network as given.
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
@@ -105,12 +106,16 @@ def convert(
 
 
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
-    """Read a network and convert it, or tell that there is no time for that."""
+    """Read a network and convert it; where time ends, return the best network there is."""
     try:
+        limits.report("reading")
         read = partial(load, model) if isinstance(model, str | Path) else partial(loaded, model)
         given = run_with_timeout(read, lambda: limits.left == 0, grace(limits))
-        work = partial(_converted, given, wanted, limits)
-        return run_with_timeout(work, lambda: limits.left == 0, grace(limits))
+        call = _Call(given, wanted, limits)
+        try:
+            return run_with_timeout(call.result, lambda: limits.left == 0, grace(limits))
+        except TimeoutError:
+            return call.early()
     except InputError as error:
         raise error.located(file=_name(model)) from None
     except TimeoutError:
@@ -140,35 +145,108 @@ class _Wanted:
     peers: bool
 
 
-def _converted(given: Loaded, wanted: _Wanted, limits: Limits) -> ConversionResult:
-    clock = _Clock(limits.started)
-    plain = simplified(given.model)
-    source = read_model(plain.model, plain.weights)
-    clock.end("read")
-    trial = _Trial(given.model, source, wanted, limits, clock)
-    found = soundest(trial.ops, trial.attempt, lambda: limits.left == 0)
-    attempt = found.attempt or trial.unconverted(found.error)
-    heuristics = _heuristics(source, wanted, limits) if wanted.compare else {}
-    clock.end("heuristics")
-    others = peer_transposes(given.model) if wanted.peers else {}
-    clock.end("peers")
-    result = ConversionResult(
-        model=attempt.model,
-        conversions=tuple(attempt.conversions.values()),
-        opaque=dict(Counter(op.type for op in source.opaque())),
-        difference=attempt.difference,
-        heuristics=heuristics,
-        peers=others,
-        seconds={**clock.seconds, "total": time.monotonic() - limits.started},
-        seed=limits.seed,
-        instance_hash=network_hash(one.graph for one in attempt.conversions),
-        source=given,
-        removed=plain.removed if found.attempt else NOTHING,
-        notes=(*plain.notes, *_notes(found), *trial.notes),
-        partial=found.error is not None,
-    )
-    describe(result)
-    return result
+class _Call:
+    """One call of :func:`convert`, once its network is read; the arguments are its own."""
+
+    def __init__(self, given: Loaded, wanted: _Wanted, limits: Limits) -> None:
+        self.given, self.wanted, self.limits = given, wanted, limits
+        self.clock = _Clock(limits.started)
+        self.trial: _Trial | None = None
+
+    def result(self) -> ConversionResult:
+        """Convert the network, and look into what is wanted besides."""
+        self.limits.report("simplifying")
+        plain = simplified(self.given.model)
+        source = read_model(plain.model, plain.weights)
+        self.clock.end("read")
+        trial = _Trial(self.given.model, source, self.wanted, self.limits, self.clock, plain)
+        self.trial = trial
+        found = soundest(trial.ops, trial.attempt, lambda: self.limits.left == 0)
+        attempt = found.attempt or trial.unconverted(found.error)
+        trial.sound = attempt
+        trial.notes = [*_notes(found), *trial.notes]
+        trial.partial = found.error is not None
+        if found.attempt is None:
+            trial.removed = NOTHING
+        heuristics = _heuristics(source, self.wanted, self.limits) if self.wanted.compare else {}
+        self.clock.end("heuristics")
+        if self.wanted.peers:
+            self.limits.report("asking other optimisers")
+        others = peer_transposes(self.given.model) if self.wanted.peers else {}
+        self.clock.end("peers")
+        return self._whole(trial, attempt, heuristics, others)
+
+    def early(self) -> ConversionResult:
+        """Return the best network that there is as time ends.
+
+        Raises
+        ------
+        TimeoutError
+            If that as given is no answer, as ops must run in other layouts, or have costs.
+        """
+        trial = self.trial
+        if trial is not None and trial.sound is not None:
+            trial.notes.append("time ended before the network was compared as it was asked for")
+            return self._whole(trial, trial.sound, {}, {})
+        if self.wanted.desired is not None or self.wanted.costs is not None:
+            raise TimeoutError
+        names = parse_objective(self.wanted.objective, False)
+        why = "time ended before there was another network; it is kept as it is given"
+        tallied, unknown = given_transposes(self.given.model)
+        kept = unconverted(
+            ConversionGraph(_name(self.given.model)),
+            names,
+            None,
+            why,
+            tallied,
+            self.limits.stopped or Stopped.TIME_LIMIT,
+        )
+        sizes = f"the shapes of {unknown} transposes are not declared: their bytes do not count"
+        result = ConversionResult(
+            model=copied(self.given.model),
+            conversions=(kept,),
+            opaque={},
+            difference=None,
+            heuristics={},
+            peers={},
+            seconds=self._seconds(),
+            seed=self.limits.seed,
+            instance_hash="",
+            source=self.given,
+            removed=NOTHING,
+            notes=(why, *([sizes] if unknown else [])),
+            partial=True,
+        )
+        describe(result)
+        return result
+
+    def _whole(
+        self,
+        trial: _Trial,
+        attempt: Attempt,
+        heuristics: dict[str, Tally],
+        peers: dict[str, int | None],
+    ) -> ConversionResult:
+        result = ConversionResult(
+            model=attempt.model,
+            conversions=tuple(attempt.conversions.values()),
+            opaque=dict(Counter(op.type for op in trial.source.opaque())),
+            difference=attempt.difference,
+            heuristics=heuristics,
+            peers=peers,
+            seconds=self._seconds(),
+            seed=self.limits.seed,
+            instance_hash=network_hash(one.graph for one in attempt.conversions),
+            source=self.given,
+            removed=trial.removed,
+            notes=(*trial.plain.notes, *trial.notes),
+            partial=trial.partial,
+        )
+        describe(result)
+        return result
+
+    def _seconds(self) -> dict[str, float]:
+        return {**self.clock.seconds, "total": time.monotonic() - self.limits.started}
 
 
 def _conversions(
@@ -193,13 +271,21 @@ def _conversions(
 
 
 class _Trial:
-    """Conversions of one network; the arguments are those of :func:`_converted`."""
+    """Conversions of one network; the arguments are those of :class:`_Call`."""
 
     def __init__(
-        self, model: Model, source: OnnxSource, wanted: _Wanted, limits: Limits, clock: _Clock
+        self,
+        model: Model,
+        source: OnnxSource,
+        wanted: _Wanted,
+        limits: Limits,
+        clock: _Clock,
+        plain: Simplified,
     ) -> None:
         self.model, self.source, self.wanted, self.limits = model, source, wanted, limits
-        self.clock = clock
+        self.clock, self.plain, self.removed = clock, plain, plain.removed
+        self.sound: Attempt | None = None  # what answers if time ends
+        self.partial = False
         self.ops = [(one, op.name) for one in source.every() for op in one.graph.ops]
         self.notes: list[str] = []
 
@@ -215,12 +301,17 @@ class _Trial:
         found: dict[OnnxSource, Conversion] = {}
         difference = None
         try:
+            self.limits.report("choosing layouts")
             found = _conversions(self.source, self.wanted, self.limits, written)
             self.clock.end("solve")
+            self.limits.report("writing")
             new = write_model(self.source, found[self.source], found)
             why = fault(self.model, new)
             self.clock.end("write")
+            if not why and not written:
+                self.sound = Attempt(found, new, None)
             if before is not None and not why:
+                self.limits.report("running both networks")
                 difference = before.difference(new, found[self.source].freed)
                 self.clock.end("check")
         except (MemoryError, TimeoutError, SizeError):
@@ -234,6 +325,7 @@ class _Trial:
         if difference is not None and difference > tolerance(self.model):
             why = f"outputs differ by {difference:.2g}"
         if why:
+            self.sound = None
             raise Unsound(why, found)
         return Attempt(found, new, difference)
 

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from layoutopt import __version__
-from layoutopt.base.deadline import LAST_ENDS, Phases, stoppable
+from layoutopt.base.deadline import LAST_ENDS, LATE, Phases, stoppable
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
@@ -283,13 +283,15 @@ class _Run:
         """Check layouts against the specification, and report what they earn."""
         checked, layouts = None, result.labelling
         if layouts is not None:
-            checked = self._checked(layouts)
-        if checked is not None:
-            assert_consistent(self.graph, checked, result, solver)
-        elif layouts is not None:  # what is not checked is no answer
-            layouts = None
-            result = replace(result, stopped=self.limits.stopped or Stopped.TIME_LIMIT)
-        checked, layouts = self._best(checked, layouts, solver)
+            checked, why = self._checked(layouts)
+            if checked is not None:
+                assert_consistent(self.graph, checked, result, solver)
+            else:  # what is not checked is no answer
+                layouts, result = None, replace(result, stopped=why)
+                self._keep_plain(why)
+        elif self.limits.interrupt.is_set():
+            self._keep_plain(Stopped.INTERRUPTED)
+        checked, layouts = self._best(checked, layouts, solver, result.stopped)
         return UnwindingResult(
             objective=None if checked is None else checked.score,
             bound=self._bound(result),
@@ -322,18 +324,25 @@ class _Run:
         most = ceiling(self.graph)
         return most if result.bound is None else min(most, Decimal(result.bound))
 
+    def _keep_plain(self, why: Stopped) -> None:
+        """Secure default layouts where nothing else is in hand, if there is time for that."""
+        limits = self.limits
+        if self.reserve.best is not None:
+            return
+        if limits.interrupt.is_set():
+            self.reserve.plain(max(0.0, limits.interrupt.at + LAST_ENDS - time.monotonic()))
+        elif why is Stopped.SIZE_LIMIT:
+            self.reserve.plain(limits.left + LATE)
+
     def _best(
-        self, checked: Evaluation | None, layouts: Layouts | None, solver: Solver
+        self, checked: Evaluation | None, layouts: Layouts | None, solver: Solver, why: Stopped
     ) -> tuple[Evaluation | None, Layouts | None]:
         """Return what was found, or what is in hand if that is better or all that there is."""
-        reserve = self.reserve
-        if checked is None and reserve.best is None and self.limits.interrupt.is_set():
-            late = self.limits.interrupt.at + LAST_ENDS - time.monotonic()
-            reserve.plain(max(0.0, late))
-        reserve.close()
-        kept = reserve.best
+        self.reserve.close()
+        kept = self.reserve.best
         heuristic = solver.kind is not SolverKind.EXACT
-        if kept is None or (heuristic and not self.limits.over and self.begun.evaluation is None):
+        told = heuristic and not self.limits.over and why is not Stopped.SIZE_LIMIT
+        if kept is None or (told and self.begun.evaluation is None):
             return checked, layouts  # what a heuristic finds in time is told as it is
         mine = None if checked is None else checked.score
         if mine is None or (
@@ -344,13 +353,16 @@ class _Run:
             return kept.evaluation, kept.layouts
         return checked, layouts
 
-    def _checked(self, layouts: Layouts) -> Evaluation | None:
-        """Return what layouts earn by the specification; nothing if time or memory runs out."""
+    def _checked(self, layouts: Layouts) -> tuple[Evaluation | None, Stopped]:
+        """Return what layouts earn by the specification; nothing, and why, if that is not told."""
         self.limits.report("checking")
         try:
-            return self.phases.run("check", partial(evaluate, self.graph, layouts))
+            found = self.phases.run("check", partial(evaluate, self.graph, layouts))
         except TimeoutError:
-            return None
+            return None, self.limits.stopped or Stopped.TIME_LIMIT
+        except SizeError:
+            return None, Stopped.SIZE_LIMIT
+        return found, Stopped.FINISHED
 
     def _solve(self, lowered: Lowered, solver: Solver) -> Result:
         """Solve the lowered problem, messages in the graph's own unit."""

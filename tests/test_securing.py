@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -11,10 +12,13 @@ import pytest
 
 from layoutopt import unwind
 from layoutopt.base.errors import SizeError
+from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status, Stopped
 from layoutopt.check import elements
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.network.solvers import cpsat, mip
+from tests.support import hard_problem
 
 LIMIT = 1.5
 
@@ -34,6 +38,11 @@ def forever(*_: Any, **__: Any) -> Any:
     """Go on until somebody ends it from outside."""
     while True:
         pass
+
+
+def refuse(*_: Any) -> Any:
+    """Find everything too irregular."""
+    raise SizeError("irregular")
 
 
 @pytest.mark.parametrize("solver", ["auto", "cpsat", "mip", "refined"])
@@ -68,15 +77,49 @@ def test_a_heuristic_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_graph_that_is_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
     """What greedy0 chose is the answer even then, with a limit and without one."""
-
-    def refuse(*_: Any) -> Any:
-        raise SizeError("irregular")
-
     monkeypatch.setattr("layoutopt.unwinding.lower", refuse)
     result = unwind(small(), time_limit=20)
     assert (result.score, result.stopped) == (8, Stopped.SIZE_LIMIT)
     result = unwind(small())
     assert (result.score, result.stopped) == (8, Stopped.SIZE_LIMIT)
+
+
+@pytest.mark.parametrize("solver", ["auto", "mip", "greedy0"])
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_a_layout_that_cannot_be_checked(
+    monkeypatch: pytest.MonkeyPatch, solver: str, limit: float | None
+) -> None:
+    """Where pieces are too irregular to be checked, others that are not are the answer."""
+    monkeypatch.setattr("layoutopt.unwinding.evaluate", refuse)
+    result = unwind(small(), solver, time_limit=limit)
+    assert (result.stopped, result.status) == (Stopped.SIZE_LIMIT, Status.FEASIBLE)
+    assert elements.evaluate(small(), result.layouts or {}).score == result.score
+
+
+@pytest.mark.parametrize("solver", ["auto", "cpsat", "mip", "refined", "greedy0"])
+def test_a_limit_that_is_over_at_once(solver: str) -> None:
+    """Default layouts are checked even then, but not where a limit of 0 asks for nothing."""
+    result = unwind(small(), solver, time_limit=1e-6)
+    assert (result.stopped, result.status) == (Stopped.TIME_LIMIT, Status.FEASIBLE)
+    assert elements.evaluate(small(), result.layouts or {}).score == result.score
+    assert unwind(small(), solver, time_limit=0).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("solver", [cpsat, mip])
+@pytest.mark.parametrize(
+    ("left", "stopped"), [(0.05, Stopped.TIME_LIMIT), (math.inf, Stopped.SIZE_LIMIT)]
+)
+def test_a_programme_that_is_too_large(
+    monkeypatch: pytest.MonkeyPatch, solver: Any, left: float, stopped: Stopped
+) -> None:
+    """It is refused before it is written, by the memory and by the time that there is."""
+    if stopped is Stopped.SIZE_LIMIT:
+        monkeypatch.setattr("layoutopt.base.memory.available", lambda: 2**26)
+    monkeypatch.setattr(f"{solver.__name__}.programme", None)
+    problem = hard_problem(1, 1000, 20)
+    result = solver.solve(problem, Limits(deadline=time.monotonic() + left), None)
+    assert (result.labelling, result.stopped) == (None, stopped)
+    assert result.bound == problem.ceiling()
 
 
 @pytest.mark.parametrize("limit", [None, 60.0])

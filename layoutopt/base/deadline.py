@@ -32,6 +32,10 @@ GRACE, GRACE_SHARE = 1.0, 0.1
 """What follows a solution, restoring and checking it, may end so many seconds after the deadline,
 or this share of the time that there was."""
 
+LATE, LATEST = 2.0, 6.0
+"""Seconds after the deadline, or after the call where this was over before, by which the check of
+default layouts ends, should there be nothing else; the latter where others take the processor."""
+
 SHORT = 0.5
 """The same, and the patience with phases, where another answer is at hand."""
 

@@ -266,8 +266,9 @@ def limited(
         raise InputError(f"gap must be 0 or more, got {gap}")
     if workers < 1:
         raise InputError(f"workers must be 1 or more, got {workers}")
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
-    return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress)
+    begun = time.monotonic()
+    deadline = math.inf if time_limit is None else begun + time_limit
+    return Limits(deadline, gap=gap, seed=seed, workers=workers, tell=progress, started=begun)
 
 
 def _check_number(name: str, value: object, kind: type) -> None:

@@ -260,6 +260,7 @@ def document(result: ConversionResult, model: Path, output: Path | None) -> dict
         "heuristics": {name: _tally(tally) for name, tally in result.heuristics.items()},
         "peers": dict(result.peers),
         "notes": list(result.notes),
+        "partial": result.partial,
     }
 
 

@@ -16,6 +16,7 @@ import typer
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import check_writable
 from layoutopt.cli import LOADED
+from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from layoutopt.graphs.unwinding import Graph
 
     Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
+
+MOMENT = 1e-3
+"""Seconds, at least, that are left of any limit."""
 
 _begun = LOADED
 
@@ -44,8 +48,12 @@ def spent() -> float:
 
 
 def left(time_limit: float | None) -> float | None:
-    """Return the seconds that are left of a limit for the whole command; ``None`` without one."""
-    return None if time_limit is None else max(time_limit - spent(), 0.0)
+    """Return the seconds that are left of a limit for the whole command; ``None`` without one.
+
+    A limit that imports and reading have used up leaves a moment: only a limit of 0 asks for
+    no answer.
+    """
+    return None if time_limit is None else max(time_limit - spent(), min(time_limit, MOMENT))
 
 
 InstancePath = Annotated[
@@ -253,16 +261,17 @@ def load(
     training: str | None,
     tiles: str | None,
     time_limit: float | None = None,
+    quiet: bool = True,
 ) -> tuple[Graph, float]:
-    """Return a file's graph, and the seconds that reading took.
+    """Return a file's graph, and the seconds that reading took; say so on a terminal meanwhile.
 
     Raises
     ------
     TimeoutError
         If it takes longer than the limit.
     """
-    from layoutopt.base.deadline import grace, run_with_timeout
-    from layoutopt.base.limits import limited
+    from layoutopt.base.deadline import LATE, grace, run_with_timeout
+    from layoutopt.base.limits import Progress, limited
     from layoutopt.io.instance import tile_memory
     from layoutopt.reading import read
 
@@ -272,9 +281,11 @@ def load(
     values = None if by_cycles else attractions
     limits, given = limited(time_limit), sizes(dims)
     work = partial(read, path, attractions=values, dims=given, training=training)
-    with reserved_stdout():  # a function that builds a graph may print
+    with shown(quiet) as tell, reserved_stdout():  # a function that builds a graph may print
+        if tell is not None:
+            tell(Progress("reading", spent()))
         try:
-            graph = run_with_timeout(work, lambda: limits.left == 0, grace(limits))
+            graph = run_with_timeout(work, lambda: limits.left == 0, max(grace(limits), LATE))
         except TimeoutError:
             raise TimeoutError(f"{path}: time ran out while it was read") from None
     if memory is not None:

@@ -267,7 +267,7 @@ def command(
     targets["--sweep-csv"] = sweep_csv
     options.check_targets(targets, overwrite)
     wanted = wish(capacity_sweep, sweep_csv, prices, fixed)
-    graph, spent = options.load(instance, attractions, dim, training, tiles, how.left)
+    graph, spent = options.load(instance, attractions, dim, training, tiles, how.left, quiet)
     check_machine(wanted, graph)
     kept, begun = (options.layouts(path, graph, barriers) for path in (fixed, start))
     asked: dict[str, Any] = {"fixed": kept, "start": begun, "barriers": barriers}

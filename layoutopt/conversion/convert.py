@@ -34,7 +34,7 @@ from layoutopt.conversion.labelling import ConversionLabelling, labelling, prove
 from layoutopt.conversion.modes import ModeTable, as_written
 from layoutopt.conversion.orders import has_parts
 from layoutopt.conversion.requirements import Requirements
-from layoutopt.conversion.result import Conversion, Remaining, Stated
+from layoutopt.conversion.result import Conversion, Remaining, Stated, Tally
 from layoutopt.conversion.rewrite import Rewritten, rewrite
 from layoutopt.conversion.values import Values, transposition, values_of
 from layoutopt.network.costs.problem import CostAnswer, cost
@@ -99,7 +99,12 @@ def convert_graph(
 
 
 def unconverted(
-    graph: ConversionGraph, objectives: tuple[str, ...], costs: OpCosts | None, why: str
+    graph: ConversionGraph,
+    objectives: tuple[str, ...],
+    costs: OpCosts | None,
+    why: str,
+    tallied: Tally | None = None,
+    stopped: Stopped = Stopped.FINISHED,
 ) -> Conversion:
     """Return a conversion that leaves a graph as it is given, and proves nothing.
 
@@ -113,13 +118,17 @@ def unconverted(
         As for :func:`convert_graph`.
     why
         Why its transforms are there.
+    tallied
+        What they cost, if that is known already.
+    stopped
+        Why nothing is proved.
     """
-    tallied = tally(graph)
+    tallied = tally(graph) if tallied is None else tallied
     times = Times(graph, costs).total() if costs else 0
+    read = {op.name: op.inputs[0] for op in graph.ops if op.inputs}
     lines = [
-        Remaining(op.name, op.inputs[0], "", "", tallied.by_op[op.name], "", (), why)
-        for op in graph.ops
-        if op.name in tallied.by_op
+        Remaining(name, read.get(name, ""), "", "", size, "", (), why)
+        for name, size in tallied.by_op.items()
     ]
 
     def state() -> Stated:
@@ -132,7 +141,7 @@ def unconverted(
         objectives=objectives,
         objective=measured(tallied, objectives, costs or NO_TIMES, times),
         bound=(0,) * len(objectives),
-        stopped=Stopped.FINISHED,
+        stopped=stopped,
         seconds={},
         before=tallied,
         after=tallied,

@@ -2,17 +2,18 @@
 
 What an exact method needs before it has any layouts, tracing a graph and reducing it, may take
 longer than all the time there is.  So where time is limited, a heuristic's layouts are checked
-first; where they are not ready soon, the search begins meanwhile.
+first; where they are not ready soon, default layouts are, and only then does the search begin.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from layoutopt.base.deadline import run_with_timeout
+from layoutopt.base.deadline import LATE, LATEST, run_with_timeout
 from layoutopt.base.errors import InputError, SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import Evaluation, evaluate
@@ -29,9 +30,6 @@ START_LIMIT = 10**6
 
 SHARE = 0.2
 """Share of the time in which nothing else is done."""
-
-PLAIN_SHARE = 0.3
-"""Share of the time for checking default layouts, should that not have sufficed."""
 
 POLL = 0.02
 """Seconds between two looks at the limits while waiting."""
@@ -87,9 +85,13 @@ class Reserve:
             Whether ``greedy0`` is asked; otherwise only default layouts are looked at.
         """
         left = self.limits.left
-        if self.limits.over or left == float("inf") or self.begun.start is not None:
+        asked = self.limits.started < self.limits.deadline < math.inf
+        if not asked or self.limits.interrupt.is_set() or self.begun.start is not None:
             return
-        if heuristic:
+        short = left < LATE
+        if short:
+            self._plainly()
+        if heuristic and self.limits.left:
             self.limits.report("securing an answer by greedy0")
             self._thread = threading.Thread(target=self._work, daemon=True)
             try:
@@ -97,9 +99,13 @@ class Reserve:
             except RuntimeError:  # the system gives none
                 self._thread = None
             self._wait(SHARE * left)
-        if self.best is None:
-            self.limits.report("checking default layouts")
-            self.plain(PLAIN_SHARE * left)
+        if self.best is None and not short:
+            self._plainly()
+
+    def _plainly(self) -> None:
+        """Check default layouts, up to a little after the deadline."""
+        self.limits.report("checking default layouts")
+        self.plain(self.limits.left + LATE)
 
     def close(self, patience: float = 0.0) -> None:
         """End what is still at work, after so many seconds and at the deadline at the latest."""
@@ -109,11 +115,18 @@ class Reserve:
             raise self._unforeseen
 
     def plain(self, seconds: float) -> None:
-        """Secure what ``greedy0`` chose, or locations of their own for all, if that is quick."""
-        end, late = time.monotonic() + seconds, self.limits.over
+        """Secure what ``greedy0`` chose, or locations of their own for all, if that is quick.
+
+        Nothing is known without it, so that it does not end with the limits, but for Ctrl-C.
+        """
+        end, interrupt = time.monotonic() + seconds, self.limits.interrupt
+        late, worked = interrupt.is_set(), time.process_time()
 
         def over() -> bool:
-            return time.monotonic() >= end or (self.limits.over and not late)
+            if late or interrupt.is_set():
+                return not late or time.monotonic() >= end
+            more = 0.0 if time.process_time() - worked >= LATE else LATEST - LATE
+            return time.monotonic() >= end + more
 
         with suppress(TimeoutError, MemoryError, SizeError):
             run_with_timeout(self._keep_plain, over)

@@ -43,7 +43,8 @@ class ConversionResult:
     seed
         Seed of everything random.
     instance_hash
-        The :func:`~layoutopt.conversion.graph.network_hash` of the network once simplified.
+        The :func:`~layoutopt.conversion.graph.network_hash` of the network once simplified; empty
+        where time ended before that.
     removed
         What the transposes cost that are gone as the network was simplified.
     version
@@ -53,7 +54,7 @@ class ConversionResult:
     notes
         What a user should know of it: which ops could not be converted, and why.
     partial
-        Whether there are ops that could not be converted.
+        Whether there are ops that could not be converted; then nothing is proved.
     """
 
     model: ModelProto

@@ -156,6 +156,30 @@ def simplified(model: ModelProto) -> Simplified:
     return _Simplifier(light, weights).run()
 
 
+def given_transposes(model: ModelProto) -> tuple[Tally, int]:
+    """Return what a network's transposes cost by the shapes that it declares.
+
+    Returns
+    -------
+    tally, unknown
+        Those of a shape that is not declared are among the transforms, without their bytes; how
+        many these are.
+    """
+    light = _light(model, {})
+    given = GivenTransposes(light.graph, types_of(light.graph), overridable(light))
+    left = {
+        node.name or node.output[0]: 0
+        for one in graphs(light.graph)
+        for node in one.node
+        if node.op_type == "Transpose"
+        and is_standard(node.domain)
+        and not any(entry.key == GIVEN for entry in node.metadata_props)
+    }
+    known = given.gone(type(light.graph)())
+    by_op = {**left, **known.by_op}
+    return Tally(len(left) + known.transforms, known.bytes, known.free, by_op), len(left)
+
+
 def _light(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
     """Return a copy of a network without large weights, and note these."""
     from onnx import ModelProto

@@ -233,6 +233,48 @@ def test_the_network_tells_of_its_proof() -> None:
     assert [entry.key for entry in again] == list(told)
 
 
+BETWEEN = """g (float[1,4,8,8] x) => (float[1,8,8,4] y) {
+    a = Relu(x)
+    b = Transpose<perm=[0,2,3,1]>(a)
+    y = Relu(b)
+}"""
+
+
+def forever(*_: object, **__: object) -> None:
+    """Go on until somebody ends it from outside."""
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("step", ["simplified", "read_model", "convert_graph", "write_model"])
+def test_time_that_ends_early(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """The answer is the network as it is given, of which nothing is proved."""
+    model = network(BETWEEN)
+    monkeypatch.setattr(f"layoutopt.converting.{step}", forever)
+    result = layoutopt.convert(model, time_limit=0.2)
+    assert (result.status, result.stopped) == ("feasible", "time limit")
+    assert (result.objective, result.bound) == ((1, 0), (0, 0))
+    assert result.model.graph == model.graph
+    assert [transpose.op for transpose in result.remaining] == ["b"]
+    assert "kept as it is given" in result.notes[0]
+    assert "shapes of 1 transposes are not declared" in result.notes[1]
+    with pytest.raises(TimeoutError, match="time limit before there is a network"):
+        layoutopt.convert(model, time_limit=0.2, layout="default=NHWC")
+
+
+@pytest.mark.parametrize(
+    ("step", "more"), [("peer_transposes", {"peers": True}), ("_heuristics", {"compare": True})]
+)
+def test_time_that_ends_late(
+    monkeypatch: pytest.MonkeyPatch, step: str, more: dict[str, bool]
+) -> None:
+    """What compares a network does not cost it."""
+    monkeypatch.setattr(f"layoutopt.converting.{step}", forever)
+    result = layoutopt.convert(network(BETWEEN), time_limit=1.0, **more)
+    assert (result.status, result.after.transforms) == ("optimal", 1)
+    assert "time ended before the network was compared" in result.notes[-1]
+
+
 WRONG = {
     "layout and backend": ({"layout": "Conv=NHWC", "backend": "nhwc"}, "not both"),
     "unknown backend": ({"backend": "gpu"}, "'gpu' must be one of"),

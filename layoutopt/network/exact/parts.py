@@ -401,8 +401,10 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
         ascent.limits = limits.turn(turn)
         bound = min(bound, branch(ascent))
         small = min(int(MIP_COLUMNS * turn), COLUMNS_LIMIT // 20)
-        for search, columns in ((mip.solve, small), (cpsat.solve, COLUMNS_LIMIT)):
+        methods = ("HiGHS", mip.solve, small), ("CP-SAT", cpsat.solve, COLUMNS_LIMIT)
+        for name, search, columns in methods:
             if bound > ascent.value and not limits.over and _columns(part, ascent) <= columns:
+                limits.report(name, ascent.value, bound)
                 bound = min(bound, _searched(search, part, ascent, bound, limits.turn(turn)))
         if limits.over or limits.close(ascent.value, bound):
             ascent.stopped = limits.stopped or Stopped.GAP_LIMIT

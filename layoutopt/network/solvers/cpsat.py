@@ -14,14 +14,17 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from layoutopt.base.deadline import run_stoppable
-from layoutopt.base.errors import SolverError
+from layoutopt.base.errors import SizeError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.problem import IntArray, Labelling
-from layoutopt.network.solvers.formulation import Programme, programme
+from layoutopt.network.solvers.formulation import Programme, check_size, programme
 
 LARGEST = 2**55
 """Objectives must stay below this, with room for what CP-SAT adds up."""
+
+COLUMN_BYTES = 2000
+"""What CP-SAT takes for each variable and its rows."""
 
 
 def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
@@ -35,12 +38,18 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     Returns
     -------
     Result
-        Without objective if the numbers are too large for CP-SAT.
+        Without objective if the numbers are too large for CP-SAT, or its model for the memory.
     """
     if problem.total() >= LARGEST:
         return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
     if limits.over:
         return Result(bound=problem.ceiling(), stopped=limits.stopped or Stopped.TIME_LIMIT)
+    try:
+        check_size(problem, limits, COLUMN_BYTES)
+    except TimeoutError:
+        return Result(bound=problem.ceiling(), stopped=Stopped.TIME_LIMIT)
+    except SizeError:
+        return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
     given = programme(problem)
     model = _model(given)
     if start is not None:

@@ -24,7 +24,12 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from layoutopt.base.limits import Limits
+from layoutopt.base.memory import require
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
+
+COLUMN_SECONDS = 1e-5
+"""Seconds that it takes, at least, to write a variable and its rows down for a solver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +80,33 @@ class Programme:
         return labels
 
 
+def check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
+    """Refuse to state a problem as an integer programme where it is too large for that.
+
+    Counting its variables, those of banned labels too, takes no room.
+
+    Parameters
+    ----------
+    limits
+        Those of the solve.
+    column_bytes
+        What a solver takes for each variable.
+
+    Raises
+    ------
+    SizeError
+        If the programme does not fit the memory.
+    TimeoutError
+        If writing it down takes longer than there is.
+    """
+    component = _components(problem)
+    width = _widths(problem, component)[component]
+    columns = int(width.sum()) + int(width[problem.edges[:, 0]].sum())
+    require(column_bytes * columns, f"an integer programme of {columns:,} variables")
+    if columns * COLUMN_SECONDS > limits.left:
+        raise TimeoutError
+
+
 def programme(problem: Labelling) -> Programme:
     """State a labelling problem as an integer programme."""
     component = _components(problem)
@@ -123,11 +155,8 @@ def _columns(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArra
     These are the labels that a node's component earns, and as many fresh ones as it may
     need (see :func:`layoutopt.network.problem.fresh_needed`).
     """
-    count = int(component.max(initial=-1)) + 1
-    earns = component[problem.reward_at[:, 0]]
-    pairs = np.unique(np.stack([earns, problem.reward_at[:, 1]], axis=1), axis=0)
-    size = np.bincount(component, minlength=count)
-    fresh = _fresh(problem, component, size, np.bincount(pairs[:, 0], minlength=count))
+    pairs, size, fresh = _useful(problem, component)
+    count = len(size)
     members = np.argsort(component, kind="stable")
     start = np.cumsum(size) - size
     owner = np.repeat(np.arange(count), fresh)
@@ -141,6 +170,22 @@ def _columns(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArra
     ends = np.cumsum(width[component])
     offset = np.arange(len(node)) - np.repeat(ends - width[component], width[component])
     return node, pairs[begin[component[node]] + offset, 1]
+
+
+def _useful(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return components with labels that they earn; their nodes, and how many fresh labels."""
+    count = int(component.max(initial=-1)) + 1
+    earns = component[problem.reward_at[:, 0]]
+    pairs = np.unique(np.stack([earns, problem.reward_at[:, 1]], axis=1), axis=0)
+    size = np.bincount(component, minlength=count)
+    fresh = _fresh(problem, component, size, np.bincount(pairs[:, 0], minlength=count))
+    return pairs, size, fresh
+
+
+def _widths(problem: Labelling, component: IntArray) -> IntArray:
+    """Return how many labels are useful to each node of each component."""
+    pairs, size, fresh = _useful(problem, component)
+    return np.asarray(np.bincount(pairs[:, 0], minlength=len(size)) + fresh)
 
 
 def _fresh(problem: Labelling, component: IntArray, size: IntArray, named: IntArray) -> IntArray:

@@ -6,23 +6,34 @@ import datetime
 import math
 
 import numpy as np
-from ortools.math_opt import model_pb2
+from ortools.math_opt import (
+    callback_pb2,
+    model_parameters_pb2,
+    model_pb2,
+    parameters_pb2,
+    result_pb2,
+)
+from ortools.math_opt.core.python import solver as core
 from ortools.math_opt.python import mathopt
 from ortools.util.python.solve_interrupter import SolveInterrupter
+from pybind11_abseil.status import StatusNotOk
 
 from layoutopt.base.deadline import run_stoppable
-from layoutopt.base.errors import SolverError
+from layoutopt.base.errors import SizeError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.problem import IntArray, Labelling
-from layoutopt.network.solvers.formulation import Programme, programme
+from layoutopt.network.solvers.formulation import Programme, check_size, programme
 
 NODES = 50
 """Nodes of its search that count as a second of effort: HiGHS counts nothing finer."""
 
 PATIENCE = 1.0
 """Seconds that HiGHS gets to stop: it is deaf to interrupts, and late at its time limit."""
+
+COLUMN_BYTES = 6000
+"""What HiGHS takes for each variable and its rows."""
 
 LARGEST = 2**50
 """Objectives must stay below this, so that doubles hold them."""
@@ -43,7 +54,7 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
     Returns
     -------
     Result
-        Without objective if the numbers are too large for doubles.
+        Without objective if the numbers are too large for doubles, or the model for the memory.
     """
     values = [*problem.weights.tolist(), *problem.rewards.tolist()]
     unit = math.gcd(*values) or 1
@@ -54,34 +65,36 @@ def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> 
         return Result(objective=0, bound=0, labelling=np.zeros(0, np.int64))
     if limits.over:
         return Result(bound=most, stopped=limits.stopped or Stopped.TIME_LIMIT)
-    given = programme(problem)
-    model = mathopt.Model.from_model_proto(_model(given, unit))
     try:
-        answer = _run(model, given, limits, start)
+        check_size(problem, limits, COLUMN_BYTES)
+        given = programme(problem)
+        answer = _run(_model(given, unit), given, limits, start)
     except TimeoutError:
         return Result(bound=most, stopped=limits.stopped or Stopped.TIME_LIMIT)
+    except SizeError:
+        return Result(bound=most, stopped=Stopped.SIZE_LIMIT)
     bound = min(most, math.floor(_dual(answer, total) + 1e-6 + 1e-9 * total) * unit)
     stopped = limits.stopped or Stopped.FINISHED
-    if not answer.solutions or answer.solutions[0].primal_solution is None:
+    if not answer.solutions or not answer.solutions[0].HasField("primal_solution"):
         return Result(bound=bound, stopped=limits.stopped or Stopped.TIME_LIMIT)
     chosen = answer.solutions[0].primal_solution.variable_values
-    order = sorted(chosen, key=lambda variable: variable.id)[: len(given.node)]
-    picked = np.array([chosen[variable] for variable in order]) > 0.5
-    labels = given.labelling(np.flatnonzero(picked))
+    ids = np.array(chosen.ids, np.int64)[np.array(chosen.values) > 0.5]
+    labels = given.labelling(ids[ids < len(given.node)])
     value = problem.value(labels)
     if bound > value and stopped is Stopped.FINISHED:
         stopped = Stopped.GAP_LIMIT if limits.gap > 0 else Stopped.TIME_LIMIT
     return Result(objective=value, bound=max(bound, value), labelling=labels, stopped=stopped)
 
 
-def _dual(answer: mathopt.SolveResult, total: int) -> float:
+def _dual(answer: result_pb2.SolveResultProto, total: int) -> float:
     bound = answer.termination.objective_bounds.dual_bound
     return bound if math.isfinite(bound) else float(total)
 
 
 def _run(
-    model: mathopt.Model, given: Programme, limits: Limits, start: IntArray | None
-) -> mathopt.SolveResult:
+    model: model_pb2.ModelProto, given: Programme, limits: Limits, start: IntArray | None
+) -> result_pb2.SolveResultProto:
+    """Run HiGHS on a model as it is: MathOpt's own class for models copies it, at length."""
     parameters = mathopt.SolveParameters(
         relative_gap_tolerance=0.0 if limits.debt else limits.gap,
         absolute_gap_tolerance=0.0,
@@ -93,34 +106,41 @@ def _run(
         parameters.time_limit = datetime.timedelta(seconds=max(limits.left, 0.01))
     if limits.counted < float("inf"):
         parameters.node_limit = max(int(NODES * limits.counted), 1)
-    extra = mathopt.ModelSolveParameters()
+    extra = model_parameters_pb2.ModelSolveParametersProto()
     if start is not None:
-        extra.solution_hints.append(_hint(model, given, start))
+        _add_hint(extra, given, start)
     interrupter = SolveInterrupter()
     try:
         return run_stoppable(
-            lambda: mathopt.solve(
+            lambda: core.solve(
                 model,
-                mathopt.SolverType.HIGHS,
-                params=parameters,
-                model_params=extra,
-                interrupter=interrupter,
+                mathopt.SolverType.HIGHS.value,
+                parameters_pb2.SolverInitializerProto(),
+                parameters.to_proto(),
+                extra,
+                None,
+                callback_pb2.CallbackRegistrationProto(),
+                None,
+                interrupter.pybind_interrupter,
             ),
             interrupter.interrupt,
             limits,
             PATIENCE,
         )
-    except AttributeError as error:
-        # MathOpt turns errors of the solver into this, without their text.
-        raise SolverError("HiGHS failed on the model") from error
+    except StatusNotOk as error:
+        raise SolverError(f"HiGHS failed on the model ({error.message})") from error
 
 
-def _hint(model: mathopt.Model, given: Programme, start: IntArray) -> mathopt.SolutionHint:
+def _add_hint(
+    extra: model_parameters_pb2.ModelSolveParametersProto, given: Programme, start: IntArray
+) -> None:
     values = np.zeros(len(given.node))
     values[given.indicators(start)] = 1.0
     match = values[given.match].min(axis=1)
     hints = np.concatenate([values, match]).tolist()
-    return mathopt.SolutionHint({model.get_variable(i): h for i, h in enumerate(hints)})
+    hint = extra.solution_hints.add().variable_values
+    hint.ids.extend(range(len(hints)))
+    hint.values.extend(hints)
 
 
 def _model(given: Programme, unit: int) -> model_pb2.ModelProto:
