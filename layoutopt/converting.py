@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutopt.base.deadline import grace, run_with_timeout
-from layoutopt.base.errors import InputError, SizeError
+from layoutopt.base.errors import InputError, OptionError, SizeError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.result import Stopped
 from layoutopt.conversion.backends import backend_named
@@ -22,6 +22,7 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
+from layoutopt.onnx.declared import declare_outputs, without_unknown
 from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
 from layoutopt.rewriting.metadata import describe
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 NOTHING = Tally(0, 0, 0)
 
 PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
+
+DEFECT = "a defect of layoutopt, not of the network; please report it"
 
 MOST_NOTES = 8
 """So many ops that could not be converted are named."""
@@ -156,19 +159,21 @@ class _Call:
     def result(self) -> ConversionResult:
         """Convert the network, and look into what is wanted besides."""
         self.limits.report("simplifying")
-        plain = simplified(self.given.model)
-        source = read_model(plain.model, plain.weights)
+        ready = _ready(self.given.model)
         self.clock.end("read")
-        trial = _Trial(self.given.model, source, self.wanted, self.limits, self.clock, plain)
+        trial = _Trial(self.given.model, ready, self.wanted, self.limits, self.clock)
         self.trial = trial
         found = soundest(trial.ops, trial.attempt, lambda: self.limits.left == 0)
         attempt = found.attempt or trial.unconverted(found.error)
         trial.sound = attempt
-        trial.notes = [*_notes(found), *trial.notes]
-        trial.partial = found.error is not None
+        asked = self.wanted.desired is not None or self.wanted.costs is not None
+        trial.notes = [*_notes(found, asked), *trial.notes]
+        trial.partial = ready.unsimplified or found.error is not None
+        trial.unmet = asked and found.error is not None
         if found.attempt is None:
             trial.removed = NOTHING
-        heuristics = _heuristics(source, self.wanted, self.limits) if self.wanted.compare else {}
+        compare = self.wanted.compare and found.attempt is not None
+        heuristics = _heuristics(trial.source, self.wanted, self.limits, found) if compare else {}
         self.clock.end("heuristics")
         if self.wanted.peers:
             self.limits.report("asking other optimisers")
@@ -241,12 +246,59 @@ class _Call:
             removed=trial.removed,
             notes=(*trial.plain.notes, *trial.notes),
             partial=trial.partial,
+            unmet=trial.unmet,
         )
         describe(result)
         return result
 
     def _seconds(self) -> dict[str, float]:
         return {**self.clock.seconds, "total": time.monotonic() - self.limits.started}
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A network that was read: as far as its declared shapes hold, and simplified, if it was."""
+
+    model: Model
+    plain: Simplified
+    source: OnnxSource
+    unsimplified: bool = False
+
+
+def _ready(model: Model) -> _Ready:
+    """Simplify a network and read it, without declared shapes where only these do not fit.
+
+    Nothing but the file tells shapes of results of ops that are not ONNX's own; a runtime does not
+    believe them.
+    """
+    try:
+        return _simplified_or_not(model)
+    except InputError as error:
+        other, types = without_unknown(model)
+        if not types:
+            raise
+        try:
+            found = _simplified_or_not(other)
+        except InputError:
+            raise error from None
+        note = f"declared shapes of results of {', '.join(types)} do not hold ({error.reason})"
+        return replace(found, plain=replace(found.plain, notes=(note, *found.plain.notes)))
+
+
+def _simplified_or_not(model: Model) -> _Ready:
+    """Read a network simplified, or as it is given where it cannot be simplified."""
+    try:
+        plain = simplified(model)
+        return _Ready(model, plain, read_model(plain.model, plain.weights))
+    except (InputError, MemoryError, TimeoutError):
+        raise
+    except Exception as error:  # a defect of this package, which costs a user no network
+        note = (
+            f"the network is converted without being simplified ({type(error).__name__}: {error}), "
+            f"{DEFECT}. Fewer transforms may be possible, and the bound is 0"
+        )
+    plain = Simplified(model, {}, NOTHING, (note,))
+    return _Ready(model, plain, read_model(model), unsimplified=True)
 
 
 def _conversions(
@@ -274,19 +326,15 @@ class _Trial:
     """Conversions of one network; the arguments are those of :class:`_Call`."""
 
     def __init__(
-        self,
-        model: Model,
-        source: OnnxSource,
-        wanted: _Wanted,
-        limits: Limits,
-        clock: _Clock,
-        plain: Simplified,
+        self, given: Model, ready: _Ready, wanted: _Wanted, limits: Limits, clock: _Clock
     ) -> None:
-        self.model, self.source, self.wanted, self.limits = model, source, wanted, limits
-        self.clock, self.plain, self.removed = clock, plain, plain.removed
+        self.given, self.wanted, self.limits, self.clock = given, wanted, limits, clock
+        self.model, self.source, self.plain = ready.model, ready.source, ready.plain
+        self.removed = ready.plain.removed
         self.sound: Attempt | None = None  # what answers if time ends
-        self.partial = False
-        self.ops = [(one, op.name) for one in source.every() for op in one.graph.ops]
+        self.partial = ready.unsimplified
+        self.unmet = False
+        self.ops = [(one, op.name) for one in self.source.every() for op in one.graph.ops]
         self.notes: list[str] = []
 
     def attempt(self, written: frozenset[Key]) -> Attempt:
@@ -306,7 +354,8 @@ class _Trial:
             self.clock.end("solve")
             self.limits.report("writing")
             new = write_model(self.source, found[self.source], found)
-            why = fault(self.model, new)
+            declare_outputs(new, self.given, found[self.source].freed)
+            why = fault(self.given, new)
             self.clock.end("write")
             if not why and not written:
                 self.sound = Attempt(found, new, None)
@@ -314,15 +363,13 @@ class _Trial:
                 self.limits.report("running both networks")
                 difference = before.difference(new, found[self.source].freed)
                 self.clock.end("check")
-        except (MemoryError, TimeoutError, SizeError):
+        except (MemoryError, TimeoutError, SizeError, OptionError):
             raise
         except InputError as error:
-            if self.wanted.desired is not None or self.wanted.costs is not None:
-                raise
-            raise Unsound(str(error), found) from error
+            raise Unsound(error.reason, found) from error
         except Exception as error:  # a defect of this package, which costs a user no network
             raise Unsound(f"{type(error).__name__}: {error}", found) from error
-        if difference is not None and difference > tolerance(self.model):
+        if difference is not None and difference > tolerance(self.given):
             why = f"outputs differ by {difference:.2g}"
         if why:
             self.sound = None
@@ -330,24 +377,22 @@ class _Trial:
         return Attempt(found, new, difference)
 
     def unconverted(self, error: Unsound | None) -> Attempt:
-        """Return the network as it was given, or raise what a user can mend of it."""
+        """Return the network as it was given."""
         assert error is not None
-        if isinstance(error.__cause__, InputError) and not error.conversions:
-            raise error.__cause__
         names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
         why = "the network is kept as it is given"
         found = {
             one: unconverted(one.graph, names, self.wanted.costs, why)
             for one in read_model(self.model).every()
         }
-        self.notes.append(f"{why}; rewritten, {error.reason}")
-        return Attempt(found, copied(self.model), None)
+        self.notes.append(f"{why}: rewritten, it is not sound ({error.reason}), {DEFECT}")
+        return Attempt(found, copied(self.given), None)
 
     @cached_property
     def _before(self) -> Outputs | None:
         """The outputs of the network as it is given; None if it does not run."""
         try:
-            found = Outputs(self.model, self.limits.seed)
+            found = Outputs(self.given, self.limits.seed)
         except NotRun as error:
             self.notes.append(
                 f"outputs could not be compared; of the given network, {error.reason}"
@@ -359,13 +404,20 @@ class _Trial:
         return found
 
 
-def _notes(found: Found) -> Iterator[str]:
-    """Yield what a user should know of ops that could not be converted."""
+def _notes(found: Found, asked: bool) -> Iterator[str]:
+    """Yield what a user should know of ops that could not be converted.
+
+    Parameters
+    ----------
+    asked
+        Whether layouts are asked of ops.
+    """
+    unmet = "; layouts that are asked of it are not met" if asked else ""
     for (source, name), why in list(found.written.items())[:MOST_NOTES]:
         op = source.ops[name]
         yield (
-            f"{op} stays as it is written, as the network would not be sound otherwise ({why}); "
-            "so fewer transforms may be possible, and the bound is 0"
+            f"{op} stays as it is written, as the network would not be sound otherwise ({why}), "
+            f"{DEFECT}{unmet}. Fewer transforms may be possible, and the bound is 0"
         )
     if len(found.written) > MOST_NOTES:
         yield f"so do {len(found.written) - MOST_NOTES} other ops"
@@ -385,11 +437,13 @@ class _Clock:
         self._last = now
 
 
-def _heuristics(source: OnnxSource, wanted: _Wanted, limits: Limits) -> dict[str, Tally]:
+def _heuristics(
+    source: OnnxSource, wanted: _Wanted, limits: Limits, sound: Found
+) -> dict[str, Tally]:
     """Return what the transforms cost that each heuristic leaves."""
     found = {}
     for name in SOLVERS[1:]:
-        every = _conversions(source, replace(wanted, solver=name), limits)
+        every = _conversions(source, replace(wanted, solver=name), limits, sound.written)
         found[name] = whole(conversion.after for conversion in every.values())
     return found
 

@@ -65,6 +65,10 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+class OptionError(InputError):
+    """An option does not fit the input: another one mends it."""
+
+
 class SizeError(InputError):
     """The input is legal but needs more memory than this machine has."""
 

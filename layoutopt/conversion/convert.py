@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from layoutopt.base.errors import InputError, InternalError
+from layoutopt.base.errors import InputError, InternalError, OptionError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.conversion.candidates import CandidateModes, choices
@@ -90,7 +90,7 @@ def convert_graph(
     """
     names = parse_objective(objective, costs is not None)
     if solver not in SOLVERS:
-        raise InputError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
+        raise OptionError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
     run = _Run(graph, desired, costs, names, free_io, microsoft, written)
     run.prepare()
     with run.clock.phase("solve"):
@@ -221,13 +221,17 @@ class _Run:
         inputs = [name for name, tensor in graph.tensors.items() if tensor.kind == "input"]
         whole = graph.outputs if self.free_io else []
         self.every = choices(self.values, ops, [*inputs, *graph.outputs], whole)
-        self.kept = self._in_parts() if self.free_io else frozenset(graph.outputs)
+        self.kept = self._not_freed() if self.free_io else frozenset(graph.outputs)
 
-    def _in_parts(self) -> frozenset[str]:
-        """Return the outputs that are required in parts of axes: these are not freed."""
+    def _not_freed(self) -> frozenset[str]:
+        """Return the outputs that are constants, or required in parts of axes."""
         rows = (row for one in self.every for row in one.rows.values())
         found = {number for row in rows for number, order in row.gives if has_parts(order)}
-        return frozenset(name for name in self.graph.outputs if self.values.number[name] in found)
+        return frozenset(
+            name
+            for name in self.graph.outputs
+            if self.values.number[name] in found or self.graph.tensors[name].kind == "constant"
+        )
 
     def _state(self) -> None:
         values, every = self.values, self.every
@@ -244,7 +248,7 @@ class _Run:
         except InputError as error:
             what = f"graph {self.graph.name!r}, objective {','.join(self.names)}"
             why = f"{what}: {error.reason}; one objective needs smaller numbers"
-            raise InputError(why) from None
+            raise OptionError(why) from None
 
     def stated(self, labels: IntArray | None) -> Stated:
         """Return the problem as plain data, and what is chosen."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import OptionError
 from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph
@@ -195,7 +195,7 @@ def parse_objective(text: str, timed: bool = False) -> tuple[str, ...]:
 
     Raises
     ------
-    InputError
+    OptionError
         If it names others, or one twice.
     """
     names = tuple(part.strip() for part in text.split(",")) if isinstance(text, str) else ()
@@ -204,7 +204,7 @@ def parse_objective(text: str, timed: bool = False) -> tuple[str, ...]:
         allowed = "bytes, count, bytes,count or count,bytes"
         more = ", with time too" if timed else ""
         less = "; time needs a table of costs" if "time" in names and not timed else ""
-        raise InputError(f"objective must be {allowed}{more}; got {text!r}{less}")
+        raise OptionError(f"objective must be {allowed}{more}; got {text!r}{less}")
     return names
 
 

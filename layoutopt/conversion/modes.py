@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import InputError, OptionError
 from layoutopt.conversion.carried import letters_of
 from layoutopt.conversion.costs import Times
 from layoutopt.conversion.orders import Form, Order, order_of
@@ -96,6 +97,21 @@ class Modes:
 Key: TypeAlias = tuple[Any, ...]
 
 
+@contextmanager
+def _as_option(op: Op, requirements: Requirements | None) -> Iterator[None]:
+    """Tell what goes wrong with layouts that a user asks for as what the user can mend."""
+    own = type(requirements).__module__.startswith("layoutopt.")
+    try:
+        yield
+    except InputError as error:
+        raise OptionError(error.reason) from None
+    except Exception as error:
+        if own or requirements is None:
+            raise
+        name = type(requirements).__name__
+        raise OptionError(f"{op}: backend {name} raises {type(error).__name__}: {error}") from error
+
+
 class ModeTable:
     """Modes of ops; equal ops share them.
 
@@ -139,13 +155,14 @@ class ModeTable:
         if op.name in self._written:
             time = 0 if self._times is None else self._times.written(op)
             return Modes((replace(as_written(op), time=time),), self._times is not None)
-        priced = None if self._times is None else self._priced(op, self._times)
-        if priced:
-            return Modes(tuple(priced), True)
-        if self._requirements is not None:
-            needed = self._needed(op, self._requirements)
-            if needed is not None:
-                return Modes((needed,))
+        with _as_option(op, self._requirements):
+            priced = None if self._times is None else self._priced(op, self._times)
+            if priced:
+                return Modes(tuple(priced), True)
+            if self._requirements is not None:
+                needed = self._needed(op, self._requirements)
+                if needed is not None:
+                    return Modes((needed,))
         key = key_of(op)
         if key not in self._known:
             self._known[key] = Modes(tuple(_distinct(op, self._microsoft)))
@@ -167,7 +184,7 @@ class ModeTable:
             if needed is None and category_of(op) is Category.HEAVY:
                 continue  # of unknown rank
             if needed is None:
-                raise InputError(f"{op}: its axes have no letters, so no layout of it has a cost")
+                raise OptionError(f"{op}: its axes have no letters, so no layout of it has a cost")
             mode = replace(_required(op, needed), time=time)
             other = found.get(mode.orders)
             if other is None or time < other.time:

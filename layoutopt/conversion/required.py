@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import TypeAlias
 
-from layoutopt.base.errors import InputError
+from layoutopt.base.errors import OptionError
 from layoutopt.conversion.orders import AxisFactor, Form, FormDim, Item, within
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, unnamed
@@ -47,7 +47,7 @@ def required(op: Op, requirements: Requirements) -> Required | None:
 
     Raises
     ------
-    InputError
+    OptionError
         If a required layout has alignments, or axes that have no known meaning, or blocks of axes
         of unknown size.  Where a rank is unknown, an op stays as it is written.
     """
@@ -70,7 +70,7 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
 
     Raises
     ------
-    InputError
+    OptionError
         If the op cannot run so.
     """
     inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
@@ -80,24 +80,24 @@ def in_order(op: Op, requirements: Requirements, letters: Layout | None) -> Rema
         return None
     needed = asked[0]
     if any(dim.extensions for dim in needed.dims):
-        raise InputError(f"{op}: {needed} is required; alignments cannot be converted")
+        raise OptionError(f"{op}: {needed} is required; alignments cannot be converted")
     if any(block.size is not None for dim in needed.dims for block in dim.blocks):
         what = f"{needed} is required, in blocks, which only ops whose axes have letters take"
-        raise InputError(f"{op}: {what}")
+        raise OptionError(f"{op}: {what}")
     if letters is None:
-        raise InputError(f"{op}: {needed} is required of a tensor of unknown rank")
+        raise OptionError(f"{op}: {needed} is required of a tensor of unknown rank")
     permutation = _order_of(op, letters, needed)
     try:
         found = remap(op, permutation)
     except RemapError as error:
-        raise InputError(f"{op}: it cannot run in {needed}: {error}") from None
+        raise OptionError(f"{op}: it cannot run in {needed}: {error}") from None
     kept = tuple(range(len(permutation)))
     wanted, got = (*inputs, *outputs), (*(found.inputs or ()), *(found.outputs or ()))
     for layout, order in zip(wanted, got, strict=True):
         own = layout.undefined or layout.is_any or layout == needed
         if not own or (layout == needed and (order or kept) != permutation):
             what = f"{needed} and {layout}" if not own else f"{needed}"
-            raise InputError(f"{op}: its operands and results cannot be in {what} at once")
+            raise OptionError(f"{op}: its operands and results cannot be in {what} at once")
     return found
 
 
@@ -106,7 +106,7 @@ def _order_of(op: Op, letters: Layout, needed: Layout) -> tuple[int, ...]:
     have, want = _letters(letters), _letters(needed)
     named = [letter for letter in want if letter != ANY]
     if len(have) != len(want) or any(have.count(letter) != 1 for letter in named):
-        raise InputError(f"{op}: the required {needed} is no order of its axes {letters}")
+        raise OptionError(f"{op}: the required {needed} is no order of its axes {letters}")
     left = iter([axis for axis, letter in enumerate(have) if letter not in named])
     return tuple(next(left) if letter == ANY else have.index(letter) for letter in want)
 
@@ -152,11 +152,11 @@ def _form(
     if needed is None or needed.undefined or needed.is_any or needed == written:
         return None
     if any(dim.extensions for dim in needed.dims):
-        raise InputError(f"{op}: {needed} is required; alignments cannot be converted")
+        raise OptionError(f"{op}: {needed} is required; alignments cannot be converted")
     if written is None or written.undefined:
-        raise InputError(f"{op}: layout {needed} is required, but its axes have no known letters")
+        raise OptionError(f"{op}: layout {needed} is required, but its axes have no known letters")
     if shape is not None and len(written.dims) != len(shape):
-        raise InputError(f"{op}: it is written in {written}, for a tensor of {len(shape)} axes")
+        raise OptionError(f"{op}: it is written in {written}, for a tensor of {len(shape)} axes")
     have, want = _letters(written), _letters(needed)
     pairs = zip(written.dims, needed.dims, strict=False)
     single = have.count(ANY) == want.count(ANY) == 1  # the same axis, wherever it is
@@ -168,11 +168,11 @@ def _form(
         return None
     unclear = ANY in have and not single
     if unclear or set(have) != set(want) or len(written.axes) != len(set(written.axes)):
-        raise InputError(f"{op}: the required {needed} is no order of its axes {written}")
+        raise OptionError(f"{op}: the required {needed} is no order of its axes {written}")
     if len(have) == len(want) == len(set(have)):
         return tuple(map(have.index, want))
     if shape is None:
-        raise InputError(f"{op}: {needed} is required of a tensor of unknown rank")
+        raise OptionError(f"{op}: {needed} is required of a tensor of unknown rank")
     return _blocked(op, written, needed, shape)
 
 
@@ -199,7 +199,7 @@ def _cells(op: Op, written: Layout, axis: str, shape: Shape) -> list[AxisFactor]
     for d in sorted(places, key=lambda d: written.dims[d].blocks[0].size is not None):
         size, block = shape[d], written.dims[d].blocks[0].size
         if not isinstance(size, int):
-            raise InputError(f"{op}: blocks of axis {axis}, whose size {size!r} is no number")
+            raise OptionError(f"{op}: blocks of axis {axis}, whose size {size!r} is no number")
         stride = stride if block is None else stride // block
         cells.append(AxisFactor(d, stride, size))
     return cells
@@ -217,14 +217,16 @@ def _digits(
     if total % inner:
         if len(cells) > 1 or not may_pad(op):
             what = f"{needed} is required; blocks do not divide axis {axis} of {total}"
-            raise InputError(f"{op}: {what}")
+            raise OptionError(f"{op}: {what}")
         cells = [cells[0]._replace(size=-(-total // inner) * inner)]
     found, stride = [], inner
     for d, block in sorted(wanted, key=lambda one: one[1] is not None):
         stride = stride if block is None else stride // block
         items = within(stride, -(-total // inner) if block is None else block, cells)
         if items is None:
-            raise InputError(f"{op}: {needed} is required, and its blocks cut through those it has")
+            raise OptionError(
+                f"{op}: {needed} is required, and its blocks cut through those it has"
+            )
         found.append((d, items))
     return found
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from layoutopt.onnx.protobuf import graphs
 from layoutopt.onnx.rules import is_standard
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, TypeProto
+    from onnx import GraphProto, ModelProto, TypeProto
 
 Declared = dict[str, "TypeProto | None"]
 """Types by name; None for a name that several graphs declare otherwise."""
@@ -19,7 +19,9 @@ def types_of(graph: GraphProto) -> Declared:
     """Return the types of the tensors of a graph, and of all inside it."""
     found: Declared = {}
     for one in graphs(graph):
-        for value in (*one.value_info, *one.output, *one.input):
+        inputs = {value.name for value in one.input}  # an output may be one, declared otherwise
+        made = (x for x in (*one.value_info, *one.output) if x.name not in inputs)
+        for value in (*made, *one.input):
             _add(found, value.name, value.type)
     return found
 
@@ -27,7 +29,8 @@ def types_of(graph: GraphProto) -> Declared:
 def take_declared(graph: GraphProto) -> Declared:
     """Take away, and return, the types declared for results of ONNX's own ops.
 
-    Those of other ops stay, as nobody else can tell them; so do types of elements of outputs.
+    Outputs that are inputs or constants get the types of these.  Types of results of other ops
+    stay, as nobody else can tell them; so do types of elements of outputs.
 
     Parameters
     ----------
@@ -37,17 +40,58 @@ def take_declared(graph: GraphProto) -> Declared:
     found: Declared = {}
     for one in graphs(graph):
         made = {x for node in one.node if is_standard(node.domain) for x in node.output}
-        for value in (*one.value_info, *one.output):
+        inputs = {value.name: value.type for value in one.input}
+        dims = {x.name: x.dims for x in one.initializer}
+        for value in one.value_info:
             if value.name in made:
+                _add(found, value.name, value.type)
+        for value in one.output:
+            if value.name in made or value.name in inputs or value.name in dims:
                 _add(found, value.name, value.type)
         own = {x.name for x in one.initializer}  # which have types themselves
         kept = [value for value in one.value_info if value.name not in made | own]
         del one.value_info[:]
         one.value_info.extend(kept)
         for value in one.output:
-            if value.name in made and value.type.HasField("tensor_type"):
+            tensor = value.type.HasField("tensor_type")
+            if value.name in made and tensor:
                 value.type.tensor_type.ClearField("shape")
+            elif value.name in inputs:
+                value.type.CopyFrom(inputs[value.name])
+            elif value.name in dims and tensor:
+                value.type.tensor_type.ClearField("shape")
+                for size in dims[value.name]:
+                    value.type.tensor_type.shape.dim.add(dim_value=size)
     return found
+
+
+def without_unknown(model: ModelProto) -> tuple[ModelProto, list[str]]:
+    """Return a network without declared shapes of results of ops that are not ONNX's own.
+
+    Beside it come the types of these ops, none if nothing was declared.
+    """
+    from onnx import ModelProto
+
+    new = ModelProto()
+    new.CopyFrom(model)
+    types: dict[str, None] = {}
+    for one in graphs(new.graph):
+        makers = {x: node for node in one.node for x in node.output if not is_standard(node.domain)}
+        for value in (*one.value_info, *one.output):
+            kind = value.type.tensor_type
+            if value.name in makers and kind.HasField("shape"):
+                kind.ClearField("shape")
+                types[f"{makers[value.name].domain}::{makers[value.name].op_type}"] = None
+    return new, list(types)
+
+
+def declare_outputs(model: ModelProto, given: ModelProto, freed: Container[str]) -> None:
+    """Give outputs without a shape the one that a given network declares, but for freed ones."""
+    shapes = {value.name: value for value in given.graph.output}
+    for value in model.graph.output:
+        kind = value.type.tensor_type
+        if value.name in shapes and value.name not in freed and not kind.HasField("shape"):
+            value.type.CopyFrom(shapes[value.name].type)
 
 
 def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from layoutopt.onnx.protobuf import bodies, defined, graphs
@@ -38,11 +38,29 @@ class Names:
         return name
 
 
-def recapture(node: NodeProto, captured: Mapping[str, str], names: Names) -> list[NodeProto]:
+def unshadow(graph: GraphProto, names: Names) -> None:
+    """Give what graphs inside a graph make other names than what the graphs around them make.
+
+    So a value that is read in there by another name, as it is the same, is not taken for theirs.
+
+    Parameters
+    ----------
+    graph
+        The graph; those inside it are changed.
+    names
+        What is taken in the whole network.
+    """
+    own = defined(graph)
+    for node in graph.node:
+        for body in bodies(node):
+            _rename_own(body, own, names)
+            unshadow(body, names)
+
+
+def recapture(node: NodeProto, captured: Mapping[str, str], names: Names) -> None:
     """Let the graphs inside a node read what they capture by other names.
 
-    A name that a graph inside gives to something of its own cannot be read there.  What it stands
-    for outside gets another one.
+    Where a graph inside gives such a name to something of its own, this gets another one.
 
     Parameters
     ----------
@@ -52,24 +70,11 @@ def recapture(node: NodeProto, captured: Mapping[str, str], names: Names) -> lis
         For each name that is captured the one that it has now.
     names
         What is taken in the whole network.
-
-    Returns
-    -------
-    list
-        Nodes that must stand in front of it.
     """
-    from onnx import helper
-
     others = {old: new for old, new in captured.items() if old != new}
-    hidden = {name for body in bodies(node) for name in _defined_within(body)}
-    added: list[NodeProto] = []
-    for name in sorted(hidden.intersection(others.values())):
-        copy = names.fresh(f"{name}_captured")
-        added.append(helper.make_node("Identity", [name], [copy], name=names.fresh(copy)))
-        others = {old: copy if new == name else new for old, new in others.items()}
     for body in bodies(node) if others else ():
+        _rename_own(body, set(others.values()), names)
         _rename(body, others)
-    return added
 
 
 def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) -> None:
@@ -96,12 +101,22 @@ def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) 
         _rename(body, names)
 
 
-def _defined_within(graph: GraphProto) -> Iterator[str]:
-    """Yield the names that a graph, and those inside it, give to something of their own."""
-    yield from defined(graph)
+def _rename_own(graph: GraphProto, hidden: Collection[str], names: Names) -> None:
+    """Give what a graph, and those inside it, make under some names other ones."""
+    own = {name: names.fresh(f"{name}_own") for name in sorted(defined(graph).intersection(hidden))}
+    if own:
+        tensors = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+        for tensor in (*tensors, *(x.values for x in graph.sparse_initializer)):
+            tensor.name = own.get(tensor.name, tensor.name)
+        for note in graph.quantization_annotation:
+            note.tensor_name = own.get(note.tensor_name, note.tensor_name)
+            for entry in note.quant_parameter_tensor_names:
+                entry.value = own.get(entry.value, entry.value)
+        for node in graph.node:
+            rename(node, own, results=True)
     for node in graph.node:
         for body in bodies(node):
-            yield from _defined_within(body)
+            _rename_own(body, hidden, names)
 
 
 def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:

@@ -169,12 +169,14 @@ class _Reader:
             _add(graph, op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
             nodes[op.name] = originals[tuple(node.output)]
             for body, same in zip(bodies(nodes[op.name]), bodies(node), strict=True):
-                inside.append(self.graph(body, same, {**outside, **_typed(graph)}, values))
+                seen = {**outside, **_typed(graph, shapes)}
+                inside.append(self.graph(body, same, seen, values))
         for value in proto.output:
             if value.name not in graph.tensors:
                 raise InputError(f"no node makes the output {value.name!r}")
         graph.output(*(value.name for value in proto.output))
-        return OnnxSource(self.model, proto, graph, nodes, constants, tuple(inside))
+        kinds = {n: x.element_type for n, x in {**outside, **shapes}.items() if x.element_type}
+        return OnnxSource(self.model, proto, graph, nodes, constants, tuple(inside), kinds)
 
     def _roots(
         self,
@@ -231,8 +233,11 @@ def _permuted(known: GraphProto, shapes: Mapping[str, Typed]) -> Iterator[tuple[
                     yield name, kind._replace(shape=(None,) * len(perm))
 
 
-def _typed(graph: ConversionGraph) -> dict[str, Typed]:
-    return {name: Typed(t.shape, t.element_bytes) for name, t in graph.tensors.items()}
+def _typed(graph: ConversionGraph, shapes: Mapping[str, Typed]) -> dict[str, Typed]:
+    return {
+        name: Typed(t.shape, t.element_bytes, shapes.get(name, UNKNOWN).element_type)
+        for name, t in graph.tensors.items()
+    }
 
 
 def _hold(graph: ConversionGraph, name: str, kind: Typed) -> None:

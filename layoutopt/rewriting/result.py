@@ -54,7 +54,9 @@ class ConversionResult:
     notes
         What a user should know of it: which ops could not be converted, and why.
     partial
-        Whether there are ops that could not be converted; then nothing is proved.
+        Whether there are ops that could not be converted, or the network was not simplified.
+    unmet
+        Whether layouts were asked of ops that could not be converted; then nothing is optimal.
     """
 
     model: ModelProto
@@ -71,6 +73,7 @@ class ConversionResult:
     source: Loaded = field(repr=False)
     notes: tuple[str, ...] = ()
     partial: bool = False
+    unmet: bool = False
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -95,7 +98,8 @@ class ConversionResult:
     @property
     def status(self) -> Status:
         """What is proved; ``optimal`` only where objective and bound are equal."""
-        return Status.OPTIMAL if self.objective == self.bound else Status.FEASIBLE
+        proved = self.objective == self.bound and not self.unmet
+        return Status.OPTIMAL if proved else Status.FEASIBLE
 
     @property
     def gap(self) -> float:

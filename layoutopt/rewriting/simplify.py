@@ -29,14 +29,16 @@ from layoutopt.rewriting.constant_folding import Known, computed, folded_parts
 from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.rewriting.metadata import PREFIX
-from layoutopt.rewriting.names import Names, rename
+from layoutopt.rewriting.names import Names, rename, unshadow
 from layoutopt.rewriting.read import check_network
 from layoutopt.rewriting.shape_entries import entries_of, known_sizes, reshape_target
 from layoutopt.rewriting.skeleton import (
+    NARROW,
     SINCE_OVERRIDABLE,
     bare_model,
     element_count,
     overridable,
+    type_name,
     typed,
 )
 
@@ -249,6 +251,7 @@ class _Simplifier:
     def __init__(self, model: ModelProto, weights: dict[str, TensorProto]) -> None:
         self.model, self.weights = model, weights
         self.names = Names(model)
+        unshadow(model.graph, self.names)
         self.keys = NodeKeys(model)
         self.held = overridable(model)
         self.barred: set[str] = set()
@@ -347,8 +350,8 @@ class _Simplifier:
             key = self.keys.node(node, scope.keys, scope.values)
             if key is not None and node.op_type == "ConstantOfShape":
                 scope.keys[node.output[0]], key = key, None  # each reader has its own layout of it
-            if any(name in fixed and not self._is_tensor(name) for name in node.output):
-                key = None  # before operator set 14, Identity takes tensors only
+            if any(name in fixed and not self._may_copy(name) for name in node.output):
+                key = None
             first = seen.setdefault(key, node) if key is not None else node
             if first is node:
                 kept.append(node)
@@ -367,9 +370,12 @@ class _Simplifier:
         del graph.node[:]
         graph.node.extend(every)
 
-    def _is_tensor(self, name: str) -> bool:
+    def _may_copy(self, name: str) -> bool:
+        """Return whether Identity takes a value: before operator set 14, tensors alone."""
         kind = self.types.get(name)
-        return kind is None or kind.HasField("tensor_type")
+        if kind is None or not kind.HasField("tensor_type"):
+            return kind is None
+        return type_name(kind.tensor_type.elem_type) not in NARROW
 
     def _passed_on(self, node: NodeProto, scope: _Outside, read: set[str]) -> str | None:
         """Return the name of what a node gives back as it is; None if it does something."""
@@ -398,6 +404,9 @@ class _Simplifier:
             return None
         wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"
         [body] = [a.g for a in node.attribute if a.name == wanted]
+        fixed = {value.name for value in graph.output} | self.pinned
+        if any(name in fixed and not self._may_copy(name) for name in node.output):
+            return None
         new = {
             name: self.names.fresh(name) if self.made[name] > 1 else name for name in _made(body)
         }
@@ -422,6 +431,7 @@ class _Simplifier:
         gone = set()
         for k, node in enumerate(graph.node):
             self._settle_reshape(graph, node, entries)
+            self._settle_range(graph, node, scope)
             known = known_sizes(entries.get(node.output[0]))
             value = self._size(node) if node.op_type == "Size" else known
             if value is not None:
@@ -490,6 +500,17 @@ class _Simplifier:
             self._add_constant(graph, name, target)
             node.input[1] = name
             self.again = True
+
+    def _settle_range(self, graph: GraphProto, node: NodeProto, scope: _Outside) -> None:
+        """Let a Range read scalars where runtimes refuse rows of one number that are constant."""
+        if node.op_type != "Range" or not self.keys.is_standard(node):
+            return
+        for k, given in enumerate(node.input):
+            value = scope.values.get(given)
+            if value is not None and value.ndim and value.size == 1:
+                node.input[k] = self.names.fresh(f"{given}_value")
+                self._add_constant(graph, node.input[k], value.reshape(()))
+                self.again = True
 
     def _size(self, node: NodeProto) -> NDArray[Any] | None:
         """Return how many elements a tensor has, where that is known."""

@@ -21,6 +21,10 @@ TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
 
 
+NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
+"""Types of elements below a byte: runtimes transpose them, but neither reshape nor copy them."""
+
+
 class Typed(NamedTuple):
     """What is known of a tensor.
 

@@ -37,6 +37,8 @@ class OnnxSource:
         For each constant where its values are.
     bodies
         The graphs inside this graph's nodes, node by node.
+    element_types
+        What ONNX calls the element types of tensors, where they are known.
     """
 
     model: ModelProto
@@ -45,6 +47,7 @@ class OnnxSource:
     nodes: Mapping[str, NodeProto]
     constants: Mapping[str, Constant]
     bodies: tuple[OnnxSource, ...] = ()
+    element_types: Mapping[str, str] = field(default_factory=dict)
     ops: Mapping[str, Op] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from layoutopt.rewriting.constants import array_of, is_filled, relaid_fill, rela
 from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.metadata import tell
 from layoutopt.rewriting.names import Names, recapture
-from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, typed
+from layoutopt.rewriting.skeleton import NARROW, SINCE_OVERRIDABLE, typed
 from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
@@ -290,25 +290,24 @@ class _Writer:
             if name not in source.graph.tensors
         }
         writer = NodeWriter(source, new, self.names, self.functions)
+        kinds = _element_types(source, conversion)
         ops = [
-            op
+            _with_kernel(op, graph, kinds) if op.name not in source.ops else op
             for op in fewer_reshapes(graph, source.ops)
             if op.type != HELD and op.outputs[0] not in source.constants  # it is there as it was
         ]
         nodes = [writer.node(op) for op in ops]
         _explain(nodes, conversion)
         self._write_bodies(source, nodes, [op.name for op in ops])
-        nodes = [
-            one
-            for pair in zip(ops, nodes, strict=True)
-            for one in self._captured(source, *pair, new)
-        ]
+        for op, node in zip(ops, nodes, strict=True):
+            self._recapture(source, op, node, new)
         read = {name for node in nodes for name in (*node.input, *captured(node))}
-        read |= {value.name for value in target.output}
+        read |= {value.name for value in (*target.input, *target.output)}
         self._write_constants(source, conversion, new, read, target)
         target.node.extend(nodes)
         target.initializer.extend(writer.initialisers)
         target.value_info.extend(_same_values(source, graph))
+        target.value_info.extend(_new_values(source, graph, ops, new))
         for value in (*target.input, *target.output):
             if value.name in conversion.freed:
                 _set_shape(value, graph.tensors[value.name].shape)
@@ -328,17 +327,17 @@ class _Writer:
                     self.write(body, self.conversions[body], new)
                     place.CopyFrom(new)
 
-    def _captured(
+    def _recapture(
         self, source: OnnxSource, op: Op, node: NodeProto, new: Mapping[str, str]
-    ) -> list[NodeProto]:
-        """Return a node, behind what its graphs need to read what they capture by new names."""
+    ) -> None:
+        """Let a node's graphs read what they capture by new names."""
         before = source.ops.get(op.name)
         if before is None or not any(bodies(node)):
-            return [node]
+            return
         count = len(before.inputs) - len(node.input)
         now = [new.get(name, name) for name in op.inputs[len(op.inputs) - count :]]
         names = zip(before.inputs[len(node.input) :], now, strict=True)
-        return [*recapture(node, dict(names), self.names), node]
+        recapture(node, dict(names), self.names)
 
     def _write_constants(
         self,
@@ -425,6 +424,54 @@ def _same_values(source: OnnxSource, graph: ConversionGraph) -> Iterator[ValueIn
     for value in source.proto.value_info:
         if value.name in graph.tensors:
             yield value
+
+
+def _new_values(
+    source: OnnxSource, graph: ConversionGraph, ops: Iterable[Op], new: Mapping[str, str]
+) -> Iterator[ValueInfoProto]:
+    """Yield types of new results of ops that ONNX cannot infer the types of."""
+    from onnx import TensorProto, helper
+
+    for op in ops:
+        before = source.ops.get(op.name)
+        if before is None or "::" not in before.type:
+            continue
+        for name, old in zip(op.outputs, before.outputs, strict=True):
+            kind = source.element_types.get(old)
+            if name in new and kind:
+                number = TensorProto.DataType.Value(kind.upper())
+                shape = graph.tensors[name].shape
+                yield helper.make_tensor_value_info(new[name], number, shape)
+
+
+def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]:
+    """Return the element types of tensors of a new graph, where they are known."""
+    found = dict(source.element_types)
+    if NARROW.isdisjoint(found.values()):
+        return found
+    for name, how in conversion.relaid.items():
+        found[name] = found.get(how.source, "")
+    for op in conversion.graph.ops:
+        before = source.ops.get(op.name)
+        olds = [op.inputs[0]] * len(op.outputs) if before is None else before.outputs
+        for name, old in zip(op.outputs, olds, strict=True):
+            found[name] = found.get(old, "")
+    return found
+
+
+def _with_kernel(op: Op, graph: ConversionGraph, kinds: Mapping[str, str]) -> Op:
+    """Return a Reshape or an Identity that a conversion adds as an op that runtimes have."""
+    if op.type not in ("Identity", "Reshape") or kinds.get(op.inputs[0]) not in NARROW:
+        return op
+    before, after = (graph.tensors[name].shape for name in (op.inputs[0], op.outputs[0]))
+    if before is None or after is None or len(before) != len(after):
+        return op
+    ones = iter([axis for axis, size in enumerate(before) if size == 1])
+    others = iter([axis for axis, size in enumerate(before) if size != 1])
+    if before.count(1) != after.count(1):
+        return op
+    perm = tuple(next(ones if size == 1 else others) for size in after)
+    return replace(op, type="Transpose", attributes={"perm": perm}, inputs=op.inputs[:1])
 
 
 def _set_shape(value: ValueInfoProto, shape: Shape | None) -> None:

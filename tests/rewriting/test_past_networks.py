@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from onnx import checker
+from onnx.reference import ReferenceEvaluator
 
 import layoutopt
-from layoutopt.onnx.running import transposes
+from layoutopt.onnx.protobuf import bodies
+from layoutopt.onnx.running import run, transposes
+from layoutopt.rewriting.names import Names, recapture
 from tests.rewriting.networks import network
 
 
@@ -171,6 +174,54 @@ ROWS = {
         {"q": np.float32(0.25)},
         asked={"solver": "chains"},
     ),
+    "a result of unknown type in another order": Past(
+        "g (float[2,2,3,2] x) => (float[a,b,3,c] y) { y = com.microsoft.FusedConv(x, w) }",
+        2,
+        {"w": (2, 2, 1, 1)},
+        {"domains": ["com.microsoft"]},
+        asked={"layout": "default=NHWC"},
+    ),
+    "a freed output that is a constant": Past(
+        "g (float[4,3,1] x) => (float[a,b,c] w, float[4,2,1] y) { y = ConvTranspose(x, w) }",
+        0,
+        {"w": (3, 2, 1)},
+        asked={"layout": "default=NHWC", "free_io": True},
+    ),
+    "an output that is a constant of open shape": Past(
+        "g (float[4,3,1] x) => (float[a,b,c] w, float[4,6,1] y) { y = ConvTranspose(x, w) }",
+        0,
+        {"w": (3, 2, 1)},
+        note="'y' is declared with shape [4, 6, 1]; [4, 2, 1] follows from its node, and holds",
+        asked={"layout": "default=NHWC"},
+    ),
+    "an output that is an input, and a shape that is declared wrong": Past(
+        """g (float[2,1] x) => (float[2,n] x, int64[2,2] y) {
+        s = Shape(x) r = Reshape(s, s) y = Transpose<perm=[0,1]>(r) }""",
+        0,
+        note="'y' is declared with shape [2, 2]; [2, 1] follows from its node, and holds",
+    ),
+    "a Range of constant rows of one number": Past(
+        """g (bool c, int64[2] x) => (int64[n] y) { s = Shape(x) y = If(c) <
+        then_branch = a () => (int64[n] t) { t = Identity(s) },
+        else_branch = b () => (int64[n] u) { u = Range(o, o, s) } > }""",
+        0,
+        {"o": np.array([1])},
+    ),
+    "a shape that a caller may replace, and that nobody reads any more": Past(
+        """g (float[4,1,1,n] x, int64[3] s) => (float[1,4,2] y) {
+        t = Transpose<perm=[2,1,0,3]>(x) y = Reshape(t, s) }""",
+        0,
+        {"s": np.array([1, 4, 2])},
+    ),
+    "a shape of an unknown op's result that does not hold": Past(
+        """g (float[1,4,1,2] x) => (float[1,2,8] y, float[1,4,2,3] t) {
+        t = com.microsoft.GridSample(x, w) y = Reshape(t, s) }""",
+        0,
+        {"w": (1, 2, 2, 2), "s": np.array([1, 2, 8])},
+        {"domains": ["com.microsoft"]},
+        note="declared shapes of results of com.microsoft::GridSample do not hold "
+        "(Reshape 'Reshape_0': (1, 4, 2, 3) cannot have shape (1, 2, 8))",
+    ),
 }
 
 
@@ -189,3 +240,50 @@ def test_networks_of_the_past(name: str) -> None:
     assert transposes(result.model) <= row.transforms
     assert result.difference is not None
     assert result.difference <= 1e-5
+
+
+def test_four_bits_are_transposed_as_no_runtime_reshapes_them() -> None:
+    """Where only an axis of size 1 moves, too."""
+    model = network(
+        """g (bool c, float[2,1,4] x) => (float[1,2,4] y) {
+        q = QuantizeLinear<output_dtype=22>(x, s) t = Transpose<perm=[1,0,2]>(q)
+        y = If(c) <then_branch = a () => (float[1,2,4] u) { u = DequantizeLinear(t, s) },
+        else_branch = b () => (float[1,2,4] v) {
+        d = DequantizeLinear(t, s) v = Relu(d) } > }""",
+        {"s": np.float32(0.5)},
+        opset=21,
+        ir=10,
+    )
+    result = layoutopt.convert(model, check=True)
+    assert (result.difference, result.notes, result.after.transforms) == (0, (), 0)
+
+
+def test_names_that_a_body_gives_to_something_of_its_own_are_not_mixed_up() -> None:
+    """What is read there by another name is still what it was: -x less relu(x)."""
+    model = network(
+        """g (bool c, float[2,3] x) => (float[2,3] y) {
+        t = Relu(x) h = Relu(x)
+        y = If(c) <then_branch = a () => (float[2,3] u) { t = Neg(x) u = Sub(t, h) },
+        else_branch = b () => (float[2,3] v) { v = Abs(t) } > }"""
+    )
+    new = layoutopt.convert(model).model
+    inputs = {"c": np.array(True), "x": np.array([[1, 2, 3], [-1, -2, 0]], np.float32)}
+    [found] = ReferenceEvaluator(new).run(None, inputs)
+    assert found.tolist() == [[-2, -4, -6], [1, 2, 0]]
+    assert run(new, inputs)["y"].tolist() == found.tolist()
+
+
+def test_a_body_reads_what_it_captures_by_a_name_that_it_has_itself() -> None:
+    """Its own tensor gets another name; no node has to copy what is captured, of whatever type."""
+    model = network(
+        """g (bool c, float[2,3] x) => (float[2,3] y) {
+        y = If(c) <then_branch = a () => (float[2,3] u) { t = Neg(x) u = Sub(t, h) },
+        else_branch = b () => (float[2,3] v) { v = Abs(h) } > }"""
+    )
+    node = model.graph.node[0]
+    recapture(node, {"h": "t", "x": "x"}, Names(model))
+    one, other = bodies(node)
+    if one.output[0].name != "u":
+        one, other = other, one
+    assert [list(x.input) for x in one.node] == [["x"], ["t_own", "t"]]
+    assert list(other.node[0].input) == ["t"]

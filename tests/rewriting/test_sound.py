@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,12 @@ from onnx import ModelProto, numpy_helper
 import layoutopt
 import layoutopt.converting
 from layoutopt.certify.conversion import Asked, certify
+from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.elementwise import unchanged
+from layoutopt.conversion.rules.op import Op, Size
 from layoutopt.conversion.rules.operator import Category, Operator
 from layoutopt.conversion.rules.registry import OPERATORS
+from layoutopt.layout.layout import Layout
 from layoutopt.onnx.running import largest_difference, transposes
 from layoutopt.rewriting.verifying import fault
 from tests.cli.conftest import Run, run
@@ -51,6 +55,7 @@ def test_an_op_that_is_converted_wrong_stays_as_it_is() -> None:
     [note] = result.notes
     assert note.startswith("Softmax 'Softmax_0' stays as it is written")
     assert "outputs differ by" in note
+    assert "a defect of layoutopt, not of the network; please report it" in note
     with pytest.raises(layoutopt.InputError, match="no certificate"):
         certify(result, Asked("count,bytes"))
 
@@ -77,7 +82,76 @@ def test_a_network_that_cannot_be_written_is_kept(monkeypatch: pytest.MonkeyPatc
     assert list(result.model.graph.node) == list(model.graph.node)
     assert result.status == "feasible"
     assert result.before.transforms == result.after.transforms == len(result.remaining) == 4
-    assert result.notes == ("the network is kept as it is given; rewritten, KeyError: 't'",)
+    assert result.notes == (
+        "the network is kept as it is given: rewritten, it is not sound (KeyError: 't'), "
+        "a defect of layoutopt, not of the network; please report it",
+    )
+
+
+def test_a_network_that_cannot_be_simplified_is_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read as it is given; a bound that only a simplified network has is not claimed."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("t")
+
+    monkeypatch.setattr(layoutopt.converting, "simplified", broken)
+    given = network(
+        """g (float[2,3,4] x) => (float[2,4,3] y, float[2,3,4] z) {
+        a = Identity(x) y = Transpose<perm=[0,2,1]>(a)
+        t = Transpose<perm=[2,0,1]>(x) z = Transpose<perm=[1,2,0]>(t) }"""
+    )
+    result = layoutopt.convert(given, check=True)
+    assert (result.after.transforms, result.difference) == (1, 0)
+    assert (result.bound, result.status) == ((0, 0), "feasible")
+    [note] = result.notes
+    assert note.startswith("the network is converted without being simplified (KeyError: 't')")
+    assert "a defect of layoutopt" in note
+
+
+def test_layouts_that_are_not_met_are_no_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No transform is left, but what was asked for is not done."""
+
+    def broken(*_: object) -> ModelProto:
+        raise KeyError("t")
+
+    monkeypatch.setattr(layoutopt.converting, "write_model", broken)
+    text = "g (float[1,3,4,4] x) => (float[1,2,4,4] y) { y = Conv(x, w) }"
+    model = network(text, {"w": (2, 3, 1, 1)})
+    result = layoutopt.convert(model, layout="Conv=NHWC,OHWI")
+    assert (result.after.transforms, result.status) == (0, "feasible")
+    assert layoutopt.convert(model).status == "optimal"  # nothing was asked, and nothing is left
+
+
+@pytest.mark.parametrize("asked", [{"layout": "Conv=NC"}, {"objective": "time"}, {"solver": "x"}])
+def test_options_that_do_not_fit_are_refused(
+    asked: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    """What a user can mend is no reason to keep ops as they are."""
+    text = "g (float[1,3,4,4] x) => (float[1,2,4,4] y) { y = Conv(x, w) }"
+    onnx.save(network(text, {"w": (2, 3, 1, 1)}), tmp_path / "a.onnx")
+    words = [word for name, value in asked.items() for word in (f"--{name}", value)]
+    assert run("convert", str(tmp_path / "a.onnx"), *words).code == 2
+
+
+class Picky(Requirements):
+    """A backend that fails."""
+
+    def operand_layout(self, op: Op, axes: str, sizes: Mapping[str, Size]) -> Layout:
+        """Raise what has nothing to do with the network."""
+        raise KeyError(axes)
+
+
+def test_what_a_backend_of_a_user_raises_is_told() -> None:
+    """It is no defect of layoutopt."""
+    text = "g (float[1,3,4,4] x) => (float[1,2,4,4] y) { y = Conv(x, w) }"
+    with pytest.raises(layoutopt.InputError, match=r"Conv 'Conv_0': backend Picky raises KeyError"):
+        layoutopt.convert(network(text, {"w": (2, 3, 1, 1)}), backend=Picky())
+
+
+def test_a_network_that_does_not_run_once_rewritten_keeps_an_op(wrong_rule: None) -> None:
+    """Also where a layout is asked for: what comes out wrong is no fault of the option."""
+    result = layoutopt.convert(network(NETWORK), check=True, layout="default=NHWC")
+    assert result.notes[0].startswith("Softmax 'Softmax_0' stays as it is written")
 
 
 def test_a_crash_of_one_op_keeps_this_op(monkeypatch: pytest.MonkeyPatch) -> None:
