@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from layoutopt.onnx.protobuf import graphs
@@ -114,6 +114,30 @@ def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told:
             kind, other = declared.get(value.name), told.get(value.name)
             if kind is not None:
                 value.type.CopyFrom(other if other is not None and _differ(kind, other) else kind)
+
+
+def corrected(
+    graph: GraphProto, shapes: Mapping[str, Sequence[int | str | None] | None]
+) -> Iterator[str]:
+    """Declare shapes that ONNX does not infer, but layoutopt does; yield a line for each.
+
+    Parameters
+    ----------
+    graph
+        The graph; it is changed where it contradicts.
+    shapes
+        What follows from the nodes.
+    """
+    from onnx import helper
+
+    for value in (*graph.value_info, *graph.output):
+        shape = shapes.get(value.name)
+        if shape is None or not value.type.HasField("tensor_type"):
+            continue
+        told = helper.make_tensor_type_proto(value.type.tensor_type.elem_type, shape)
+        if _differ(value.type, told):
+            yield from contradictions({value.name: value.type}, {value.name: told})
+            value.type.CopyFrom(told)
 
 
 def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> Iterator[str]:

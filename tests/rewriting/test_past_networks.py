@@ -108,6 +108,7 @@ ROWS = {
         { a = Transpose(x) b = Transpose(a) y = com.microsoft.Gelu(b) }""",
         0,
         more={"domains": ["com.microsoft"]},
+        note="'y' is declared with shape [2, 5]; [2, 3] follows from its node, and holds",
     ),
     "a folded shape where constant nodes hold no whole numbers": Past(
         """g (int64[1,1,3] x) => (int64[1,1,3] y) { s = Shape(x) y = Reshape(x, s) }""",
@@ -186,6 +187,15 @@ ROWS = {
         0,
         {"w": (3, 2, 1)},
         asked={"layout": "default=NHWC", "free_io": True},
+    ),
+    "a declared shape that is wrong, of a Slice that ONNX does not follow": Past(
+        """g (float[2,4,1,2] x) => (float[2,4,2,1] y) { a = Abs(x)
+        y = Slice<axes = [3,1,-2], ends = [9,9,1], starts = [-1,0,0]>(a) }""",
+        0,
+        more={"opset": 9},
+        note="'y' is declared with shape [2, 4, 2, 1]; [2, 4, 1, 1] follows from its node, "
+        "and holds",
+        asked={"layout": "default=NHWC"},
     ),
     "an output that is a constant of open shape": Past(
         "g (float[4,3,1] x) => (float[a,b,c] w, float[4,6,1] y) { y = ConvTranspose(x, w) }",
