@@ -22,9 +22,15 @@ if TYPE_CHECKING:
     from layoutopt.conversion.graph import ConversionGraph
     from layoutopt.conversion.requirements import Requirements
     from layoutopt.converting import convert
+    from layoutopt.explain.explanation import (
+        Change,
+        Obstacle,
+        PairExplanation,
+        Share,
+        SinkExplanation,
+    )
     from layoutopt.explain.pair import explain_pair
     from layoutopt.explain.sink import explain_sink
-    from layoutopt.explain.told import Change, Obstacle, PairExplanation, Share, SinkExplanation
     from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
     from layoutopt.graphs.growers import DynamicTensor, OptimizerStep, SumLikeTensor
     from layoutopt.graphs.ops import Kind
@@ -61,7 +67,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "CapacityPoint": "machine.whatif",
-    "Change": "explain.told",
+    "Change": "explain.explanation",
     "Comparison": "comparison",
     "ConvTensor": "graphs.contractions",
     "ConversionGraph": "conversion.graph",
@@ -80,9 +86,9 @@ _HOME = {
     "Limits": "base.limits",
     "MatmulTensor": "graphs.contractions",
     "NumpyTarget": "program.numpy_target",
-    "Obstacle": "explain.told",
+    "Obstacle": "explain.explanation",
     "OptimizerStep": "graphs.growers",
-    "PairExplanation": "explain.told",
+    "PairExplanation": "explain.explanation",
     "PairScore": "base.result",
     "Picture": "pictures.svg",
     "Place": "program.steps",
@@ -93,10 +99,10 @@ _HOME = {
     "SOLVERS": "unwinding",
     "Schedule": "program.steps",
     "ShadowPrices": "machine.whatif",
-    "Share": "explain.told",
+    "Share": "explain.explanation",
     "Simulation": "machine.simulation",
     "SinkCost": "machine.whatif",
-    "SinkExplanation": "explain.told",
+    "SinkExplanation": "explain.explanation",
     "SizeError": "base.errors",
     "SmallestMachine": "machine.whatif",
     "SolverError": "base.errors",

@@ -35,7 +35,7 @@ SHOWN = 30
 
 @dataclass(frozen=True)
 class PairLoss:
-    """What a solver earns less from one ValuedPair than the best result does.
+    """Loss of a solver on one ValuedPair against the best result.
 
     Parameters
     ----------

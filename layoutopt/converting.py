@@ -135,7 +135,7 @@ def _name(model: Model | str | Path) -> str:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a user asks for; the fields are arguments of :func:`convert`."""
+    """Requests of a user; the fields are arguments of :func:`convert`."""
 
     desired: Requirements | None
     costs: OpCosts | None

@@ -26,7 +26,7 @@ from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.heuristics import HEURISTICS, Heuristic
-from layoutopt.lowering.ways import Places
+from layoutopt.lowering.maps import Places
 from layoutopt.network.exact.order import METHODS, Method
 from layoutopt.network.heuristics.frame import allowed
 from layoutopt.network.heuristics.methods import APPROXIMATE
@@ -223,7 +223,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class SolverKind(StrEnum):
-    """What a solver promises, and what it works on."""
+    """Guarantees of a solver, and the problem that it works on."""
 
     EXACT = "exact"
     """A labelling problem; its bounds are proofs."""

@@ -14,7 +14,7 @@ from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
 from layoutopt.lowering.heuristics import HEURISTICS, choose, greedy0_by_boxes
-from layoutopt.lowering.ways import Elements, Places
+from layoutopt.lowering.maps import Elements, Places
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.test_capacitated import full

@@ -251,8 +251,8 @@ def test_right_imports_are_not_reported(tmp_path: Path) -> None:
     for file, text in {
         "__init__.py": "",
         "graphs/ops.py": "import numpy",
-        "lowering/lower.py": "import layoutopt.graphs.ops\nfrom layoutopt.lowering import ways",
-        "lowering/ways.py": "from layoutopt import __version__",
+        "lowering/lower.py": "import layoutopt.graphs.ops\nfrom layoutopt.lowering import maps",
+        "lowering/maps.py": "from layoutopt import __version__",
         "network/cuts.py": "from ortools.graph.python import max_flow",
         "cli/main.py": "import typer\nfrom layoutopt.lowering import lower",
     }.items():

@@ -1,4 +1,4 @@
-"""How long a computation may go on, how random it is, and whom it tells."""
+"""Limits of computations: time, memory, Ctrl-C and seeds, with their progress."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def interruptible(limits: Limits) -> Iterator[None]:
 
 
 class _Stop:
-    """What happens at a first Ctrl-C."""
+    """Handler of a first Ctrl-C."""
 
     def __init__(self, limits: Limits, before: object) -> None:
         self.limits, self.before = limits, before

@@ -1,4 +1,4 @@
-"""How much memory there is, whether work fits it, and the limit that a call may be given.
+"""Available memory, checks of work against it, and the limit that a call may be given.
 
 A limit is one of the whole process, on the memory that is its own (``VmData``): what it reads
 from files, such as the code of libraries, does not count.  The system itself holds it, as its

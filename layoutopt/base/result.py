@@ -1,4 +1,4 @@
-"""What every solver answers with."""
+"""Results of solvers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ PAIRS_SHOWN = 30
 
 
 class Status(StrEnum):
-    """What is known about an answer."""
+    """Proof status of an answer."""
 
     OPTIMAL = "optimal"
     """A solution with a proof that none is better."""
@@ -170,7 +170,7 @@ class Result:
 
 @dataclass(frozen=True)
 class PairScore:
-    """What one ValuedPair earns: ``value * matched`` of at most ``value * elements``."""
+    """Score of one ValuedPair: ``value * matched`` of at most ``value * elements``."""
 
     a: str
     b: str

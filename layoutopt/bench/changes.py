@@ -1,4 +1,4 @@
-"""What became better or worse between two batch runs, beyond noise."""
+"""Changes between two batch runs that exceed noise."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Overall:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two sets of rows.
+    """Differences between two sets of rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who carries jobs out: processes of this machine, this process itself, or a cluster."""
+"""Executors of jobs: processes of this machine, this process itself, or a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker is asked to do, and what it answers: plain data."""
+"""Jobs of workers and their outcomes, as plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from layoutopt.bench.source import Source
 
 @dataclass(frozen=True)
 class Solve:
-    """How to solve an instance.
+    """Options with which an instance is solved.
 
     Parameters
     ----------

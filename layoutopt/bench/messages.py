@@ -1,4 +1,4 @@
-"""What a worker process says to whoever watches it."""
+"""Messages of a worker process to the process that watches it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch run keeps of one solve."""
+"""Rows of batch runs: one solve each."""
 
 from __future__ import annotations
 

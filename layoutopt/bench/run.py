@@ -31,7 +31,7 @@ from layoutopt.bench.work import Spent, now, reason, unreadable
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a batch run.
+    """Outcome of a batch run.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ LOGGED = (
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a batch run has come.
+    """Progress of a batch run.
 
     Parameters
     ----------

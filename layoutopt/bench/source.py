@@ -1,4 +1,4 @@
-"""Where the instances of a suite come from."""
+"""Sources of a suite's instances."""
 
 from __future__ import annotations
 

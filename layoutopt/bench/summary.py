@@ -1,4 +1,4 @@
-"""What many rows say of each solver."""
+"""Summaries of many rows, by solver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does: make the graph of a job, solve it, and report what came of it."""
+"""The work of one job: make its graph, solve it, and report the outcome."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Spent:
-    """When something began, and what it took: wall-clock and processor seconds, peak memory."""
+    """Start and cost of work: wall-clock and processor seconds, peak memory."""
 
     started: str
     seconds: float

@@ -41,7 +41,7 @@ class CertifiedOp:
 
 @dataclass(frozen=True)
 class Statement:
-    """What transforms of each tensor cost, and the ops."""
+    """Costs of each tensor's transforms, and the ops."""
 
     moves: dict[str, Costs]
     ops: list[CertifiedOp]

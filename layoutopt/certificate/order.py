@@ -29,7 +29,7 @@ Arcs: TypeAlias = dict[str, set[str]]
 
 
 class BarrierOrder:
-    """What classes have to do with barriers.
+    """Dependencies between classes and barriers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a checker refuses, and how it reads plain data."""
+"""Refusals of certificates, and checked access to plain data."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from layoutopt.certificate.views import FIXED, OWN, UNTIED, line
 
 
 class Verdict(NamedTuple):
-    """What a certificate proves: a score, a bound, and what of this bound is a solver's word."""
+    """Score and bound that a certificate proves, and the unverified part of the bound."""
 
     score: Fraction
     bound: Fraction

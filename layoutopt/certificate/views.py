@@ -1,4 +1,4 @@
-"""What each type of op means: its output's shape, and where its inputs' elements go.
+"""Semantics of each op type: its output's shape, and where its inputs' elements go.
 
 Elements are flat row-major indices.
 """

@@ -21,7 +21,7 @@ from layoutopt.network.problem import IntArray
 
 
 class Components:
-    """Which nodes are one class.
+    """Nodes by class.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ def folding(statement: Statement, useful: Sequence[Sequence[int]]) -> list[list[
 
 
 class _Folding:
-    """What stands in for what."""
+    """Replacements of tensors by equal ones."""
 
     def __init__(self, ops: Sequence[CertifiedOp], useful: Sequence[Sequence[int]]) -> None:
         self.ops, self.useful = ops, useful
@@ -229,7 +229,7 @@ FORMAT, PROBLEM = "layoutopt/certificate/1", "conversion"
 
 @dataclass(frozen=True)
 class ConversionVerdict:
-    """What a certificate proves of a network.
+    """Cost and bound that a certificate proves of a network.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which element of a sink is which node of which copy of a class, and where it lies."""
+"""Nodes and copies of classes by sink element, with their locations."""
 
 from __future__ import annotations
 

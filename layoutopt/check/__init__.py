@@ -1,1 +1,1 @@
-"""What a correct answer is, stated without any solver and without the lowering."""
+"""The specification: score and rules of layouts, without any solver and without the lowering."""

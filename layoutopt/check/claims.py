@@ -1,4 +1,4 @@
-"""What a result claims, against what its layouts are worth."""
+"""Claims of a result, held against the worth of its layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether pieces cover a sink once, by their loops alone."""
+"""Exact cover of a sink by pieces, decided by their loops alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANY, MARKED = 200, 10**8
 
 
 class Covers:
-    """What is wrong with covers, asked once of sinks that are covered alike.
+    """Faults of covers, computed once for sinks that are covered equally.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ from layoutopt.tiles.blocks import TileMap
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What layouts are worth.
+    """Score and violations of layouts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From where each element of a view comes, as formulas over indices.
+"""Origins of each element of a view, as formulas over indices.
 
 This states the meaning of every view op a second time, by index arithmetic instead of the
 NumPy operations that the lowering uses, so that the two can find each other's mistakes.

@@ -1,4 +1,4 @@
-"""From where each element of a view comes, as boxes: formulas over strides, without arrays.
+"""Origins of each element of a view, as boxes: formulas over strides, without arrays.
 
 This says once more what :mod:`layoutopt.check.flow` says, for tensors of any size.
 """

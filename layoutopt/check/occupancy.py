@@ -1,4 +1,4 @@
-"""What sinks take of a tile memory, and whether grains stay together."""
+"""Bytes that sinks take of a tile memory, and grains that are torn apart."""
 
 from __future__ import annotations
 

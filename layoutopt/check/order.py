@@ -31,7 +31,7 @@ from layoutopt.graphs.tiling import TILE, hook_of
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Who waits for whom.
+    """Dependencies between pieces and barriers.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Dependencies:
 
 
 class Clock:
-    """What is set and known so far."""
+    """Pieces that are set and barriers that are known so far."""
 
     def __init__(self, given: Dependencies) -> None:
         self.given = given
@@ -254,7 +254,7 @@ def _first_pieces(graph: GraphStore, layouts: Layouts) -> dict[str, int]:
 
 
 class _Tokens:
-    """What each element waits for: piece ``p``, barrier ``-2 - b``, or nothing (-1).
+    """Dependency of each element: piece ``p``, barrier ``-2 - b``, or none (-1).
 
     A tensor whose elements all wait for the same thing has a plain number, not an array.
     """

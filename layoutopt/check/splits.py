@@ -1,4 +1,4 @@
-"""How an equation falls apart into smaller ones, and into how many."""
+"""Splitting of an equation into smaller ones."""
 
 from __future__ import annotations
 

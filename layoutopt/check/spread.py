@@ -1,4 +1,4 @@
-"""How many elements of tensors, and of two tensors together, lie on each tile of a tile memory.
+"""Numbers of elements of tensors, and of two tensors together, on each tile of a tile memory.
 
 By elements, tiles go through views as arrays; by pieces, the boxes of
 :mod:`layoutopt.check.matching` are counted without going through their elements.
@@ -39,7 +39,7 @@ NOTHING: Counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 class Spread(Protocol):
-    """What is asked of layouts on a tile memory; tensors are given by number."""
+    """Questions about layouts on a tile memory; tensors are given by number."""
 
     def each(self, t: int) -> Counts:
         """Return how many elements of a tensor lie on each tile."""

@@ -15,7 +15,7 @@ from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_ou
 
 if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult
-    from layoutopt.explain.told import PairExplanation, SinkExplanation
+    from layoutopt.explain.explanation import PairExplanation, SinkExplanation
     from layoutopt.graphs.store import GraphStore
 
 
@@ -87,7 +87,7 @@ def _answer(
     quiet: bool,
 ) -> None:
     """Write what was found out, and print it."""
-    from layoutopt.explain.told import explanation_bytes
+    from layoutopt.explain.explanation import explanation_bytes
 
     with all_done() as attempt:
         if json is not None:

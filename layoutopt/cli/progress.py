@@ -1,4 +1,4 @@
-"""What a running computation says: one live line on a terminal, plain lines elsewhere."""
+"""Progress of a computation: one live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tell = Callable[["Progress"], None]
 
 
 class _Timed(Protocol):
-    """What tells how many seconds have passed."""
+    """Clocks of seconds that have passed."""
 
     @property
     def seconds(self) -> float: ...

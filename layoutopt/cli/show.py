@@ -99,7 +99,7 @@ PIECES_SHOWN = 3
 
 
 class By(StrEnum):
-    """What a picture's colours tell."""
+    """Meanings of a picture's colours."""
 
     LOCATION = "location"
     BYTES = "bytes"

@@ -60,7 +60,7 @@ Prices = Annotated[
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked beside a solution.
+    """Requests beside a solution.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class How:
-    """How answers are computed, and who is told; a time limit counts from the command's begin."""
+    """Options of a computation; a time limit counts from the command's begin."""
 
     time_limit: float | None
     seed: int

@@ -1,4 +1,4 @@
-"""Which modes are of use.
+"""Candidate modes of ops, and the orders of axes that join ops.
 
 Most permutations are not: what agrees in an odd order can as well agree in one that something
 needs.  The modes of an op and the orders that they take and give are joined, from op to op, to

@@ -1,4 +1,4 @@
-"""Which layouts the tensors of a graph have, as far as its ops tell."""
+"""Layouts of a graph's tensors, as far as its ops determine them."""
 
 from __future__ import annotations
 

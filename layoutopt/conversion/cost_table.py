@@ -1,4 +1,4 @@
-"""What ops cost in each layout, and transforms, in time: a table that a user measured.
+"""Measured costs of ops in each layout, and of transforms, in time.
 
 ::
 
@@ -38,7 +38,7 @@ PER_BYTE = 10**3
 
 @dataclass(frozen=True)
 class CostLine:
-    """What ops cost in some layouts.
+    """Cost of an op type in some layouts.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class CostLine:
 
 @dataclass(frozen=True)
 class OpCosts:
-    """What ops cost in each layout.
+    """Costs of ops in each layout.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is minimised, as one whole number."""
+"""The objective: costs of transforms and of ops, as one whole number."""
 
 from __future__ import annotations
 

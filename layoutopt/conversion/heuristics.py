@@ -18,7 +18,7 @@ from layoutopt.conversion.values import Need
 
 @dataclass
 class Task:
-    """What heuristics choose modes for.
+    """Input of heuristics: ops and their candidate modes.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ Heuristic = Callable[[Task], list[int]]
 
 
 class ChosenOrders:
-    """Which orders of values are there, and wanted, while ops choose.
+    """Orders of values that exist, and that are wanted, while ops choose.
 
     Parameters
     ----------

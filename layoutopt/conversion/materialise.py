@@ -319,7 +319,7 @@ PADDING = ("Pad", "Slice")
 
 @dataclass(frozen=True)
 class Moved:
-    """What a transpose of the new graph does.
+    """Effect of a transpose of the new graph.
 
     Parameters
     ----------

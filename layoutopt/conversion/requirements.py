@@ -1,4 +1,4 @@
-"""What a backend needs of the layouts of operands and results."""
+"""Layout requirements of a backend on operands and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPEN = (Block(ANY),)
 
 
 class Requirements:
-    """What a backend needs.  This one is Glow's canonical: 4-D tensors in NHWC.
+    """Layout requirements of a backend.  This one is Glow's canonical: 4-D tensors in NHWC.
 
     A backend derives from it and says otherwise where it differs: in :meth:`default_layout` for
     all tensors of a rank, in :meth:`operand_layout` for operands of ops to which axes have

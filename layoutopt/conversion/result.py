@@ -1,4 +1,4 @@
-"""What a conversion answers with."""
+"""Results of conversions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Relaid:
 
 @dataclass(frozen=True)
 class Tally:
-    """What the transforms of a graph cost.
+    """Cost of a graph's transforms.
 
     Parameters
     ----------

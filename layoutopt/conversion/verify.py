@@ -1,4 +1,4 @@
-"""Which layouts of a graph are not what its ops, or a backend, require."""
+"""Violations of the layouts that ops, or a backend, require of a graph."""
 
 from __future__ import annotations
 

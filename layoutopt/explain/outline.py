@@ -1,4 +1,4 @@
-"""How large a graph is, and what every reduction leaves of it."""
+"""Size of a graph, and of what every reduction leaves of it."""
 
 from __future__ import annotations
 

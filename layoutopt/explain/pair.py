@@ -18,8 +18,8 @@ from layoutopt.base.numbers import number
 from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.explain import words
+from layoutopt.explain.explanation import Change, Obstacle, PairExplanation
 from layoutopt.explain.subject import Subject, at_one_location, views_of
-from layoutopt.explain.told import Change, Obstacle, PairExplanation
 from layoutopt.explain.trials import ParametricSolves, Trial, TrialAnswer, most, won
 from layoutopt.graphs.layouts import Given, check_graph
 from layoutopt.graphs.ops import Expand, Kind, UnwindingOp, size

@@ -1,4 +1,4 @@
-"""Where a sink lies, and what else it could do."""
+"""Explanation of one sink: its locations, and the alternatives."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Progress, interruptible, limited
 from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.check.elements import evaluate
+from layoutopt.explain.explanation import Share, SinkExplanation
 from layoutopt.explain.pair import explained
 from layoutopt.explain.subject import Subject
-from layoutopt.explain.told import Share, SinkExplanation
 from layoutopt.graphs.hooking import unused
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.ops import Kind, Source

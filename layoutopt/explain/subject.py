@@ -1,4 +1,4 @@
-"""What is explained: layouts of a graph, each pair counted, and which pairs go together.
+"""Subject of explanations: layouts of a graph, its pairs counted and grouped.
 
 Pairs of the same two tensors count as one, of the sum of their values.
 """

@@ -1,4 +1,4 @@
-"""What one pair can influence, solved again and again with other values.
+"""Parametric solves: the optimum under other values of one pair.
 
 At how many positions layouts match a pair does not depend on its value.  So layouts found with
 some values are candidates for all others, and what they are worth there is a sum.

@@ -200,7 +200,7 @@ TABLE = 100
 
 @dataclass(frozen=True)
 class _Plan:
-    """What :func:`transformer_step` was given, but how to update."""
+    """Arguments of :func:`transformer_step`, except those of the update."""
 
     layers: int
     width: int

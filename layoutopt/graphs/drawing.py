@@ -1,4 +1,4 @@
-"""From a graph to what a figure of it shows."""
+"""Drawings of graphs: cards, arrows and colours of a figure."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ WORDS_FIT = 100
 
 @dataclass(frozen=True)
 class Look:
-    """How a location is shown: colour, short name and what is said of it."""
+    """Appearance of a location: colour, short name and description."""
 
     fill: str
     word: str
@@ -101,7 +101,7 @@ class Look:
 
 
 class LocationNames:
-    """Which tensor a location number belongs to, and what it is called."""
+    """Tensors of location numbers, and their names."""
 
     def __init__(self, numbers: Locations) -> None:
         self.graph = numbers.graph
@@ -165,7 +165,7 @@ Family: TypeAlias = tuple[bool, bool, int]
 
 
 class Looks:
-    """How locations are shown.
+    """Appearance of locations.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ class DynamicTensor(Tensor):
 
 @dataclass(frozen=True)
 class OptimizerStep:
-    """What a ``grow_optimizer_step`` leaves to the next step.
+    """State that a ``grow_optimizer_step`` leaves to the next step.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from layoutopt.graphs.ops import OpError, Shape, size
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a basic index does to a tensor, in this order.
+    """Effect of a basic index on a tensor, in this order.
 
     Parameters
     ----------

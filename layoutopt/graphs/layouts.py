@@ -1,4 +1,4 @@
-"""What functions of a graph and its layouts are given: a graph, and pieces by sink or a result."""
+"""Layouts as arguments: pieces by sink or a result, and elements that are fixed beforehand."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class OpError(ValueError):
 
 
 class Kind(Enum):
-    """How an op's outputs get their locations."""
+    """Ways in which an op's outputs get their locations."""
 
     SINK = "sink"
     SOURCE = "source"
@@ -46,7 +46,7 @@ class Kind(Enum):
 class UnwindingOp(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
-    """What all ops share.
+    """Base of all ops.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every unwinding graph is made of: ops, tensors and ValuedPairs, checked as they come."""
+"""The store of every unwinding graph: ops, tensors and ValuedPairs, checked as they are added."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _check(shape: Shape) -> None:
 
 
 class Content:
-    """What is in a graph.  Its attributes are there to be read; methods alone may change them.
+    """Content of a graph.  Its attributes are there to be read; methods alone may change them.
 
     Parameters
     ----------

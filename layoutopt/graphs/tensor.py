@@ -13,7 +13,7 @@ from layoutopt.graphs.ops import Kind, OpError, Shape, UnwindingOp, dominates, s
 
 
 class OpSlot:
-    """Where an op stands in its graph; follows the op when others are removed.
+    """Position of an op in its graph; follows the op when others are removed.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ Hash = Annotated[str, Meta(pattern=PATTERN)]
 
 
 class PairResultEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one ValuedPair earns: ``value * matched`` of at most ``value * elements``."""
+    """Score of one ValuedPair: ``value * matched`` of at most ``value * elements``."""
 
     a: str
     b: str

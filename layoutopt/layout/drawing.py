@@ -1,4 +1,4 @@
-"""Where elements of a small tensor lie in memory, as a picture and as lines of text."""
+"""Pictures of small tensors' elements in memory, as SVG and as lines of text."""
 
 from __future__ import annotations
 

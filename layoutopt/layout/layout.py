@@ -35,7 +35,7 @@ __all__ = ["ANY", "DIALECTS", "LOGICAL_ORDER", "Block", "Dialect", "Dim", "Layou
 
 @dataclass(frozen=True, repr=False)
 class Layout:
-    """How a tensor's elements lie in memory.
+    """Order of a tensor's elements in memory.
 
     The blocks of an axis nest: the outermost is the one with no size, wherever it stands, then
     those with sizes in the order of the dimensions.

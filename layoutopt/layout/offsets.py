@@ -1,4 +1,4 @@
-"""Where in memory elements lie: offsets, which count elements from 0 for the first."""
+"""Offsets of elements in memory, in elements from 0 for the first."""
 
 from __future__ import annotations
 

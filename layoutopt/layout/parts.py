@@ -1,4 +1,4 @@
-"""What layouts are made of: blocks, dimensions, and errors that point at a place."""
+"""Parts of layouts: blocks, dimensions, and errors that point at a place."""
 
 from __future__ import annotations
 

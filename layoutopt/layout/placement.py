@@ -57,7 +57,7 @@ class PlacedBlock:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the elements of a tensor lie.
+    """Positions of a tensor's elements.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the axes of a tensor mean, carried along, so that a wrong use is noticed.
+"""Axis meanings carried along, so that a wrong use is noticed.
 
 A memory descriptor does not tell data from weights: the output of one convolution fits as the
 weights of another, and nothing catches it (the RFC's conclusion).  Axes with names do.

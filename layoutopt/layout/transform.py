@@ -1,4 +1,4 @@
-"""From one layout of a tensor to another: explicit steps, and whether any byte moves.
+"""Transforms between layouts of a tensor: explicit steps, and whether any byte moves.
 
 The physical array of a tensor has the layout's physical shape.  Gaps of alignment are in its
 strides, where NumPy has them: an aligned array is a view of its memory, as

@@ -1,1 +1,1 @@
-"""From a graph to labelling problems, by elements or by classes, and back to layouts."""
+"""Lowering of graphs to labelling problems, by elements or by classes, and back to layouts."""

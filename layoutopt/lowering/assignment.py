@@ -132,7 +132,7 @@ def complete(graph: GraphStore, given: Assignment, what: str) -> tuple[LayoutDic
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """What a computation begins with.
+    """Layouts that a computation begins with.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.ways import BackwardMaps, Elements, ForwardMaps, Places, routes
+from layoutopt.lowering.maps import BackwardMaps, Elements, ForwardMaps, Places, routes
 from layoutopt.network.problem import IntArray
 
 

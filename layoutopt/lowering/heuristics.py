@@ -25,7 +25,7 @@ from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import consumers, greedy0, lengths, partners, relevant
-from layoutopt.lowering.ways import Elements, Path, Places, turned
+from layoutopt.lowering.maps import Elements, Path, Places, turned
 
 STEPS = 2 * 10**5
 """How many steps may be taken; see :class:`~layoutopt.check.equations.Equations`."""
@@ -38,7 +38,7 @@ Gap = tuple[int, tuple[Line, ...]]
 
 
 class Chosen(NamedTuple):
-    """What was chosen.
+    """Origins that a heuristic has chosen.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ class _Ways:
 
 
 class Heuristic(Protocol):
-    """From a graph and what is given to the origin of each place of each sink."""
+    """Function of a graph and fixed elements to the origin of each place of each sink."""
 
     def __call__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
         """Choose layouts."""

@@ -1,4 +1,4 @@
-"""From a graph to one labelling problem, and from its labels back to layouts.
+"""Lowering of a graph to one labelling problem, and of its labels back to layouts.
 
 Each kind of group is traced once.  Of each class of isomorphic components one
 representative goes into the problem, its weights multiplied by the number of copies in all
@@ -78,7 +78,7 @@ def lower(
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """What the groups of a graph are lowered with."""
+    """Inputs of the lowering of a graph's groups."""
 
     graph: GraphStore
     limits: Limits

@@ -171,8 +171,8 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """What units take.
+class UnitChoices:
+    """Configurations that units take.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class UnitShares:
-    """What all units take.
+    """Shares of all units.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class UnitShares:
         Whether all counts are kept.
     """
 
-    chosen: list[list[Chosen]]
+    chosen: list[list[UnitChoices]]
     room: IntArray
     exact: bool
 
@@ -266,7 +266,7 @@ class _Sharing:
         for kind in self.kinds:
             own = []
             for _ in range(kind.groups):
-                own.append(Chosen(self.starts[at : at + len(kind.of)], labels))
+                own.append(UnitChoices(self.starts[at : at + len(kind.of)], labels))
                 at += len(kind.of)
             found.append(own)
         return UnitShares(found, self.room, exact=not len(left))
@@ -425,10 +425,10 @@ class Placing:
 
 
 def _alike(
-    groups: Sequence[Group], chosen: Sequence[Chosen]
-) -> Iterator[tuple[Chosen, list[Group]]]:
+    groups: Sequence[Group], chosen: Sequence[UnitChoices]
+) -> Iterator[tuple[UnitChoices, list[Group]]]:
     """Yield what groups take, with all groups that take the same."""
-    found: dict[bytes, tuple[Chosen, list[Group]]] = {}
+    found: dict[bytes, tuple[UnitChoices, list[Group]]] = {}
     for group, own in zip(groups, chosen, strict=True):
         found.setdefault(own.starts.tobytes(), (own, []))[1].append(group)
     yield from found.values()

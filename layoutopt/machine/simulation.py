@@ -1,4 +1,4 @@
-"""What layouts mean on a machine: bytes on each tile, bytes that are exchanged, and cycles.
+"""Costs of layouts on a machine: bytes on each tile, exchanged bytes, and cycles.
 
 Formulas are in the docstring of :func:`simulate`, and in ``docs/tiles.md`` with an example.
 """
@@ -140,7 +140,7 @@ def _cycles(width: int, rate: int) -> Decimal:
 
 @dataclass(frozen=True)
 class PairExchange:
-    """What moves because of a ValuedPair.
+    """Bytes that move because of a ValuedPair.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ SHOWN = 8
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What layouts mean on a machine; see :func:`simulate`.
+    """Costs of layouts on a machine; see :func:`simulate`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What could be earned on other machines, and the smallest that suffices.
+"""Optima on other machines, and the smallest machine that suffices.
 
 All of this is answered by counts of copies of each class, which
 :mod:`layoutopt.network.capacity` takes one by one.  :func:`~layoutopt.unwinding.unwind` writes
@@ -34,7 +34,7 @@ from layoutopt.tiles.memory import MOST
 
 @dataclass(frozen=True)
 class TilePrice:
-    """What bytes of one tile are worth.
+    """Shadow price of the bytes of one tile.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class TilePrice:
 
 @dataclass(frozen=True)
 class SinkCost:
-    """What the bytes of one sink cost.
+    """Cost of the bytes of one sink.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _costs(
 
 @dataclass(frozen=True)
 class CapacityPoint:
-    """What can be earned on a machine whose tiles hold so many bytes.
+    """Optimum on a machine whose tiles hold so many bytes.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class CapacityPoint:
 
 @dataclass(frozen=True)
 class SmallestMachine:
-    """How many bytes per tile the unconstrained optimum needs, all tiles being alike.
+    """Bytes per tile that the unconstrained optimum needs, all tiles being equal.
 
     Parameters
     ----------

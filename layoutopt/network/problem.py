@@ -32,7 +32,7 @@ WeightArray: TypeAlias = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Precedence:
-    """Which barriers must be known before which.
+    """Order in which barriers must be known.
 
     Choosing a label that is an output of barrier ``b`` for a node that barrier ``c``
     reads means that ``b`` must be known before ``c``.  A labelling is allowed if these

@@ -13,8 +13,8 @@ from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, broadcast, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.builder import Node, Step, UnwindingGraphBuilder, column
 from layoutopt.onnx.rules import UNARY, VARIADIC, VIEWS, broadcast_axis, draw_product, together
-from layoutopt.onnx.sketch import Node, Sketch, Step, column
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ Gradients: TypeAlias = Iterator[tuple[int, Tensor]]
 
 @dataclass(frozen=True)
 class Backward:
-    """How the backward pass of an op type enters the graph.
+    """Rule by which the backward pass of an op type enters the graph.
 
     Parameters
     ----------
@@ -74,12 +74,14 @@ class Backward:
         Whether all outputs have gradients, or the first only.
     """
 
-    build: Callable[[Sketch, Use], Gradients]
+    build: Callable[[UnwindingGraphBuilder, Use], Gradients]
     constant: Collection[int] = ()
     every: bool = False
 
 
-def reduced(sketch: Sketch, dy: Tensor, x: Tensor, placed: Shape | None = None) -> Tensor:
+def reduced(
+    sketch: UnwindingGraphBuilder, dy: Tensor, x: Tensor, placed: Shape | None = None
+) -> Tensor:
     """Return the gradient of an operand that was broadcast: summed up, in its shape.
 
     Parameters
@@ -137,7 +139,7 @@ def condition(_use: Use, _position: int) -> list[int]:
     return [0]
 
 
-def elementwise(sketch: Sketch, use: Use, saved: Saved = operands) -> Gradients:
+def elementwise(sketch: UnwindingGraphBuilder, use: Use, saved: Saved = operands) -> Gradients:
     """Add one op that reads the output's gradient with all that was saved for it.
 
     It stands for the gradients of all operands; those of broadcast ones are summed up.
@@ -162,7 +164,7 @@ def elementwise(sketch: Sketch, use: Use, saved: Saved = operands) -> Gradients:
         yield position, reduced(sketch, total, x, shape)
 
 
-def opaque(sketch: Sketch, use: Use) -> Gradients:
+def opaque(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add a barrier for each gradient, which reads all there is, drawn to its operand."""
     present = [dy for dy in use.gradients if dy is not None]
     read = tuple({x.index: x for x in (*present, *use.node.operands)}.values())
@@ -170,7 +172,7 @@ def opaque(sketch: Sketch, use: Use) -> Gradients:
         yield position, _drawn_barrier(sketch, read, use.operand(position))
 
 
-def rowwise(sketch: Sketch, use: Use, inputs: bool = False) -> Gradients:
+def rowwise(sketch: UnwindingGraphBuilder, use: Use, inputs: bool = False) -> Gradients:
     """Add a barrier that reads the output's gradient with the output, element by element.
 
     Parameters
@@ -186,7 +188,7 @@ def rowwise(sketch: Sketch, use: Use, inputs: bool = False) -> Gradients:
         yield position, _drawn_barrier(sketch, read, use.operand(position))
 
 
-def normalisation(sketch: Sketch, use: Use, channels: bool = True) -> Gradients:
+def normalisation(sketch: UnwindingGraphBuilder, use: Use, channels: bool = True) -> Gradients:
     """Add a barrier that reads the output's gradient with data and gain, and reductions.
 
     Parameters
@@ -212,7 +214,7 @@ def normalisation(sketch: Sketch, use: Use, channels: bool = True) -> Gradients:
         yield position, _drawn_barrier(sketch, read, x)
 
 
-def _drawn_barrier(sketch: Sketch, read: Collection[Tensor], x: Tensor) -> Tensor:
+def _drawn_barrier(sketch: UnwindingGraphBuilder, read: Collection[Tensor], x: Tensor) -> Tensor:
     dx = sketch.graph.barrier(read, x.shape, name=sketch.gradient_name(x))
     sketch.pair(dx, x, "barrier_gradient.operand")
     return dx
@@ -259,7 +261,7 @@ BARRIER_GRADIENTS = (
 )
 
 
-def view(sketch: Sketch, use: Use) -> Gradients:
+def view(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Pass the gradient back through the inverse of each view that the node became.
 
     What was cut away has a gradient of zeros, which are made where they are wanted.  A node
@@ -278,7 +280,7 @@ def view(sketch: Sketch, use: Use) -> Gradients:
             yield from opaque(sketch, Use(use.node, use.outputs, use.gradients, (position,)))
 
 
-def split(sketch: Sketch, use: Use) -> Gradients:
+def split(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Join the parts' gradients; parts that nobody learns from have zeros."""
     x = use.operand(0)
     parts = [sketch.graph.op(y) for y in use.outputs if y is not None]
@@ -299,20 +301,20 @@ def split(sketch: Sketch, use: Use) -> Gradients:
 
 
 def _same(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     return dy
 
 
 def _reshape(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     x = inputs[slot]
     return sketch.graph.reshape(dy, x.shape, name=sketch.gradient_name(x))
 
 
 def _dim_shuffle(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     forth = cast(ops.DimShuffle, op).permutation
     back = sorted(range(len(forth)), key=forth.__getitem__)
@@ -320,14 +322,14 @@ def _dim_shuffle(
 
 
 def _reverse(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     dims = cast(ops.Reverse, op).dims
     return sketch.graph.reverse(dy, dims, name=sketch.gradient_name(inputs[slot]))
 
 
 def _concat(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     x, axis = inputs[slot], cast(ops.Concat, op).axis
     starts = [*accumulate((part.shape[axis] for part in inputs), initial=0)]
@@ -337,13 +339,13 @@ def _concat(
 
 
 def _expand(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     return reduced(sketch, dy, inputs[slot])
 
 
 def _slice(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     """Put zeros around, axis by axis."""
     x, cut = inputs[slot], cast(ops.Slice, op)
@@ -357,7 +359,7 @@ def _slice(
 
 
 def _sub_sample(
-    sketch: Sketch, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor:
     """Put zeros between, axis by axis: ``(n,) -> (n, 1) -> (n, s) -> (n s,)``, and cut the end."""
     x, graph = inputs[slot], sketch.graph
@@ -378,7 +380,7 @@ def _sub_sample(
 
 
 def _zeros(
-    sketch: Sketch, x: Tensor, axis: int, count: int, shape: Shape | None = None
+    sketch: UnwindingGraphBuilder, x: Tensor, axis: int, count: int, shape: Shape | None = None
 ) -> list[Tensor]:
     """Return zeros of a shape but for one axis, or nothing if there are none."""
     full = list(x.shape if shape is None else shape)
@@ -388,7 +390,8 @@ def _zeros(
 
 
 INVERSES: dict[
-    type[UnwindingOp], Callable[[Sketch, UnwindingOp, Sequence[Tensor], int, Tensor], Tensor]
+    type[UnwindingOp],
+    Callable[[UnwindingGraphBuilder, UnwindingOp, Sequence[Tensor], int, Tensor], Tensor],
 ] = {
     ops.Identity: _same,
     ops.Reshape: _reshape,
@@ -404,7 +407,9 @@ INVERSES: dict[
 VIEW_GRADIENTS = dict.fromkeys(VIEWS, Backward(view)) | {"Split": Backward(split, every=True)}
 
 
-def convolution(sketch: Sketch, use: Use, bias: int = 2, transposed: bool = False) -> Gradients:
+def convolution(
+    sketch: UnwindingGraphBuilder, use: Use, bias: int = 2, transposed: bool = False
+) -> Gradients:
     """Add the convolutions that give the gradients of data and weights.
 
     The data's gradient is that of the output, convolved with the weights, which are turned
@@ -436,7 +441,7 @@ def convolution(sketch: Sketch, use: Use, bias: int = 2, transposed: bool = Fals
             yield from opaque(sketch, Use(use.node, use.outputs, use.gradients, (position,)))
 
 
-def _data_gradient(sketch: Sketch, use: Use, transposed: bool) -> Tensor:
+def _data_gradient(sketch: UnwindingGraphBuilder, use: Use, transposed: bool) -> Tensor:
     x, w, dy = use.operand(0), use.operand(1), use.gradient
     name = sketch.gradient_name(x)
     used = w if transposed else _turned(sketch, w, int(use.node.attributes.get("group", 1)), name)
@@ -447,7 +452,7 @@ def _data_gradient(sketch: Sketch, use: Use, transposed: bool) -> Tensor:
     return dx
 
 
-def _turned(sketch: Sketch, w: Tensor, groups: int, base: str) -> Tensor:
+def _turned(sketch: UnwindingGraphBuilder, w: Tensor, groups: int, base: str) -> Tensor:
     """Return weights (M, C / g, ...) as (C, M / g, ...), exchanged in each group, and turned."""
     m, c, *kernel = w.shape
     spatial = range(3, 3 + len(kernel))
@@ -466,7 +471,7 @@ def _turned(sketch: Sketch, w: Tensor, groups: int, base: str) -> Tensor:
     return sketch.chain(w, sketch.helper(base, "weights.turned"), steps)
 
 
-def matmul(sketch: Sketch, use: Use) -> Gradients:
+def matmul(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add the products ``dA = dY B'`` and ``dB = A' dY``, summed over what was broadcast.
 
     An operand of rank 1 counts as a row on the left, and as a column on the right.
@@ -486,7 +491,7 @@ def matmul(sketch: Sketch, use: Use) -> Gradients:
         yield position, _as(sketch, reduced(sketch, product, placed), x.shape)
 
 
-def gemm(sketch: Sketch, use: Use) -> Gradients:
+def gemm(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add the products for ``A' B' + C``, where a prime is a transposition, if asked for."""
     flags = [bool(use.node.attributes.get(flag, 0)) for flag in ("transA", "transB")]
     dy = use.gradient
@@ -502,7 +507,7 @@ def gemm(sketch: Sketch, use: Use) -> Gradients:
         yield position, _swapped(sketch, product) if flags[position] else product
 
 
-def einsum(sketch: Sketch, use: Use) -> Gradients:
+def einsum(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add a product of the output's gradient and the other operand, if there are two."""
     if len(use.node.operands) != 2:
         yield from opaque(sketch, use)
@@ -513,7 +518,7 @@ def einsum(sketch: Sketch, use: Use) -> Gradients:
 
 
 def _product(
-    sketch: Sketch, lhs: Tensor, rhs: Tensor, x: Tensor, shape: Shape | None = None
+    sketch: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, x: Tensor, shape: Shape | None = None
 ) -> Tensor:
     """Add a product, of the shape of a matrix product if not given, named as a gradient."""
     if shape is None:
@@ -526,13 +531,13 @@ def _product(
     return out
 
 
-def _swapped(sketch: Sketch, x: Tensor) -> Tensor:
+def _swapped(sketch: UnwindingGraphBuilder, x: Tensor) -> Tensor:
     rank = len(x.shape)
     order: Sequence[int] = (*range(rank - 2), rank - 1, rank - 2)
     return sketch.graph.dim_shuffle(x, order, name=sketch.helper(x.name, "transposed"))
 
 
-def _as(sketch: Sketch, x: Tensor, shape: Shape) -> Tensor:
+def _as(sketch: UnwindingGraphBuilder, x: Tensor, shape: Shape) -> Tensor:
     if x.shape == shape:
         return x
     return sketch.graph.reshape(x, shape, name=sketch.helper(x.name, "reshaped"))

@@ -1,4 +1,4 @@
-"""From a model with known shapes to a graph: each node that matters enters by its rule."""
+"""Graphs of models with known shapes: each relevant node enters by its rule."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from layoutopt.graphs.builder import all_or_nothing
 from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
+from layoutopt.onnx.builder import Attractions, Node, Rule, UnwindingGraphBuilder
 from layoutopt.onnx.protobuf import captured
 from layoutopt.onnx.rules import barrier, is_standard, rule_of, type_of
 from layoutopt.onnx.shapes import Shaped
-from layoutopt.onnx.sketch import Attractions, Node, Rule, Sketch
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -58,7 +58,7 @@ class OnnxGraphBuilder:
         self.network = shaped.model.graph
         self.roots = _roots(shaped)
         names = {name for node in self.network.node for name in node.output}
-        self.sketch = Sketch(graph, attractions, names | set(self.roots))
+        self.sketch = UnwindingGraphBuilder(graph, attractions, names | set(self.roots))
         self.versions = {x.domain: x.version for x in shaped.model.opset_import}
         self.tensors: dict[str, Tensor] = {}
         self.wanted: set[str] = set()
@@ -152,7 +152,7 @@ class OnnxGraphBuilder:
         raise InputError(f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else ""))
 
 
-def _follow(rule: Rule, sketch: Sketch, node: Node) -> Sequence[Tensor | None]:
+def _follow(rule: Rule, sketch: UnwindingGraphBuilder, node: Node) -> Sequence[Tensor | None]:
     """Return the outputs that a rule adds, of the shapes that they must have."""
     made = rule.build(sketch, node)
     outputs = [made] if isinstance(made, Tensor) else made

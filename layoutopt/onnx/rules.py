@@ -1,4 +1,4 @@
-"""How each op type of ONNX enters the graph.
+"""Rules by which op types of ONNX enter the graph.
 
 To add an op type, write a function from a sketch and a node to the node's outputs in the
 module of its family, and enter it in the table there.
@@ -15,7 +15,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.graphs.ops import Shape, SumLike, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.onnx.sketch import Node, Outputs, Rule, Sketch, Step
+from layoutopt.onnx.builder import Node, Outputs, Rule, Step, UnwindingGraphBuilder
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -58,7 +58,7 @@ UNREAD = dict.fromkeys(("EyeLike", "RandomNormalLike", "RandomUniformLike"), (0,
 """Positions of their operands of which only the shape matters."""
 
 
-def barrier(sketch: Sketch, node: Node) -> Outputs:
+def barrier(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add one barrier for each output that is read.
 
     They read the same operands, so they become known together, as the outputs of a single
@@ -71,7 +71,7 @@ def barrier(sketch: Sketch, node: Node) -> Outputs:
     ]
 
 
-def normalisation(sketch: Sketch, node: Node, channels: bool = True) -> Outputs:
+def normalisation(sketch: UnwindingGraphBuilder, node: Node, channels: bool = True) -> Outputs:
     """Add a barrier whose parameters broadcast to the data.
 
     Parameters
@@ -88,7 +88,7 @@ def normalisation(sketch: Sketch, node: Node, channels: bool = True) -> Outputs:
     return barrier(sketch, node)
 
 
-def unknown(sketch: Sketch, node: Node) -> Outputs:
+def unknown(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a barrier for an op of unknown meaning.
 
     Operands that broadcast to the first one, and are smaller, are taken for its parameters.
@@ -100,7 +100,7 @@ def unknown(sketch: Sketch, node: Node) -> Outputs:
     return barrier(sketch, node)
 
 
-def constant(sketch: Sketch, node: Node) -> Outputs:
+def constant(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a tensor that depends on no data: its locations are free."""
     return sketch.sink(node.name, node.shape)
 
@@ -154,7 +154,7 @@ NUMPY_SINCE = 7
 """Operator set since which operands broadcast by NumPy's rules."""
 
 
-def elementwise(sketch: Sketch, node: Node, first: int = 0) -> Outputs:
+def elementwise(sketch: UnwindingGraphBuilder, node: Node, first: int = 0) -> Outputs:
     """Add an op whose locations follow the first operand of the output's shape.
 
     Parameters
@@ -184,12 +184,12 @@ def broadcast_axis(node: Node) -> int | None:
     return int(node.attributes["axis"]) % rank if "axis" in node.attributes else None
 
 
-def prelu(sketch: Sketch, node: Node) -> Outputs:
+def prelu(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a leaky rectifier, whose slopes older operator sets give per channel."""
     return (per_channel if node.version < NUMPY_SINCE else elementwise)(sketch, node)
 
 
-def per_channel(sketch: Sketch, node: Node) -> Outputs:
+def per_channel(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add an op whose parameters may be vectors along an axis of the first operand."""
     x, *others = node.operands
     axis = int(node.attributes.get("axis", 1)) % max(len(x.shape), 1)
@@ -203,7 +203,9 @@ def per_channel(sketch: Sketch, node: Node) -> Outputs:
     return barrier(sketch, node)  # one parameter for each block of several elements
 
 
-def _sum_like(sketch: Sketch, node: Node, operands: Sequence[Tensor], first: int = 0) -> Outputs:
+def _sum_like(
+    sketch: UnwindingGraphBuilder, node: Node, operands: Sequence[Tensor], first: int = 0
+) -> Outputs:
     """Add the op, and a pair for every two operands of which one broadcasts to the other.
 
     With no operand of the output's shape a barrier is added, and no pairs.
@@ -216,7 +218,11 @@ def _sum_like(sketch: Sketch, node: Node, operands: Sequence[Tensor], first: int
 
 
 def together(
-    sketch: Sketch, name: str, operands: Sequence[Tensor], table: str, carrier: int = 0
+    sketch: UnwindingGraphBuilder,
+    name: str,
+    operands: Sequence[Tensor],
+    table: str,
+    carrier: int = 0,
 ) -> Tensor:
     """Add an op that lies like one of its operands, and draw every two of these together.
 
@@ -252,12 +258,12 @@ ELEMENTWISE = (
 )
 
 
-def identity(sketch: Sketch, node: Node) -> Outputs:
+def identity(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand once more."""
     return sketch.graph.identity(node.operand(0), name=node.name)
 
 
-def dropout(sketch: Sketch, node: Node) -> Outputs:
+def dropout(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the data once more, and for the mask a barrier."""
     x = node.operand(0)
     name, mask, *_ = (*node.outputs, None)
@@ -267,30 +273,30 @@ def dropout(sketch: Sketch, node: Node) -> Outputs:
     ][: len(node.outputs)]
 
 
-def reshape(sketch: Sketch, node: Node) -> Outputs:
+def reshape(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the elements in another shape: Reshape, Flatten, Squeeze and Unsqueeze."""
     return sketch.graph.reshape(node.operand(0), node.shape, name=node.name)
 
 
-def expand(sketch: Sketch, node: Node) -> Outputs:
+def expand(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the broadcast operand."""
     return sketch.graph.expand(node.operand(0), node.shape, name=node.name)
 
 
-def transpose(sketch: Sketch, node: Node) -> Outputs:
+def transpose(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand with its axes in another order, reversed if none is given."""
     x = node.operand(0)
     permutation = node.attributes.get("perm", range(len(x.shape))[::-1])
     return sketch.graph.dim_shuffle(x, permutation, name=node.name)
 
 
-def concat(sketch: Sketch, node: Node) -> Outputs:
+def concat(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operands one after the other."""
     axis = _axis(node.attributes.get("axis", 1), len(node.shape))
     return sketch.graph.concat(node.operands, axis, name=node.name)
 
 
-def split(sketch: Sketch, node: Node) -> Outputs:
+def split(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand's parts along an axis, of given sizes or all but the last alike."""
     if node.unknown(1):
         return barrier(sketch, node)
@@ -312,7 +318,7 @@ def split(sketch: Sketch, node: Node) -> Outputs:
     return parts
 
 
-def take(sketch: Sketch, node: Node) -> Outputs:
+def take(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a slice with steps; negative ones go backwards.
 
     Along an axis of ``n``, negative bounds count from the end, and bounds outside are moved
@@ -352,7 +358,7 @@ def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
     return zip(starts, ends, axes, steps, strict=True)
 
 
-def tile(sketch: Sketch, node: Node) -> Outputs:
+def tile(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand repeated along each axis: ``(n,) -> (1, n) -> (r, n) -> (r n,)``."""
     x = node.operand(0)
     repeats = node.integers("repeats", 1)
@@ -364,7 +370,7 @@ def tile(sketch: Sketch, node: Node) -> Outputs:
     return sketch.chain(x, node.name, stages)
 
 
-def depth_to_space(sketch: Sketch, node: Node) -> Outputs:
+def depth_to_space(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add channels moved into blocks of ``b x b`` pixels.
 
     The channel splits into (b, b, C) in mode DCR and into (C, b, b) in mode CRD.
@@ -380,7 +386,7 @@ def depth_to_space(sketch: Sketch, node: Node) -> Outputs:
     return sketch.chain(x, node.name, _regrouped(split, order, node.shape))
 
 
-def space_to_depth(sketch: Sketch, node: Node) -> Outputs:
+def space_to_depth(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add blocks of ``b x b`` pixels moved into channels.
 
     The channel becomes (b, b, C) in mode DCR and (C, b, b) in mode CRD.
@@ -433,7 +439,7 @@ VIEWS = {
 
 
 def convolution(
-    sketch: Sketch, node: Node, data: int = 0, weights: int = 1, bias: int | None = 2
+    sketch: UnwindingGraphBuilder, node: Node, data: int = 0, weights: int = 1, bias: int | None = 2
 ) -> Outputs:
     """Add a convolution.
 
@@ -454,7 +460,7 @@ def convolution(
     return out
 
 
-def matmul(sketch: Sketch, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
+def matmul(sketch: UnwindingGraphBuilder, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
     """Add a matrix product, of batches too.
 
     Parameters
@@ -473,7 +479,7 @@ def _check_summed(lhs: Tensor, rhs: Tensor) -> None:
         raise InputError(f"operands of shapes {list(lhs.shape)} and {list(rhs.shape)} do not fit")
 
 
-def gemm(sketch: Sketch, node: Node) -> Outputs:
+def gemm(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add ``A' B' + C``, where a prime stands for a transposition that the node may ask for."""
     lhs = _transposed(sketch, node, 0, "transA", "lhs")
     rhs = _transposed(sketch, node, 1, "transB", "rhs")
@@ -485,20 +491,22 @@ def gemm(sketch: Sketch, node: Node) -> Outputs:
     return out
 
 
-def einsum(sketch: Sketch, node: Node) -> Outputs:
+def einsum(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a product of two operands, or a barrier for any other number."""
     if len(node.operands) != 2:
         return barrier(sketch, node)
     return _product(sketch, node, node.operand(0), node.operand(1))
 
 
-def _product(sketch: Sketch, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
+def _product(sketch: UnwindingGraphBuilder, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
     out = _fixed_point(sketch, node)
     draw_product(sketch, lhs, rhs, out, "matmul")
     return out
 
 
-def draw_product(sketch: Sketch, lhs: Tensor, rhs: Tensor, out: Tensor, table: str) -> None:
+def draw_product(
+    sketch: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, table: str
+) -> None:
     """Draw a product's operands to their targets, and to the output if they have its shape.
 
     Parameters
@@ -512,7 +520,9 @@ def draw_product(sketch: Sketch, lhs: Tensor, rhs: Tensor, out: Tensor, table: s
     sketch.pair(rhs, out, f"{table}.chain")
 
 
-def _transposed(sketch: Sketch, node: Node, position: int, flag: str, role: str) -> Tensor:
+def _transposed(
+    sketch: UnwindingGraphBuilder, node: Node, position: int, flag: str, role: str
+) -> Tensor:
     x = node.operand(position)
     if not node.attributes.get(flag, 0):
         return x
@@ -520,7 +530,7 @@ def _transposed(sketch: Sketch, node: Node, position: int, flag: str, role: str)
     return sketch.graph.dim_shuffle(x, (1, 0), name=name)
 
 
-def _fixed_point(sketch: Sketch, node: Node) -> Tensor:
+def _fixed_point(sketch: UnwindingGraphBuilder, node: Node) -> Tensor:
     return sketch.graph.fixed_point(node.operands, node.shape, name=node.name)
 
 

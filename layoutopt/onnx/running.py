@@ -28,7 +28,7 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 class Draw(NamedTuple):
-    """How inputs are drawn at random.
+    """Random inputs.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def largest_difference(
 
 
 class Outputs:
-    """What a network gives for some inputs, unoptimised.
+    """Outputs of an unoptimised network for some inputs.
 
     Parameters
     ----------

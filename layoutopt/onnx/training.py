@@ -1,4 +1,4 @@
-"""From a network to its training step: backward pass, gradients and update."""
+"""Training steps of networks: backward pass, gradients and update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the cards, labels and lanes of a figure stand."""
+"""Positions of the cards, labels and lanes of a figure."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ LANE = 6.0
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where everything stands, in pixels from the left upper corner.
+    """Positions of all parts, in pixels from the upper left corner.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a figure is made of: cards for tensors, steps for ops, ties."""
+"""Parts of a figure: cards for tensors, steps for ops, ties."""
 
 from __future__ import annotations
 

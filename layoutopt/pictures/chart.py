@@ -221,7 +221,7 @@ def chart(
 
 @dataclass(frozen=True)
 class _Field:
-    """Where lines are drawn."""
+    """Area in which lines are drawn."""
 
     across: Scale
     up: Scale

@@ -50,7 +50,7 @@ Line = tuple[Stretch, ...]
 
 @dataclass(frozen=True)
 class LineRoutes:
-    """Where all lines run.
+    """Routes of all lines.
 
     Parameters
     ----------

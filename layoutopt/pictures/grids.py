@@ -62,7 +62,7 @@ class GridSlice:
 
 @dataclass(frozen=True)
 class GridPlan:
-    """Where the cells of a tensor stand.
+    """Positions of the cells of a tensor.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class GridPlan:
 
 @dataclass(frozen=True)
 class CellGrid:
-    """What the cells of one tensor show, in row-major order.
+    """Contents of the cells of one tensor, in row-major order.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class CellGrid:
 
 @dataclass(frozen=True)
 class Stripe:
-    """What stands for many elements of a tensor at once.
+    """One cell for many elements of a tensor at once.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ OTHERS = "#9aa3ae"
 
 @dataclass(frozen=True, eq=False)
 class TileShares:
-    """Which tensors weigh most on each tile.
+    """Tensors that weigh most on each tile.
 
     Parameters
     ----------

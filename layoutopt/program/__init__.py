@@ -1,1 +1,1 @@
-"""From an answer to a program: in which steps a framework gives tensors their layouts."""
+"""Programs from answers: the steps in which a framework gives tensors their layouts."""

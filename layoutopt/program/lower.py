@@ -376,7 +376,7 @@ def lower(schedule: Schedule, target: Target[Handle]) -> dict[str, Handle]:
 
 
 class _State(Generic[Handle]):
-    """What a target has made so far, by tensor number.
+    """Values that a target has made so far, by tensor number.
 
     ``sinks`` are those created; ``roots`` the locations that tensors have of their own: those
     of sources and fixed points, fresh ones of sinks, and those of barriers that are known.

@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True)
 class BarrierReady:
-    """From here on the locations of a barrier's outputs must have been computed.
+    """Point from which the locations of a barrier's outputs must have been computed.
 
     All elements of its inputs have their locations by then.  The barrier itself need not
     have run: a creation that is thrown away does as well.

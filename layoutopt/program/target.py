@@ -1,4 +1,4 @@
-"""What a framework must offer so that layouts can be carried out in it."""
+"""Interface of a framework in which layouts are carried out."""
 
 from __future__ import annotations
 

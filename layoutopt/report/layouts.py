@@ -1,4 +1,4 @@
-"""Where sinks lie: a picture of the graph, or of the part that matters, and sinks by class."""
+"""Layouts of sinks: a picture of the graph, or of the part that matters, and sinks by class."""
 
 from __future__ import annotations
 

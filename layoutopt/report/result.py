@@ -14,8 +14,8 @@ from layoutopt.base.html import escaped
 from layoutopt.base.limits import Point
 from layoutopt.base.numbers import counted, number, ratio, seconds
 from layoutopt.base.result import PairScore, UnwindingResult
+from layoutopt.explain.explanation import Change, PairExplanation
 from layoutopt.explain.pair import explain_pair
-from layoutopt.explain.told import Change, PairExplanation
 from layoutopt.explain.words import exact, listed, paired, sure
 from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
 from layoutopt.pictures import pages

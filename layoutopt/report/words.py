@@ -1,4 +1,4 @@
-"""What several pages say."""
+"""Phrases and charts that several pages share."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from layoutopt.conversion.rules.op import Op, OperandLayouts
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.onnx.rules import is_standard, type_of
-from layoutopt.onnx.wellformed import kinds_of, schema
+from layoutopt.onnx.validate import kinds_of, schema
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto

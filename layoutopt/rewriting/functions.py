@@ -16,7 +16,7 @@ from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
 from layoutopt.onnx.protobuf import graphs
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.wellformed import kinds_of, schema
+from layoutopt.onnx.validate import kinds_of, schema
 from layoutopt.rewriting.metadata import tell
 
 if TYPE_CHECKING:

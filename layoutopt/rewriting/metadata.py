@@ -1,4 +1,4 @@
-"""What a rewritten network tells of itself, where viewers show it."""
+"""Metadata of rewritten networks, as viewers show it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from layoutopt.onnx.functions import check_functions
 from layoutopt.onnx.network import title
 from layoutopt.onnx.protobuf import bodies, captured
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.wellformed import check_nodes, check_version, is_in_order, sort_nodes
+from layoutopt.onnx.validate import check_nodes, check_version, is_in_order, sort_nodes
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
 from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types

@@ -1,4 +1,4 @@
-"""What a rewritten network comes with."""
+"""Results of converted networks."""
 
 from __future__ import annotations
 

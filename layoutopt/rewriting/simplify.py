@@ -24,7 +24,7 @@ from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, graphs
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.wellformed import sort_nodes
+from layoutopt.onnx.validate import sort_nodes
 from layoutopt.rewriting.constant_folding import Known, computed, folded_parts
 from layoutopt.rewriting.constants import array_of
 from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes
@@ -230,7 +230,7 @@ def _add_weight(
 
 @dataclass
 class _Outside:
-    """What a graph may capture: constants, their values where these are small, and their keys."""
+    """Values that a graph may capture: constants, small ones with values, and their keys."""
 
     constants: dict[str, Known] = field(default_factory=dict)
     values: dict[str, NDArray[Any]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
 
 
 class Typed(NamedTuple):
-    """What is known of a tensor.
+    """Type and shape of a tensor.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ Try: TypeAlias = Callable[[frozenset[Key]], Attempt]
 
 @dataclass
 class Found:
-    """What came of it.
+    """Outcome of a verification.
 
     Parameters
     ----------

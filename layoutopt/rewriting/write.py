@@ -12,7 +12,7 @@ from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
-from layoutopt.onnx.wellformed import schema
+from layoutopt.onnx.validate import schema
 from layoutopt.rewriting.attributes import changed, is_attribute, places, set_attribute
 from layoutopt.rewriting.constants import array_of, is_filled, relaid_fill, relaid_tensor
 from layoutopt.rewriting.functions import LayoutFunctions

@@ -1,4 +1,4 @@
-"""How many elements of strided boxes lie on which tile, without going through them.
+"""Numbers of elements of strided boxes on each tile, without listing them.
 
 A box walks through a tensor by loops.  Where no loop carries from one axis of the tile map into
 another, the tile is a sum of terms of independent loops, and how often each sum occurs is found

@@ -68,7 +68,7 @@ LARGEST = 2**62
 
 @dataclass(frozen=True)
 class TileThroughput:
-    """What a tile can do.
+    """Operations and bytes per cycle of a tile.
 
     Parameters
     ----------

@@ -64,16 +64,16 @@ def test_components_of_many_nodes_are_proved(block: int) -> None:
         assert assert_as_tabulated(problem, solve_capacity(problem, Limits()))
 
 
-@pytest.mark.parametrize("roads", [tuple(solve.ROADS), ("free", "search")])
+@pytest.mark.parametrize("strategies", [tuple(solve.STRATEGIES), ("free", "search")])
 @pytest.mark.parametrize("block", range(4))
 def test_a_byte_elsewhere_may_leave_nothing_that_fits(
-    monkeypatch: pytest.MonkeyPatch, block: int, roads: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, block: int, strategies: tuple[str, ...]
 ) -> None:
     """Twins with a byte of room elsewhere are proved optimal, or not to fit, as tables say.
 
     So they are by the search alone, without packing, moves and a start.
     """
-    monkeypatch.setattr(solve, "ROADS", {name: solve.ROADS[name] for name in roads})
+    monkeypatch.setattr(solve, "STRATEGIES", {name: solve.STRATEGIES[name] for name in strategies})
     fits = []
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         problem = twin(large_case(seed))
@@ -87,7 +87,9 @@ def test_configurations_and_nodes_make_one_search(
 ) -> None:
     """Large kinds beside listed ones are proved as trying everything finds."""
     monkeypatch.setattr(pool, "NODES", 1)
-    monkeypatch.setattr(solve, "ROADS", {name: solve.ROADS[name] for name in ("free", "search")})
+    monkeypatch.setattr(
+        solve, "STRATEGIES", {name: solve.STRATEGIES[name] for name in ("free", "search")}
+    )
     mixed = []
     side_by_side = integer.side_by_side
     monkeypatch.setattr(

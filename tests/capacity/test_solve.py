@@ -48,8 +48,8 @@ def test_everything_small_is_proved(block: int) -> None:
 @pytest.mark.parametrize("block", range(8))
 def test_search_proves_what_prices_leave(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     """With flow, rounding and exhaustion left out, CP-SAT proves the same optima."""
-    kept = {name: solve.ROADS[name] for name in ("free", "search")}
-    monkeypatch.setattr(solve, "ROADS", kept)
+    kept = {name: solve.STRATEGIES[name] for name in ("free", "search")}
+    monkeypatch.setattr(solve, "STRATEGIES", kept)
     searched = 0
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         if seed % 7:  # CP-SAT does not take numbers beyond 64 bits
@@ -63,8 +63,8 @@ def test_search_proves_what_prices_leave(monkeypatch: pytest.MonkeyPatch, block:
 @pytest.mark.parametrize("block", range(4))
 def test_search_improves_on_poor_placements(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     """What a placement and prices rule out is nothing that a better placement needs."""
-    kept = {name: solve.ROADS[name] for name in ("free", "flow", "scatter", "search")}
-    monkeypatch.setattr(solve, "ROADS", kept)
+    kept = {name: solve.STRATEGIES[name] for name in ("free", "flow", "scatter", "search")}
+    monkeypatch.setattr(solve, "STRATEGIES", kept)
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         if seed % 7:
             problem = random_case(seed)
@@ -92,7 +92,7 @@ def test_large_kinds_are_proved(monkeypatch: pytest.MonkeyPatch, block: int) -> 
 # Two kinds want tile 0: one earns 5 there and 1 on tile 1, the other 3 and nothing elsewhere.
 WANTED = {(0, 0): 5, (0, 1): 1, (1, 0): 3}
 
-ROADS = [
+STRATEGIES = [
     # One node anywhere beside one on its tile: everything fits.
     ("free", case([0, 1], [2, 3], [1, 1], [2, 2, 1], None, {(0, 0): 5}), 10),
     # Room for two on tile 0: one of the first kind goes to tile 1, and the second anywhere.
@@ -110,16 +110,16 @@ ROADS = [
 ]
 
 
-@pytest.mark.parametrize(("road", "problem", "value"), ROADS)
-def test_each_road_closes_its_case(road: str, problem: CapacityProblem, value: int) -> None:
-    """Hand-made problems are proved by the road that they are made for, at the value by hand."""
+@pytest.mark.parametrize(("strategy", "problem", "value"), STRATEGIES)
+def test_each_road_closes_its_case(strategy: str, problem: CapacityProblem, value: int) -> None:
+    """Hand-made problems are proved by the strategy that they are made for, at the value by hand."""
     answer = solve_capacity(problem, Limits())
-    assert (answer.objective, answer.bound, list(answer.seconds)[-1]) == (value, value, road)
+    assert (answer.objective, answer.bound, list(answer.seconds)[-1]) == (value, value, strategy)
     assert optimum(problem) == value
     assert_sound(problem, answer)
 
 
-@pytest.mark.parametrize("problem", [problem for _, problem, _ in ROADS])
+@pytest.mark.parametrize("problem", [problem for _, problem, _ in STRATEGIES])
 def test_each_case_has_a_twin_that_does_not_fit(problem: CapacityProblem) -> None:
     """With less room than bytes by one grain the twin is refused, with the bytes too many."""
     total = problem.total_bytes
@@ -135,7 +135,9 @@ def test_each_case_has_a_twin_that_does_not_fit(problem: CapacityProblem) -> Non
 
 
 @pytest.mark.parametrize("times", [2**50 + 1, 2**54 + 1, 2**56 - 1])
-@pytest.mark.parametrize(("problem", "value"), [(problem, value) for _, problem, value in ROADS])
+@pytest.mark.parametrize(
+    ("problem", "value"), [(problem, value) for _, problem, value in STRATEGIES]
+)
 def test_more_copies_than_doubles_can_tell_apart(
     monkeypatch: pytest.MonkeyPatch, problem: CapacityProblem, value: int, times: int
 ) -> None:
@@ -144,8 +146,12 @@ def test_more_copies_than_doubles_can_tell_apart(
     What a placement earns once can be had so many times.  The searches are left out, which do not
     end on so large domains.
     """
-    kept = {name: road for name, road in solve.ROADS.items() if name not in ("polish", "search")}
-    monkeypatch.setattr(solve, "ROADS", kept)
+    kept = {
+        name: strategy
+        for name, strategy in solve.STRATEGIES.items()
+        if name not in ("polish", "search")
+    }
+    monkeypatch.setattr(solve, "STRATEGIES", kept)
     many = replace(problem, copies=problem.copies * times, capacity=problem.capacity * times)
     answer = solve_capacity(many, Limits())
     assert_sound(many, answer)
@@ -284,7 +290,7 @@ def test_bounds_are_multiples_of_the_unit() -> None:
 
 def test_time_that_is_up_leaves_an_honest_answer() -> None:
     """Without time there is a bound that holds, and no claim of a proof."""
-    _, problem, value = ROADS[-1]
+    _, problem, value = STRATEGIES[-1]
     answer = solve_capacity(problem, Limits(deadline=0.0))
     assert answer.stopped is Stopped.TIME_LIMIT
     assert answer.bound is not None
@@ -294,7 +300,7 @@ def test_time_that_is_up_leaves_an_honest_answer() -> None:
 
 def test_a_gap_is_good_enough_where_asked() -> None:
     """With a gap allowed the search ends with a placement inside it, and says so."""
-    _, problem, value = ROADS[-1]
+    _, problem, value = STRATEGIES[-1]
     answer = solve_capacity(problem, Limits(gap=1.0))
     assert answer.stopped is Stopped.GAP_LIMIT
     assert answer.gap is not None
@@ -326,7 +332,9 @@ def test_smooth_prices_agree_with_the_linear_programme(
 ) -> None:
     """Smoothing and the core give the bound of the linear programme, up to 1e-4, never less."""
     monkeypatch.setattr(solve, "POLISH", 1.0)
-    monkeypatch.setattr(solve, "ROADS", {k: solve.ROADS[k] for k in ("free", "flow", "prices")})
+    monkeypatch.setattr(
+        solve, "STRATEGIES", {k: solve.STRATEGIES[k] for k in ("free", "flow", "prices")}
+    )
     problem = middling(seed)
     exact = solve_capacity(problem, Limits())
     monkeypatch.setattr(master, "LINEAR", 10)
@@ -350,7 +358,7 @@ def test_polish_improves_on_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
         for names in (("free", "flow", "prices"), ("free", "flow", "prices", "polish")):
             monkeypatch.setattr(solve, "POLISH", 2.0)
             with monkeypatch.context() as patch:
-                patch.setattr(solve, "ROADS", {name: solve.ROADS[name] for name in names})
+                patch.setattr(solve, "STRATEGIES", {name: solve.STRATEGIES[name] for name in names})
                 answer = solve_capacity(problem, Limits())
             assert_sound(problem, answer)
             found.append(answer.objective or 0)
@@ -359,8 +367,8 @@ def test_polish_improves_on_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(gains) > 0
 
 
-@pytest.mark.parametrize(("room", "road", "away"), [(9, "free", 0), (2, "flow", 4)])
-def test_copies_stay_at_home_if_nothing_is_lost(room: int, road: str, away: int) -> None:
+@pytest.mark.parametrize(("room", "strategy", "away"), [(9, "free", 0), (2, "flow", 4)])
+def test_copies_stay_at_home_if_nothing_is_lost(room: int, strategy: str, away: int) -> None:
     """Of equally good tiles a class takes its home, and only what does not fit goes elsewhere.
 
     Three classes of two copies earn 1 on each of tiles 0 and 1, and tile 1 is their home.
@@ -368,7 +376,7 @@ def test_copies_stay_at_home_if_nothing_is_lost(room: int, road: str, away: int)
     rewards = {(node, tile): 1 for node in range(3) for tile in (0, 1)}
     plain = case([0, 1, 2], [2, 2, 2], [1, 1, 1], [4, room], None, rewards)
     answer = solve_capacity(replace(plain, home=np.array([1, 1, 1])), Limits())
-    assert (answer.objective, answer.bound, list(answer.seconds)[-1]) == (6, 6, road)
+    assert (answer.objective, answer.bound, list(answer.seconds)[-1]) == (6, 6, strategy)
     found = answer.placement
     assert found is not None
     assert found.counts[found.labels == 0].sum() == away

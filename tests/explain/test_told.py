@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from layoutopt import Change, Graph, explain_pair, explain_sink, read, unwind
-from layoutopt.explain.told import explanation_bytes
+from layoutopt.explain.explanation import explanation_bytes
 from layoutopt.explain.words import costs, exact, listed
 from tests.explain.test_pair import split
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from layoutopt.base.errors import InputError
+from layoutopt.onnx.builder import read_attractions
 from layoutopt.onnx.read import read_onnx
-from layoutopt.onnx.sketch import read_attractions
 from tests.onnx.networks import model, node, pairs, save, types
 
 

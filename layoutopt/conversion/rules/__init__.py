@@ -1,1 +1,1 @@
-"""What is known of ops: what the order of axes means to them, and what becomes of it."""
+"""Semantics of ops: the meaning of their axes, and each op under another order of axes."""

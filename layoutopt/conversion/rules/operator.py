@@ -1,4 +1,4 @@
-"""What is known of a type of op: whether axes matter to it, and how to reorder them."""
+"""Operators: semantics of an op type, and its remapping to other orders of axes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ Follow: TypeAlias = Callable[[Op], tuple[Axes | None, ...]]
 
 
 class Category(StrEnum):
-    """How much the order of axes matters to an op."""
+    """Dependence of an op type on the order of axes."""
 
     AGNOSTIC = "agnostic"
     """Not at all: elementwise ops."""
@@ -171,7 +171,7 @@ def unmoved(op: Op, permutation: Permutation) -> Remapped:
 
 @dataclass(frozen=True)
 class Operator:
-    """What is known of a type of op.
+    """Semantics of an op type.
 
     Parameters
     ----------

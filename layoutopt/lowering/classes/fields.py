@@ -26,7 +26,7 @@ NAMED = -2
 
 @dataclass(frozen=True, eq=False)
 class BoxGrid:
-    """Where the rooms of a part lie.
+    """Positions of the rooms of a part.
 
     Parameters
     ----------

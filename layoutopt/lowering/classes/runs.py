@@ -243,7 +243,7 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Joins:
-    """Which runs one block relates: pairs of runs, or single ones (``inp`` is -1), with marks."""
+    """Runs that one block relates: pairs of runs, or single ones (``inp`` is -1), with marks."""
 
     out: IntArray
     inp: IntArray

@@ -1,4 +1,4 @@
-"""From a group to its orbits: the first half of lifting, step by step."""
+"""Orbits of a group: the first half of lifting, step by step."""
 
 from __future__ import annotations
 

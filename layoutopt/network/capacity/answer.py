@@ -1,4 +1,4 @@
-"""What is answered to a labelling problem with capacity."""
+"""Answers to labelling problems with capacity."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class CountedLabels:
-    """How many copies of which class take which labels.
+    """Numbers of copies of each class by label.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What capacity is worth: the best values at several, and the least that costs nothing."""
+"""Value of capacity: optima at several, and the least that costs nothing."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ NODES = 8
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """What is best at prices.
+    """Best configurations at given prices.
 
     Parameters
     ----------

@@ -422,7 +422,7 @@ def tabulate(
 
 
 class _Table:
-    """How states are numbered, and the credit of the best way to each."""
+    """Numbers of states, and the credit of the best way to each."""
 
     def __init__(self, room: IntArray, priced: Priced, limits: Limits) -> None:
         self.room, self.prices, self.scale = room, priced.prices.astype(np.int64), priced.scale

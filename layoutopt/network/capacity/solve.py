@@ -1,4 +1,4 @@
-"""Labelling problems with capacity: one road after another until the answer is proved."""
+"""Labelling problems with capacity: one strategy after another until the answer is proved."""
 
 from __future__ import annotations
 
@@ -381,7 +381,7 @@ def repaired(pool: Pool, room: IntArray, limits: Limits) -> tuple[Filling | None
 
 
 class _Places:
-    """How many nodes of each size each tile still takes."""
+    """Numbers of nodes of each size that each tile still takes."""
 
     def __init__(self, sizes: IntArray, table: IntArray) -> None:
         self.tiles = table.shape[1]
@@ -457,7 +457,7 @@ POLISH = 20.0
 """Effort of the search for whole counts near to shares; see ``Limits.turn``."""
 
 DOUBLES = 2**1000
-"""What copies can be worth must stay below this for roads that compute in doubles."""
+"""What copies can be worth must stay below this for strategies that compute in doubles."""
 
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 20, 24, 30, 60, 120, 840)
 """Prices of small problems often are such fractions."""
@@ -613,7 +613,7 @@ def _integers(values: IntArray) -> IntArray:
     return found
 
 
-ROADS = {
+STRATEGIES = {
     "free": choose_freely,
     "flow": keep_whole,
     "prices": find_prices,
@@ -624,7 +624,7 @@ ROADS = {
     "table": tabulated,
     "search": search,
 }
-"""In this order; see ``roads`` and ``search``."""
+"""In this order; see ``STRATEGIES`` and ``search``."""
 
 
 def solve_capacity(
@@ -655,16 +655,16 @@ def solve_capacity(
 
 
 def solve_state(state: State) -> CapacityAnswer:
-    """Take one road after another until the answer is proved or good enough."""
+    """Take one strategy after another until the answer is proved or good enough."""
     need = int((state.pool.node_bytes * state.pool.copies).sum())
     lacking = max(need - int(state.room.sum()), 0)
     if lacking:
         state.infeasible = Reason.BYTES
-    for name, road in ROADS.items():
+    for name, strategy in STRATEGIES.items():
         if state.done:
             break
         started = time.perf_counter()
-        road(state)
+        strategy(state)
         state.seconds[name] = time.perf_counter() - started
         state.limits.report(f"capacity: {name}", state.value, state.bound)
     return state.answer(lacking * state.pool.grain)

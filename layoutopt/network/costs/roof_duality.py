@@ -22,7 +22,7 @@ ENDLESS = 2**60
 
 @dataclass(frozen=True, eq=False)
 class Roof:
-    """What the cut decides.
+    """Labels that the cut decides.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _cut(terms: _Terms) -> tuple[int, IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class BinaryCut:
-    """What a minimum cut decides of a problem of two labels each.
+    """Labels that a minimum cut decides in a problem of two labels each.
 
     Parameters
     ----------

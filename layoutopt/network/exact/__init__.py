@@ -1,1 +1,1 @@
-"""Which exact method to use when: reductions first, then bounds, then search."""
+"""Choice of exact methods: reductions first, then bounds, then search."""

@@ -48,7 +48,7 @@ class OrderCut:
 
 @dataclass(frozen=True)
 class OrderSolution:
-    """What the master problem found.
+    """Solution of the master problem.
 
     Parameters
     ----------

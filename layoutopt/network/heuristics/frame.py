@@ -1,4 +1,4 @@
-"""What all heuristics here have in common: small numbers, barrier order, an exact value.
+"""Common frame of all heuristics: small numbers, barrier order, an exact value.
 
 A heuristic itself is a function ``(problem, limits, start) -> labels`` on problems without order
 rules whose numbers fit 64 bits with room to add and to double them; it keeps to ``banned``.

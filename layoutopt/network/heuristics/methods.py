@@ -177,7 +177,7 @@ def grow(problem: Labelling, limits: Limits, _start: IntArray, starts: int = STA
 
 
 class _Growth:
-    """What earns something in a problem: ``weights`` are those of edges, then those of wishes."""
+    """Rewards of a problem: ``weights`` are those of edges, then those of wishes."""
 
     def __init__(self, problem: Labelling) -> None:
         self.nodes, self.named = problem.nodes, problem.labels

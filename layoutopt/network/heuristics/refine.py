@@ -69,7 +69,7 @@ def _grouped(problem: Labelling, labels: IntArray) -> tuple[IntArray, Labelling]
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """What nodes earn by labels that they may want: by node, then by label.
+    """Rewards of nodes by labels that they may want: by node, then by label.
 
     Keys are ``node * span + label``.
     """

@@ -1,4 +1,4 @@
-"""What minimum cuts decide: problems of two labels, and parts of problems of more.
+"""Minimum cuts: problems of two labels solved, and labels of others fixed.
 
 *Two labels*: with no negative edge and two alternatives in all, the optimum is a minimum cut
 between the two (Greig, Porteous, Seheult, J. R. Stat. Soc. B 51, 1989).

@@ -16,7 +16,7 @@ from layoutopt.network.problem import IntArray, Labelling
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """What a reduction makes of a problem.
+    """Reduced problem, and the inverse of the reduction.
 
     Every labelling ``y`` of the small problem gives ``x = restore(y)`` of the large one with
     ``large.value(x) >= constant + small.value(y)``, and the optima satisfy this with

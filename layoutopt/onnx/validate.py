@@ -1,4 +1,4 @@
-"""What nodes of a network must keep to before anybody looks at what they say."""
+"""Validation of nodes before their attributes are read, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a pair."""
+"""Explanations of pairs and sinks, as data and as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from layoutopt.graphs.tiling import TILE
 
 @dataclass(frozen=True)
 class Share:
-    """How many elements of a sink lie where elements of another tensor do.
+    """Number of elements of a sink that share locations with another tensor.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Share:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SinkExplanation:
-    """Where a sink lies, what that earns, and what else it could do.
+    """Explanation of one sink: its locations, their score, and the alternatives.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ ROWS = 30
 
 @dataclass(frozen=True)
 class Change:
-    """What one pair earns before and after.
+    """Score of one pair before and after.
 
     Parameters
     ----------

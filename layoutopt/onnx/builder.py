@@ -149,12 +149,12 @@ class Node:
 
 
 Outputs: TypeAlias = Tensor | Sequence[Tensor | None]
-Build: TypeAlias = Callable[["Sketch", Node], Outputs]
+Build: TypeAlias = Callable[["UnwindingGraphBuilder", Node], Outputs]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How an op type enters the graph.
+    """Rule by which an op type enters the graph.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ Step: TypeAlias = tuple[Callable[..., Tensor], *tuple[Any, ...]]
 """A method of the graph that adds a view, and its arguments."""
 
 
-class Sketch:
+class UnwindingGraphBuilder:
     """A graph, and the ways in which all rules add to it.
 
     Parameters
