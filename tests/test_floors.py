@@ -16,6 +16,7 @@ HOUSE = Path(layoutopt.__file__).parent
 FLOORS = {
     "certificate": 0,
     "base": 0,
+    "boxes": 1,
     "network": 1,
     "tiles": 1,
     "pictures": 1,

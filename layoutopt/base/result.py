@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from layoutopt.base import html, numbers
@@ -25,6 +26,9 @@ Piece: TypeAlias = tuple[str, int, int, tuple[Loop, ...]]
 """``(origin, from, to, loops)``: element ``to + sum(i * to_stride)`` of a sink takes the
 location of element ``from + sum(i * from_stride)`` of tensor ``origin``."""
 
+AnyPiece: TypeAlias = tuple[str | int, int, int, tuple[Loop, ...]]
+"""A piece, its origin a name or a number."""
+
 Step: TypeAlias = str | tuple[str, int]
 """A sink that can be set whole, or ``(sink, number of one of its pieces)``."""
 
@@ -37,21 +41,20 @@ def outer_sum(terms: Sequence[Index], start: int = 0) -> Index:
     return total.reshape(-1)
 
 
-def read(piece: Piece) -> Index:
+def read(piece: AnyPiece) -> Index:
     """Return the flat elements of ``origin`` that a piece names, in its loops' order."""
     _origin, start, _to, loops = piece
     return _walk(start, [(extent, step) for extent, step, _ in loops])
 
 
-def written(piece: Piece) -> Index:
+def written(piece: AnyPiece) -> Index:
     """Return the flat elements of the sink that a piece sets, in its loops' order."""
     _origin, _from, start, loops = piece
     return _walk(start, [(extent, step) for extent, _, step in loops])
 
 
 def _walk(start: int, loops: Sequence[tuple[int, int]]) -> Index:
-    steps = ((extent, step if extent > 1 else 0) for extent, step in loops)  # of one, any will do
-    return outer_sum([np.arange(extent) * step for extent, step in steps], start)
+    return outer_sum([np.arange(extent) * step for extent, step in loops if extent != 1], start)
 
 
 def elements(piece: Piece) -> int:
@@ -83,14 +86,23 @@ def _range(first: int, step_of: int, loops: Iterable[Loop]) -> tuple[int, int]:
 
 
 def cover(pieces: Sequence[Piece], size: int) -> str | None:
-    """Return why pieces do not cover each element of a sink exactly once, or ``None``."""
+    """Return why pieces do not cover each element of a sink exactly once, or ``None``.
+
+    Parameters
+    ----------
+    pieces
+        The pieces, each inside the sink (see :func:`fault`).
+    size
+        The sink's number of elements.
+    """
     total = sum(map(elements, pieces))
     if total != size:
         return f"pieces set {total} elements of {size}"
     seen = np.zeros(size, bool)
-    for piece in pieces:
-        seen[written(piece)] = True
-    missing = size - int(seen.sum())
+    for _origin, _from, to, loops in pieces:
+        long = [(n, step) for n, _, step in loops if n != 1]
+        as_strided(seen[to:], [n for n, _ in long], [step for _, step in long])[...] = True
+    missing = size - int(np.count_nonzero(seen))
     return f"{missing} elements are set twice instead of others" if missing else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import gcd
 
@@ -11,11 +11,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import SizeError
+from layoutopt.boxes import join
+from layoutopt.boxes.box import VectorBox
+from layoutopt.boxes.equation import Equations
 from layoutopt.certificate.sums import Box
-from layoutopt.check import boxes as flat_boxes
-from layoutopt.check.boxes import BoxIndex
-from layoutopt.check.equations import Equations
-from layoutopt.check.terms import Term
 from layoutopt.lowering.lowered import Lowered
 from layoutopt.network.problem import IntArray
 
@@ -87,7 +86,7 @@ MOST = 2 * 10**5
 """The most boxes of one list."""
 
 
-def met(
+def join_on(
     one: Sequence[Box], two: Sequence[Box], shape: Sequence[int], equations: Equations
 ) -> list[Box]:
     """Join two lists of boxes on their first quantity.
@@ -103,42 +102,16 @@ def met(
         For each member of ``one`` and of ``two`` with the same first quantity that, the others of
         ``one`` and the others of ``two``; tags are put together.
     """
-    one, two = ([_upward(box) for box in own] for own in (one, two))
-    labelled = [
-        flat_boxes.CheckedBox(k, 0, box.start[0], tuple([(n, 0, s[0]) for n, s in box.loops]))
-        for k, box in enumerate(two)
-    ]
-    places = BoxIndex(labelled, tuple(shape), equations)
-    found: list[Box] = []
-    for box in one:
-        own = flat_boxes.CheckedBox(0, 0, box.start[0], tuple([(n, 0, s[0]) for n, s in box.loops]))
-        for other in places.near(own):
-            found += _met(box, two[other.label], equations)
+    mine = [VectorBox(*box.of(0, *range(len(box.start)))[1:]) for box in one]
+    others = [VectorBox(*box[1:]) for box in two]
+    found = []
+    for a, b, (start, loops) in join.join_on(mine, others, tuple(shape), equations):
+        found.append(
+            Box(one[a].tag + two[b].tag, start, tuple([(n, s) for n, s in loops if n > 1]))
+        )
         if len(found) > MOST:
             raise SizeError(f"a certificate needs more than {MOST:,} boxes for one tensor")
     return found
-
-
-def _met(one: Box, two: Box, equations: Equations) -> Iterator[Box]:
-    """Yield the boxes of what two boxes have in common."""
-    mine, others = len(one.start), len(two.start) - 1
-    terms = [Term(s[0], n, (*s, *[0] * others)) for n, s in one.loops]
-    terms += [Term(-s[0], n, (*[0] * mine, *s[1:])) for n, s in two.loops]
-    start = (*one.start, *two.start[1:])
-    apart = two.start[0] - one.start[0]
-    for first, loops in equations.solve(tuple(terms), apart, mine + others):
-        begin = tuple([a + b for a, b in zip(start, first, strict=True)])
-        yield Box(one.tag + two.tag, begin, tuple([(n, s) for n, s in loops if n > 1]))
-
-
-def _upward(box: Box) -> Box:
-    """Return a box whose first quantity never falls along a loop."""
-    start, loops = box.start, []
-    for n, step in box.loops:
-        if step[0] < 0:
-            start, step = _plus(start, step, n - 1), tuple([-s for s in step])
-        loops.append((n, step))
-    return Box(box.tag, start, tuple(loops))
 
 
 def parts(box: Box, k: int, cuts: Sequence[int]) -> list[Box]:

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from layoutopt.boxes.box import Box as FlatBox
+from layoutopt.boxes.equation import Equations
+from layoutopt.boxes.merge import boxes_of
 from layoutopt.certificate.sums import Box
 from layoutopt.certificate.views import (
     CUTTING,
@@ -25,14 +28,12 @@ from layoutopt.certificate.views import (
     scaled,
     steps_of,
 )
-from layoutopt.certify.boxes import Components, met
-from layoutopt.check.equations import Equations
+from layoutopt.certify.boxes import Components, join_on
 from layoutopt.graphs.locations import mapping_of
 from layoutopt.graphs.ops import Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.expand import Expansion
 from layoutopt.lowering.classes.kinds import LiftedKind
-from layoutopt.lowering.elements import boxes as dense_boxes
 from layoutopt.lowering.elements.groups import Group
 from layoutopt.lowering.lowered import ClassKind, Lowered
 from layoutopt.network.problem import IntArray
@@ -96,8 +97,8 @@ class Copies:
         for sink in graph.sinks():
             t, shape = sink.index, graph.shapes[sink.index]
             own = [Box((), (0, self.places.starts[t]), ((sink.size, (1, 1)),))] if sink.size else []
-            boxes = met(marks.get(t, _untied(own)), copies.get(t, own), shape, self.equations)
-            found[t] = met(boxes, taken.get(t, own), shape, self.equations)
+            boxes = join_on(marks.get(t, _untied(own)), copies.get(t, own), shape, self.equations)
+            found[t] = join_on(boxes, taken.get(t, own), shape, self.equations)
         return found
 
     def located(
@@ -122,16 +123,16 @@ class Copies:
                     found[t] = [box for piece in boxes for box in self._piece(group, piece)]
         return found
 
-    def _piece(self, group: Group, piece: dense_boxes.OriginBox) -> Iterator[Box]:
+    def _piece(self, group: Group, piece: FlatBox) -> Iterator[Box]:
         """Yield the boxes ``(element, location)`` of a piece of a layout."""
-        origin = (*group.sinks, *group.fixed)[piece.origin]
+        origin = (*group.sinks, *group.fixed)[piece.label]
         mapped = self.places.mapped(origin)
         if mapped is None:
             start = self.places.starts[origin] + piece.start
             yield Box((), (piece.to, start), tuple([(n, (to, at)) for n, at, to in piece.loops]))
             return
         walk = Box((), (piece.start, piece.to), tuple([(n, (at, to)) for n, at, to in piece.loops]))
-        for box in met([walk], mapped, self.lowered.graph.shapes[origin], self.equations):
+        for box in join_on([walk], mapped, self.lowered.graph.shapes[origin], self.equations):
             yield box.of(1, 2)
 
     def _marks(self) -> dict[int, list[Box]]:
@@ -159,11 +160,11 @@ def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, Box]]]:
         found = Expansion(kind.reduced, firsts).boxes(numbers.starts[-1] + 1 + marks)
         return [[one for box in found.get(t, []) for one in _unrolled(box)] for t in group.sinks]
     starts = kind.edges.numbers.starts[: len(group.sinks) + 1].tolist()
-    every = [dense_boxes.boxes(marks[a:b], np.zeros(b - a, np.int64)) for a, b in pairwise(starts)]
-    return [[(box.origin, one) for box in own for _, one in _unrolled(box)] for own in every]
+    every = [boxes_of(marks[a:b], np.zeros(b - a, np.int64)) for a, b in pairwise(starts)]
+    return [[(box.label, one) for box in own for _, one in _unrolled(box)] for own in every]
 
 
-def _unrolled(box: dense_boxes.OriginBox) -> Iterator[tuple[int, Box]]:
+def _unrolled(box: FlatBox) -> Iterator[tuple[int, Box]]:
     """Yield the boxes of a box whose marks may count up along some of its loops."""
     counting = [loop for loop in box.loops if loop[1]]
     loops = tuple([(n, (to,)) for n, at, to in box.loops if not at])
@@ -230,7 +231,7 @@ class Tracer:
 
     def together(self, a: int, b: int) -> list[Box]:
         """Return boxes ``(element, side, side)`` of two tensors of one shape."""
-        return met(self.boxes(a), self.boxes(b), self.graph.shapes[a], self.equations)
+        return join_on(self.boxes(a), self.boxes(b), self.graph.shapes[a], self.equations)
 
     def _sources(self, t: int) -> list[int]:
         producer = self.graph.producers[t]
@@ -254,7 +255,7 @@ class Tracer:
         claims, found = [], []
         for c, moved, left in zip(ins, relation(op, shapes), _left(op, shapes), strict=True):
             both, shape = self._found[c], self.graph.shapes[c]
-            kept, rest = (met(own, both, shape, self.equations) for own in (moved, left))
+            kept, rest = (join_on(own, both, shape, self.equations) for own in (moved, left))
             claims.append(
                 {"kept": [b.of(2, 0, 1) for b in kept], "left": [b.of(1, 0) for b in rest]}
             )

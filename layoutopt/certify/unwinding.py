@@ -13,13 +13,13 @@ from layoutopt.base.deadline import run_with_timeout
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status, UnwindingResult
+from layoutopt.boxes.equation import Equations
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.sums import Box
 from layoutopt.certificate.unwinding import Checker
-from layoutopt.certify.boxes import Components, decided, met, named
+from layoutopt.certify.boxes import Components, decided, join_on, named
 from layoutopt.certify.copies import Copies, NumberedLocations, Tracer
 from layoutopt.certify.ordering import Ordering, Solve
-from layoutopt.check.equations import Equations
 from layoutopt.io.certificate import FORMAT, document_of
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.elements.barriers import find_cycles
@@ -241,7 +241,7 @@ class _Writer:
             taken = self.copies.located(labels, [own.members[k][0] for k in which])
             for t, boxes in leaders.items():
                 here = [box for box in boxes if box.tag[0] in which] if t in taken else []
-                for box in met(here, taken.get(t, []), self.graph.shapes[t], self.equations):
+                for box in join_on(here, taken.get(t, []), self.graph.shapes[t], self.equations):
                     found[box.tag[0]]["terminals"][-1].append(_box(box.of(1, 2, tag=())))
 
 

@@ -19,11 +19,11 @@ import numpy as np
 from layoutopt.base import html, result
 from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Piece, Step, pairs_html
+from layoutopt.boxes.cover import Covers
+from layoutopt.boxes.equation import Equations
 from layoutopt.check import occupancy, order
+from layoutopt.check.affine import carried
 from layoutopt.check.choice import STEPS, either
-from layoutopt.check.cover import Covers
-from layoutopt.check.equations import Equations
-from layoutopt.check.flow import carried
 from layoutopt.check.hooked import Hooked, without_hooks
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.hooking import hooked
@@ -107,7 +107,7 @@ def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evalua
     Parameters
     ----------
     limit
-        How many steps may be taken; see :class:`layoutopt.check.equations.Equations`.
+        How many steps may be taken; see :class:`layoutopt.boxes.equation.Equations`.
 
     Raises
     ------
@@ -115,7 +115,8 @@ def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evalua
         If they do not suffice.
     """
     equations = Equations(limit)
-    broken = coverage(graph, layouts, Covers(equations).fault)
+    covers = Covers(equations)
+    broken = coverage(graph, layouts, lambda layout, sink: covers.fault(layout, sink.shape))
     if broken:
         return Evaluation(broken, None, most(graph))
     seen = without_hooks(graph, layouts)

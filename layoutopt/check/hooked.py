@@ -14,8 +14,8 @@ from layoutopt.base import result
 from layoutopt.base.errors import SizeError
 from layoutopt.base.memory import require
 from layoutopt.base.result import Piece
-from layoutopt.check.boxes import CheckedBox
-from layoutopt.check.flow import carried
+from layoutopt.boxes.box import Box
+from layoutopt.check.affine import carried
 from layoutopt.graphs.hooking import check_hooks, hooked, output_tiles, viewed
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
@@ -70,7 +70,7 @@ class Hooked:
         one, two = self.tiles[a], self.tiles[b]
         return int(np.count_nonzero((one == two) & (one != UNKNOWN)))
 
-    def alike(self, t: int, others: Sequence[CheckedBox]) -> int:
+    def alike(self, t: int, others: Sequence[Box]) -> int:
         """Return how many elements of a tensor are on the same tile as others of it.
 
         Parameters
@@ -80,8 +80,7 @@ class Hooked:
         """
         tiles, total = self.tiles[t], 0
         for box in others:
-            piece = "", box.start, box.to, box.loops
-            same = tiles[result.read(piece)] == tiles[result.written(piece)]
+            same = tiles[result.read(box)] == tiles[result.written(box)]
             total += int(np.count_nonzero(same))
         return total
 

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from layoutopt.base.result import Piece
-from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
-from layoutopt.check.equations import Equations
-from layoutopt.check.terms import Term
-from layoutopt.check.tracing import Tracing, moved
+from layoutopt.boxes.box import Box, canonical, unfolded
+from layoutopt.boxes.equation import Equations, Term
+from layoutopt.boxes.join import BoxIndex, common, image
+from layoutopt.check.tracing import Tracing
 from layoutopt.graphs.ops import Kind, Shape, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.tiles.blocks import TileMap
-from layoutopt.tiles.counting import Walk, together
+from layoutopt.tiles.counting import together
 
 Layouts = Mapping[str, Sequence[Piece]]
 
@@ -52,7 +52,7 @@ class Matching:
             return self._on_tiles(mine, other, self.graph.shapes[a])
         same = set(mine) & set(other)
         total = sum(box.elements for box in same)
-        rest: dict[int, list[CheckedBox]] = defaultdict(list)
+        rest: dict[int, list[Box]] = defaultdict(list)
         for box in other:
             if box not in same:
                 rest[box.label].append(box)
@@ -66,7 +66,7 @@ class Matching:
                 total += sum(self._equal(box, twin) for twin in near[box.label].near(box))
         return total
 
-    def alike(self, t: int, others: Sequence[CheckedBox]) -> int:
+    def alike(self, t: int, others: Sequence[Box]) -> int:
         """Return how many elements of a tensor are on the same tile as others of it.
 
         Parameters
@@ -75,25 +75,21 @@ class Matching:
             Boxes that say which others.
         """
         places, shape = self.tracing.places(t), self.graph.shapes[t]
-        there = [box for other in others for box in moved(other, places, self.equations)]
+        there = [box for other in others for box in image(other, places, self.equations)]
         return self._on_tiles(self.tracing.boxes(t), there, shape)
 
-    def _on_tiles(
-        self, mine: Sequence[CheckedBox], other: Sequence[CheckedBox], shape: Shape
-    ) -> int:
+    def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
         """Return at how many positions two lists of boxes have equal tiles.
 
         Layers that are alike ask the same of tensors that lie on equal maps.
         """
-        sides = (tuple((id(self._map(b.label)), *b[1:]) for b in side) for side in (mine, other))
+        sides = (tuple((id(self.map(b.label)), *b[1:]) for b in side) for side in (mine, other))
         key = *sides, shape
         if key not in self.answers:
             self.answers[key] = self._counted(mine, other, shape)
         return self.answers[key]
 
-    def _counted(
-        self, mine: Sequence[CheckedBox], other: Sequence[CheckedBox], shape: Shape
-    ) -> int:
+    def _counted(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
         same = set(mine) & set(other)
         left, right = (
             [part for box in side if box not in same for part in unfolded(box, shape)]
@@ -104,25 +100,17 @@ class Matching:
             self._equal_tiles(box, twin) for box in left for twin in near.near(box)
         )
 
-    def _equal_tiles(self, a: CheckedBox, b: CheckedBox) -> int:
+    def _equal_tiles(self, a: Box, b: Box) -> int:
         """Return the number of common elements of two boxes that are on equal tiles."""
-        terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
-        terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
-        total = 0
-        for (one, two), loops in self.equations.solve(tuple(terms), b.to - a.to, 2):
-            extents = tuple(n for n, _ in loops)
-            mine, other = (
-                Walk(self._map(box.label), box.start + first, tuple(step[k] for _, step in loops))
-                for k, (box, first) in enumerate(((a, one), (b, two)))
-            )
-            walks = ((id(w.tiles), w.start, w.steps) for w in (mine, other))
-            key = *walks, extents
+        maps, total = (self.map(a.label), self.map(b.label)), 0
+        for part in common(a, b, self.equations):
+            key = id(maps[0]), id(maps[1]), part
             if key not in self.known:
-                self.known[key] = together(mine, other, extents)
+                self.known[key] = together(maps, *part)
             total += self.known[key]
         return total
 
-    def _map(self, root: int) -> TileMap:
+    def map(self, root: int) -> TileMap:
         """Return the tiles of a root tensor; those of the pool are the tiles themselves."""
         if root not in self.tiles:
             every = memory_of(self.graph).tiles
@@ -133,17 +121,15 @@ class Matching:
     def _shape(self, root: int) -> Shape:
         return () if root == POOL else self.graph.shapes[root]
 
-    def _equal(self, a: CheckedBox, b: CheckedBox) -> int:
+    def _equal(self, a: Box, b: Box) -> int:
         """Return the number of common elements of two boxes that have equal locations."""
-        terms = [Term(here, n, (there,)) for n, there, here in a.loops]
-        terms += [Term(-here, n, (-there,)) for n, there, here in b.loops]
         total = 0
-        for (apart,), loops in self.equations.solve(tuple(terms), b.to - a.to, 1):
-            steps = tuple([Term(step, n, ()) for n, (step,) in loops])
-            total += self.equations.count(steps, b.start - a.start - apart)
+        for (one, two), loops in common(a, b, self.equations):
+            gaps = tuple([Term(there - other, n, ()) for n, (there, other) in loops])
+            total += self.equations.count(gaps, two - one)
         return total
 
-    def _given(self, t: int) -> Iterator[CheckedBox]:
+    def _given(self, t: int) -> Iterator[Box]:
         """Yield the boxes of a root tensor: where its pieces say, or where it is itself."""
         if self.graph.kind(self.graph.handle(t)) is not Kind.SINK:
             yield from self._own(t)
@@ -151,19 +137,19 @@ class Matching:
         on_tiles = self.graph.tile_memory is not None
         for name, start, to, loops in self.layouts[self.graph.tensor_name(t)]:
             origin = POOL if on_tiles and name == TILE else self.graph.number(name)
-            piece = normal(origin, start, to, loops)
+            piece = canonical(origin, start, to, loops)
             if on_tiles or _mapping(self.graph, origin) is None:
                 yield piece
             else:
-                yield from moved(piece, self.tracing.places(origin), self.equations)
+                yield from image(piece, self.tracing.places(origin), self.equations)
 
-    def _own(self, t: int) -> Iterator[CheckedBox]:
+    def _own(self, t: int) -> Iterator[Box]:
         """Yield the boxes of a tensor that lies at locations of its own, or by a mapping."""
         mapping, count = _mapping(self.graph, t), size(self.graph.shapes[t])
         if mapping is not None and self.graph.tile_memory is None:
             yield from _runs([self.pool.setdefault(v, len(self.pool)) for v in mapping])
         elif count:
-            yield normal(t, 0, 0, [(count, 1, 1)])
+            yield canonical(t, 0, 0, [(count, 1, 1)])
 
 
 def _mapping(graph: GraphStore, t: int) -> tuple[int | str, ...] | None:
@@ -171,7 +157,7 @@ def _mapping(graph: GraphStore, t: int) -> tuple[int | str, ...] | None:
     return op.mapping if isinstance(op, Source) else None
 
 
-def _runs(values: Sequence[int]) -> Iterator[CheckedBox]:
+def _runs(values: Sequence[int]) -> Iterator[Box]:
     """Yield boxes of a list of numbers: runs of equal steps from each number to the next."""
     steps = [b - a for a, b in pairwise(values)]
     first = 0
@@ -180,5 +166,5 @@ def _runs(values: Sequence[int]) -> Iterator[CheckedBox]:
         end = first
         while end < len(steps) and steps[end] == step:
             end += 1
-        yield normal(POOL, values[first], first, [(end + 1 - first, step, 1)])
+        yield canonical(POOL, values[first], first, [(end + 1 - first, step, 1)])
         first = end + 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from layoutopt.check.boxes import CheckedBox, normal
+from layoutopt.boxes.box import Box, canonical
 from layoutopt.check.hooked import UNKNOWN, Hooked, takes_hooked
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.ops import Array
@@ -15,7 +15,7 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
 from layoutopt.tiles.blocks import TileMap
-from layoutopt.tiles.counting import Walk, on_each
+from layoutopt.tiles.counting import on_each
 
 SHOWN = 3
 """How many tiles that are too full are named."""
@@ -63,11 +63,10 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
             if name not in known:
                 own = root_tiles(graph, graph.number(name))
                 known[name] = maps.setdefault(own.key, own)
-            walk = Walk(known[name], start, tuple(step for _, step, _ in loops))
-            extents = tuple(extent for extent, _, _ in loops)
-            key = id(walk.tiles), start, walk.steps, extents
+            walk = tuple([(extent, step) for extent, step, _ in loops])
+            key = id(known[name]), start, walk
             if key not in counted:
-                counted[key] = on_each(walk, extents)
+                counted[key] = on_each(known[name], start, walk)
             tiles, counts = counted[key]
             np.add.at(count, tiles, counts)
         yield sink, count * memory.bytes_of(sink.name)
@@ -146,12 +145,12 @@ def faults(graph: GraphStore, layouts: Layouts, matching: Matching | Hooked) -> 
                 )
 
 
-def _heads(sink: Tensor, grain: int) -> list[CheckedBox]:
+def _heads(sink: Tensor, grain: int) -> list[Box]:
     """Return for each element of a sink the first of its grain, as boxes."""
     whole = sink.size // grain * grain
     found = []
     if whole:
-        found.append(normal(sink.index, 0, 0, [(whole // grain, grain, grain), (grain, 0, 1)]))
+        found.append(canonical(sink.index, 0, 0, [(whole // grain, grain, grain), (grain, 0, 1)]))
     if sink.size > whole:
-        found.append(normal(sink.index, whole, whole, [(sink.size - whole, 0, 1)]))
+        found.append(canonical(sink.index, whole, whole, [(sink.size - whole, 0, 1)]))
     return found

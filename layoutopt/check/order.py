@@ -17,10 +17,10 @@ import numpy as np
 
 from layoutopt.base import result
 from layoutopt.base.result import Step
-from layoutopt.check.boxes import CheckedBox, normal
+from layoutopt.boxes.box import Box, canonical
+from layoutopt.boxes.equation import Equations
+from layoutopt.check.affine import carried
 from layoutopt.check.choice import STEPS, either
-from layoutopt.check.equations import Equations
-from layoutopt.check.flow import carried
 from layoutopt.check.matching import Layouts
 from layoutopt.check.tracing import Tracing
 from layoutopt.graphs import ops
@@ -332,12 +332,12 @@ class _TokensOfBoxes:
                 found |= {box.label for box in self.tracing.boxes(out)}
         return found
 
-    def _given(self, t: int) -> Iterator[CheckedBox]:
+    def _given(self, t: int) -> Iterator[Box]:
         i = self.graph.producers[t]
         op, count = self.graph.ops[i], size(self.graph.shapes[t])
         if op.kind is Kind.SINK:
             name = self.graph.tensor_name(t)
             for token, (_, _, to, loops) in enumerate(self.layouts[name], self.first[name]):
-                yield normal(token, 0, to, [(n, 0, here) for n, _, here in loops])
+                yield canonical(token, 0, to, [(n, 0, here) for n, _, here in loops])
         elif count:
-            yield normal(-2 - i if _waits(self.graph, i) else -1, 0, 0, [(count, 0, 1)])
+            yield canonical(-2 - i if _waits(self.graph, i) else -1, 0, 0, [(count, 0, 1)])

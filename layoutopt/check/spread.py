@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 
 from layoutopt.base import result
 from layoutopt.base.errors import InputError
-from layoutopt.check.boxes import BoxIndex, CheckedBox
+from layoutopt.boxes.box import Box
+from layoutopt.boxes.cover import cover
+from layoutopt.boxes.equation import Equations
+from layoutopt.boxes.join import BoxIndex, common
+from layoutopt.check.affine import carried
 from layoutopt.check.choice import SMALL, STEPS, either
-from layoutopt.check.cover import cover
 from layoutopt.check.elements import coverage
-from layoutopt.check.equations import Equations
-from layoutopt.check.flow import carried
 from layoutopt.check.hooked import UNKNOWN, Hooked
-from layoutopt.check.matching import POOL, Layouts, Matching
-from layoutopt.check.terms import Term
+from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
+from layoutopt.graphs.tiling import TILE, root_tiles
 from layoutopt.tiles.blocks import TileMap
-from layoutopt.tiles.counting import Walk, on_both, on_each
+from layoutopt.tiles.counting import on_both, on_each
 
 Integers = NDArray[np.int64]
 
@@ -177,15 +177,14 @@ class SpreadByPieces:
     Parameters
     ----------
     limit
-        How many steps may be taken; see :class:`layoutopt.check.equations.Equations`.
+        How many steps may be taken; see :class:`layoutopt.boxes.equation.Equations`.
     """
 
     def __init__(self, graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> None:
         self.graph = graph
         self.equations = Equations(limit)
-        self.tracing = Matching(graph, layouts, self.equations).tracing
-        self._maps: dict[int, TileMap] = {}
-        self._same: dict[object, TileMap] = {}
+        matching = Matching(graph, layouts, self.equations)
+        self.tracing, self.map = matching.tracing, matching.map
         self._known: dict[object, Counts] = {}
 
     def each(self, t: int) -> Counts:
@@ -216,35 +215,19 @@ class SpreadByPieces:
                 parts += [found for twin in near.near(box) for found in self._meeting(box, twin)]
         return summed(parts)
 
-    def _each(self, box: CheckedBox) -> Counts:
-        walk = Walk(self._map(box.label), box.start, tuple([step for _, step, _ in box.loops]))
-        extents = tuple([n for n, _, _ in box.loops])
-        key = id(walk.tiles), walk.start, walk.steps, extents
+    def _each(self, box: Box) -> Counts:
+        tiles, loops = self.map(box.label), tuple([(n, step) for n, step, _ in box.loops])
+        key = id(tiles), box.start, loops
         if key not in self._known:
-            self._known[key] = on_each(walk, extents)
+            self._known[key] = on_each(tiles, box.start, loops)
         return self._known[key]
 
-    def _meeting(self, a: CheckedBox, b: CheckedBox) -> list[Counts]:
+    def _meeting(self, a: Box, b: Box) -> list[Counts]:
         """Return the numbers of common elements of two boxes that are on equal tiles, in parts."""
-        terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
-        terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
-        found = []
-        for (one, two), loops in self.equations.solve(tuple(terms), b.to - a.to, 2):
-            extents = tuple([n for n, _ in loops])
-            here, there = (
-                Walk(self._map(box.label), box.start + first, tuple([s[k] for _, s in loops]))
-                for k, (box, first) in enumerate(((a, one), (b, two)))
-            )
-            key = *((id(w.tiles), w.start, w.steps) for w in (here, there)), extents
+        maps, found = (self.map(a.label), self.map(b.label)), []
+        for part in common(a, b, self.equations):
+            key = id(maps[0]), id(maps[1]), part
             if key not in self._known:
-                self._known[key] = on_both(here, there, extents)
+                self._known[key] = on_both(maps, *part)
             found.append(self._known[key])
         return found
-
-    def _map(self, root: int) -> TileMap:
-        """Return the tiles of a root tensor; equal maps are one object."""
-        if root not in self._maps:
-            every = memory_of(self.graph).tiles
-            own = every_tile(every) if root == POOL else root_tiles(self.graph, root)
-            self._maps[root] = self._same.setdefault(own.key, own)
-        return self._maps[root]

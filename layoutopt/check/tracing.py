@@ -1,18 +1,18 @@
 """Tensors of any size as boxes: what a graph's views make of boxes of its other tensors.
 
 A view's boxes are found from its carriers' by solving an equation for each pair of boxes that
-meet (:mod:`layoutopt.check.equations`); no element is looked at.
+meet (:mod:`layoutopt.boxes.join`); no element is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from layoutopt.check.boxes import BoxIndex, CheckedBox, normal
-from layoutopt.check.equations import Equations
-from layoutopt.check.merging import merged
-from layoutopt.check.moves import moves
-from layoutopt.check.terms import Term
+from layoutopt.boxes.box import Box, canonical
+from layoutopt.boxes.equation import Equations
+from layoutopt.boxes.join import BoxIndex, image
+from layoutopt.boxes.merge import merged
+from layoutopt.check.affine import moves
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 
@@ -31,13 +31,13 @@ class Tracing:
     """
 
     def __init__(
-        self, graph: GraphStore, given: Callable[[int], Iterable[CheckedBox]], equations: Equations
+        self, graph: GraphStore, given: Callable[[int], Iterable[Box]], equations: Equations
     ) -> None:
         self.graph, self.given, self.equations = graph, given, equations
-        self._found: dict[int, list[CheckedBox]] = {}
+        self._found: dict[int, list[Box]] = {}
         self._places: dict[int, BoxIndex] = {}
 
-    def boxes(self, t: int) -> list[CheckedBox]:
+    def boxes(self, t: int) -> list[Box]:
         """Return the boxes of a tensor; each element is in one of them."""
         stack = [t]
         while stack:
@@ -57,7 +57,7 @@ class Tracing:
             self._places[t] = BoxIndex(self.boxes(t), self.graph.shapes[t], self.equations)
         return self._places[t]
 
-    def _traced(self, t: int) -> Iterator[CheckedBox]:
+    def _traced(self, t: int) -> Iterator[Box]:
         graph, producer = self.graph, self.graph.producers[t]
         op = graph.ops[producer]
         if op.kind is not Kind.VIEW:
@@ -65,26 +65,5 @@ class Tracing:
             return
         carriers = graph.carriers(producer)
         for move in moves(op, [graph.shapes[c] for c in carriers], graph.shapes[t]):
-            yield from moved(move, self.places(carriers[move.label]), self.equations)
-
-
-def moved(move: CheckedBox, places: BoxIndex, equations: Equations) -> Iterator[CheckedBox]:
-    """Yield where elements lie that come from others, by the boxes that these are in.
-
-    Parameters
-    ----------
-    move
-        Which elements come from which; its label does not matter.
-    places
-        The boxes of the latter.
-    equations
-        What solves equations, and says how many may be solved.
-    """
-    equations.spend()
-    moving = [Term(there, n, (0, here)) for n, there, here in move.loops]
-    for box in places.near(move.turned):
-        laid = [Term(-here, n, (there, 0)) for n, there, here in box.loops]
-        for part in equations.solve(tuple(moving + laid), box.to - move.start, 2):
-            start, to = part.start
-            loops = [(n, there, here) for n, (there, here) in part.loops]
-            yield normal(box.label, box.start + start, move.to + to, loops)
+            places = self.places(carriers[move.label])
+            yield from image(canonical(*move), places, self.equations)

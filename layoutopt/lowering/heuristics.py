@@ -12,23 +12,22 @@ from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import fits, require
 from layoutopt.base.result import Piece
-from layoutopt.check.boxes import BoxIndex, CheckedBox, normal
+from layoutopt.boxes.box import Box, VectorBox, canonical
+from layoutopt.boxes.equation import Equations
+from layoutopt.boxes.join import BoxIndex, image, join
+from layoutopt.boxes.merge import merged
 from layoutopt.check.elements import evaluate
-from layoutopt.check.equations import Equations
-from layoutopt.check.merging import merged
-from layoutopt.check.moves import moves
-from layoutopt.check.terms import SolutionBox, Term
-from layoutopt.check.tracing import moved
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
+from layoutopt.lowering.classes.families import moves
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import consumers, greedy0, lengths, partners, relevant
-from layoutopt.lowering.maps import Elements, Path, Places, turned
+from layoutopt.lowering.maps import Elements, Path, Places, inverse
 
 STEPS = 2 * 10**5
-"""How many steps may be taken; see :class:`~layoutopt.check.equations.Equations`."""
+"""How many steps may be taken; see :class:`~layoutopt.boxes.equation.Equations`."""
 
 Line = tuple[int, int]
 """Extent and step of a loop along one axis."""
@@ -89,9 +88,9 @@ class _Greedy:
     def __init__(self, graph: GraphStore, limits: Limits, equations: Equations) -> None:
         self.graph, self.limits, self.equations = graph, limits, equations
         needed = relevant(graph, Given(graph))
-        self.pieces: dict[int, list[list[CheckedBox]]] = {t: [] for t in needed}
+        self.pieces: dict[int, list[list[Box]]] = {t: [] for t in needed}
         self.missing = {t: size(graph.shapes[t]) for t in needed}
-        self.sinks: dict[int, tuple[list[CheckedBox], list[CheckedBox]]] = {
+        self.sinks: dict[int, tuple[list[Box], list[Box]]] = {
             sink.index: ([], [_whole(graph, sink.index, 0)])
             for sink in graph.sinks()
             if self.missing.get(sink.index)
@@ -100,9 +99,9 @@ class _Greedy:
         self.length = lengths(graph, self.consumers)
         self.partners = partners(graph)
         self.ways = _Ways(graph, equations)
-        self.moves: dict[int, list[CheckedBox]] = {}
+        self.moves: dict[int, list[Box]] = {}
         self.done: dict[tuple[int, int], int] = {}
-        self.stack: list[tuple[int, list[CheckedBox]]] = []
+        self.stack: list[tuple[int, list[Box]]] = []
         self.queue: list[tuple[int, int, int, int]] = []
 
     def run(self) -> None:
@@ -128,7 +127,7 @@ class _Greedy:
         every = [_whole(self.graph, sink, 0)] if size(self.graph.shapes[sink]) else []
         covered, lacking = self.sinks.get(sink, ([], every))
         rest = [
-            normal(sink, to, to, [(n, here, here) for n, _, here in loops])
+            canonical(sink, to, to, [(n, here, here) for n, _, here in loops])
             for _, _, to, loops in lacking
         ]
         found = covered + rest
@@ -159,10 +158,10 @@ class _Greedy:
             return
         if i not in self.moves:
             self.moves[i] = _moves(self.graph, i)
-        found: list[CheckedBox] = []
+        found: list[Box] = []
         for move in self.moves[i]:
             if move.label == own:
-                found += moved(move, places, self.equations)
+                found += image(move, places, self.equations)
         self._cover(out, merged(found, self.equations))
 
     def _known(self, barrier: int) -> bool:
@@ -174,7 +173,7 @@ class _Greedy:
             if self.missing.get(t) and not self.pieces[t]:
                 self._cover(t, [_whole(self.graph, t, 1)._replace(label=t)])
 
-    def _cover(self, t: int, boxes: list[CheckedBox]) -> None:
+    def _cover(self, t: int, boxes: list[Box]) -> None:
         """Add a piece."""
         if boxes:
             self.pieces[t].append(boxes)
@@ -194,16 +193,16 @@ class _Greedy:
             places = BoxIndex(piece, self.graph.shapes[t], self.equations)
             for sink, way in self.ways.back(p):
                 if self.missing[sink]:
-                    image: list[CheckedBox] = []
+                    back: list[Box] = []
                     for step in way:
-                        image += moved(step.turned, places, self.equations)
-                    self._take(sink, merged(image, self.equations))
+                        back += image(step.inverse, places, self.equations)
+                    self._take(sink, merged(back, self.equations))
 
-    def _take(self, sink: int, image: Sequence[CheckedBox]) -> None:
-        """Cover what a sink lacks of an image."""
+    def _take(self, sink: int, boxes: Sequence[Box]) -> None:
+        """Cover what a sink lacks of some boxes."""
         covered, lacking = self.sinks[sink]
-        found: list[CheckedBox] = []
-        for box in image:
+        found: list[Box] = []
+        for box in boxes:
             taken, lacking = self._cut(lacking, box)
             found += taken
         if found:
@@ -211,9 +210,7 @@ class _Greedy:
             self.sinks[sink] = covered + found, lacking
             self._cover(sink, found)
 
-    def _cut(
-        self, lacking: Sequence[CheckedBox], box: CheckedBox
-    ) -> tuple[list[CheckedBox], list[CheckedBox]]:
+    def _cut(self, lacking: Sequence[Box], box: Box) -> tuple[list[Box], list[Box]]:
         """Return what a box has in common with what a sink lacks, and what is lacking still."""
         taken, kept, todo = [], [], list(lacking)
         while todo:
@@ -227,57 +224,57 @@ class _Greedy:
             if rest is None:
                 todo += _slabs(part, common[0])
                 continue
-            (there, further), loops = common[0].start[:2], common[0].loops
-            both = [(n, step[0], step[1]) for n, step in loops]
-            taken.append(normal(box.label, box.start + there, part.to + further, both))
+            (to, *_, start), loops = common[0]
+            both = [(n, step[-1], step[0]) for n, step in loops]
+            taken.append(canonical(box.label, start, to, both))
             if len(common) == 1:
                 kept += rest
             else:
                 todo += rest
         return taken, kept
 
-    def _common(self, part: CheckedBox, box: CheckedBox) -> list[SolutionBox]:
-        """Return common elements: steps in the box's origin, in the sink, and in each loop."""
+    def _common(self, part: Box, box: Box) -> list[VectorBox]:
+        """Return common elements: in the sink, the index of each loop, and in the box's origin."""
         width = len(part.loops)
-        terms = []
+        loops = []
         for k, (n, _, here) in enumerate(part.loops):
             axis = [int(j == k) for j in range(width)]
-            terms.append(Term(here, n, (0, here, *axis)))
-        none = (0,) * width
-        terms += [Term(-here, n, (there, 0, *none)) for n, there, here in box.loops]
-        return self.equations.solve(tuple(terms), box.to - part.to, width + 2)
+            loops.append((n, (here, here, *axis)))
+        own = VectorBox((part.to, part.to, *[0] * width), tuple(loops))
+        return list(join(own, box.vectors, self.equations))
 
 
-def _whole(graph: GraphStore, t: int, there: int) -> CheckedBox:
+def _whole(graph: GraphStore, t: int, there: int) -> Box:
     """Return all of a tensor as one box."""
-    return normal(0, 0, 0, [(size(graph.shapes[t]), there, 1)])
+    return canonical(0, 0, 0, [(size(graph.shapes[t]), there, 1)])
 
 
-def _moves(graph: GraphStore, i: int) -> list[CheckedBox]:
+def _moves(graph: GraphStore, i: int) -> list[Box]:
     [out], carriers = graph.op_outputs[i], graph.carriers(i)
-    return moves(graph.ops[i], [graph.shapes[c] for c in carriers], graph.shapes[out])
+    found = moves(graph.ops[i], [graph.shapes[c] for c in carriers], graph.shapes[out])
+    return [canonical(*move) for move in found if move.elements]
 
 
-def _rest(part: CheckedBox, common: SolutionBox) -> list[CheckedBox] | None:
+def _rest(part: Box, common: VectorBox) -> list[Box] | None:
     """Return a box without some of its elements; ``None`` if they are no product of sets.
 
     Parameters
     ----------
     common
-        The elements: after two quantities that do not matter, the index of each loop.
+        The elements: between two quantities that do not matter, the index of each loop.
     """
-    firsts = list(common.start[2:])
+    firsts = list(common.start[1:-1])
     lines: list[list[Line]] = [[] for _ in firsts]
     for n, step in common.loops:
-        along = [k for k, more in enumerate(step[2:]) if more]
+        along = [k for k, more in enumerate(step[1:-1]) if more]
         if n > 1 and len(along) != 1:
             return None
         if n > 1:
             [k] = along
-            stride = step[2 + k]
+            stride = step[1 + k]
             firsts[k] += min(stride * (n - 1), 0)
             lines[k].append((n, abs(stride)))
-    found: list[CheckedBox] = []
+    found: list[Box] = []
     done: list[Gap] = []
     for k, (n, _, _) in enumerate(part.loops):
         line = sorted(lines[k], key=lambda each: -each[1])
@@ -314,24 +311,24 @@ def _holes(lines: Sequence[Line]) -> list[Gap] | None:
     return [*found, (width, ((n - 1, step), (step - width, 1)))] if width < step else found
 
 
-def _inside(part: CheckedBox, axes: Sequence[Gap]) -> CheckedBox:
+def _inside(part: Box, axes: Sequence[Gap]) -> Box:
     """Return a product of sets of indices of a box's loops as a box."""
     to, loops = part.to, []
     for (_, _, here), (first, lines) in zip(part.loops, axes, strict=True):
         to += first * here
         loops += [(n, 0, step * here) for n, step in lines]
-    return normal(0, 0, to, loops)
+    return canonical(0, 0, to, loops)
 
 
-def _slabs(part: CheckedBox, common: SolutionBox) -> list[CheckedBox]:
+def _slabs(part: Box, common: VectorBox) -> list[Box]:
     """Return a box in slices along the shortest loop that elements in common do not run along."""
     mixed: Counter[int] = Counter()
     for n, step in common.loops:
-        mixed.update(k for k, more in enumerate(step[2:]) if more and n > 1)
+        mixed.update(k for k, more in enumerate(step[1:-1]) if more and n > 1)
     which = min(mixed, key=lambda k: part.loops[k][0])
     n, _, here = part.loops[which]
     rest = part.loops[:which] + part.loops[which + 1 :]
-    return [CheckedBox(0, 0, part.to + k * here, rest) for k in range(n)]
+    return [Box(0, 0, part.to + k * here, rest) for k in range(n)]
 
 
 class _Ways:
@@ -342,21 +339,21 @@ class _Ways:
         self.readers = Counter(t for inputs in graph.op_inputs for t in inputs)
         self.paths: list[Path] = []
         self.numbers: dict[Path, int] = {}
-        self.found: dict[int, list[CheckedBox]] = {}
-        self.sorted: dict[int, list[tuple[int, list[CheckedBox]]]] = {}
+        self.found: dict[int, list[Box]] = {}
+        self.sorted: dict[int, list[tuple[int, list[Box]]]] = {}
 
-    def back(self, t: int) -> list[tuple[int, list[CheckedBox]]]:
+    def back(self, t: int) -> list[tuple[int, list[Box]]]:
         """Return the ways back from a tensor, in order: the sink, and boxes."""
         if t not in self.sorted:
-            ways: dict[int, list[CheckedBox]] = defaultdict(list)
+            ways: dict[int, list[Box]] = defaultdict(list)
             for box in self._boxes(t):
                 ways[box.label].append(box)
             last = self.graph.producers[t]
-            order = sorted(ways, key=lambda n: turned(self.paths[n], last))
+            order = sorted(ways, key=lambda n: inverse(self.paths[n], last))
             self.sorted[t] = [(self.paths[n][0], ways[n]) for n in order]
         return self.sorted[t]
 
-    def _boxes(self, t: int) -> list[CheckedBox]:
+    def _boxes(self, t: int) -> list[Box]:
         stack = [t]
         while stack:
             carriers = self.graph.carriers(self.graph.producers[stack[-1]])
@@ -369,7 +366,7 @@ class _Ways:
                     self.found[out] = merged(self._of(out), self.equations)
         return self.found[t]
 
-    def _of(self, t: int) -> Iterator[CheckedBox]:
+    def _of(self, t: int) -> Iterator[Box]:
         i = self.graph.producers[t]
         op, inputs = self.graph.ops[i], self.graph.op_inputs[i]
         if op.kind is Kind.SINK and size(self.graph.shapes[t]):
@@ -383,7 +380,7 @@ class _Ways:
             if isinstance(op, Expand):  # only index 0 of a broadcast dimension leads back
                 move = move._replace(loops=tuple([loop for loop in move.loops if loop[1]]))
             places = BoxIndex(self.found[c], self.graph.shapes[c], self.equations)
-            for box in moved(move, places, self.equations):
+            for box in image(move, places, self.equations):
                 if self.readers[c] > 1:
                     yield box._replace(label=self._number((*self.paths[box.label], i, k)))
                 else:

@@ -10,13 +10,13 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.result import Piece
+from layoutopt.boxes.box import Box
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
 from layoutopt.lowering.classes.kinds import LiftedKind
-from layoutopt.lowering.elements.boxes import OriginBox
 from layoutopt.lowering.elements.groups import Group
 from layoutopt.lowering.elements.kinds import GroupKind
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
@@ -70,7 +70,7 @@ class Lowered:
             node, label = node + kind.problem.nodes, label + kind.problem.labels
         return self.completed(found)
 
-    def pieces(self, boxes: Sequence[Sequence[OriginBox]], groups: Sequence[Group]) -> LayoutDict:
+    def pieces(self, boxes: Sequence[Sequence[Box]], groups: Sequence[Group]) -> LayoutDict:
         """Return the layouts of the sinks of groups that are alike.
 
         Parameters
@@ -118,8 +118,8 @@ class Lowered:
         return np.concatenate(found)
 
 
-def _piece(graph: GraphStore, group: Group, box: OriginBox) -> Piece:
+def _piece(graph: GraphStore, group: Group, box: Box) -> Piece:
     roots = (*group.sinks, *group.fixed)
-    known = box.origin < len(roots)
-    name = graph.tensor_name(roots[box.origin]) if known else TILE
+    known = box.label < len(roots)
+    name = graph.tensor_name(roots[box.label]) if known else TILE
     return name, box.start, box.to, box.loops

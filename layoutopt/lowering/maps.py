@@ -189,7 +189,7 @@ class BackwardMaps:
             number, paths = self._path(t)
             rank = np.empty(len(paths), np.int64)
             last = self.graph.producers[t]
-            order = sorted(range(len(paths)), key=lambda n: turned(paths[n], last))
+            order = sorted(range(len(paths)), key=lambda n: inverse(paths[n], last))
             rank[order] = np.arange(len(paths))
             self._numbers[t] = rank[number] if len(paths) else number
         return self._numbers[t]
@@ -248,7 +248,7 @@ class BackwardMaps:
         return number, [paths[n] for n in present.tolist()]
 
 
-def turned(path: Path, last: int) -> Path:
+def inverse(path: Path, last: int) -> Path:
     """Return what paths that end in op ``last`` are ordered by.
 
     A stack holds the tensors whose readers are still to be visited, so that of several readers

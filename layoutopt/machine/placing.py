@@ -27,7 +27,7 @@ from layoutopt.lowering.lowered import ClassKind, Lowered
 from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers
-from layoutopt.tiles.counting import Walk, on_each
+from layoutopt.tiles.counting import on_each
 from layoutopt.tiles.memory import TileMemory
 
 
@@ -100,8 +100,7 @@ def _linear(
         for n in numbers:
             origin, start, _, loops = layouts[name][n]
             tiles = root_tiles(graph, graph.number(origin))
-            walk = Walk(tiles, start, tuple(step for _, step, _ in loops))
-            where, counts = on_each(walk, [extent for extent, _, _ in loops])
+            where, counts = on_each(tiles, start, [(n, step) for n, step, _ in loops])
             total[where] += counts * memory.bytes_of(name)
     return total
 

@@ -21,13 +21,13 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_decimal, to_integers, unique
 from layoutopt.base.result import Piece, Result, Stopped, read, written
+from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import evaluate
 from layoutopt.graphs.hooking import hooked, opaque, output_tiles, reads, relaxed, viewed
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, Grained, coarsen, fix_tiles, memory_of, root_tiles
-from layoutopt.lowering.elements.boxes import boxes
 from layoutopt.lowering.elements.representatives import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
 from layoutopt.network.problem import IntArray, exact_integers
@@ -273,7 +273,7 @@ class TracedTiles:
 
 def as_pieces(tiles: Array) -> tuple[Piece, ...]:
     """Return the pieces of a sink whose elements are on given tiles."""
-    found = boxes(np.zeros(len(tiles), np.int64), tiles)
+    found = boxes_of(np.zeros(len(tiles), np.int64), tiles)
     return tuple((TILE, box.start, box.to, box.loops) for box in found)
 
 

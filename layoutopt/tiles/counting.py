@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,32 +23,15 @@ LIMIT = 2 * 10**7
 """The most steps that loops which depend on each other may take together."""
 
 
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """A walk through the elements of a tensor on tiles.
+def on_each(tiles: TileMap, start: int, loops: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+    """Return how many elements of a box each tile holds.
 
     Parameters
     ----------
     tiles
-        The tensor's tile map.
-    start
-        The flat element at which all loops begin.
-    steps
-        What one step of each loop means in flat elements.
-    """
-
-    tiles: TileMap
-    start: int
-    steps: tuple[int, ...]
-
-
-def on_each(walk: Walk, extents: Sequence[int]) -> tuple[Array, Array]:
-    """Return how many elements of a walk each tile holds.
-
-    Parameters
-    ----------
-    extents
-        How often each loop runs.
+        The tile map of the tensor.
+    start, loops
+        The box: its first flat element, and ``(extent, step)``.
 
     Returns
     -------
@@ -59,28 +43,47 @@ def on_each(walk: Walk, extents: Sequence[int]) -> tuple[Array, Array]:
     SizeError
         If more than :data:`LIMIT` elements would have to be gone through one by one.
     """
-    return _sums([walk], [1], extents)
+    steps = tuple([step for _, step in loops])
+    return _sums([StridedWalk(tiles, start, steps)], [1], [n for n, _ in loops])
 
 
-def together(a: Walk, b: Walk, extents: Sequence[int]) -> int:
-    """Return at how many steps two walks with the same loops are on the same tile.
+Pairs: TypeAlias = Sequence[tuple[int, tuple[int, ...]]]
+"""``(extent, (step, step))`` of loops that run through two tensors at once."""
+
+
+def together(maps: tuple[TileMap, TileMap], start: tuple[int, ...], loops: Pairs) -> int:
+    """Return for how many pairs of elements both are on the same tile.
+
+    Parameters
+    ----------
+    maps
+        The tile maps of two tensors.
+    start, loops
+        The pairs: the first one, flat, and ``(extent, steps)``.
 
     Raises
     ------
     SizeError
         If more than :data:`LIMIT` elements would have to be gone through one by one.
     """
-    apart, counts = _sums([a, b], [1, -1], extents)
+    apart, counts = _sums(_walks(maps, start, loops), [1, -1], [n for n, _ in loops])
     return int(counts[apart == 0].sum())
 
 
-def on_both(a: Walk, b: Walk, extents: Sequence[int]) -> tuple[Array, Array]:
-    """Return at how many steps two walks with the same loops are on the same tile, by tile.
+def on_both(
+    maps: tuple[TileMap, TileMap], start: tuple[int, ...], loops: Pairs
+) -> tuple[Array, Array]:
+    """Return for how many pairs of elements both are on the same tile, by tile.
+
+    Parameters
+    ----------
+    maps, start, loops
+        As for :func:`together`.
 
     Returns
     -------
     tiles, counts
-        The tiles on which both are at some step, ascending, and the numbers of these steps.
+        The tiles on which both elements of some pair are, ascending, and the numbers of these.
 
     Raises
     ------
@@ -88,17 +91,42 @@ def on_both(a: Walk, b: Walk, extents: Sequence[int]) -> tuple[Array, Array]:
         If more than :data:`LIMIT` elements, or pairs of tiles, would have to be gone through
         one by one.
     """
-    if not b.tiles.size:
+    if not maps[1].size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    above = b.tiles.span()[1] + 1
-    both, counts = _sums([a, b], [above, 1], extents)
+    above = maps[1].span()[1] + 1
+    both, counts = _sums(_walks(maps, start, loops), [above, 1], [n for n, _ in loops])
     tiles, others = np.divmod(both, above)
     same = tiles == others
     return tiles[same], counts[same]
 
 
+@dataclass(frozen=True, eq=False)
+class StridedWalk:
+    """A walk through the elements of a tensor on tiles.
+
+    Parameters
+    ----------
+    tiles
+        The tensor's tile map.
+    start
+        The flat element at which all loops begin.
+    steps
+        The flat elements that one step of each loop goes on.
+    """
+
+    tiles: TileMap
+    start: int
+    steps: tuple[int, ...]
+
+
+def _walks(maps: Sequence[TileMap], start: Sequence[int], loops: Pairs) -> list[StridedWalk]:
+    """Return the walk of each side of pairs."""
+    steps = zip(*(step for _, step in loops), strict=True) if loops else [()] * len(maps)
+    return [StridedWalk(*walk) for walk in zip(maps, start, steps, strict=True)]
+
+
 def _sums(
-    walks: Sequence[Walk], signs: Sequence[int], extents: Sequence[int]
+    walks: Sequence[StridedWalk], signs: Sequence[int], extents: Sequence[int]
 ) -> tuple[Array, Array]:
     """Return the values of a signed sum of walks' tiles, and how often each occurs."""
     walks, extents = _refined(walks, extents)
@@ -123,7 +151,9 @@ def _sums(
     return values + still, counts
 
 
-def _refined(walks: Sequence[Walk], extents: Sequence[int]) -> tuple[list[Walk], list[int]]:
+def _refined(
+    walks: Sequence[StridedWalk], extents: Sequence[int]
+) -> tuple[list[StridedWalk], list[int]]:
     """Write loops that run through several axes as several loops, where they divide evenly."""
     found: list[tuple[int, list[int]]] = []
     for k, extent in enumerate(extents):
@@ -135,13 +165,13 @@ def _refined(walks: Sequence[Walk], extents: Sequence[int]) -> tuple[list[Walk],
                 inner = size
         found.append((extent // inner, [step * inner for step in steps]))
     moved = [
-        Walk(walk.tiles, walk.start, tuple(steps[w] for _, steps in found))
+        StridedWalk(walk.tiles, walk.start, tuple(steps[w] for _, steps in found))
         for w, walk in enumerate(walks)
     ]
     return moved, [extent for extent, _ in found]
 
 
-def _lengths(walk: Walk, step: int) -> list[int]:
+def _lengths(walk: StridedWalk, step: int) -> list[int]:
     """Return after how many steps a loop has gone once through each axis."""
     bounds = walk.tiles.strides if step else ()
     return [bound // abs(step) for bound in bounds if bound % step == 0]
@@ -157,7 +187,9 @@ def _combined(values: Array, counts: Array, terms: Array, often: Array) -> tuple
 
 
 def _stretches(
-    moved: Sequence[tuple[Walk, int, list[int]]], extents: Sequence[int], loops: Sequence[int]
+    moved: Sequence[tuple[StridedWalk, int, list[int]]],
+    extents: Sequence[int],
+    loops: Sequence[int],
 ) -> tuple[list[Array], Array]:
     """Cut some loops' steps so that no walk changes its tile within a stretch.
 
@@ -186,7 +218,7 @@ def _stretches(
     return flats, np.diff(np.r_[every, total])
 
 
-def _cuts(walk: Walk, axis: int, step: int) -> Array:
+def _cuts(walk: StridedWalk, axis: int, step: int) -> Array:
     """Return at which numbers of steps a walk along one axis may come to another tile."""
     stride, extent = walk.tiles.strides[axis], walk.tiles.shape[axis]
     around = stride * extent
@@ -211,7 +243,7 @@ def _along(tiles: TileMap, axes: Sequence[int], flat: Array) -> Array:
     return total
 
 
-def _spans(walk: Walk, extents: Sequence[int]) -> list[tuple[set[int], list[int]]]:
+def _spans(walk: StridedWalk, extents: Sequence[int]) -> list[tuple[set[int], list[int]]]:
     """Return groups of axes between which no loop carries, each with the loops that move in it."""
     tiles = walk.tiles
     moving = {k for k, n in enumerate(extents) if n > 1 and walk.steps[k]}

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from layoutopt.check.flow import carried
+from layoutopt.check.affine import carried
 from layoutopt.graphs.ops import Array, Kind, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph

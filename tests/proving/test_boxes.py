@@ -8,11 +8,8 @@ from collections.abc import Iterable
 from itertools import product
 from math import prod
 
-import pytest
-
 from layoutopt.certificate.sums import Box
-from layoutopt.certify.boxes import decided, met
-from layoutopt.check.equations import Equations
+from layoutopt.certify.boxes import decided
 
 Member = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -56,24 +53,6 @@ def some(shape: tuple[int, ...], count: int, seed: int) -> list[Box]:
         if inside(box, shape):
             found.append(box)
     return found
-
-
-@pytest.mark.parametrize("shape", [(60,), (6, 10), (5, 3, 4)])
-@pytest.mark.parametrize("count", [12, 40])
-def test_boxes_are_joined(shape: tuple[int, ...], count: int) -> None:
-    """Members with the same first quantity come together, as often as there are pairs of such."""
-    joined = 0
-    for seed in range(30):
-        n = prod(shape)
-        one, two = ([box.of(1, 2) for box in some((n, 9), count, s)] for s in (seed, seed + 999))
-        expected: Counter[Member] = Counter()
-        for (tag, (at, x)), times in members(one).items():
-            for (other, (there, y)), often in members(two).items():
-                if at == there:
-                    expected[tag + other, (at, x, y)] += times * often
-        assert members(met(one, two, shape, Equations(10**7))) == expected
-        joined += expected.total()
-    assert joined > 100
 
 
 def test_pairs_are_decided() -> None:

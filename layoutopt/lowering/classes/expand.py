@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
 from typing import TypeAlias
@@ -19,18 +19,19 @@ import numpy as np
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.result import Loop
+from layoutopt.boxes.box import Box
+from layoutopt.boxes.merge import fold
 from layoutopt.lowering.classes.families import NOTHING
 from layoutopt.lowering.classes.fields import NAMED, field_of, spanned
 from layoutopt.lowering.classes.reduced import Reduced
 from layoutopt.lowering.classes.runs import Runs
-from layoutopt.lowering.elements.boxes import OriginBox, fold
 from layoutopt.network.problem import IntArray
 
 MANY = 20_000
 """So many boxes are left as they are."""
 
 
-def joined(boxes: list[OriginBox]) -> list[OriginBox]:
+def joined(boxes: list[Box]) -> list[Box]:
     """Join boxes that continue each other along a loop, as far as that goes."""
     if len(boxes) > MANY:
         return boxes
@@ -39,7 +40,7 @@ def joined(boxes: list[OriginBox]) -> list[OriginBox]:
         count = len(boxes)
         for k in range(max((len(box.loops) for box in boxes), default=0)):
             boxes = [_flattened(box) for box in _joined_along(boxes, k)]
-        depths: dict[int, list[OriginBox]] = defaultdict(list)
+        depths: dict[int, list[Box]] = defaultdict(list)
         for box in boxes:
             depths[len(box.loops)].append(box)
         boxes = [_flattened(box) for same in depths.values() for box in fold(same)]
@@ -47,11 +48,11 @@ def joined(boxes: list[OriginBox]) -> list[OriginBox]:
             return boxes
 
 
-def _joined_along(boxes: list[OriginBox], k: int) -> list[OriginBox]:
-    rows: dict[object, list[OriginBox]] = defaultdict(list)
+def _joined_along(boxes: list[Box], k: int) -> list[Box]:
+    rows: dict[object, list[Box]] = defaultdict(list)
     for box in boxes:
         rest = box.loops[:k], box.loops[k][1:] if k < len(box.loops) else (), box.loops[k + 1 :]
-        rows[box.origin, len(box.loops), rest].append(box)
+        rows[box.label, len(box.loops), rest].append(box)
     found = []
     for row in rows.values():
         row.sort(key=lambda box: box.to)
@@ -60,7 +61,7 @@ def _joined_along(boxes: list[OriginBox], k: int) -> list[OriginBox]:
             if k < len(box.loops) and _continues(last, box, k):
                 extent, step, stride = last.loops[k]
                 loop = (extent + box.loops[k][0], step, stride)
-                last = replace(last, loops=(*last.loops[:k], loop, *last.loops[k + 1 :]))
+                last = last._replace(loops=(*last.loops[:k], loop, *last.loops[k + 1 :]))
             else:
                 found.append(last)
                 last = box
@@ -68,12 +69,12 @@ def _joined_along(boxes: list[OriginBox], k: int) -> list[OriginBox]:
     return found
 
 
-def _continues(one: OriginBox, two: OriginBox, k: int) -> bool:
+def _continues(one: Box, two: Box, k: int) -> bool:
     extent, step, stride = one.loops[k]
     return (two.start, two.to) == (one.start + extent * step, one.to + extent * stride)
 
 
-def _flattened(box: OriginBox) -> OriginBox:
+def _flattened(box: Box) -> Box:
     """Write loops that follow each other evenly as one, the longest strides outside."""
     loops: list[Loop] = []
     for extent, step, stride in sorted(box.loops, key=lambda loop: -abs(loop[2])):
@@ -83,7 +84,7 @@ def _flattened(box: OriginBox) -> OriginBox:
             loops[-1] = (loops[-1][0] * extent, step, stride)
         else:
             loops.append((extent, step, stride))
-    return replace(box, loops=tuple(loops) or ((1, 1, 1),))
+    return box._replace(loops=tuple(loops) or ((1, 1, 1),))
 
 
 Interval: TypeAlias = tuple[int, int, int]
@@ -231,7 +232,7 @@ class Expansion:
         keys = zip(self.runs.strand.tolist(), self.orbits.colour.tolist(), strict=True)
         return {key: run for run, key in enumerate(keys)}
 
-    def boxes(self, where: IntArray) -> dict[int, list[OriginBox]]:
+    def boxes(self, where: IntArray) -> dict[int, list[Box]]:
         """Return the boxes of each free tensor.
 
         Parameters
@@ -246,13 +247,13 @@ class Expansion:
             By tensor; the origins of boxes are tensors as well.
         """
         parts = self.slotted.system.parts
-        found: dict[int, list[OriginBox]] = defaultdict(list)
+        found: dict[int, list[Box]] = defaultdict(list)
         for f, family in enumerate(self.slotted.system.families):
             if family.inp == NOTHING and parts[family.out].free:
                 to = found[parts[family.out].tensor]
                 choices = self._choices(f)
                 for box in spanned(field_of(self.reduced, self.models, family.out, choices, where)):
-                    if isinstance(box, OriginBox):
+                    if isinstance(box, Box):
                         to.append(self._named(box, family.out))
                     else:
                         runs = [int(choice[i]) for choice, i in zip(choices, box, strict=True)]
@@ -269,18 +270,16 @@ class Expansion:
             found[block.out] = np.sort(join.out)
         return [found[s] for s in self.slotted.of[self.slotted.system.families[f].out]]
 
-    def _named(self, box: OriginBox, part: int) -> OriginBox:
+    def _named(self, box: Box, part: int) -> Box:
         """Return a box of a part, its origin one too, in terms of tensors."""
         parts = self.slotted.system.parts
         to = box.to + parts[part].start
-        if box.origin == NAMED:
+        if box.label == NAMED:
             tensor, element = self.firsts[box.start].tolist()
-            return OriginBox(tensor, element, to, box.loops)
-        return OriginBox(
-            parts[box.origin].tensor, box.start + parts[box.origin].start, to, box.loops
-        )
+            return Box(tensor, element, to, box.loops)
+        return Box(parts[box.label].tensor, box.start + parts[box.label].start, to, box.loops)
 
-    def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[OriginBox]:
+    def _filled(self, part: int, room: Room, where: IntArray) -> Iterator[Box]:
         """Yield boxes for a room, cut until one formula fits all of a box."""
         formula = self._formula(part, room, where)
         if formula is not None:
@@ -373,7 +372,7 @@ class Expansion:
             place = int(self.runs.length[run]) - 1 - place
         return int(self.runs.start[run]) + place
 
-    def _box(self, part: int, room: Room, formula: Formula) -> OriginBox:
+    def _box(self, part: int, room: Room, formula: Formula) -> Box:
         """Write a room down as loops."""
         parts, slots = self.slotted.system.parts, self.slotted.slots
         to, strides = parts[part].start, []
@@ -403,7 +402,7 @@ class Expansion:
             (count, move * (steps[a] + steps[b]), move * (strides[a] + strides[b]))
             for count, move, a, b in room.joints
         ]
-        return OriginBox(tensor, start, to, tuple(loops) or ((1, 1, 1),))
+        return Box(tensor, start, to, tuple(loops) or ((1, 1, 1),))
 
     def _step(self, slot: int, run: int) -> int:
         """Return what one position of a run means in flat elements."""

@@ -8,16 +8,17 @@ node here, so that no index maps are ever composed.  Parts are whole tensors at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
+from layoutopt.boxes.box import Box, strides
+from layoutopt.boxes.merge import boxes_of
 from layoutopt.graphs.ops import Concat, Kind, SettSample, Shape, UnwindingOp, kept, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.elements.boxes import boxes
 from layoutopt.lowering.elements.groups import Group
 
 Loop: TypeAlias = tuple[int, int, int]
@@ -159,9 +160,10 @@ def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
             continue
         carriers = graph.carriers(producer)
         shapes = [graph.shapes[c] for c in carriers]
-        for k, out_start, in_start, loops in _moves(op, shapes, graph.shapes[t]):
+        for k, start, to, loops in moves(op, shapes, graph.shapes[t]):
             carrier = place[group.firsts[carriers[k]]]
-            families.append(Relation(place[t], carrier, out_start, in_start, loops))
+            both = tuple([(n, here, there) for n, there, here in loops])
+            families.append(Relation(place[t], carrier, to, start, both))
     for p in group.pairs:
         a, b = (group.firsts[t] for t in graph.pairs[p][:2])
         if a != b:
@@ -171,60 +173,57 @@ def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
     return System(tuple(parts), tuple(family for family in found if family is not None))
 
 
-Move: TypeAlias = tuple[int, int, int, tuple[Loop, ...]]
-"""Number of a carrier, first elements of output and carrier, loops."""
+def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]:
+    """Yield where the output elements of a view come from, by carrier, as NumPy's views have it.
 
+    Parameters
+    ----------
+    shapes, out
+        The shapes of the carriers and of the output.
 
-def _moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> Iterator[Move]:
-    """Return where the output elements of a view come from."""
+    Returns
+    -------
+    iterator
+        Boxes labelled by carriers' numbers; each output element is in one of them.
+    """
     if isinstance(op, Concat):
-        steps, start = _row_major(out), 0
+        steps, start = strides(out), 0
         for k, shape in enumerate(shapes):
-            loops = zip(shape, steps, _row_major(shape), strict=True)
-            yield k, start, 0, tuple(loops)
+            yield Box(k, 0, start, tuple(zip(shape, strides(shape), steps, strict=True)))
             start += shape[op.axis] * steps[op.axis]
     elif isinstance(op, SettSample):
         yield from _sampled(op, shapes[0], out)
     else:
-        offset, strides = _strided(op, shapes[0])
-        loops = zip(out, _row_major(out), strides, strict=True)
-        yield 0, 0, offset, tuple(loops)
+        start, there = _strided(op, shapes[0])
+        yield Box(0, start, 0, tuple(zip(out, there, strides(out), strict=True)))
 
 
-def _strided(op: UnwindingOp, shape: Shape) -> tuple[int, tuple[int, ...]]:
+def _strided(op: UnwindingOp, shape: Shape) -> tuple[int, Sequence[int]]:
     """Return first element and strides of a view, as NumPy has them.
 
     The view is taken of an array of one byte that claims to have the shape; only its strides
     are ever looked at.
     """
     byte = np.zeros(1, np.int8)
-    array = np.lib.stride_tricks.as_strided(byte, shape, _row_major(shape), writeable=False)
+    array = np.lib.stride_tricks.as_strided(byte, shape, strides(shape), writeable=False)
     view = op.view([array])
     offset = view.__array_interface__["data"][0] - array.__array_interface__["data"][0]
     return offset, view.strides
 
 
-def _sampled(op: SettSample, shape: Shape, out: Shape) -> Iterator[Move]:
-    """Return the products of the strided runs that stripes keep of each dimension."""
-    out_steps, in_steps = _row_major(out), _row_major(shape)
+def _sampled(op: SettSample, shape: Shape, out: Shape) -> Iterator[Box]:
+    """Yield the products of the strided runs that stripes keep of each dimension."""
     axes = []
-    for n, stripes in zip(shape, op.setts, strict=True):
+    for n, stripes, there, here in zip(shape, op.setts, strides(shape), strides(out), strict=True):
         indices = kept(n, stripes)
-        axes.append(boxes(np.zeros(len(indices), np.int8), indices))
+        runs = boxes_of(np.zeros(len(indices), np.int8), indices)
+        axes.append([_scaled(run, there, here) for run in runs])
     for chosen in product(*axes):
-        out_start = sum(box.to * step for box, step in zip(chosen, out_steps, strict=True))
-        in_start = sum(box.start * step for box, step in zip(chosen, in_steps, strict=True))
-        loops = [
-            (extent, to * out_step, start * in_step)
-            for box, out_step, in_step in zip(chosen, out_steps, in_steps, strict=True)
-            for extent, start, to in box.loops
-        ]
-        yield 0, out_start, in_start, tuple(loops)
+        start, to = sum(run.start for run in chosen), sum(run.to for run in chosen)
+        yield Box(0, start, to, tuple([loop for run in chosen for loop in run.loops]))
 
 
-def _row_major(shape: Iterable[int]) -> tuple[int, ...]:
-    """Return the strides, in elements, of a tensor."""
-    strides = [1]
-    for n in reversed(tuple(shape)):
-        strides.append(strides[-1] * n)
-    return tuple(strides[-2::-1])
+def _scaled(run: Box, there: int, here: int) -> Box:
+    """Return a box of indices of an axis as one of flat elements."""
+    loops = tuple([(n, step * there, to_step * here) for n, step, to_step in run.loops])
+    return Box(run.label, run.start * there, run.to * here, loops)

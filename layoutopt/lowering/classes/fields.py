@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.base.numbers import unique
+from layoutopt.boxes.box import Box
 from layoutopt.lowering.classes.reduced import Reduced
-from layoutopt.lowering.elements.boxes import OriginBox
 from layoutopt.network.problem import IntArray
 
 OPEN = -1
@@ -82,7 +82,7 @@ class _Spans:
         )
 
 
-def spanned(field: BoxGrid) -> Iterator[OriginBox | tuple[int, ...]]:
+def spanned(field: BoxGrid) -> Iterator[Box | tuple[int, ...]]:
     """Yield boxes that hold all rooms but the open ones, and the index of each open room."""
     for index in np.argwhere(field.origin == OPEN).tolist():
         yield tuple(index)
@@ -140,7 +140,7 @@ def _close(field: BoxGrid, spans: _Spans, axis: int) -> IntArray:
     return found
 
 
-def _box(field: BoxGrid, spans: _Spans, n: int) -> OriginBox:
+def _box(field: BoxGrid, spans: _Spans, n: int) -> Box:
     """Return a box as loops."""
     to, loops = 0, []
     ranges = zip(spans.first[:, n].tolist(), spans.end[:, n].tolist(), strict=True)
@@ -149,7 +149,7 @@ def _box(field: BoxGrid, spans: _Spans, n: int) -> OriginBox:
         extent = int(field.length[a][i:j].sum())
         if extent > 1:
             loops.append((extent, int(spans.rate[a, n]), field.unit[a]))
-    return OriginBox(int(spans.origin[n]), int(spans.start[n]), to, tuple(loops) or ((1, 1, 1),))
+    return Box(int(spans.origin[n]), int(spans.start[n]), to, tuple(loops) or ((1, 1, 1),))
 
 
 def field_of(

@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import InternalError
+from layoutopt.boxes.box import Box
 from layoutopt.graphs.locations import Origins, mapping_of
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
@@ -21,7 +22,6 @@ from layoutopt.lowering.classes.expand import Expansion
 from layoutopt.lowering.classes.reduced import Reduced, added, reduce_group
 from layoutopt.lowering.classes.systems import orbits_of
 from layoutopt.lowering.elements.barriers import Contest
-from layoutopt.lowering.elements.boxes import OriginBox
 from layoutopt.lowering.elements.classes import Classes, find_classes
 from layoutopt.lowering.elements.groups import Group
 from layoutopt.lowering.elements.kinds import GroupKind, named_tiles
@@ -108,15 +108,14 @@ class LiftedKind:
         """Return labels to begin with: everything fresh."""
         return self.problem.labels + np.arange(self.problem.nodes)
 
-    def boxes(self, where: IntArray) -> list[list[OriginBox]]:
+    def boxes(self, where: IntArray) -> list[list[Box]]:
         """Return the boxes of each sink of the first group; see :meth:`GroupKind.boxes`."""
         group = self.inner.groups[0]
         where = placed(self.reduced, where)
         found = Expansion(self.reduced, self._firsts()).boxes(where)
         place = {t: n for n, t in enumerate((*group.sinks, *group.fixed, NOWHERE))}
         return [
-            [replace(box, origin=place[box.origin]) for box in found.get(t, [])]
-            for t in group.sinks
+            [box._replace(label=place[box.label]) for box in found.get(t, [])] for t in group.sinks
         ]
 
     def spread(self, labels: IntArray) -> IntArray:

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from layoutopt.boxes.box import Box
+from layoutopt.boxes.merge import boxes_of
 from layoutopt.graphs.locations import Origins, mapping_of
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.elements.boxes import OriginBox, boxes
 from layoutopt.lowering.elements.classes import Classes
 from layoutopt.lowering.elements.edges import Edges
 from layoutopt.lowering.elements.groups import Group
@@ -113,7 +114,7 @@ class GroupKind:
         """The number of sink elements, in one group, that a pair reaches."""
         return int(np.count_nonzero(self.classes.class_of[self.classes.component] >= 0))
 
-    def boxes(self, where: IntArray) -> list[list[OriginBox]]:
+    def boxes(self, where: IntArray) -> list[list[Box]]:
         """Return the boxes of each sink of the first group.
 
         Parameters
@@ -129,7 +130,7 @@ class GroupKind:
         """
         numbers = self.edges.numbers
         starts = numbers.starts[: len(numbers.sinks) + 1].tolist()
-        return [boxes(*self._origins(where[a:b])) for a, b in pairwise(starts)]
+        return [boxes_of(*self._origins(where[a:b])) for a, b in pairwise(starts)]
 
     def spread(self, labels: IntArray) -> IntArray:
         """Return what every free element of the first group takes.

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from layoutopt.base.result import Piece
+from layoutopt.boxes.merge import boxes_of
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.barriers import Contest
-from layoutopt.lowering.elements.boxes import boxes
 from layoutopt.lowering.elements.classes import Classes, find_classes
 from layoutopt.lowering.elements.edges import EdgeList, Edges, edges_of
 from layoutopt.lowering.elements.groups import Group
@@ -26,8 +26,8 @@ LayoutDict = dict[str, tuple[Piece, ...]]
 
 def pieces_of(graph: GraphStore, tensors: IntArray, elements: IntArray) -> tuple[Piece, ...]:
     """Write the origins of a sink's elements, root tensor and flat element, as pieces."""
-    found = boxes(tensors, elements)
-    return tuple((graph.tensor_name(b.origin), b.start, b.to, b.loops) for b in found)
+    found = boxes_of(tensors, elements)
+    return tuple((graph.tensor_name(b.label), b.start, b.to, b.loops) for b in found)
 
 
 def reduce_kind(

@@ -1,6 +1,8 @@
-"""Origins of each element of a view, as boxes: formulas over strides, without arrays.
+"""Views as affine maps: from where each element of a view comes.
 
-This says once more what :mod:`layoutopt.check.flow` says, for tensors of any size.
+This states the meaning of every view op a second time, by strides instead of the NumPy operations
+that the lowering uses, so that the two can find each other's mistakes.  In a tensor of shape ``n``
+with row-major strides ``s``, index ``i`` has the flat position ``sum_d i_d s_d``.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from functools import partial
 from itertools import accumulate, product
 from math import prod
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from layoutopt.base.result import Loop
-from layoutopt.check.boxes import CheckedBox, normal
-from layoutopt.check.flow import strides
+from layoutopt.boxes.box import Box, strides
 from layoutopt.graphs import ops
-from layoutopt.graphs.ops import Shape, UnwindingOp, size
+from layoutopt.graphs.ops import Array, Shape, UnwindingOp, size
 
 _zip = partial(zip, strict=True)
 
@@ -22,7 +26,7 @@ Run = tuple[int, int, tuple[Loop, ...]]
 """``(start, to, loops)``: which indices of a dimension are kept, and where they go."""
 
 
-def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[CheckedBox]:
+def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[Box]:
     """Return where the elements of a view come from.
 
     Parameters
@@ -36,7 +40,7 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[CheckedB
 
     Returns
     -------
-    list of CheckedBox
+    list of Box
         Labels are places in the list of carriers; each output element is in one box.
     """
     if size(out) == 0:
@@ -44,11 +48,38 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[CheckedB
     if isinstance(op, ops.Concat):
         return list(_concat(op.axis, shapes, out))
     if isinstance(op, ops.SumLike | ops.Identity | ops.Flatten | ops.Squeeze | ops.Reshape):
-        return [normal(0, 0, 0, [(size(out), 1, 1)])]
+        return [Box(0, 0, 0, ((size(out), 1, 1),))]
     if isinstance(op, ops.SettSample):
         return list(_sett_sample(op, shapes[0], out))
     start, there = _straight(op, shapes[0], out)
-    return [normal(0, start, 0, _zip(out, there, strides(out)))]
+    return [Box(0, start, 0, tuple(_zip(out, there, strides(out))))]
+
+
+def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], out: Shape) -> Array:
+    """Return what a view's elements carry.
+
+    Parameters
+    ----------
+    op, shapes, out
+        As for :func:`moves`.
+    values
+        One flat array per carrier: anything that stands for its elements.
+
+    Returns
+    -------
+    array
+        Flat: the value of the element that each output element comes from.
+    """
+    if isinstance(op, ops.SumLike | ops.Identity | ops.Flatten | ops.Squeeze | ops.Reshape):
+        return values[0]  # the same row-major position
+    found = np.empty(size(out), np.result_type(*values))
+    for k, start, to, loops in moves(op, shapes, out):
+        (step,) = values[k].strides
+        long = [(n, step * f, found.itemsize * t) for n, f, t in loops if n > 1]
+        extents = [n for n, _, _ in long]
+        taken = as_strided(values[k][start:], extents, [f for _, f, _ in long])
+        as_strided(found[to:], extents, [t for _, _, t in long])[...] = taken
+    return found
 
 
 def _straight(op: UnwindingOp, shape: Shape, out: Shape) -> tuple[int, list[int]]:
@@ -69,15 +100,15 @@ def _straight(op: UnwindingOp, shape: Shape, out: Shape) -> tuple[int, list[int]
     raise TypeError(f"{type(op).__name__} is no view")
 
 
-def _concat(axis: int, shapes: Sequence[Shape], out: Shape) -> Iterator[CheckedBox]:
+def _concat(axis: int, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]:
     step = strides(out)
     places = accumulate((shape[axis] for shape in shapes), initial=0)
     for k, (shape, place) in enumerate(zip(shapes, places, strict=False)):
         if size(shape):
-            yield normal(k, 0, place * step[axis], _zip(shape, strides(shape), step))
+            yield Box(k, 0, place * step[axis], tuple(_zip(shape, strides(shape), step)))
 
 
-def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[CheckedBox]:
+def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[Box]:
     axes = []
     for n, stripes, there, here in _zip(shape, op.setts, strides(shape), strides(out)):
         axes.append(
@@ -88,7 +119,7 @@ def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[Check
         )
     for runs in product(*axes):
         start, to = sum(run[0] for run in runs), sum(run[1] for run in runs)
-        yield normal(0, start, to, [loop for run in runs for loop in run[2]])
+        yield Box(0, start, to, tuple([loop for run in runs for loop in run[2]]))
 
 
 def kept(low: int, high: int, stripes: Sequence[tuple[int, int, int]]) -> list[Run]:

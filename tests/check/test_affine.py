@@ -1,8 +1,8 @@
-"""The specification's index formulas against NumPy's own operations."""
+"""The specification's views, by hand and against NumPy's own operations."""
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import Any
 
@@ -12,16 +12,101 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layoutopt.base.result import outer_sum
-from layoutopt.check.flow import carried, strides
+from layoutopt.base.result import outer_sum, written
+from layoutopt.boxes.box import Box, canonical
+from layoutopt.check.affine import carried, kept, moves
 from layoutopt.graphs import ops
-from layoutopt.graphs.ops import UnwindingOp
+from layoutopt.graphs.ops import Shape, UnwindingOp, count_kept
+from layoutopt.graphs.ops import kept as kept_indices
+
+BY_HAND: list[tuple[UnwindingOp, list[Shape], list[Box]]] = [
+    (ops.Identity(id="v", inputs=("x",)), [(2, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
+    (ops.Flatten(id="v", inputs=("x",)), [(2, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
+    (ops.Squeeze(id="v", inputs=("x",)), [(2, 1, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
+    (ops.Squeeze(id="v", inputs=("x",)), [(1, 1)], [Box(0, 0, 0, ())]),
+    (ops.Reshape(id="v", inputs=("x",), shape=(3, 2)), [(6,)], [Box(0, 0, 0, ((6, 1, 1),))]),
+    (
+        ops.SumLike(id="v", inputs=("x", "y"), unwindable_inputs=(1, 0)),
+        *([(2, 3), (2, 3)], [Box(0, 0, 0, ((6, 1, 1),))]),
+    ),
+    (
+        ops.DimShuffle(id="v", inputs=("x",), permutation=(1, 0)),
+        *([(4, 5)], [Box(0, 0, 0, ((4, 5, 1), (5, 1, 4)))]),
+    ),
+    (
+        ops.DimShuffle(id="v", inputs=("x",), permutation=(2, 0, 1)),
+        *([(4, 5, 6)], [Box(0, 0, 0, ((20, 6, 1), (6, 1, 20)))]),
+    ),
+    (
+        ops.Reverse(id="v", inputs=("x",), dims=(0,)),
+        *([(4, 5)], [Box(0, 15, 0, ((5, 1, 1), (4, -5, 5)))]),
+    ),
+    (
+        ops.Reverse(id="v", inputs=("x",), dims=(1, 0)),
+        *([(4, 5)], [Box(0, 19, 0, ((20, -1, 1),))]),
+    ),
+    (
+        ops.Slice(id="v", inputs=("x",), lower=(1, 2), upper=(4, 4)),
+        *([(4, 5)], [Box(0, 7, 0, ((2, 1, 1), (3, 5, 2)))]),
+    ),
+    (ops.Slice(id="v", inputs=("x",), lower=(1, 2), upper=(4, 2)), [(4, 5)], []),
+    (
+        ops.SubSample(id="v", inputs=("x",), strides=(2, 3)),
+        *([(4, 5)], [Box(0, 0, 0, ((2, 3, 1), (2, 10, 2)))]),
+    ),
+    (
+        ops.Expand(id="v", inputs=("x",), shape=(2, 3, 4)),
+        *([(3, 1)], [Box(0, 0, 0, ((4, 0, 1), (3, 1, 4), (2, 0, 12)))]),
+    ),
+    (
+        ops.Concat(id="v", inputs=("x", "y", "z", "x"), axis=1),
+        [(2, 3), (2, 0), (2, 1), (2, 3)],
+        [
+            Box(0, 0, 0, ((3, 1, 1), (2, 3, 7))),
+            Box(2, 0, 3, ((2, 1, 7),)),
+            Box(3, 0, 4, ((3, 1, 1), (2, 3, 7))),
+        ],
+    ),
+    (
+        ops.SettSample(id="v", inputs=("x",), setts=((), ((2, 1, 0),))),
+        *([(4, 6)], [Box(0, 0, 0, ((2, 1, 1), (8, 3, 2)))]),
+    ),
+    (
+        ops.SettSample(id="v", inputs=("x",), setts=(((3, 1, 2),),)),
+        [(12,)],  # 0 | 2 3 4 | 6 7 8 | 10 11
+        [
+            Box(0, 0, 0, ()),
+            Box(0, 2, 1, ((3, 1, 1), (2, 4, 3))),
+            Box(0, 10, 7, ((2, 1, 1),)),
+        ],
+    ),
+    (
+        ops.SettSample(id="v", inputs=("x",), setts=(((2, 3, -1),),)),
+        [(9,)],  # 0 | 4 5 | 9 ...
+        [Box(0, 0, 0, ()), Box(0, 4, 1, ((2, 1, 1),))],
+    ),
+]
+
+
+@pytest.mark.parametrize(("op", "shapes", "expected"), BY_HAND)
+def test_by_hand(op: UnwindingOp, shapes: list[Shape], expected: list[Box]) -> None:
+    """Each op alone: label of the carrier, first element there and here, loops."""
+    [out] = op.infer(shapes)
+    carriers = [shapes[c] for c in op.carriers(len(shapes))]
+    assert [canonical(*move) for move in moves(op, carriers, out)] == expected
+
+
+def test_every_view_is_in_the_table() -> None:
+    """A view op that is new must be written down above."""
+    views = {cls for cls in ops.AnyOp.__args__ if cls.kind is ops.Identity.kind}
+    assert {type(op) for op, _, _ in BY_HAND} == views
+
 
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
 def same(op: UnwindingOp, arrays: list[NDArray[Any]], expected: NDArray[Any]) -> None:
-    """Compare what the formula carries with what NumPy gives, in shape and in content."""
+    """Compare what is carried with what NumPy gives, and look for elements in several boxes."""
     before = [a.shape for a in arrays]
     [out] = op.infer(before)
     carriers = op.carriers(len(arrays))
@@ -30,6 +115,8 @@ def same(op: UnwindingOp, arrays: list[NDArray[Any]], expected: NDArray[Any]) ->
     assert out == expected.shape
     assert found.shape == (prod(out),)
     assert np.array_equal(found, expected.reshape(-1))
+    places = [written(move) for move in moves(op, [before[i] for i in carriers], out)]
+    assert np.array_equal(np.sort(np.concatenate([*places, []])), np.arange(prod(out)))
 
 
 def counted(shape: tuple[int, ...], start: int = 0) -> NDArray[Any]:
@@ -144,17 +231,39 @@ def test_specification_and_lowering_agree() -> None:
             same(op, arrays, np.asarray(op.view(arrays)))
 
 
+def test_long_stripes() -> None:
+    """Nested stripes over a million million indices are a few runs, right at every tried place."""
+    n, stripes = 10**12, ((1000, 24, 5), (7, 2, 1), (3, 1, 0))
+    runs = kept(0, n, stripes)
+    assert len(runs) < 30
+    sizes = [(to, prod(m for m, _, _ in loops)) for _, to, loops in runs]
+    assert sum(count for _, count in sizes) == count_kept(n, stripes)
+    small = {int(i) for i in kept_indices(3000, stripes)}
+    firsts = {start for start, _, _ in runs if start < 3000}
+    assert firsts <= small
+    listed = kept(0, 3000, stripes)
+    walks = [
+        (outer_sum([np.arange(m) * t for m, _, t in loops], to), loops, start)
+        for start, to, loops in listed
+    ]
+    places = np.concatenate([to for to, _, _ in walks])
+    indices = np.concatenate(
+        [outer_sum([np.arange(m) * f for m, f, _ in loops], start) for _, loops, start in walks]
+    )
+    assert indices[np.argsort(places)].tolist() == sorted(small)
+    assert all(a < b for a, b in pairwise(np.sort(places)))
+
+
 def test_barriers_carry_nothing() -> None:
-    """Asking what a barrier carries is a mistake."""
+    """Asking what a barrier carries, or from where its elements come, is a mistake."""
+    with pytest.raises(TypeError, match="Barrier is no view"):
+        moves(ops.Barrier(id="b", inputs=("x",), shape=(2,)), [(2,)], (2,))
     with pytest.raises(TypeError, match="Barrier is no view"):
         carried(ops.Barrier(id="b", inputs=("x",), shape=(2,)), [np.arange(2)], [(2,)], (2,))
 
 
-def test_strides_and_sums() -> None:
-    """Row-major strides, and flat positions as sums over axes, by hand."""
-    assert strides((2, 3, 4)) == [12, 4, 1]
-    assert strides(()) == []
-    assert strides((5,)) == [1]
+def test_outer_sum() -> None:
+    """Flat positions as sums over axes, by hand."""
     assert outer_sum([np.array([0, 10]), np.array([1, 2, 3])], 100).tolist() == [
         *(101, 102, 103),
         *(111, 112, 113),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.check.equations import Equations
-from layoutopt.check.terms import SolutionBox, Term
+from layoutopt.boxes.box import VectorBox
+from layoutopt.boxes.equation import Equations, Term
 
 STYLES = {
     "any": lambda draw, base: draw.randint(-12, 12),
@@ -32,12 +32,12 @@ def terms_of(pairs: list[tuple[int, int]]) -> tuple[Term, ...]:
     )
 
 
-def solve(pairs: list[tuple[int, int]], total: int, limit: int = 10**5) -> list[SolutionBox]:
+def solve(pairs: list[tuple[int, int]], total: int, limit: int = 10**5) -> list[VectorBox]:
     """Return all solutions, their weights being the values of the variables."""
     return Equations(limit).solve(terms_of(pairs), total, len(pairs))
 
 
-def points(parts: list[SolutionBox]) -> list[tuple[int, ...]]:
+def points(parts: list[VectorBox]) -> list[tuple[int, ...]]:
     """Return all solutions in boxes, one by one."""
     found = []
     for start, loops in parts:
@@ -105,7 +105,7 @@ def test_against_convolution(style: str) -> None:
         least, ways = counts(pairs)
         total = least + draw.randrange(len(ways))
         parts = solve(pairs, total)
-        assert sum(part.solutions for part in parts) == ways[total - least], (pairs, total)
+        assert sum(part.members for part in parts) == ways[total - least], (pairs, total)
         for start, loops in parts:
             assert sum(c * x for (c, _), x in zip(pairs, start, strict=True)) == total
             for n, step in loops:
@@ -178,7 +178,7 @@ def test_few_boxes(name: str) -> None:
     pairs, total, solutions, boxes = FEW[name]
     equations = Equations(10**6)
     parts = equations.solve(terms_of(pairs), total, len(pairs))
-    assert sum(part.solutions for part in parts) == solutions
+    assert sum(part.members for part in parts) == solutions
     assert len(parts) <= boxes
     assert 10**6 - equations.left < 10 * boxes + 20
 

@@ -1,4 +1,4 @@
-"""Exact cover of a sink by pieces, decided by their loops alone."""
+"""Exact cover of a tensor by boxes, decided by their loops alone."""
 
 from __future__ import annotations
 
@@ -7,31 +7,22 @@ from collections.abc import Sequence
 from math import gcd, prod
 from typing import TypeAlias
 
-import numpy as np
-from numpy.lib.stride_tricks import as_strided
-
 from layoutopt.base import result
 from layoutopt.base.result import Piece
-from layoutopt.check.boxes import BoxIndex, CheckedBox, normal, unfolded
-from layoutopt.check.equations import Equations
-from layoutopt.check.merging import merged
-from layoutopt.check.terms import Term
-from layoutopt.graphs.ops import Shape, size
-from layoutopt.graphs.tensor import Tensor
+from layoutopt.boxes.box import Box, Shape, VectorBox, canonical, unfolded
+from layoutopt.boxes.equation import Equations, Term
+from layoutopt.boxes.join import BoxIndex, join
+from layoutopt.boxes.merge import merged
 
-Walk: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
-"""First element, and loops ``(extent, step)`` that never come to one element twice."""
-
-Signed: TypeAlias = dict[Walk, int]
-"""A set of elements, as a sum of simple sets that may be counted negatively."""
-
+Signed: TypeAlias = dict[VectorBox, int]
+"""A set of elements, as a sum of sets that come to no element twice, maybe counted negatively."""
 
 MANY, MARKED = 200, 10**8
 """Sinks of up to so many elements that are in more pieces than this are marked one by one."""
 
 
 class Covers:
-    """Faults of covers, computed once for sinks that are covered equally.
+    """Faults of covers, each found once for sinks that are covered by equal pieces.
 
     Parameters
     ----------
@@ -43,49 +34,35 @@ class Covers:
         self.equations = equations
         self._known: dict[object, str | None] = {}
 
-    def fault(self, layout: Sequence[Piece], sink: Tensor) -> str | None:
+    def fault(self, layout: Sequence[Piece], shape: Shape) -> str | None:
         """Return what :func:`cover` does."""
-        shape = sink.shape
         walks = tuple((to, tuple((n, step) for n, _, step in loops)) for _, _, to, loops in layout)
         if (walks, shape) not in self._known:
-            if len(layout) > MANY and sink.size <= MARKED:
-                found = marked(layout, sink.size)
+            if len(layout) > MANY and prod(shape) <= MARKED:
+                found = result.cover(layout, prod(shape))
             else:
                 found = cover(layout, shape, self.equations)
             self._known[walks, shape] = found
         return self._known[walks, shape]
 
 
-def marked(layout: Sequence[Piece], count: int) -> str | None:
-    """Return what :func:`cover` does, by marking every element; all pieces are inside the sink."""
-    total = sum(map(result.elements, layout))
-    if total != count:
-        return f"pieces set {total} elements of {count}"
-    seen = np.zeros(count, bool)
-    for _origin, _from, to, loops in layout:
-        extents, steps = [n for n, _, _ in loops], [step for _, _, step in loops]
-        as_strided(seen[to:], extents, steps)[...] = True
-    missing = count - int(np.count_nonzero(seen))
-    return f"{missing} elements are set twice instead of others" if missing else None
-
-
 def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | None:
-    """Return why pieces do not cover each element of a sink exactly once, or ``None``.
+    """Return why pieces do not cover each element of a tensor exactly once, or ``None``.
 
-    This is :func:`layoutopt.base.result.cover` for sinks of any size.
+    This is :func:`layoutopt.base.result.cover` for tensors of any size.
 
     Parameters
     ----------
     layout
-        The pieces, each inside the sink.
+        The pieces, each inside the tensor.
     shape
-        The sink's shape.
+        The tensor's shape.
     equations
         What solves equations, and says how many may be solved.
     """
     total = sum(map(result.elements, layout))
-    if total != size(shape):
-        return f"pieces set {total} elements of {size(shape)}"
+    if total != prod(shape):
+        return f"pieces set {total} elements of {prod(shape)}"
     equations.spend(len(layout))
     boxes = _fewer([_written(piece) for piece in layout], equations)
     boxes = [part for box in boxes for part in unfolded(box, shape)]
@@ -96,19 +73,19 @@ def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | 
     union: Signed = {}
     for box in twice:
         union = _united(union, _spread(box, equations), equations)
-    covered = sum(sign * prod([n for n, _ in loops]) for (_, loops), sign in union.items())
+    covered = sum(sign * part.members for part, sign in union.items())
     missing = sum(box.elements for box in twice) - covered
     return f"{missing} elements are set twice instead of others"
 
 
-def _written(piece: Piece) -> CheckedBox:
+def _written(piece: Piece) -> Box:
     _origin, _from, to, loops = piece
-    return normal(0, 0, to, [(n, 0, step) for n, _, step in loops])
+    return canonical(0, 0, to, [(n, 0, step) for n, _, step in loops])
 
 
-def _fewer(boxes: Sequence[CheckedBox], equations: Equations) -> list[CheckedBox]:
+def _fewer(boxes: Sequence[Box], equations: Equations) -> list[Box]:
     """Return boxes that come to the same elements, each as often, with numbers as labels."""
-    firsts: dict[int, CheckedBox] = {}
+    firsts: dict[int, Box] = {}
     others = [box for box in boxes if firsts.setdefault(box.to, box) is not box]
     few = merged(firsts.values(), equations)
     if sum(box.elements for box in few) < sum(box.elements for box in firsts.values()):
@@ -116,21 +93,21 @@ def _fewer(boxes: Sequence[CheckedBox], equations: Equations) -> list[CheckedBox
     return [box._replace(label=n) for n, box in enumerate([*few, *others])]
 
 
-def _clashing(boxes: Sequence[CheckedBox], shape: Shape, equations: Equations) -> list[CheckedBox]:
+def _clashing(boxes: Sequence[Box], shape: Shape, equations: Equations) -> list[Box]:
     """Return the boxes that share an element with another one, or come to one twice."""
     every = BoxIndex(boxes, shape, equations)
-    twice: dict[int, CheckedBox] = {}
+    twice: dict[int, Box] = {}
     for box in boxes:
         equations.spend()
         if not _simple(box, equations):
             twice[box.label] = box
         for other in every.near(box):
-            if other.label > box.label and _common(_key(box), _key(other), equations):
+            if other.label > box.label and _common(box.places, other.places, equations):
                 twice[box.label], twice[other.label] = box, other
     return list(twice.values())
 
 
-def _simple(box: CheckedBox, equations: Equations) -> bool:
+def _simple(box: Box, equations: Equations) -> bool:
     """Return whether a box comes to no element twice."""
     reach = 0
     for n, _, step in box.loops:
@@ -147,18 +124,13 @@ def _simple(box: CheckedBox, equations: Equations) -> bool:
     return equations.count(tuple(terms), 0) == box.elements
 
 
-def _key(box: CheckedBox) -> Walk:
-    return box.to, tuple([(n, step) for n, _, step in box.loops])
-
-
-def _common(a: Walk, b: Walk, equations: Equations) -> list[Walk]:
+def _common(a: VectorBox, b: VectorBox, equations: Equations) -> list[VectorBox]:
     """Return the elements that are in both of two sets."""
-    terms = [Term(step, n, (step,)) for n, step in a[1]]
-    terms += [Term(-step, n, (0,)) for n, step in b[1]]
+    twice = VectorBox(a.start * 2, tuple([(n, step * 2) for n, step in a.loops]))
     found = []
-    for (start,), loops in equations.solve(tuple(terms), b[0] - a[0], 1):
+    for (start,), loops in join(twice, b, equations):
         walk = [(n, 0, step) for n, (step,) in loops]
-        found.append(_key(normal(0, 0, a[0] + start, walk)))
+        found.append(canonical(0, 0, start, walk).places)
     return found
 
 
@@ -173,13 +145,15 @@ def _united(a: Signed, b: Signed, equations: Equations) -> Signed:
     return {places: sign for places, sign in total.items() if sign}
 
 
-def _spread(box: CheckedBox, equations: Equations) -> Signed:
+def _spread(box: Box, equations: Equations) -> Signed:
     """Return the elements that a box comes to, each once."""
-    found: Signed = {(box.to, ()): 1}
+    found: Signed = {VectorBox((box.to,), ()): 1}
     reach = 0
     for n, _, step in box.loops:
         if step > reach:
-            found = {(to, (*loops, (n, step))): sign for (to, loops), sign in found.items()}
+            found = {
+                VectorBox(to, (*loops, (n, (step,)))): sign for (to, loops), sign in found.items()
+            }
         elif step:
             found = _repeated(found, n, step, equations)
         reach += step * (n - 1)
@@ -188,19 +162,22 @@ def _spread(box: CheckedBox, equations: Equations) -> Signed:
 
 def _repeated(found: Signed, n: int, step: int, equations: Equations) -> Signed:
     """Return the elements of copies of a set that overlap, each copy a step further."""
-    [(to, loops), *others] = found
+    [((to,), loops), *others] = found
     if others or len(loops) != 1:
         union: Signed = {}
         for k in range(n):
-            copy = {(to + k * step, loops): sign for (to, loops), sign in found.items()}
+            copy = {
+                VectorBox((to + k * step,), loops): sign for ((to,), loops), sign in found.items()
+            }
             union = _united(union, copy, equations)
         return union
-    [(m, stride)] = loops
+    [(m, (stride,))] = loops
     again = stride // gcd(stride, step)  # so many copies further, the same places come again
     union = {}
     for k in range(min(again, n)):
         equations.spend()
         times, shift = -(-(n - k) // again), again * step // stride
-        gaps = ((m, stride), (times, again * step))
-        union[to + k * step, ((m + (times - 1) * shift, stride),) if shift <= m else gaps] = 1
+        gaps = ((m, (stride,)), (times, (again * step,)))
+        solid = ((m + (times - 1) * shift, (stride,)),)
+        union[VectorBox((to + k * step,), solid if shift <= m else gaps)] = 1
     return union

@@ -1,20 +1,17 @@
-"""Boxes: which elements of a tensor take which locations, as strided loops instead of arrays."""
+"""Joins: which elements several boxes have in common, found by equations.
+
+No element is looked at; a :class:`BoxIndex` leaves out pairs of boxes that cannot meet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import gcd, prod
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from math import gcd
 
 import numpy as np
 
-from layoutopt.base.result import Loop
-from layoutopt.check.equations import Equations
-from layoutopt.check.flow import strides
-from layoutopt.graphs.ops import Shape
-
-SHORT = 4
-"""Loops of up to so many steps may be written as so many boxes."""
+from layoutopt.boxes.box import Box, Shape, VectorBox, canonical, plus, strides
+from layoutopt.boxes.equation import Equations, Term
 
 FEW = 8
 """Lists of up to so many boxes are gone through one by one."""
@@ -23,81 +20,13 @@ COMPARED_PER_STEP = 5000
 """How many boxes of longer lists are compared with one in the time of a step."""
 
 
-class CheckedBox(NamedTuple):
-    """Elements ``to + sum(i * to_stride)`` lie where others, ``start + sum(i * from_stride)``, do.
-
-    Parameters
-    ----------
-    label
-        Whose elements the latter are.
-    start, to
-        First flat element there, and here.
-    loops
-        ``(extent, from_stride, to_stride)``.
-    """
-
-    label: int
-    start: int
-    to: int
-    loops: tuple[Loop, ...]
-
-    @property
-    def elements(self) -> int:
-        """How many elements these are."""
-        return prod([extent for extent, _, _ in self.loops])
-
-    @property
-    def turned(self) -> CheckedBox:
-        """The same with both sides exchanged."""
-        loops = tuple([(n, here, there) for n, there, here in self.loops])
-        return CheckedBox(self.label, self.to, self.start, loops)
-
-
-def normal(label: int, start: int, to: int, loops: Iterable[Loop]) -> CheckedBox:
-    """Return a box in few loops of positive ``to_stride``, in ascending order."""
-    ahead = []
-    for n, there, here in loops:
-        if n > 1 and here < 0:
-            start, to = start + there * (n - 1), to + here * (n - 1)
-            there, here = -there, -here
-        if n > 1:
-            ahead.append((here, there, n))
-    joint: list[Loop] = []
-    for here, there, n in sorted(ahead):
-        if joint and (joint[-1][1] * joint[-1][0], joint[-1][2] * joint[-1][0]) == (there, here):
-            joint[-1] = (joint[-1][0] * n, *joint[-1][1:])
-        else:
-            joint.append((n, there, here))
-    return CheckedBox(label, start, to, tuple(joint))
-
-
-def unfolded(box: CheckedBox, shape: Shape) -> list[CheckedBox]:
-    """Return a box of a tensor without short loops that jump across rows, as several boxes.
-
-    These are compact, so that fewer of them are near each other.
-    """
-    rows = [step for step in strides(shape) if step > 1]
-    found = [box._replace(loops=())]
-    kept: list[Loop] = []
-    for n, there, here in box.loops:
-        if n <= SHORT and any(abs(here) > row and here % row for row in rows):
-            found = [
-                part._replace(start=part.start + k * there, to=part.to + k * here)
-                for part in found
-                for k in range(n)
-            ]
-        else:
-            kept.append((n, there, here))
-    return [part._replace(loops=tuple(kept)) for part in found]
-
-
 class BoxIndex:
     """Boxes of a tensor, to be asked which of them are near others.
 
     Parameters
     ----------
     boxes
-        The boxes, in normal form.
+        The boxes.
     shape
         The tensor's shape.
     equations
@@ -108,7 +37,7 @@ class BoxIndex:
 
     def __init__(
         self,
-        boxes: Sequence[CheckedBox],
+        boxes: Sequence[Box],
         shape: Shape,
         equations: Equations,
         origin: Shape | None = None,
@@ -116,15 +45,16 @@ class BoxIndex:
         self.boxes, self.shape, self.origin = boxes, shape, origin
         self.equations = equations
         if len(boxes) > FEW:
-            self.boxes = sorted(boxes, key=lambda box: box.to)
-            hulls = [self._hull(box) for box in self.boxes]
-            self._low, self._high = np.array(hulls, np.int64).transpose(1, 2, 0)
+            hulls = [self._hull(box) for box in boxes]
+            order = sorted(range(len(boxes)), key=lambda k: hulls[k][0][0])
+            self.boxes = [boxes[k] for k in order]
+            self._low, self._high = np.array([hulls[k] for k in order], np.int64).transpose(1, 2, 0)
             self._reach = np.maximum.accumulate(self._high[0])
             rests = [_rests(box, shape) for box in self.boxes]
             table = np.array(rests, np.int64).reshape(len(rests), 2, len(shape))
             self._first, self._step = table.transpose(1, 2, 0)
 
-    def near(self, box: CheckedBox) -> Sequence[CheckedBox]:
+    def near(self, box: Box) -> Sequence[Box]:
         """Return all boxes that may have elements in common with a box, at equal locations."""
         if len(self.boxes) <= FEW:
             return self.boxes
@@ -142,7 +72,7 @@ class BoxIndex:
             found = found[(self._first[d, found] - first) % common == 0]
         return [self.boxes[k] for k in found.tolist()]
 
-    def _hull(self, box: CheckedBox) -> tuple[list[int], list[int]]:
+    def _hull(self, box: Box) -> tuple[list[int], list[int]]:
         low, high = _hull(box.to, [(n, step) for n, _, step in box.loops], self.shape)
         if self.origin is not None:
             there = _hull(box.start, [(n, step) for n, step, _ in box.loops], self.origin)
@@ -165,7 +95,7 @@ def _hull(first: int, walk: Sequence[tuple[int, int]], shape: Shape) -> tuple[li
     return low, high
 
 
-def _rests(box: CheckedBox, shape: Shape) -> tuple[list[int], list[int]]:
+def _rests(box: Box, shape: Shape) -> tuple[list[int], list[int]]:
     """Return for each dimension an index of a box, and a number that divides all differences.
 
     That number is 0 where the index is always the same.
@@ -184,3 +114,76 @@ def _rests(box: CheckedBox, shape: Shape) -> tuple[list[int], list[int]]:
         firsts.append(low // step % n)
         numbers.append(number)
     return firsts, numbers
+
+
+def join(one: VectorBox, two: VectorBox, equations: Equations) -> Iterator[VectorBox]:
+    """Yield the members of two boxes that have their first quantity in common.
+
+    Returns
+    -------
+    iterator
+        Boxes of the other quantities of the first, then those of the second.
+    """
+    (key, *mine), (other, *others) = one.start, two.start
+    none, nothing = (0,) * len(mine), (0,) * len(others)
+    terms = [Term(step[0], n, (*step[1:], *nothing)) for n, step in one.loops]
+    terms += [Term(-step[0], n, (*none, *step[1:])) for n, step in two.loops]
+    start = (*mine, *others)
+    for part in equations.solve(tuple(terms), other - key, len(start)):
+        yield VectorBox(plus(start, part.start), part.loops)
+
+
+def join_on(
+    one: Sequence[VectorBox], two: Sequence[VectorBox], shape: Shape, equations: Equations
+) -> Iterator[tuple[int, int, VectorBox]]:
+    """Join all boxes of two lists on their first quantity, the flat elements of a tensor.
+
+    Parameters
+    ----------
+    shape
+        The tensor's shape.
+
+    Returns
+    -------
+    iterator
+        Number of a box in each list, and what :func:`join` says of the two.
+    """
+
+    def by_key(number: int, box: VectorBox) -> Box:
+        return Box(number, 0, box.start[0], tuple([(n, 0, step[0]) for n, step in box.loops]))
+
+    places = BoxIndex([by_key(k, box) for k, box in enumerate(two)], shape, equations)
+    for k, box in enumerate(one):
+        for near in places.near(by_key(k, box)):
+            for part in join(box, two[near.label], equations):
+                yield k, near.label, part
+
+
+def common(a: Box, b: Box, equations: Equations) -> Iterator[VectorBox]:
+    """Yield the elements that two boxes of a tensor have in common.
+
+    Returns
+    -------
+    iterator
+        Boxes of two quantities: where these elements are in the tensor of either box's label.
+    """
+    return join(a.vectors, b.vectors, equations)
+
+
+def image(move: Box, places: BoxIndex, equations: Equations) -> Iterator[Box]:
+    """Yield where elements lie that come from others, by the boxes that these are in.
+
+    Parameters
+    ----------
+    move
+        Which elements come from which; its label does not matter.
+    places
+        The boxes of the latter.
+    equations
+        What solves equations, and says how many may be solved.
+    """
+    equations.spend()
+    inverse = move.inverse
+    for box in places.near(inverse):
+        for (to, start), loops in common(inverse, box, equations):
+            yield canonical(box.label, start, to, [(n, there, here) for n, (here, there) in loops])

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layoutopt.lowering.elements.boxes import OriginBox, boxes
+from layoutopt.boxes.box import Box
+from layoutopt.boxes.merge import boxes_of
 
 Ints = NDArray[np.int64]
 
 
-def unfolded(found: list[OriginBox], size: int) -> tuple[Ints, Ints]:
+def unfolded(found: list[Box], size: int) -> tuple[Ints, Ints]:
     """Return the arrays that boxes describe, every position set exactly once."""
     origin, start = np.full(size, -1), np.full(size, -1)
     for box in found:
@@ -23,14 +24,14 @@ def unfolded(found: list[OriginBox], size: int) -> tuple[Ints, Ints]:
             steps = [(a + i * of, b + i * to) for a, b in steps for i in range(extent)]
         for a, b in steps:
             assert origin[b] == -1
-            origin[b], start[b] = box.origin, a
+            origin[b], start[b] = box.label, a
     assert (origin >= 0).all()
     return origin, start
 
 
-def folded(origin: Ints, start: Ints) -> list[OriginBox]:
+def folded(origin: Ints, start: Ints) -> list[Box]:
     """Return the boxes of arrays, after comparing what they say with the arrays."""
-    found = boxes(origin, start)
+    found = boxes_of(origin, start)
     again = unfolded(found, len(origin))
     assert np.array_equal(again[0], origin)
     assert np.array_equal(again[1], start)
@@ -84,13 +85,13 @@ def test_concatenations_are_one_box_for_each_part() -> None:
     flat = np.concatenate([left, right], axis=1).reshape(-1)
     owner = np.concatenate([left * 0, right * 0 + 1], axis=1).reshape(-1)
     found = folded(owner, flat)
-    assert [box.origin for box in found] == [0, 1]
+    assert [box.label for box in found] == [0, 1]
 
 
 def test_few_boxes_for_large_arrays() -> None:
     """A million elements in a 4-dimensional transpose take one box, not many passes."""
     x = np.arange(2**20).reshape(32, 32, 32, 32).transpose(3, 0, 2, 1).reshape(-1)
-    [box] = boxes(np.zeros_like(x), x)
+    [box] = boxes_of(np.zeros_like(x), x)
     extents = [extent for extent, _, _ in box.loops]
     assert np.prod(extents) == 2**20
 
@@ -98,13 +99,13 @@ def test_few_boxes_for_large_arrays() -> None:
 def test_small_arrays() -> None:
     """Nothing, one element, and two that do not fit together."""
     none = np.zeros(0, np.int64)
-    assert boxes(none, none) == []
-    assert boxes(np.array([4]), np.array([7])) == [OriginBox(4, 7, 0, ((1, 1, 1),))]
-    assert boxes(np.array([1, 0]), np.array([5, 5])) == [
-        OriginBox(1, 5, 0, ((1, 1, 1),)),
-        OriginBox(0, 5, 1, ((1, 1, 1),)),
+    assert boxes_of(none, none) == []
+    assert boxes_of(np.array([4]), np.array([7])) == [Box(4, 7, 0, ((1, 1, 1),))]
+    assert boxes_of(np.array([1, 0]), np.array([5, 5])) == [
+        Box(1, 5, 0, ((1, 1, 1),)),
+        Box(0, 5, 1, ((1, 1, 1),)),
     ]
-    assert boxes(np.array([0, 0]), np.array([9, 2])) == [OriginBox(0, 9, 0, ((2, -7, 1),))]
+    assert boxes_of(np.array([0, 0]), np.array([9, 2])) == [Box(0, 9, 0, ((2, -7, 1),))]
 
 
 def test_runs_are_taken_from_the_left() -> None:

@@ -1,0 +1,1 @@
+"""Strided boxes: their intersections, images, covers and unions, exact at any size."""
