@@ -11,7 +11,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Progress
 from layoutopt.base.numbers import number, ratio, seconds
 from layoutopt.base.result import PairScore, Result, Stopped, UnwindingResult, picture_html
-from layoutopt.base.table import csv_table, markdown_table, text_table
+from layoutopt.base.table import Table
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.assignment import Assignment
 from layoutopt.unwinding import unwind
@@ -199,18 +199,18 @@ class Comparison:
     def to_html(self) -> str:
         """Return tables and pictures as a part of a page."""
         drawn = [(f"{r.solver}: {number(r.score)}", picture_html(r)) for r in self.results]
-        parts = [html.heading(self.name or "unnamed"), html.table(COLUMNS, self.rows(), left=2)]
+        parts = [html.heading(self.name or "unnamed"), Table(COLUMNS, self.rows(), 2).html()]
         lost = self.pair_rows()
         if lost:
             parts.append(html.line("where solvers lose against the best result", html.MUTED))
-            parts.append(html.table(PAIR_COLUMNS, lost[:SHOWN], left=3))
+            parts.append(Table(PAIR_COLUMNS, lost[:SHOWN], 3).html())
         if len(lost) > SHOWN:
             parts.append(html.line(f"... and {len(lost) - SHOWN:,} more pairs", html.MUTED))
         return html.block([*parts, html.beside(part for part in drawn if part[1])])
 
     def __str__(self) -> str:
         head = printable(self.name or "unnamed")
-        return f"{head}\n{text_table([COLUMNS, *self.rows()], left=2)}"
+        return f"{head}\n{Table(COLUMNS, self.rows(), 2).text()}"
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -235,7 +235,7 @@ def csv_text(comparisons: Iterable[Comparison], pairs: bool = False) -> str:
         best result, in place of one for each solver.
     """
     rows = (row for found in comparisons for row in found.csv_rows(pairs))
-    return csv_table(CSV_PAIR_COLUMNS if pairs else CSV_COLUMNS, rows)
+    return Table(CSV_PAIR_COLUMNS if pairs else CSV_COLUMNS, rows).csv()
 
 
 def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str:
@@ -247,11 +247,11 @@ def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str
         Whether a second table tells where solvers lose against the best result.
     """
     rows = [[c.name or "unnamed", *row] for c in comparisons for row in c.rows()]
-    text = markdown_table(["instance", *COLUMNS], rows, 3)
+    text = Table(["instance", *COLUMNS], rows, 3).markdown()
     if not pairs:
         return text
     lost = [[c.name or "unnamed", *row] for c in comparisons for row in c.pair_rows()]
-    return text + "\n" + markdown_table(["instance", *PAIR_COLUMNS], lost, 4)
+    return text + "\n" + Table(["instance", *PAIR_COLUMNS], lost, 4).markdown()
 
 
 def compare(

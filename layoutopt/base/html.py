@@ -1,10 +1,10 @@
-"""Tables and pictures as parts of pages, as notebooks show them."""
+"""Fragments of HTML, as notebooks show them."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 does not allow, not even escaped."""
@@ -25,22 +25,6 @@ def heading(words: str) -> str:
 def line(words: str, style: str = "") -> str:
     """Return a paragraph without space around it."""
     return f'<div style="{style}">{escaped(words)}</div>' if words else ""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Return a table; the first ``left`` columns are flush left, others flush right."""
-    lines = [_row("th", head, left), *(_row("td", row, left) for row in rows)]
-    style = "border-collapse:collapse;margin:.5em 0"
-    return f'<table style="{style}">{"".join(lines)}</table>'
-
-
-def _row(tag: str, cells: Sequence[str], left: int) -> str:
-    sides = ["left" if i < left else "right" for i in range(len(cells))]
-    inside = (
-        f'<{tag} style="text-align:{side}">{escaped(cell)}</{tag}>'
-        for side, cell in zip(sides, cells, strict=True)
-    )
-    return f"<tr>{''.join(inside)}</tr>"
 
 
 def block(parts: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from layoutopt.base import html, numbers
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import number, ratio, seconds
+from layoutopt.base.table import Table
 
 Index = NDArray[np.int64]
 
@@ -275,10 +276,8 @@ def _verdict(result: UnwindingResult) -> str:
     why = "" if result.stopped is Stopped.FINISHED else f" ({result.stopped})"
     numbers = [number(result.score), number(result.bound), ratio(result.gap, result.score)]
     rest = [number(result.max_score), seconds(result.seconds.get("total")), result.solver]
-    return html.table(
-        ["status", "score", "bound", "gap", "if all matched", "seconds", "solver"],
-        [[f"{result.status}{why}", *numbers, *rest]],
-    )
+    head = ["status", "score", "bound", "gap", "if all matched", "seconds", "solver"]
+    return Table(head, [[f"{result.status}{why}", *numbers, *rest]]).html()
 
 
 def pairs_html(pairs: Sequence[PairScore]) -> str:
@@ -292,4 +291,4 @@ def pairs_html(pairs: Sequence[PairScore]) -> str:
         rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
     more = f"... and {len(pairs) - PAIRS_SHOWN:,} more pairs" if len(pairs) > PAIRS_SHOWN else ""
     head = ["pair", "", "value", "matched", "of", "loses"]
-    return html.table(head, rows, left=2) + html.line(more, html.MUTED)
+    return Table(head, rows, left=2).html() + html.line(more, html.MUTED)

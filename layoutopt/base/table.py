@@ -1,4 +1,4 @@
-"""Tables as text: CSV for programs, Markdown and columns for people."""
+"""Tables of text: columns for terminals, CSV for programs, Markdown and HTML for pages."""
 
 from __future__ import annotations
 
@@ -6,49 +6,78 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from layoutopt.base.errors import printable
+from layoutopt.base.html import escaped
 
 SIGNS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
 """What Markdown would not show as it is; an underline within a word it does."""
 
 
-def csv_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as CSV, lines ended by a line feed; ``None`` is an empty cell."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(head)
-    table.writerows(rows)
-    return text.getvalue()
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells below the names of their columns.
 
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Return a table as Markdown; the first ``left`` columns are flush left, others flush right.
-
-    Signs with a meaning are escaped, so that every cell shows what it holds.
+    Parameters
+    ----------
+    head
+        The names of the columns; empty for a table without.
+    rows
+        A row of as many cells each.  Cells are text, but for CSV they may be numbers, too.
+    left
+        Number of columns, from the first, that are flush left; others are flush right.
     """
-    sides = ["---" if i < left else "---:" for i in range(len(head))]
-    lines = [" | ".join(map(_cell, cells)) for cells in (head, *rows)]
-    lines.insert(1, " | ".join(sides))
-    return "".join(f"| {line} |\n" for line in lines)
+
+    head: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+    left: int = 1
+
+    def text(self, indent: str = "  ") -> str:
+        """Return aligned columns, a line for each row, unprintable characters spelt out."""
+        every = [self.head, *self.rows] if self.head else self.rows
+        cells = [list(map(printable, row)) for row in every]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = []
+        for row in cells:
+            padded = [
+                cell.ljust(width) if i < self.left else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append(indent + "  ".join(padded).rstrip())
+        return "\n".join(lines)
+
+    def csv(self) -> str:
+        """Return CSV, lines ended by a line feed; ``None`` is an empty cell."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.head)
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def markdown(self) -> str:
+        """Return Markdown; signs with a meaning are escaped, so that cells show what they hold."""
+        sides = ["---" if i < self.left else "---:" for i in range(len(self.head))]
+        lines = [" | ".join(map(_markdown_cell, cells)) for cells in (self.head, *self.rows)]
+        lines.insert(1, " | ".join(sides))
+        return "".join(f"| {line} |\n" for line in lines)
+
+    def html(self) -> str:
+        """Return an HTML table with its style inline, as notebooks show it."""
+        lines = [self._html_row("th", self.head)]
+        lines += [self._html_row("td", row) for row in self.rows]
+        style = "border-collapse:collapse;margin:.5em 0"
+        return f'<table style="{style}">{"".join(lines)}</table>'
+
+    def _html_row(self, tag: str, cells: Sequence[str]) -> str:
+        sides = ["left" if i < self.left else "right" for i in range(len(cells))]
+        inside = (
+            f'<{tag} style="text-align:{side}">{escaped(cell)}</{tag}>'
+            for side, cell in zip(sides, cells, strict=True)
+        )
+        return f"<tr>{''.join(inside)}</tr>"
 
 
-def text_table(rows: Iterable[Sequence[str]], left: int = 1, indent: str = "  ") -> str:
-    """Return rows in columns; the first ``left`` columns are flush left, others flush right.
-
-    Every row is a line: what names in cells hold besides printable characters is spelt out.
-    """
-    cells = [list(map(printable, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        padded = [
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(indent + "  ".join(padded).rstrip())
-    return "\n".join(lines)
-
-
-def _cell(words: str) -> str:
+def _markdown_cell(words: str) -> str:
     return printable(" ".join(SIGNS.sub(r"\\\g<0>", words).split()))

@@ -16,7 +16,7 @@ from layoutopt.base.files import encode_lines
 from layoutopt.base.limits import Point
 from layoutopt.base.numbers import number, ratio
 from layoutopt.base.result import Result, Status
-from layoutopt.base.table import csv_table, markdown_table
+from layoutopt.base.table import Table
 
 PairRow: TypeAlias = tuple[str, str, str, int, int]
 """Names of both tensors, value as text, number of elements, and how many of them match."""
@@ -246,7 +246,7 @@ def to_csv(rows: Sequence[Row], *, measured: bool = True) -> bytes:
     """
     names = [name for name in _names(measured) if name not in LONG]
     values = [[*(_cell(getattr(row, name)) for name in names), row.gap] for row in rows]
-    return csv_table([*names, "gap"], values).encode()
+    return Table([*names, "gap"], values).csv().encode()
 
 
 def _names(measured: bool) -> list[str]:
@@ -272,7 +272,7 @@ def to_markdown(rows: Sequence[Row], *, measured: bool = True) -> bytes:
     """Return rows as a table in Markdown, one line for each."""
     head = ("instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB")
     width = len(head) if measured else len(head) - 2
-    return markdown_table(head[:width], [_cells(row)[:width] for row in rows], left=3).encode()
+    return Table(head[:width], [_cells(row)[:width] for row in rows], 3).markdown().encode()
 
 
 def _cells(row: Row) -> tuple[str, ...]:

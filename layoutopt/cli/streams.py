@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +16,7 @@ import typer
 
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import number, ratio, seconds
-from layoutopt.base.table import text_table as table
+from layoutopt.base.table import Table
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -249,3 +249,8 @@ def write_picture(picture: str, svg: Path | None, png: Path | None, overwrite: b
         write_bytes(png, raster.png(picture), overwrite=overwrite)
     if svg is not None:
         write_out(f"{picture}\n".encode(), svg, overwrite)
+
+
+def table(rows: Iterable[Sequence[str]], left: int = 1, indent: str = "  ") -> str:
+    """Return rows in aligned columns; see :meth:`~layoutopt.base.table.Table.text`."""
+    return Table((), rows, left).text(indent)

@@ -12,6 +12,7 @@ from layoutopt.base import files, html, numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import exact_decimal, number
 from layoutopt.base.result import PairScore, Piece, Status, pairs_html
+from layoutopt.base.table import Table
 from layoutopt.explain.words import exact, listed, paired, sure
 from layoutopt.graphs.tiling import TILE
 
@@ -297,7 +298,7 @@ def changes_html(changes: tuple[Change, ...]) -> str:
     ]
     left = len(changes) - ROWS
     more = f"... and {left:,} more pairs" if left > 0 else ""
-    return html.table(head, rows, left=2) + html.line(more, html.MUTED)
+    return Table(head, rows, left=2).html() + html.line(more, html.MUTED)
 
 
 def _compared(cost: Decimal) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from layoutopt.base import html
 from layoutopt.base.result import UnwindingResult
-from layoutopt.base.table import text_table
+from layoutopt.base.table import Table
 from layoutopt.graphs import drawing
 from layoutopt.graphs.drawing import Layouts
 from layoutopt.graphs.layouts import check_layouts
@@ -31,13 +31,14 @@ def table(graph: GraphStore) -> str:
     An op has a line for each output.  Attractions are the tensors that it is in a ValuedPair
     with, and the values.
     """
-    rows: list[tuple[str, ...]] = [("tensor", "type", "inputs", "shape", "attractions")]
+    columns = ("tensor", "type", "inputs", "shape", "attractions")
+    rows: list[tuple[str, ...]] = []
     for op, outputs in zip(graph.ops[:MOST_OPS], graph.op_outputs, strict=False):
         head = type_name(op), _cell(op.inputs)
         rows += [_row(graph, t, *head) for t in outputs] or [(op.id, *head, "", "")]
     left = len(graph.ops) - MOST_OPS
     more = [f"... and {left:,} more ops"] if left > 0 else []
-    return "\n".join([repr(graph), text_table(rows, len(rows[0]), ""), *more])
+    return "\n".join([repr(graph), Table(columns, rows, len(columns)).text(""), *more])
 
 
 def _row(graph: GraphStore, t: int, tag: str, inputs: str) -> tuple[str, str, str, str, str]:
@@ -116,7 +117,7 @@ def document(graph: GraphStore) -> str:
         shapes = ", ".join(str(list(graph.shapes[t])) for t in graph.op_outputs[i])
         op = graph.ops[i]
         rows.append([*map(shortened, (op.id, type_name(op), ", ".join(op.inputs), shapes))])
-    parts.append(html.table(["op", "type", "inputs", "shape"], rows, left=4))
+    parts.append(Table(["op", "type", "inputs", "shape"], rows, left=4).html())
     if len(graph.ops) > ROWS:
         parts.append(html.line(f"... and {len(graph.ops) - ROWS:,} more ops", html.MUTED))
     return html.block(parts)

@@ -19,6 +19,7 @@ from layoutopt.base import html
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact_decimal, ratio
 from layoutopt.base.result import Piece, UnwindingResult
+from layoutopt.base.table import Table
 from layoutopt.check.spread import Counts, Integers, Spread, spread, summed, uncovered
 from layoutopt.graphs.layouts import check_graph, given_layouts
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size
@@ -366,12 +367,12 @@ class Simulation:
 def simulation_html(found: Simulation) -> str:
     """Return a simulation as HTML: its numbers, its longest phases, and the tiles."""
     rows = [*occupancy_rows(found.memory, found.always), *found.rows()]
-    parts = [html.table(["", ""], rows, left=2)]
+    parts = [Table(["", ""], rows, left=2).html()]
     phases = sorted(found.phases, key=lambda phase: -phase.cycles)[:SHOWN]
     longest = [[p.op, f"{p.bytes:,}", f"{p.most:,}", str(p.tile), f"{p.cycles:,}"] for p in phases]
     if longest:
         head = ["exchange for", "bytes", "most on a tile", "tile", "cycles"]
-        parts.append(html.table(head, longest))
+        parts.append(Table(head, longest).html())
     return html.block([*parts, html.fitted(str(found.draw()))])
 
 

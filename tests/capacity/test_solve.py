@@ -112,7 +112,7 @@ STRATEGIES = [
 
 @pytest.mark.parametrize(("strategy", "problem", "value"), STRATEGIES)
 def test_each_road_closes_its_case(strategy: str, problem: CapacityProblem, value: int) -> None:
-    """Hand-made problems are proved by the strategy that they are made for, at the value by hand."""
+    """Hand-made problems are proved by the strategy made for them, at the value by hand."""
     answer = solve_capacity(problem, Limits())
     assert (answer.objective, answer.bound, list(answer.seconds)[-1]) == (value, value, strategy)
     assert optimum(problem) == value

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from layoutopt.base import html
+from layoutopt.base.table import Table
 
 
 class Reader(HTMLParser):
@@ -42,14 +43,14 @@ def read(text: str) -> Reader:
 
 def test_a_table_holds_its_cells() -> None:
     """Heads and cells come in order, texts stay texts."""
-    seen = read(html.table(["<a>", "b"], [["1", "&"], ["</td>", '"']]))
+    seen = read(Table(["<a>", "b"], [["1", "&"], ["</td>", '"']]).html())
     assert seen.tags == ["table", "tr", "th", "th", "tr", "td", "td", "tr", "td", "td"]
     assert seen.text == ["<a>", "b", "1", "&", "</td>", '"']
 
 
 def test_first_columns_are_flush_left() -> None:
     """As many as asked for; the others are flush right."""
-    row = html.table(["a", "b", "c"], [], left=2)
+    row = Table(["a", "b", "c"], [], left=2).html()
     assert row.count("text-align:left") == 2
     assert row.count("text-align:right") == 1
 
