@@ -42,12 +42,11 @@ def take_declared(graph: GraphProto) -> Declared:
         made = {x for node in one.node if is_standard(node.domain) for x in node.output}
         inputs = {value.name: value.type for value in one.input}
         dims = {x.name: x.dims for x in one.initializer}
-        for value in one.value_info:
-            if value.name in made:
-                _add(found, value.name, value.type)
-        for value in one.output:
-            if value.name in made or value.name in inputs or value.name in dims:
-                _add(found, value.name, value.type)
+        every = {value.name: value.type for value in one.value_info if value.name in made}
+        ends = {*made, *inputs, *dims}
+        every.update((value.name, value.type) for value in one.output if value.name in ends)
+        for name, kind in every.items():
+            _add(found, name, kind)
         own = {x.name for x in one.initializer}  # which have types themselves
         kept = [value for value in one.value_info if value.name not in made | own]
         del one.value_info[:]
@@ -106,14 +105,31 @@ def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told:
     told
         What follows from the nodes.
     """
+    names = input_names(graph)
     for one in graphs(graph):
         outputs = {value.name for value in one.output}
-        names = (name for node in one.node for name in node.output if name not in outputs)
-        inner = [one.value_info.add(name=name) for name in names if declared.get(name)]
+        results = (name for node in one.node for name in node.output if name not in outputs)
+        inner = [one.value_info.add(name=name) for name in results if declared.get(name)]
         for value in (*inner, *one.output):
             kind, other = declared.get(value.name), told.get(value.name)
             if kind is not None:
                 value.type.CopyFrom(other if other is not None and _differ(kind, other) else kind)
+                _open_sizes(value.type, other, names)
+
+
+def input_names(graph: GraphProto) -> set[str]:
+    """Return the names of sizes that a caller chooses."""
+    kinds = (value.type.tensor_type for value in graph.input)
+    return {dim.dim_param for kind in kinds for dim in kind.shape.dim} - {""}
+
+
+def _open_sizes(kind: TypeProto, told: TypeProto | None, names: set[str]) -> None:
+    """Leave open in a declared shape what follows to be a size that a caller chooses."""
+    if told is None or not told.tensor_type.HasField("shape"):
+        return
+    for own, right in zip(kind.tensor_type.shape.dim, told.tensor_type.shape.dim, strict=False):
+        if right.dim_param in names:
+            own.CopyFrom(right)
 
 
 def corrected(

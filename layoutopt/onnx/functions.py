@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
@@ -21,8 +21,15 @@ DEEPEST = 100
 """Most functions that call each other in a row."""
 
 
-def inlined(model: ModelProto) -> ModelProto:
+def inlined(model: ModelProto, kept: Collection[tuple[str, str]] = ()) -> ModelProto:
     """Return a network with the nodes of its functions in place of all calls.
+
+    Parameters
+    ----------
+    model
+        The network.
+    kept
+        Domains and names of functions whose calls stay.
 
     Raises
     ------
@@ -35,7 +42,7 @@ def inlined(model: ModelProto) -> ModelProto:
         return model
     check_functions(model)
     try:
-        return onnx.inliner.inline_local_functions(model)
+        return onnx.inliner.inline_selected_functions(model, list(kept), exclude=True)
     except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
         reason = first_line(error).rpartition("failed: ")[2]
         raise InputError(f"its functions cannot be inlined ({reason})") from None

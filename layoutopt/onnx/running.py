@@ -6,7 +6,7 @@ import math
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -460,8 +460,27 @@ def peer_transposes(model: ModelProto) -> dict[str, int | None]:
 
 
 def transposes(model: ModelProto) -> int:
-    """Return the number of transposes in a network, those in graphs inside nodes too."""
-    return sum(node.op_type == "Transpose" for g in graphs(model.graph) for node in g.node)
+    """Return the number of transposes in a network, in graphs inside nodes and functions too.
+
+    Those of a function count once for each call, but not those of an op in another layout, whose
+    function only says what it computes.
+    """
+    theirs = (f for f in model.functions if not f.domain.startswith("layoutopt."))
+    functions = {(f.domain, f.name): f.node for f in theirs}
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Iterable[NodeProto]) -> int:
+        total = 0
+        for node in nodes:
+            called = node.domain, node.op_type
+            if called in functions and called not in counts:
+                counts[called] = 0  # of one that calls itself
+                counts[called] = count(functions[called])
+            own = node.op_type == "Transpose" and is_standard(node.domain)
+            total += counts.get(called, int(own)) + sum(count(b.node) for b in bodies(node))
+        return total
+
+    return count(model.graph.node)
 
 
 def _large(model: ModelProto) -> set[str]:

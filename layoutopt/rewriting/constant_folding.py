@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, NDArray[Any]]
 
-QUANTISED = {"DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear"}
-"""Op types that say in which numbers a network computes."""
+SLIDING = {
+    *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "LpPool", "MaxPool", "QLinearConv"),
+    *("Resize", "Upsample"),
+}
+"""Op types that take room and time by their operands, results and kernels."""
 
 GROWING = {
     *("Compress", "ConstantOfShape", "Expand", "EyeLike", "MelWeightMatrix", "OneHot", "Pad"),
@@ -43,6 +46,12 @@ PRODUCTS = {"Gemm", "MatMul"}
 
 LARGEST_PRODUCT = 2**26
 """Bytes of a result of theirs that is computed."""
+
+WINDOW = {"dilations", "kernel_shape", "strides"}
+"""Attributes of windows by which these grow."""
+
+LARGEST_KERNEL = 2**12
+"""Product of the sizes of a kernel, and strides and dilations, of windows that are computed."""
 
 LONGEST_PRODUCT = 2**33
 """Root of the product of the bytes of both operands and the result of a product: about eight
@@ -169,11 +178,12 @@ class _Folding:
         kinds = [self.types.get(x) for x in results]
         if any(kind is not None and not kind.HasField("tensor_type") for kind in kinds):
             return False  # a sequence is no constant that a file could hold
-        sizes = {x: _elements(self.types.get(x)) for x in results}
+        sizes = {x: known_elements(self.types.get(x)) for x in results}
         grown = {x: self._bytes(x, n) for x, n in sizes.items() if n is not None and n > SMALL}
         inputs = {x: self._size(x) for x in names}
         if any(n is None for n in sizes.values()):
-            if node.op_type in GROWING or any(inputs.values()) or self.unknown & set(names):
+            unsized = node.op_type in GROWING | SLIDING
+            if unsized or any(inputs.values()) or self.unknown & set(names):
                 return False
             self.unknown.update(results)
         if grown and not self._may_grow(node, sum(grown.values()), list(inputs.values())):
@@ -187,7 +197,7 @@ class _Folding:
 
     def _may_grow(self, node: NodeProto, grown: int, inputs: Sequence[int]) -> bool:
         """Return whether a large result of so many bytes may be computed at all."""
-        if node.op_type in PRODUCTS:
+        if node.op_type in PRODUCTS | SLIDING:
             sizes = [max(size, SMALL) for size in inputs[:2]]
             short = isqrt(grown * prod(sizes)) <= LONGEST_PRODUCT
             return short and grown <= LARGEST_PRODUCT
@@ -236,12 +246,18 @@ class _Folding:
 
 
 def _may(node: NodeProto) -> bool:
-    """Return whether a node's results are a function of its inputs that is known."""
-    barred = node.op_type in RANDOM | WINDOWS | QUANTISED | {"Dropout"}
-    return is_standard(node.domain) and not barred and not any(bodies(node))
+    """Return whether a node's results are a function of its inputs that is known.
+
+    DequantizeLinear says in which numbers a network computes.
+    """
+    barred = node.op_type in (RANDOM | WINDOWS | {"DequantizeLinear", "Dropout"}) - SLIDING
+    sizes = [size for a in node.attribute if a.name in WINDOW for size in a.ints]
+    bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL
+    bounded = bounded or node.op_type not in SLIDING
+    return is_standard(node.domain) and not barred and bounded and not any(bodies(node))
 
 
-def _elements(kind: TypeProto | None) -> int | None:
+def known_elements(kind: TypeProto | None) -> int | None:
     """Return the number of elements of a tensor of numbers, None if it is not known."""
     shape = None if kind is None else typed(kind).shape
     sizes = [size for size in shape or () if isinstance(size, int)]

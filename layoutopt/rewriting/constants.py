@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Relaid
 from layoutopt.conversion.rules.op import Shape
+from layoutopt.onnx.rules import is_standard
 
 if TYPE_CHECKING:
     from onnx import NodeProto, SparseTensorProto, TensorProto
@@ -66,12 +67,24 @@ def relaid_fill(node: NodeProto, shape: TensorProto, name: str) -> NodeProto:
     return new
 
 
-def array_of(constant: Constant) -> NDArray[Any]:
-    """Return the values of an initialiser or a constant node."""
-    from onnx import TensorProto, helper, numpy_helper
+def sparse_value(node: NodeProto) -> SparseTensorProto | None:
+    """Return the value of a node that makes a sparse constant, else None."""
+    if node.op_type == "Constant" and is_standard(node.domain):
+        for attribute in node.attribute:
+            if attribute.name == "sparse_value":
+                sparse: SparseTensorProto = attribute.sparse_tensor
+                return sparse
+    return None
+
+
+def array_of(constant: Constant | SparseTensorProto) -> NDArray[Any]:
+    """Return the values of an initialiser, sparse or not, or of a constant node."""
+    from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
 
     if isinstance(constant, TensorProto):
         return np.asarray(numpy_helper.to_array(constant))
+    if isinstance(constant, SparseTensorProto):
+        return _filled(constant)
     [attribute] = constant.attribute
     if attribute.name == "value":
         return np.asarray(numpy_helper.to_array(attribute.t))

@@ -21,13 +21,21 @@ from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.folding import known_values, shape_value
+from layoutopt.onnx.functions import inlined
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, graphs
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.validate import sort_nodes
-from layoutopt.rewriting.constant_folding import Known, computed, folded_parts
-from layoutopt.rewriting.constants import array_of
+from layoutopt.rewriting.constant_folding import (
+    LARGEST_PRODUCT,
+    Known,
+    computed,
+    folded_parts,
+    known_elements,
+)
+from layoutopt.rewriting.constants import array_of, sparse_value
 from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes
+from layoutopt.rewriting.functions import known_layouts
 from layoutopt.rewriting.metadata import PREFIX
 from layoutopt.rewriting.names import Names, rename, unshadow
 from layoutopt.rewriting.read import check_network
@@ -43,7 +51,12 @@ from layoutopt.rewriting.skeleton import (
 )
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+    from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+
+    from layoutopt.rewriting.source import Constant
+
+SINCE_SPARSE_CONSTANTS = 11
+"""The operator set since which Constant takes sparse values."""
 
 GIVEN = f"{PREFIX}given"
 """Entry of metadata by which a transpose of the network as it was given is known, meanwhile."""
@@ -153,7 +166,9 @@ def simplified(model: ModelProto) -> Simplified:
     """
     check_network(model)
     weights: dict[str, TensorProto] = {}
-    light = _light(model, weights)
+    light = _inlined(_light(model, weights), weights)
+    for graph in graphs(light.graph):
+        _fill_sparse(light, graph)
     sort_nodes(light.graph)
     return _Simplifier(light, weights).run()
 
@@ -195,13 +210,7 @@ def _light(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
             light.graph.initializer.append(tensor)
         else:
             _add_weight(light.graph, tensor.name, tensor, weights)
-    outputs = {value.name for value in model.graph.output}
-    for node in model.graph.node:
-        tensor = _large_value(node)
-        if tensor is None or node.output[0] in outputs:
-            light.graph.node.append(node)
-        else:
-            _add_weight(light.graph, node.output[0], tensor, weights)
+    _add_nodes(light.graph, model.graph.node, weights)
     if light.ir_version < SINCE_OVERRIDABLE:
         own = {x.name for x in light.graph.initializer}
         kept = [value for value in light.graph.input if value.name not in own]
@@ -209,6 +218,73 @@ def _light(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
         light.graph.input.extend(kept)
         light.ir_version = SINCE_OVERRIDABLE
     return light
+
+
+def _add_nodes(
+    graph: GraphProto, nodes: Iterable[NodeProto], weights: dict[str, TensorProto]
+) -> None:
+    """Add nodes; those that make large constants become weights."""
+    outputs = {value.name for value in graph.output}
+    for node in nodes:
+        tensor = _large_value(node)
+        if tensor is None or node.output[0] in outputs:
+            graph.node.append(node)
+        else:
+            _add_weight(graph, node.output[0], tensor, weights)
+
+
+def _inlined(light: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
+    """Return a network with the nodes of its functions in place of calls.
+
+    Functions that tell layouts of ops stay, and all where calls do not fit them.
+    """
+    if not light.functions:
+        return light
+    try:
+        light = inlined(light, kept=known_layouts(light))
+    except InputError:
+        return light
+    nodes = list(light.graph.node)
+    del light.graph.node[:]
+    _add_nodes(light.graph, nodes, weights)
+    return light
+
+
+def _fill_sparse(model: ModelProto, graph: GraphProto) -> None:
+    """Give small sparse constants their zeros, and let nodes make those that are large."""
+    from onnx import helper, numpy_helper
+
+    [version] = [x.version for x in model.opset_import if is_standard(x.domain)]
+    inputs = {value.name for value in graph.input}
+    kept, made = list[Any](), list[Any]()
+    for sparse in graph.sparse_initializer:
+        name = sparse.values.name
+        if name in inputs or model.training_info:
+            kept.append(sparse)
+        elif prod(sparse.dims) <= SMALL:
+            graph.initializer.append(numpy_helper.from_array(_read(sparse, name), name))
+        elif version < SINCE_SPARSE_CONSTANTS:
+            kept.append(sparse)
+        else:
+            made.append(helper.make_node("Constant", [], [name], sparse_value=sparse))
+    nodes = [*made, *graph.node]
+    del graph.sparse_initializer[:], graph.node[:]
+    graph.sparse_initializer.extend(kept)
+    graph.node.extend(nodes)
+    for node in graph.node:
+        sparse = sparse_value(node)
+        if sparse is not None and prod(sparse.dims) <= SMALL:
+            dense = numpy_helper.from_array(_read(node, node.output[0]))
+            del node.attribute[:]
+            node.attribute.append(helper.make_attribute("value", dense))
+
+
+def _read(constant: Constant | SparseTensorProto, name: str) -> NDArray[Any]:
+    """Return the values of a constant, or tell that they cannot be read."""
+    try:
+        return array_of(constant)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise InputError(f"tensor {name!r} has broken data ({error})") from None
 
 
 def _large_value(node: NodeProto) -> TensorProto | None:
@@ -281,6 +357,8 @@ class _Simplifier:
             self._infer()
             self.again = False
             self._simplify(graph, _Outside())
+        for one in graphs(graph):
+            self._separate(one)
         give_back(graph, declared, self.types)
         notes = tuple(contradictions(declared, self.types))
         return Simplified(self.model, self.weights, given.gone(graph), notes)
@@ -292,6 +370,7 @@ class _Simplifier:
         """Simplify a graph and those inside it, once."""
         scope = self._scope(graph, outside)
         self._merge(graph, scope)
+        self._join_reshapes(graph, scope)
         for node in graph.node:
             for body in bodies(node):
                 self._simplify(body, scope)
@@ -312,6 +391,10 @@ class _Simplifier:
                 for attribute in node.attribute:
                     if attribute.name == "value":
                         tensors[node.output[0]] = attribute.t
+                if (sparse := sparse_value(node)) is not None:
+                    known = Known(sparse.values.data_type, tuple(sparse.dims), True)
+                    if known.bytes <= LARGEST_PRODUCT:
+                        scope.constants[node.output[0]] = known
                 if node.output[0] not in tensors and node.output[0] in scope.values:
                     array = scope.values[node.output[0]]
                     scope.constants[node.output[0]] = Known(_kind(array), array.shape, True)
@@ -364,6 +447,60 @@ class _Simplifier:
                 elif name:
                     same[name] = first.output[k]
         self._set_nodes(graph, _renamed_outputs(kept, outputs - self.pinned, fixed))
+
+    def _join_reshapes(self, graph: GraphProto, scope: _Outside) -> None:
+        """Let reshapes to known shapes read what was there before reshapes to unknown ones."""
+        views = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
+        made: dict[str, NodeProto] = {}
+        for node in graph.node:
+            if node.op_type not in views or not self.keys.is_standard(node):
+                continue
+            made[node.output[0]] = node
+            target = scope.values.get(node.input[1]) if len(node.input) > 1 else None
+            if node.op_type != "Reshape" or target is None or not np.all(target):
+                continue
+            while (before := made.get(node.input[0])) is not None:
+                kind = self.types.get(node.input[0])
+                names = {*before.input, *before.output}
+                if known_elements(kind) is not None or self.pinned & names:
+                    break
+                node.input[0] = before.input[0]
+                self.again = True
+
+    def _separate(self, graph: GraphProto) -> None:
+        """Give each transpose of a constant that is dequantised its own, if others read it.
+
+        Then the constant is laid out for it, as other weights are that are read so and so.
+        """
+        from onnx import NodeProto
+
+        tensors = {x.name: x for x in graph.initializer if x.name not in self.held}
+        constants = set(tensors)
+        constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
+        reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
+        reads.update(value.name for value in graph.output)
+        made: dict[str, NodeProto] = {}
+        nodes = list[Any]()
+        for node in graph.node:
+            if node.op_type == "DequantizeLinear" and constants.issuperset({*node.input} - {""}):
+                made[node.output[0]] = node
+            source = made.get(node.input[0]) if node.op_type == "Transpose" else None
+            if source is not None and reads[node.input[0]] > 1 and self.keys.is_standard(node):
+                own = NodeProto()
+                own.CopyFrom(source)
+                reads[node.input[0]] -= 1
+                own.name, own.output[0] = "", self.names.fresh(node.input[0])
+                if (tensor := tensors.get(own.input[0])) is not None:
+                    own.input[0] = self.names.fresh(tensor.name)
+                    graph.initializer.add().CopyFrom(tensor)
+                    graph.initializer[-1].name = own.input[0]
+                    if graph is self.model.graph and tensor.name in self.weights:
+                        self.weights[own.input[0]] = self.weights[tensor.name]
+                nodes.append(own)
+                node.input[0] = own.output[0]
+            nodes.append(node)
+        if len(nodes) > len(graph.node):
+            self._set_nodes(graph, nodes)
 
     def _set_nodes(self, graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
         every = list(nodes)
@@ -447,10 +584,7 @@ class _Simplifier:
             if name in results or name in scope.values:
                 return results[name] if name in results else scope.values[name]
             constant = self.weights.get(name) or tensors.get(name)
-            try:
-                return array_of(constant or next(n for n in graph.node if name in n.output))
-            except (ValueError, TypeError, KeyError, IndexError) as error:
-                raise InputError(f"tensor {name!r} has broken data ({error})") from None
+            return _read(constant or next(n for n in graph.node if name in n.output), name)
 
         for part in parts:
             found, failed = computed(self.model, part, value_of)

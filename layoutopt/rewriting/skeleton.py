@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.elementwise import ONE_OPERAND
 from layoutopt.conversion.rules.op import Shape
-from layoutopt.onnx.declared import give_back, take_declared, types_of
+from layoutopt.onnx.declared import give_back, input_names, take_declared, types_of
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, copied_except, graphs
+from layoutopt.onnx.rules import is_standard
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TensorProto, TypeProto
+    from onnx import (
+        GraphProto,
+        ModelProto,
+        NodeProto,
+        TensorProto,
+        TensorShapeProto,
+        TypeProto,
+        ValueInfoProto,
+    )
 
 SINCE_OVERRIDABLE = 4
 """Version of the file format since which an initialiser that is an input is only its default."""
+
+UNARY = frozenset(ONE_OPERAND.split())
+"""Op types whose result has the shape of their operand."""
 
 TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
@@ -78,7 +92,91 @@ def skeleton(model: ModelProto) -> ModelProto:
         if not fold(bare, shapes):  # type: ignore[arg-type]  # sizes are numbers
             break
     give_back(bare.graph, declared, types_of(bare.graph))
-    return with_shapes(bare)
+    bare = with_shapes(bare)
+    for _ in bare.graph.node:
+        if not tell_operands(bare.graph):
+            break
+        bare = with_shapes(bare)
+    return bare
+
+
+def tell_operands(graph: GraphProto) -> bool:
+    """Tell sizes of operands by those of results; return whether any were.
+
+    They go through transposes, and through elementwise ops of one operand.
+
+    Parameters
+    ----------
+    graph
+        The graph, with all inside it, and all shapes that are known; it is changed.
+    """
+    from onnx import TensorShapeProto
+
+    names, told, unknown = input_names(graph), False, [TensorShapeProto.Dimension()]
+    for one in graphs(graph):
+        kinds = {value.name: value for value in (*one.value_info, *one.output)}
+        made = {name for node in one.node for name in node.output}
+        for node in reversed(one.node):
+            if len(node.input) != 1 or node.input[0] not in made or not is_standard(node.domain):
+                continue
+            dims = _operand_sizes(node, kinds)
+            if dims is None:
+                continue
+            for name in (node.input[0], node.output[0]):
+                if name not in kinds:
+                    kinds[name] = one.value_info.add(name=name)
+                    kinds[name].type.tensor_type.elem_type = _element_type(node, kinds)
+            told |= _tell(kinds[node.input[0]].type, dims, names)
+            told |= _tell(kinds[node.output[0]].type, unknown * len(dims), names)
+    return told
+
+
+def _operand_sizes(
+    node: NodeProto, kinds: Mapping[str, ValueInfoProto]
+) -> list[TensorShapeProto.Dimension] | None:
+    """Return the sizes of a node's operand by those of its result; None if they do not tell.
+
+    What has no elements tells nothing: in it, sizes cannot be left open by -1.
+    """
+    from onnx import TensorShapeProto
+
+    result = kinds.get(node.output[0])
+    given = [list(a.ints) for a in node.attribute if a.name == "perm"]
+    if result is None or not result.type.tensor_type.HasField("shape"):
+        unknown = node.op_type == "Transpose" and given
+        return [TensorShapeProto.Dimension()] * len(given[0]) if unknown else None
+    dims = list(result.type.tensor_type.shape.dim)
+    if any(dim.HasField("dim_value") and not dim.dim_value for dim in dims):
+        return None
+    if node.op_type != "Transpose":
+        known = node.op_type in UNARY and node.input[0] in kinds
+        return dims if known else None
+    order = given[0] if given else list(range(len(dims)))[::-1]
+    if sorted(order) != list(range(len(dims))):
+        return None
+    return [dims[order.index(axis)] for axis in range(len(dims))]
+
+
+def _element_type(node: NodeProto, kinds: Mapping[str, ValueInfoProto]) -> int:
+    """Return the type of the elements of a transpose's operand and result; 0 if it is unknown."""
+    found = (kinds[name].type.tensor_type for name in (*node.input, *node.output) if name in kinds)
+    return max((kind.elem_type for kind in found), default=0)
+
+
+def _tell(kind: TypeProto, dims: list[TensorShapeProto.Dimension], names: set[str]) -> bool:
+    """Fill in what is not known of a type; return whether there was anything."""
+    if kind.WhichOneof("value") != "tensor_type":
+        return False
+    tensor = kind.tensor_type
+    if not tensor.HasField("shape"):
+        tensor.shape.dim.extend(dims)
+        return True
+    told = False
+    for own, right in zip(tensor.shape.dim, dims, strict=False):
+        if right.dim_value > 0 and not own.dim_value and own.dim_param not in names:
+            own.dim_value = right.dim_value
+            told = True
+    return told
 
 
 def bare_model(model: ModelProto) -> ModelProto:

@@ -213,7 +213,7 @@ BEHIND: Order = (AxisFactor(1, 4, 3), 2, 3, 0, AxisFactor(1, 1, 4))
 
 NO_MODES: dict[str, tuple[Op, int, Order]] = {
     "axes in another order, no parts": (OPS["relu"], 0, (0, 2, 3, 1)),
-    "a shape that is computed": (one("Reshape", C, (3,), out=(2, 12, 12)), 0, BLOCKS),
+    "a shape that is computed": (one("Reshape", C, (3,), out=("N", 12, 12)), 0, BLOCKS),
     "what is reshaped has no known rank": (one("Reshape", None, shape=C, out=C), 1, BLOCKS),
     "no elements": (one("Reshape", (0, 12, 3, 4), shape=(0, 12, 12)), 0, BLOCKS),
     "joined with an open size": (one("Reshape", ("N", 4, 6), shape=(-1, 6)), 0, (0, 2, 1)),

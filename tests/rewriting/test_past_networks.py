@@ -232,6 +232,66 @@ ROWS = {
         note="declared shapes of results of com.microsoft::GridSample do not hold "
         "(Reshape 'Reshape_0': (1, 4, 2, 3) cannot have shape (1, 2, 8))",
     ),
+    "a function that transposes": Past(
+        """g (float[2,3,4] x) => (float[2,3,4] y)
+        { a = Transpose<perm=[0,2,1]>(x) y = own.Back(a) }
+        <domain: "own", opset_import: ["" : 17]> Back (p) => (q)
+        { r = Relu(p) q = Transpose<perm=[0,2,1]>(r) }""",
+        0,
+        more={"domains": ["own"]},
+    ),
+    "a convolution of constants that is transposed": Past(
+        """g (float[2,2,3] x) => (float[2,2,3] y)
+        { a = Conv(v, w) b = Transpose(a) y = Add(x, b) }""",
+        0,
+        {"v": (3, 2, 2), "w": (2, 2, 1)},
+    ),
+    "a dequantised constant that is read as it is, too": Past(
+        """g (float[2,2] x) => (float[2,2] y, float[2,2,2] z)
+        { a = QuantizeLinear(w, k) b = DequantizeLinear(a, k) c = Det(b)
+        z = Transpose(b) y = Add(x, c) }""",
+        0,
+        {"w": (2, 2, 2), "k": np.float32(0.25)},
+    ),
+    "reshapes through a shape that is known at run time": Past(
+        """g (float[2,3,3] x, int64[1] k) => (float[2,3,3] y) {
+            s = Sub(k, k) r = Sub(s, one)
+            a = Transpose<perm=[0,2,1]>(x) b = Reshape(a, r) c = Reshape(b, back)
+            y = Transpose<perm=[0,2,1]>(c) }""",
+        0,
+        {"one": np.array([1]), "back": np.array([2, 3, 3])},
+    ),
+    "a reshape to what its result tells": Past(
+        """g (float[3,2,3] x, int64[3] k) => (float[2,3,3] y) {
+            s = Sub(k, k) r = Add(s, back)
+            a = Transpose<perm=[0,2,1]>(x) b = Reshape(a, flat) c = Reshape(b, r)
+            y = Transpose(c) }""",
+        1,
+        {"flat": np.array([9, 2]), "back": np.array([3, 3, 2])},
+    ),
+    "sizes of 1 that a result tells": Past(
+        """g (float[2,2,2] x, int64[2] k) => (float[n,1] y, float[1,8] z) {
+            s = Sub(k, k) r = Add(s, flat)
+            a = Reshape(x, r) y = Transpose(a) z = Transpose(y) }""",
+        0,
+        {"flat": np.array([1, 8])},
+    ),
+    "the shape of a transposed result of unknown rank": Past(
+        """g (float[4,2] x, int64 n) => (float[4,2] y) {
+            a = Loop(three, "", x) <body = b (int64 i, bool c, float[4,2] v) =>
+                (bool d, float[4,2] w) { d = Identity(c) w = Relu(v) }>
+            b = Transpose<perm=[1,0]>(a) s = Shape(b)
+            c = ConstantOfShape<value = float[1] {0.5}>(s) y = Transpose(c) }""",
+        0,
+        {"three": np.array(3)},
+        asked={"solver": "chains"},
+    ),
+    "an output that is declared in two ways": Past(
+        """g (float[2,3] x, int64[2] k) => (float[2,3] y) <float[b,c] y> {
+            s = Sub(k, k) r = Add(s, given) a = Relu(x) y = Reshape(a, r) }""",
+        0,
+        {"given": np.array([2, 3])},
+    ),
 }
 
 

@@ -77,6 +77,14 @@ def test_transposes_are_counted_before_and_after_other_optimisers() -> None:
         else_branch = two () => (u) { u = Transpose<perm=[1,0]>(x) } > }"""
     )
     assert transposes(inner) == 2
+    own = network("g (float[2,3] x) => (float[a,b] y) { y = own.Transpose(x) }", domains=["own"])
+    assert transposes(own) == 0
+    called = network(
+        """g (float[2,3] x) => (float[2,3] y) { a = own.Turn(x) y = own.Turn(a) }
+        <domain: "own", opset_import: ["" : 17]> Turn (p) => (q) { q = Transpose(p) }""",
+        domains=["own"],
+    )
+    assert transposes(called) == 2
 
 
 def test_other_optimisers_are_asked_if_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:

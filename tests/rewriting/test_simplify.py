@@ -325,6 +325,28 @@ def test_random_networks(seed: int) -> None:
     assert simplified(model).model == once
 
 
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("made", [False, True])
+def test_sparse_constants_are_constants(size: int, made: bool) -> None:
+    """They are computed with; those of nodes and initialisers are alike."""
+    text = """g (float[N,N] x) => (float[N,N] y)
+        { a = Abs(w) b = Transpose<perm=[1,0]>(a) y = Sub(x, b) }"""
+    model = network(text.replace("N", str(size)))
+    entries = numpy_helper.from_array(np.array([1.5, -2], np.float32), "w")
+    places = numpy_helper.from_array(np.array([1, size + 2]), "w_places")
+    sparse = helper.make_sparse_tensor(entries, places, [size, size])
+    if made:
+        node = helper.make_node("Constant", [], ["w"], sparse_value=sparse)
+        nodes = [node, *model.graph.node]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+    else:
+        model.graph.sparse_initializer.append(sparse)
+    result = layoutopt.convert(model, check=True)
+    assert result.after.transforms == 0
+    assert result.difference == 0
+
+
 def test_large_weights_are_not_copied() -> None:
     """Where nothing is done to a weight, its data is that of the network that was given."""
     model = network("g (float[1,64] x) => (float[1,64] y) { y = MatMul(x, w) }", {"w": (64, 64)})

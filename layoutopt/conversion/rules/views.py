@@ -179,6 +179,8 @@ def _products(sizes: Sequence[Known]) -> dict[tuple[int, tuple[str, ...]], int]:
 def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     """Return the sizes before and after a reshape, equal names for equal unknown ones.
 
+    A shape that is told at run time only is taken from the result, where that is known.
+
     Raises
     ------
     RemapError
@@ -187,6 +189,8 @@ def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     before: list[Known] = [_named(size, f"?{i}") for i, size in enumerate(op.shape(0) or ())]
     wanted = op.integers("shape")
     known = op.output_shapes[0] if op.output_shapes else None
+    if wanted is None and known is not None and all(isinstance(size, int) for size in known):
+        return before, [size for size in known if isinstance(size, int)]
     if wanted is None or (known is not None and len(known) != len(wanted)):
         raise RemapError(f"{op}: its shape is unknown")
     after: list[Known] = []
