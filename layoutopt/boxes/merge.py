@@ -17,6 +17,9 @@ from layoutopt.base.result import Index, Loop
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.equation import Equations, Term
 
+MANY = 20_000
+"""So many boxes are not folded."""
+
 BOXES_PER_STEP = 4
 """How many boxes are looked through in the time of one step."""
 
@@ -193,16 +196,33 @@ def boxes_of(origin: Index, start: Index) -> list[Box]:
     return sorted(_folded(items), key=lambda box: box.to)
 
 
-def fold(boxes: Sequence[Box]) -> list[Box]:
-    """Write boxes of one depth that follow each other with constant strides as fewer, deeper ones.
+def folded(boxes: Sequence[Box]) -> list[Box]:
+    """Return the same elements in fewer boxes, ordered by their first element.
+
+    In place of rows of growing boxes, as :func:`merged` joins, these are any two or more boxes
+    that are alike and follow each other at equal distances.
 
     Parameters
     ----------
     boxes
-        Boxes with equally many loops.
+        Boxes without common elements; very many are left as they are.
     """
+    found = [canonical(*box) for box in boxes]
+    before = len(found) + 1 if len(found) <= MANY else 0
+    while len(found) < before:
+        before = len(found)
+        depths: dict[int, list[Box]] = defaultdict(list)
+        for box in _end_to_end(found):
+            depths[len(box.loops)].append(box)
+        found = [canonical(*box) for alike in depths.values() for box in _at_one_depth(alike)]
+    found = [box._replace(loops=_plain(box.loops[::-1])) for box in found]
+    return sorted(found, key=lambda box: box.to)
+
+
+def _at_one_depth(boxes: Sequence[Box]) -> list[Box]:
+    """Fold boxes with equally many loops."""
     origin, start, to = np.array([(b.label, b.start, b.to) for b in boxes], np.int64).T
-    loops = np.array([box.loops for box in boxes], np.int64).reshape(len(boxes), -1, 3)
+    loops = np.array([b.loops for b in boxes], np.int64).reshape(len(boxes), len(boxes[0].loops), 3)
     order = np.lexsort((to, *loops.reshape(len(boxes), -1).T, origin))
     return _folded(_Columns(origin[order], start[order], to[order], loops[order]))
 
@@ -231,7 +251,8 @@ def _folded(items: _Columns) -> list[Box]:
     ]
 
 
-def _plain(loops: list[list[int]]) -> tuple[Loop, ...]:
+def _plain(loops: Iterable[Sequence[int]]) -> tuple[Loop, ...]:
+    """Return loops as pieces have them: without those of extent 1, but one at least."""
     kept = tuple((n, f, t) for n, f, t in loops if n > 1)
     return kept or ((1, 1, 1),)
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from layoutopt.certificate.classes import Class
 from layoutopt.certificate.refused import Refused, listed
-from layoutopt.certificate.sums import Box, apart
+from layoutopt.certificate.sums import Box, disjoint
 from layoutopt.certificate.tensors import Tensors
 from layoutopt.certificate.views import BARRIERS, FIXED
 
@@ -140,7 +140,7 @@ class BarrierOrder:
             if compared > MOST_COMPARED:
                 raise Refused(f"{c.name}: its terminals are in too many boxes")
             for _, _, other, twin in near:
-                if other != m and not apart(box, twin):
+                if other != m and not disjoint(box, twin):
                     raise Refused(f"{c.name}: terminals {other} and {m} may be the same in a copy")
             near.append((low, high, m, box))
         self.apart.add(k)

@@ -128,7 +128,7 @@ class Sums:
         return int((pow(ratio, n, self.prime) - 1) * pow(ratio - 1, -1, self.prime) % self.prime)
 
 
-def apart(a: Box, b: Box) -> bool:
+def disjoint(a: Box, b: Box) -> bool:
     """Return whether two boxes of two quantities surely have no member in common."""
     for q in range(2):
         (low, high), (start, end) = a.ends(q), b.ends(q)

@@ -19,12 +19,13 @@ import numpy as np
 from layoutopt.base import html, result
 from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Piece, Step, pairs_html
+from layoutopt.boxes.box import Box
 from layoutopt.boxes.cover import Covers
 from layoutopt.boxes.equation import Equations
 from layoutopt.check import occupancy, order
 from layoutopt.check.affine import carried
 from layoutopt.check.choice import STEPS, either
-from layoutopt.check.hooked import Hooked, without_hooks
+from layoutopt.check.hooked import Hooked, same_tile, without_hooks
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.ops import Array, Kind, Source, size
@@ -96,9 +97,19 @@ def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
     if hooked(graph):
         found = Hooked(graph, layouts)
         matched = [found.matched(a, b) for a, b, _ in graph.pairs]
-        return _evaluation(graph, matched, waits, layouts, found)
-    matching = Matching(graph, layouts, Equations(STEPS))
-    return _evaluation(graph, _matches(graph, layouts), waits, layouts, matching)
+        return _evaluation(graph, matched, waits, occupancy.faults(graph, layouts, found.alike))
+    numbers = _Numbers(graph)
+
+    def alike(t: int, others: Sequence[Box]) -> int:
+        """Return how many elements of a sink are on the same tile as others of it."""
+        return same_tile(numbers.laid_out(t, layouts[graph.tensor_name(t)]), others)
+
+    return _evaluation(
+        graph,
+        _matches(graph, layouts, numbers),
+        waits,
+        occupancy.faults(graph, layouts, alike),
+    )
 
 
 def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evaluation:
@@ -123,15 +134,14 @@ def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evalua
     matching = Matching(seen, layouts, equations)
     matched = [matching.matched(a, b) for a, b, _ in seen.pairs]
     waits = order.by_pieces(seen, layouts, equations.left)
-    return _evaluation(graph, matched, waits, layouts, matching)
+    return _evaluation(graph, matched, waits, occupancy.faults(seen, layouts, matching.alike))
 
 
 def _evaluation(
     graph: GraphStore,
     matched: Sequence[int],
     given: order.Dependencies,
-    layouts: Layouts,
-    matching: Matching | Hooked,
+    of_memory: Iterator[str],
 ) -> Evaluation:
     pairs, score = _scored(graph, matched)
     steps, cycle = order.derive(given)
@@ -139,7 +149,7 @@ def _evaluation(
     what = "waits for itself" if len(cycle) == 1 else "wait for each other"
     broken = [f"barrier order: {names} {what}"] if cycle else []
     if graph.tile_memory is not None:
-        broken += occupancy.faults(matching.graph, layouts, matching)
+        broken += of_memory
     return Evaluation(tuple(broken), score, most(graph), pairs, steps)
 
 
@@ -265,9 +275,8 @@ class _Numbers:
         return taken
 
 
-def _matches(graph: GraphStore, layouts: Layouts) -> list[int]:
+def _matches(graph: GraphStore, layouts: Layouts, numbers: _Numbers) -> list[int]:
     """Return for each pair the number of positions with equal locations."""
-    numbers = _Numbers(graph)
     due: dict[int, list[int]] = {}
     for p, (a, b, _) in enumerate(graph.pairs):
         due.setdefault(max(graph.producers[a], graph.producers[b]), []).append(p)

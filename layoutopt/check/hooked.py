@@ -78,11 +78,7 @@ class Hooked:
         others
             Boxes that say which others.
         """
-        tiles, total = self.tiles[t], 0
-        for box in others:
-            same = tiles[result.read(box)] == tiles[result.written(box)]
-            total += int(np.count_nonzero(same))
-        return total
+        return same_tile(self.tiles[t], others)
 
     def _make(self, i: int, before: Mapping[int, Array]) -> None:
         """Find the tiles of an op's outputs from those of the last round."""
@@ -127,6 +123,22 @@ class Hooked:
         if t not in self._own:
             self._own[t] = root_tiles(self.graph, t).tiles()
         return self._own[t]
+
+
+def same_tile(tiles: Array, others: Sequence[Box]) -> int:
+    """Return how many elements of a tensor are on the same tile as others of it.
+
+    Parameters
+    ----------
+    tiles
+        The tile of each element, flat.
+    others
+        Boxes that say which others.
+    """
+    return sum(
+        int(np.count_nonzero(tiles[result.read(box)] == tiles[result.written(box)]))
+        for box in others
+    )
 
 
 def takes_hooked(graph: GraphStore, layouts: Mapping[str, Sequence[Piece]]) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.check.hooked import UNKNOWN, Hooked, takes_hooked
-from layoutopt.check.matching import Layouts, Matching
+from layoutopt.check.matching import Layouts
 from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
@@ -116,13 +116,16 @@ def _grains(graph: GraphStore) -> set[int]:
     return found
 
 
-def faults(graph: GraphStore, layouts: Layouts, matching: Matching | Hooked) -> Iterator[str]:
+def faults(
+    graph: GraphStore, layouts: Layouts, alike: Callable[[int, Sequence[Box]], int]
+) -> Iterator[str]:
     """Yield a line for each rule of the tile memory that layouts break.
 
     Parameters
     ----------
-    matching
-        What compares locations in these layouts.
+    alike
+        Returns how many elements of a tensor, by number, are on the same tile as others of it,
+        which boxes name.
     """
     memory = memory_of(graph)
     used = occupied(graph, layouts)
@@ -137,7 +140,7 @@ def faults(graph: GraphStore, layouts: Layouts, matching: Matching | Hooked) -> 
         )
     if memory.grain > 1:
         for sink in graph.sinks():
-            apart = sink.size - matching.alike(sink.index, _heads(sink, memory.grain))
+            apart = sink.size - alike(sink.index, _heads(sink, memory.grain))
             if apart:
                 yield (
                     f"grain: {apart} elements of sink {sink.name!r} are on another tile than the "

@@ -10,7 +10,7 @@ from layoutopt.base.errors import SizeError
 from layoutopt.base.result import Loop
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.equation import Equations
-from layoutopt.boxes.merge import merged
+from layoutopt.boxes.merge import folded, merged
 from tests.boxes.listing import elements
 from tests.check.samples import cut
 
@@ -72,10 +72,10 @@ def test_merged_elements_stay(seed: int) -> None:
         k = draw.choice([0, 0, 0, 1, 2])
         at = 500 + slope[k] * first
         boxes.append(canonical(origin[k], at, first, [(n, slope[k] * step, step)]))
-    found = merged(boxes, Equations(10**5))
-    assert elements(found) == elements(boxes)
-    assert len(found) <= len(boxes)
-    assert [box.to for box in found] == sorted(box.to for box in found)
+    for found in merged(boxes, Equations(10**5)), folded(boxes):
+        assert elements(found) == elements(boxes)
+        assert len(found) <= len(boxes)
+        assert [box.to for box in found] == sorted(box.to for box in found)
 
 
 def test_merging_is_counted() -> None:
@@ -93,3 +93,32 @@ def test_merging_triangles_of_any_size() -> None:
     found = merged(rows, Equations(10**5))
     assert sum(box.elements for box in found) == n * (n + 1) // 2
     assert len(found) < 40
+
+
+FOLDED: dict[str, tuple[list[tuple[int, int, int, list[Loop]]], list[Box]]] = {
+    "nothing": ([], []),
+    "one element": ([(0, 5, 3, [])], [Box(0, 5, 3, ((1, 1, 1),))]),
+    "two rows": (
+        [(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(2)],
+        [Box(0, 0, 0, ((2, 9, 5), (3, 1, 1)))],
+    ),
+    "two of other labels": (
+        [(k, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(2)],
+        [Box(k, 9 * k, 5 * k, ((3, 1, 1),)) for k in range(2)],
+    ),
+    "unequal halves of rows": (
+        [(0, 0, 0, [(4, 6, 6), (2, 1, 1)]), (0, 2, 2, [(4, 6, 6), (3, 1, 1)])],
+        [Box(0, 0, 0, ((4, 6, 6), (5, 1, 1)))],
+    ),
+    "rows of rows, and an element": (
+        [(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in (0, 1, 4, 5)] + [(0, 7, 90, [])],
+        [Box(0, 0, 0, ((2, 36, 20), (2, 9, 5), (3, 1, 1))), Box(0, 7, 90, ((1, 1, 1),))],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_folded_by_hand(name: str) -> None:
+    """Two boxes that are alike become one, with the longest strides outside."""
+    written, expected = FOLDED[name]
+    assert folded([Box(*box[:3], tuple(box[3])) for box in written[::-1]]) == expected

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import EXPONENTS, MOST, Box, Sums, apart, differ, read_boxes
+from layoutopt.certificate.sums import EXPONENTS, MOST, Box, Sums, differ, disjoint, read_boxes
 
 
 def members(box: Box) -> list[tuple[int, ...]]:
@@ -101,7 +101,7 @@ def test_boxes_apart_have_no_member_in_common() -> None:
             ]
             two = Box(one.tag, (one.start[0], draw.randint(-3, 3)), tuple(loops))
         common = set(members(one)) & set(members(two))
-        if apart(one, two):
+        if disjoint(one, two):
             assert not common
             told += 1
         true += not common
@@ -141,7 +141,7 @@ def test_quantities_that_differ_at_each_place() -> None:
 def test_boxes_that_are_told_apart(one: Any, two: Any, told: bool) -> None:
     """Boxes are told apart by ranges, by remainders, and copy for copy if these are each once."""
     boxes = [Box((), start, loops) for start, loops in (one, two)]
-    assert apart(*boxes) is apart(*boxes[::-1]) is told
+    assert disjoint(*boxes) is disjoint(*boxes[::-1]) is told
     assert not told or not set(members(boxes[0])) & set(members(boxes[1]))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
-from layoutopt.check.elements import by_elements
+from layoutopt.check.elements import Evaluation, by_elements, by_pieces
 from layoutopt.check.matching import Layouts
 from layoutopt.check.spread import SpreadByElements
 from layoutopt.graphs.unwinding import Graph
@@ -31,11 +32,12 @@ def single(tiles: bool) -> tuple[Graph, Layouts]:
 
 
 @pytest.mark.parametrize("tiles", [False, True])
-def test_evaluation(tiles: bool) -> None:
+@pytest.mark.parametrize("way", [by_elements, by_pieces])
+def test_evaluation(way: Callable[[Graph, Layouts], Evaluation], tiles: bool) -> None:
     """Where locations come from a mapping, it is read once and not for every piece."""
     graph, layouts = single(tiles)
     begun = time.process_time()
-    found = by_elements(graph, layouts)
+    found = way(graph, layouts)
     assert time.process_time() - begun < SECONDS
     assert found.violations == ()
     taken = [start for _, start, _, _ in layouts["x"]]

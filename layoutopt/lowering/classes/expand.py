@@ -18,74 +18,13 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.base.errors import SizeError
-from layoutopt.base.result import Loop
 from layoutopt.boxes.box import Box
-from layoutopt.boxes.merge import fold
+from layoutopt.boxes.merge import folded
 from layoutopt.lowering.classes.families import NOTHING
 from layoutopt.lowering.classes.fields import NAMED, field_of, spanned
 from layoutopt.lowering.classes.reduced import Reduced
 from layoutopt.lowering.classes.runs import Runs
 from layoutopt.network.problem import IntArray
-
-MANY = 20_000
-"""So many boxes are left as they are."""
-
-
-def joined(boxes: list[Box]) -> list[Box]:
-    """Join boxes that continue each other along a loop, as far as that goes."""
-    if len(boxes) > MANY:
-        return boxes
-    boxes = [_flattened(box) for box in boxes]
-    while True:
-        count = len(boxes)
-        for k in range(max((len(box.loops) for box in boxes), default=0)):
-            boxes = [_flattened(box) for box in _joined_along(boxes, k)]
-        depths: dict[int, list[Box]] = defaultdict(list)
-        for box in boxes:
-            depths[len(box.loops)].append(box)
-        boxes = [_flattened(box) for same in depths.values() for box in fold(same)]
-        if len(boxes) == count:
-            return boxes
-
-
-def _joined_along(boxes: list[Box], k: int) -> list[Box]:
-    rows: dict[object, list[Box]] = defaultdict(list)
-    for box in boxes:
-        rest = box.loops[:k], box.loops[k][1:] if k < len(box.loops) else (), box.loops[k + 1 :]
-        rows[box.label, len(box.loops), rest].append(box)
-    found = []
-    for row in rows.values():
-        row.sort(key=lambda box: box.to)
-        last = row[0]
-        for box in row[1:]:
-            if k < len(box.loops) and _continues(last, box, k):
-                extent, step, stride = last.loops[k]
-                loop = (extent + box.loops[k][0], step, stride)
-                last = last._replace(loops=(*last.loops[:k], loop, *last.loops[k + 1 :]))
-            else:
-                found.append(last)
-                last = box
-        found.append(last)
-    return found
-
-
-def _continues(one: Box, two: Box, k: int) -> bool:
-    extent, step, stride = one.loops[k]
-    return (two.start, two.to) == (one.start + extent * step, one.to + extent * stride)
-
-
-def _flattened(box: Box) -> Box:
-    """Write loops that follow each other evenly as one, the longest strides outside."""
-    loops: list[Loop] = []
-    for extent, step, stride in sorted(box.loops, key=lambda loop: -abs(loop[2])):
-        if extent == 1 and (loops or len(box.loops) > 1):
-            continue
-        if loops and loops[-1][1:] == (extent * step, extent * stride):
-            loops[-1] = (loops[-1][0] * extent, step, stride)
-        else:
-            loops.append((extent, step, stride))
-    return box._replace(loops=tuple(loops) or ((1, 1, 1),))
-
 
 Interval: TypeAlias = tuple[int, int, int]
 """A run, and positions ``first .. end - 1`` of it."""
@@ -261,7 +200,7 @@ class Expansion:
                         to += self._filled(family.out, room, where)
                     if len(to) > BOXES_LIMIT:
                         raise SizeError(f"the layouts need more than {BOXES_LIMIT:,} pieces")
-        return {t: sorted(joined(boxes), key=lambda box: box.to) for t, boxes in found.items()}
+        return {t: folded(boxes) for t, boxes in found.items()}
 
     def _choices(self, f: int) -> list[IntArray]:
         """Return for each slot of a family of root elements the runs that it goes through."""
