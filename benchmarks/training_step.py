@@ -18,7 +18,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lowering.lower import lower
 from layoutopt.lowering.lowered import Lowered
-from layoutopt.network.exact.parts import solve_parts
+from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
 from models.statement import state
 

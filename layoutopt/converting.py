@@ -25,16 +25,14 @@ from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.onnx.declared import corrected, declare_outputs, without_unknown
 from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
-from layoutopt.rewriting.metadata import describe
-from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.result import ConversionResult, whole
+from layoutopt.rewriting.read import OnnxSource, read_model
+from layoutopt.rewriting.result import ConversionResult, describe, whole
 from layoutopt.rewriting.simplify import Simplified, given_transposes, simplified
-from layoutopt.rewriting.source import OnnxSource
 from layoutopt.rewriting.verifying import Attempt, Found, Key, Unsound, fault, soundest
 from layoutopt.rewriting.write import write_model
 
 if TYPE_CHECKING:
-    from layoutopt.rewriting.source import Model
+    from layoutopt.rewriting.read import Model
 
 NOTHING = Tally(0, 0, 0)
 

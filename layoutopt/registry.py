@@ -27,9 +27,9 @@ from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.heuristics import HEURISTICS, Heuristic
 from layoutopt.lowering.maps import Places
-from layoutopt.network.exact.order import METHODS, Method
 from layoutopt.network.heuristics.frame import allowed
 from layoutopt.network.heuristics.methods import APPROXIMATE
+from layoutopt.network.order import METHODS, Method
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import IntArray, Labelling
 

@@ -30,8 +30,8 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lowering import heuristics
 from layoutopt.lowering.heuristics import HEURISTICS, greedy0_by_boxes
-from layoutopt.network.exact.order import METHODS
 from layoutopt.network.heuristics.methods import APPROXIMATE
+from layoutopt.network.order import METHODS
 from layoutopt.unwinding import SOLVERS, unwind
 from models.exhaustive import maximum
 from models.statement import state

@@ -9,8 +9,8 @@ from typing import Any
 
 from layoutopt.conversion import convert
 from layoutopt.conversion.heuristics import HEURISTICS
+from layoutopt.network import parts
 from layoutopt.network.costs.solve import heuristic_pbqp, solve_pbqp
-from layoutopt.network.exact import parts
 from layoutopt.registry import SolverKind, find
 from layoutopt.unwinding import SOLVERS
 from texts import page, ran, summary, table, text_of

@@ -228,3 +228,11 @@ def nearest(score: Fraction) -> float:
         return float(score)
     except OverflowError:
         return math.inf if score > 0 else -math.inf
+
+
+def exact(value: Fraction) -> str:
+    """Return a number as a decimal, or as a fraction where that does not end."""
+    try:
+        return number(exact_decimal(value))
+    except InputError:
+        return f"{value.numerator:,}/{value.denominator:,} (about {number(float(value))})"

@@ -36,7 +36,7 @@ from layoutopt.rewriting.result import ConversionResult, whole
 from layoutopt.rewriting.simplify import Simplified, simplified
 
 if TYPE_CHECKING:
-    from layoutopt.rewriting.source import Model, OnnxSource
+    from layoutopt.rewriting.read import Model, OnnxSource
 
 MICROSOFT = "microsoft"
 """What certificates that were written before it came do not tell."""

@@ -14,18 +14,10 @@ import typer
 from typer.core import TyperGroup
 
 from layoutopt.base.errors import InputError, printable
+from layoutopt.base.numbers import number, ratio
 from layoutopt.cli import options, streams
 from layoutopt.cli.progress import on_stderr
-from layoutopt.cli.streams import (
-    Unfailing,
-    command_line,
-    note,
-    number,
-    ratio,
-    say,
-    table,
-    write_out,
-)
+from layoutopt.cli.streams import Unfailing, command_line, note, say, table, write_out
 
 if TYPE_CHECKING:
     from layoutopt.bench.changes import BatchChange, Difference

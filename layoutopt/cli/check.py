@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import exact, number
 from layoutopt.cli import options
-from layoutopt.cli.streams import exact, note, number, say
+from layoutopt.cli.streams import note, say
 
 if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult

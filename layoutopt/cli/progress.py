@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
-from layoutopt.cli.streams import Unfailing, note, number
+from layoutopt.base.numbers import number
+from layoutopt.cli.streams import Unfailing, note
 
 if TYPE_CHECKING:
     from layoutopt.base.limits import Progress

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutopt.base.errors import InputError, printable
+from layoutopt.base.numbers import number, ratio
 from layoutopt.cli import options, solve, streams
-from layoutopt.cli.streams import command_line, number, ratio, say, table, write_out
+from layoutopt.cli.streams import command_line, say, table, write_out
 
 if TYPE_CHECKING:
     from layoutopt.base.result import Piece, UnwindingResult

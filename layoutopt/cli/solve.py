@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from layoutopt.base.errors import InputError, printable
+from layoutopt.base.numbers import exact, number, ratio, seconds
 from layoutopt.cli import options
 from layoutopt.cli.progress import both, shown
 from layoutopt.cli.streams import (
     all_done,
     command_line,
-    exact,
     note,
-    number,
-    ratio,
     reserved_stdout,
     say,
-    seconds,
     table,
     write_out,
 )

@@ -8,14 +8,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
 
 from layoutopt.base.errors import InputError, printable
-from layoutopt.base.numbers import number, ratio, seconds
 from layoutopt.base.table import Table
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -209,19 +207,6 @@ def _shown(text: str, stream: TextIO) -> str:
     encoding = stream.encoding or "utf-8"
     text = printable(text, keep="\n")
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-__all__ = ["exact", "number", "ratio", "seconds", "table"]
-
-
-def exact(value: Fraction) -> str:
-    """Return a number in full, as the text of a ratio where its decimals do not end."""
-    from layoutopt.base.numbers import exact_decimal
-
-    try:
-        return number(exact_decimal(value))
-    except InputError:
-        return str(value)
 
 
 Svg = Annotated[

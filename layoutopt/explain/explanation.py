@@ -10,10 +10,10 @@ from typing import Any
 
 from layoutopt.base import files, html, numbers
 from layoutopt.base.errors import InputError, printable
-from layoutopt.base.numbers import exact_decimal, number
+from layoutopt.base.numbers import exact, exact_decimal, number
 from layoutopt.base.result import PairScore, Piece, Status, pairs_html
 from layoutopt.base.table import Table
-from layoutopt.explain.words import exact, listed, paired, sure
+from layoutopt.explain.words import listed, paired, sure
 from layoutopt.graphs.tiling import TILE
 
 

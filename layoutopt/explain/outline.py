@@ -13,7 +13,7 @@ from layoutopt.graphs.ops import type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import tiled
 from layoutopt.lowering.lower import lower
-from layoutopt.network.exact.parts import left_over
+from layoutopt.network.parts import left_over
 from layoutopt.network.problem import Labelling
 
 

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from fractions import Fraction
 
 from layoutopt.base import numbers
-from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import exact_decimal, number
+from layoutopt.base.numbers import number
 
 NAMED = 3
 """How many things a sentence names."""
-
-
-def exact(value: Fraction) -> str:
-    """Return a number as a decimal, or as a fraction where that does not end."""
-    try:
-        return number(exact_decimal(value))
-    except InputError:
-        return f"{value.numerator:,}/{value.denominator:,} (about {number(float(value))})"
 
 
 def paired(a: str, b: str) -> str:

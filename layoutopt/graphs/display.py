@@ -15,8 +15,7 @@ from layoutopt.graphs.ops import Kind, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.pictures.figure import summary
-from layoutopt.pictures.svg import Picture
-from layoutopt.pictures.text import shortened
+from layoutopt.pictures.svg import Picture, shortened
 
 MOST_OPS = 60
 """Graphs are shown up to so many ops."""

@@ -26,7 +26,7 @@ from layoutopt.pictures.cards import Card, OpCard, Tie
 from layoutopt.pictures.colours import palette
 from layoutopt.pictures.figure import figure
 from layoutopt.pictures.grids import BLANK, OTHERS, OWN, CellGrid, Stripe
-from layoutopt.pictures.text import abbreviations, shortened
+from layoutopt.pictures.svg import abbreviations, shortened
 
 ALONE, NAMED = -1, -2
 """In place of a root tensor: locations that nobody shares, and those that mappings name."""

@@ -13,8 +13,7 @@ from layoutopt.layout.offsets import indices
 from layoutopt.layout.placement import Array, LayoutLike, as_layout, byte_strides, nbytes, placement
 from layoutopt.pictures import grids, svg
 from layoutopt.pictures.colours import palette
-from layoutopt.pictures.svg import Picture
-from layoutopt.pictures.text import width
+from layoutopt.pictures.svg import Picture, width
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 MARGIN, HEAD = 12.0, 34.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from layoutopt.pictures import grids, svg
 from layoutopt.pictures.frames import FRAMES
-from layoutopt.pictures.text import width
+from layoutopt.pictures.svg import width
 
 HEAD, PAD = 30.0, 7.0
 """Height of a card's name and note; space between its frame and its cells."""

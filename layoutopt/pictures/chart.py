@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutopt.pictures import svg
-from layoutopt.pictures.text import shortened, width
+from layoutopt.pictures.svg import shortened, width
 
 TICKS = 5
 """About so many ticks on an axis."""

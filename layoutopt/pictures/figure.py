@@ -10,7 +10,7 @@ from layoutopt.pictures import frames, lines, svg
 from layoutopt.pictures.arrange import MARGIN, Arrangement, arrange
 from layoutopt.pictures.cards import HEAD, STEM, TYPE, Card, OpCard, Tie
 from layoutopt.pictures.lines import Box, Stretch
-from layoutopt.pictures.text import shortened, width
+from layoutopt.pictures.svg import shortened, width
 
 LINE, EDGE = 19.0, 18.0
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from layoutopt.pictures import svg
 from layoutopt.pictures.grids import BLANK, OWN
-from layoutopt.pictures.text import width
+from layoutopt.pictures.svg import width
 
 Drawn: TypeAlias = Callable[[float, float, float, float], str]
 """From left, top, width and height to what stands there."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from layoutopt.pictures import svg
 from layoutopt.pictures.colours import dark
-from layoutopt.pictures.text import width
+from layoutopt.pictures.svg import width
 
 SIDES = 26.0, 22.0, 18.0, 15.0, 12.0, 9.0
 """Sides of cells, in pixels; the largest is taken with which all of a tensor fits."""

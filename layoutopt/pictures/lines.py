@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from layoutopt.pictures import svg
-from layoutopt.pictures.text import width
+from layoutopt.pictures.svg import width
 
 Stretch: TypeAlias = tuple[float, float, float]
 """A level part of a line: where it begins, where it ends, and its height."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from layoutopt.base.numbers import ratio
 from layoutopt.pictures import svg
 from layoutopt.pictures.colours import palette
-from layoutopt.pictures.text import shortened, width
+from layoutopt.pictures.svg import shortened, width
 
 Integers = NDArray[np.int64]
 

@@ -12,11 +12,11 @@ from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, SizeError, SolverError
 from layoutopt.base.html import escaped
 from layoutopt.base.limits import Point
-from layoutopt.base.numbers import counted, number, ratio, seconds
+from layoutopt.base.numbers import counted, exact, number, ratio, seconds
 from layoutopt.base.result import PairScore, UnwindingResult
 from layoutopt.explain.explanation import Change, PairExplanation
 from layoutopt.explain.pair import explain_pair
-from layoutopt.explain.words import exact, listed, paired, sure
+from layoutopt.explain.words import listed, paired, sure
 from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
 from layoutopt.pictures import pages
 from layoutopt.pictures.pages import Cell, Cells, Section

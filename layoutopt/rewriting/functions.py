@@ -17,7 +17,7 @@ from layoutopt.layout.layout import Block, Layout
 from layoutopt.onnx.protobuf import graphs
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.validate import kinds_of, schema
-from layoutopt.rewriting.metadata import tell
+from layoutopt.rewriting.result import tell
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto

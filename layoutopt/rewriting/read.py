@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -21,12 +21,60 @@ from layoutopt.onnx.validate import check_nodes, check_version, is_in_order, sor
 from layoutopt.rewriting.attributes import op_of, parameters
 from layoutopt.rewriting.functions import known_layouts
 from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types
-from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-    from layoutopt.rewriting.source import Constant
+    Model: TypeAlias = ModelProto
+    """A network of ONNX in memory."""
+    Constant: TypeAlias = TensorProto | NodeProto
+    """An initialiser, or a node that makes a tensor of known values."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxSource:
+    """A graph of ONNX, as it was read.
+
+    Parameters
+    ----------
+    model
+        The whole network.
+    proto
+        The graph in it: the network's own, or one inside a node.
+    graph
+        The same as ops that run in layouts.
+    nodes
+        For each op the node that it was read from.
+    constants
+        For each constant where its values are.
+    bodies
+        The graphs inside this graph's nodes, node by node.
+    element_types
+        What ONNX calls the element types of tensors, where they are known.
+    """
+
+    model: ModelProto
+    proto: GraphProto
+    graph: ConversionGraph
+    nodes: Mapping[str, NodeProto]
+    constants: Mapping[str, Constant]
+    bodies: tuple[OnnxSource, ...] = ()
+    element_types: Mapping[str, str] = field(default_factory=dict)
+    ops: Mapping[str, Op] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ops", {op.name: op for op in self.graph.ops})
+
+    def every(self) -> Iterator[OnnxSource]:
+        """Yield this graph and all inside it, outer ones first."""
+        yield self
+        for body in self.bodies:
+            yield from body.every()
+
+    def opaque(self) -> list[Op]:
+        """Return the ops that nothing is known of, of this graph and all inside it."""
+        return [op for one in self.every() for op in one.graph.opaque() if op.type != HELD]
+
 
 OLDEST = 7
 """The oldest version of ONNX's own operator set that is read; the latest is that of ``onnx``."""

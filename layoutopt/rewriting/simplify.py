@@ -36,9 +36,9 @@ from layoutopt.rewriting.constant_folding import (
 from layoutopt.rewriting.constants import array_of, sparse_value
 from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.rewriting.functions import known_layouts
-from layoutopt.rewriting.metadata import PREFIX
 from layoutopt.rewriting.names import Names, rename, unshadow
 from layoutopt.rewriting.read import check_network
+from layoutopt.rewriting.result import PREFIX
 from layoutopt.rewriting.shape_entries import entries_of, known_sizes, reshape_target
 from layoutopt.rewriting.skeleton import (
     NARROW,
@@ -53,7 +53,7 @@ from layoutopt.rewriting.skeleton import (
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
-    from layoutopt.rewriting.source import Constant
+    from layoutopt.rewriting.read import Constant
 
 SINCE_SPARSE_CONSTANTS = 11
 """The operator set since which Constant takes sparse values."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
 from layoutopt.onnx.protobuf import SMALL, bodies, copied_except, first_line
+from layoutopt.rewriting.read import OnnxSource
 from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE
-from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto
 
-    from layoutopt.rewriting.source import Model
+    from layoutopt.rewriting.read import Model
 
 
 def fault(before: ModelProto, after: ModelProto) -> str:

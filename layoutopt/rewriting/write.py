@@ -16,10 +16,10 @@ from layoutopt.onnx.validate import schema
 from layoutopt.rewriting.attributes import changed, is_attribute, places, set_attribute
 from layoutopt.rewriting.constants import array_of, is_filled, relaid_fill, relaid_tensor
 from layoutopt.rewriting.functions import LayoutFunctions
-from layoutopt.rewriting.metadata import tell
 from layoutopt.rewriting.names import Names, recapture
+from layoutopt.rewriting.read import OnnxSource
+from layoutopt.rewriting.result import tell
 from layoutopt.rewriting.skeleton import NARROW, SINCE_OVERRIDABLE, typed
-from layoutopt.rewriting.source import OnnxSource
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto

@@ -23,7 +23,7 @@ from layoutopt.converting import convert
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
 from layoutopt.lowering.lower import lower
-from layoutopt.network.exact.parts import left_over
+from layoutopt.network.parts import left_over
 from layoutopt.network.problem import Labelling
 from tests.bench.support import row
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from layoutopt import Graph, write_instance
+from layoutopt.base.numbers import exact
 from layoutopt.certify import ordering
 from layoutopt.cli import check
-from layoutopt.cli.streams import exact
 from tests.cli.conftest import Run
 
 INSTANCES = Path(__file__).parents[2] / "instances"

@@ -13,8 +13,8 @@ import pytest
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
-from layoutopt.network.exact import parts as parts_module
-from layoutopt.network.exact.parts import (
+from layoutopt.network import parts as parts_module
+from layoutopt.network.parts import (
     Tracker,
     _searched,
     branch,

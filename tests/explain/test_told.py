@@ -9,8 +9,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from layoutopt import Change, Graph, explain_pair, explain_sink, read, unwind
+from layoutopt.base.numbers import exact
 from layoutopt.explain.explanation import explanation_bytes
-from layoutopt.explain.words import costs, exact, listed
+from layoutopt.explain.words import costs, listed
 from tests.explain.test_pair import split
 
 FIGURES = Path(__file__).parents[2] / "instances" / "figures"

@@ -14,7 +14,7 @@ from layoutopt.generate.families import FAMILIES, generate, parameters, summary
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.lowering.lower import lower
-from layoutopt.network.exact.parts import solve_parts
+from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
 from tests.lifting.test_lifting import assert_alike
 

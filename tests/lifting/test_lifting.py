@@ -25,7 +25,7 @@ from layoutopt.lowering import lower as lowering
 from layoutopt.lowering.classes import reduced, runs
 from layoutopt.lowering.lower import lower
 from layoutopt.lowering.lowered import Lowered
-from layoutopt.network.exact.parts import solve_parts
+from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum
 from models.statement import state

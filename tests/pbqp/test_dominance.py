@@ -6,10 +6,9 @@ from math import inf
 
 import pytest
 
-from layoutopt.network.costs.normal import normalise_all
 from layoutopt.network.costs.problem import Given, Problem
 from layoutopt.network.costs.reductions import dominate
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.costs.work import Infeasible, Work, normalise_all
 from tests.pbqp.cases import opened, random_problem
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.costs import reductions
-from layoutopt.network.costs.normal import level, normalise, normalise_all
 from layoutopt.network.costs.problem import Given, Problem, cost
 from layoutopt.network.costs.reductions import (
     RULES,
@@ -25,7 +24,7 @@ from layoutopt.network.costs.reductions import (
     tidy,
 )
 from layoutopt.network.costs.solve import split
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.costs.work import Infeasible, Work, level, normalise, normalise_all
 from tests.pbqp.cases import left_optimum, opened, optimum, random_problem
 
 

@@ -8,10 +8,9 @@ from math import inf
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.normal import level, normalise_all
 from layoutopt.network.costs.problem import Problem
 from layoutopt.network.costs.solve import forbid, tighten
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all
 from layoutopt.network.solvers.pairwise import programme, relax
 from tests.pbqp.cases import left_optimum, opened, optimum, random_problem
 

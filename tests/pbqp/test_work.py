@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.normal import level, normalise_all
 from layoutopt.network.costs.problem import FORBIDDEN, Problem, cost
 from layoutopt.network.costs.reductions import reduce
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all
 from tests.pbqp.cases import opened, random_problem
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from layoutopt.base.html import escaped
 from layoutopt.base.numbers import number, ratio
-from layoutopt.pictures.text import abbreviations, shortened, width
+from layoutopt.pictures.svg import abbreviations, shortened, width
 
 
 @pytest.mark.parametrize(

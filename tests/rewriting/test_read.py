@@ -14,8 +14,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import category_of
 from layoutopt.rewriting import attributes
-from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.source import HELD
+from layoutopt.rewriting.read import HELD, read_model
 from layoutopt.rewriting.write import write_model
 from tests.rewriting.networks import conversion, kinds, network, only, read
 from tests.standard import every_example

@@ -11,8 +11,8 @@ import pytest
 
 from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.limits import Limits
-from layoutopt.network.exact import order
-from layoutopt.network.exact.order import Arc, OrderCut, best_order
+from layoutopt.network import order
+from layoutopt.network.order import Arc, OrderCut, best_order
 
 
 def earned(rank: list[int] | tuple[int, ...], tops: list[int], cuts: list[OrderCut]) -> int:

@@ -11,13 +11,22 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Stopped
-from layoutopt.network.exact import parts
-from layoutopt.network.exact.parts import branch
+from layoutopt.network import parts
+from layoutopt.network.parts import branch
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers import messages, relaxation
 from layoutopt.network.solvers.messages import LabelField, Messages, colouring, ranks
-from layoutopt.network.solvers.moves import best_of_both, expand, expansion, worth
-from layoutopt.network.solvers.relaxation import Ascent, Ledger, begin, field_of, fits
+from layoutopt.network.solvers.relaxation import (
+    Ascent,
+    Ledger,
+    begin,
+    best_of_both,
+    expand,
+    expansion,
+    field_of,
+    fits,
+    worth,
+)
 from tests.support import hard_problem, labelling, optimum, random_problem
 
 

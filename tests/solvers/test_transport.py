@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from layoutopt.network.solvers.transport import fits, ship
+from layoutopt.network.capacity.fill import fits, ship
 
 
 def given(seed: int) -> tuple[np.ndarray, ...]:

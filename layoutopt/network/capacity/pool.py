@@ -22,7 +22,7 @@ from layoutopt.network.capacity.problem import (
     groups,
     joined,
 )
-from layoutopt.network.exact.parts import solve_parts
+from layoutopt.network.parts import solve_parts
 from layoutopt.network.presolve.reduction import take
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers
 

@@ -13,6 +13,7 @@ from scipy.sparse import coo_array, csr_array, vstack
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
+from layoutopt.network.capacity import fill
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.exhaust import exhaust
 from layoutopt.network.capacity.fill import Filling, Rows, rounded
@@ -21,7 +22,7 @@ from layoutopt.network.capacity.pool import Pool, large_column, one_copy, tables
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import search, tabulated
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
-from layoutopt.network.solvers import integer, transport
+from layoutopt.network.solvers import integer
 
 FINER = 2**12
 """Parts of one unit of worth by which staying at home is told from moving."""
@@ -98,10 +99,10 @@ def ship_singles(
         return None
     each = exact_integers((columns.value * (scale // size[columns.kind]).astype(object)).tolist())
     step = 1
-    while not transport.fits(each // step, pool.kinds, pool.tiles + 1):
+    while not fill.fits(each // step, pool.kinds, pool.tiles + 1):
         step *= 2**8
     worth, finer = _stay(pool, columns, tile, (each // step).astype(np.int64))
-    found = transport.ship(supply, columns.kind, tile, worth, units)
+    found = fill.ship(supply, columns.kind, tile, worth, units)
     if found is None:
         return None
     shares = found.flows * unit / size[columns.kind]
@@ -112,7 +113,7 @@ def ship_singles(
 def _stay(pool: Pool, columns: Columns, tile: IntArray, worth: IntArray) -> tuple[IntArray, int]:
     """Return worths by which kinds would rather stay at home, and how much finer they are."""
     home = pool.home
-    if (home < 0).all() or not transport.fits(worth * FINER, pool.kinds, pool.tiles + 1):
+    if (home < 0).all() or not fill.fits(worth * FINER, pool.kinds, pool.tiles + 1):
         return worth, 1
     half = FINER // 2
     late = half + (half - 1) * np.arange(pool.kinds) // pool.kinds

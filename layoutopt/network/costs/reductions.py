@@ -7,8 +7,7 @@ from math import inf
 from typing import TypeAlias
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.normal import normalise, normalise_all
-from layoutopt.network.costs.work import Cost, Table, Work
+from layoutopt.network.costs.work import Cost, Table, Work, normalise, normalise_all
 
 LARGEST = 2**18
 """Three nodes' numbers of labels multiply to no more than this when the middle one leaves."""

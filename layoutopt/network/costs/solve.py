@@ -14,11 +14,10 @@ from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
 from layoutopt.network.costs.elimination import eliminate
 from layoutopt.network.costs.heuristic import construct, polish
-from layoutopt.network.costs.normal import level, normalise_all
 from layoutopt.network.costs.problem import CostAnswer, Problem, cost
 from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.roof_duality import cut_part, two_labels
-from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.integer import coarse, cpsat
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax

@@ -19,7 +19,7 @@ from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.exact.order import Method, hopeless_choices
+from layoutopt.network.order import Method, hopeless_choices
 from layoutopt.network.presolve.reduction import Parts, split
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 from layoutopt.network.solvers.formulation import reachable

@@ -15,9 +15,9 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
-from layoutopt.network.exact.order import Method
 from layoutopt.network.heuristics.frame import banned, method
 from layoutopt.network.heuristics.refine import refine
+from layoutopt.network.order import Method
 from layoutopt.network.presolve.cuts import best_set
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import IntArray, Labelling, exact_sum, fresh_needed

@@ -25,8 +25,7 @@ from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import IntArray, Labelling, exact_integers, exact_sum, merge_parallel
 from layoutopt.network.solvers import cpsat, mip
-from layoutopt.network.solvers.moves import worth
-from layoutopt.network.solvers.relaxation import HOPS, Ascent, begin, field_of, fits
+from layoutopt.network.solvers.relaxation import HOPS, Ascent, begin, field_of, fits, worth
 
 DEPTH = 200
 """Deepest branch."""

@@ -25,7 +25,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.exact.parts import solve_parts
+from layoutopt.network.parts import solve_parts
 from layoutopt.network.presolve.reduction import Parts, split, take
 from layoutopt.network.problem import IntArray, Labelling, Precedence
 from layoutopt.network.solvers import cpsat, mip

@@ -1,1 +1,0 @@
-"""Choice of exact methods: reductions first, then bounds, then search."""
