@@ -160,14 +160,17 @@ def join_on(
 
 
 def common(a: Box, b: Box, equations: Equations) -> Iterator[VectorBox]:
-    """Yield the elements that two boxes of a tensor have in common.
+    """Yield the elements that two boxes of a tensor have in common, as :func:`join` does.
 
     Returns
     -------
     iterator
         Boxes of two quantities: where these elements are in the tensor of either box's label.
     """
-    return join(a.vectors, b.vectors, equations)
+    terms = [Term(here, n, (there, 0)) for n, there, here in a.loops]
+    terms += [Term(-here, n, (0, there)) for n, there, here in b.loops]
+    for (one, two), loops in equations.solve(tuple(terms), b.to - a.to, 2):
+        yield VectorBox((a.start + one, b.start + two), loops)
 
 
 def image(move: Box, places: BoxIndex, equations: Equations) -> Iterator[Box]:

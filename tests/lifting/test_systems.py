@@ -14,7 +14,14 @@ from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.classes import slots
-from layoutopt.lowering.classes.families import NOTHING, VIEW, Relation, System, normal, system_of
+from layoutopt.lowering.classes.families import (
+    NOTHING,
+    VIEW,
+    Relation,
+    System,
+    canonical_relation,
+    system_of,
+)
 from layoutopt.lowering.classes.slots import find_slots, settle_digits
 from layoutopt.lowering.classes.systems import cut_regions
 from layoutopt.lowering.elements.groups import find_groups, first_alike, free_tensors
@@ -186,9 +193,9 @@ NORMAL = {
 def test_normal_form(case: str) -> None:
     """Families are written with few loops whose outputs go up."""
     loops, expected, out, inp = NORMAL[case]
-    family = normal(Relation(0, 1, 0, 0, loops))
+    family = canonical_relation(Relation(0, 1, 0, 0, loops))
     assert family == Relation(0, 1, out, inp, expected)
-    assert normal(Relation(0, 1, 0, 0, (*loops, (0, 1, 1)))) is None
+    assert canonical_relation(Relation(0, 1, 0, 0, (*loops, (0, 1, 1)))) is None
 
 
 def test_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.boxes.box import Box, strides
+from layoutopt.boxes.box import Box, canonical, strides
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.graphs.ops import Concat, Kind, SettSample, Shape, UnwindingOp, kept, size
 from layoutopt.graphs.store import GraphStore
@@ -107,37 +107,21 @@ class System:
     families: tuple[Relation, ...]
 
 
-def tidy(family: Relation) -> Relation | None:
+def without_unit_loops(family: Relation) -> Relation | None:
     """Return a family without loops of extent 1; ``None`` if it is empty."""
     if any(extent == 0 for extent, _, _ in family.loops):
         return None
     return replace(family, loops=tuple(loop for loop in family.loops if loop[0] > 1))
 
 
-def normal(family: Relation) -> Relation | None:
-    """Return a family with few, large loops; ``None`` if it is empty.
-
-    Loops of extent 1 go, output strides become positive, and loops that follow each other with
-    one stride on both sides become one.
-    """
-    found = tidy(family)
-    if found is None:
+def canonical_relation(family: Relation) -> Relation | None:
+    """Return a family as its canonical box has it, large loops first; ``None`` if it is empty."""
+    if any(extent == 0 for extent, _, _ in family.loops):
         return None
-    out_start, in_start = found.out_start, found.in_start
-    loops = []
-    for extent, out, inp in found.loops:
-        if (out, inp) < (0, 0):
-            out_start, in_start = out_start + (extent - 1) * out, in_start + (extent - 1) * inp
-            out, inp = -out, -inp
-        loops.append((extent, out, inp))
-    loops.sort(key=lambda loop: (-loop[1], -abs(loop[2])))
-    joined: list[Loop] = []
-    for extent, out, inp in loops:
-        if joined and joined[-1][1:] == (extent * out, extent * inp):
-            joined[-1] = (joined[-1][0] * extent, out, inp)
-        else:
-            joined.append((extent, out, inp))
-    return replace(family, out_start=out_start, in_start=in_start, loops=tuple(joined))
+    both = [(extent, inp, out) for extent, out, inp in family.loops]
+    _, start, to, loops = canonical(family.inp, family.in_start, family.out_start, both)
+    largest_first = tuple([(extent, out, inp) for extent, inp, out in reversed(loops)])
+    return replace(family, out_start=to, in_start=start, loops=largest_first)
 
 
 def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
@@ -169,7 +153,7 @@ def system_of(graph: GraphStore, group: Group, free: Sequence[bool]) -> System:
         if a != b:
             whole = ((size(graph.shapes[a]), 1, 1),)
             families.append(Relation(place[a], place[b], 0, 0, whole, p))
-    found = (normal(family) for family in families)
+    found = (canonical_relation(family) for family in families)
     return System(tuple(parts), tuple(family for family in found if family is not None))
 
 

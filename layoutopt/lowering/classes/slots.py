@@ -17,7 +17,7 @@ import numpy as np
 
 from layoutopt.base.errors import SizeError
 from layoutopt.graphs.ops import Shape
-from layoutopt.lowering.classes.families import NOTHING, Loop, Relation, System, tidy
+from layoutopt.lowering.classes.families import NOTHING, Loop, Relation, System, without_unit_loops
 from layoutopt.network.problem import IntArray
 
 FAMILIES_LIMIT = 2 * 10**5
@@ -197,7 +197,7 @@ def _upwards(family: Relation, k: int, side: int) -> Relation:
 def _with_loops(family: Relation, k: int, first: int, loops: tuple[Loop, ...]) -> Relation | None:
     """Put loops in the place of loop ``k``, from its step ``first`` on."""
     _, out, inp = family.loops[k]
-    return tidy(
+    return without_unit_loops(
         replace(
             family,
             out_start=family.out_start + first * out,

@@ -16,7 +16,7 @@ from layoutopt.lowering.classes.families import (
     Relation,
     System,
     TensorRun,
-    normal,
+    canonical_relation,
     system_of,
 )
 from layoutopt.lowering.classes.orbits import Orbits, find_orbits
@@ -32,7 +32,7 @@ def lowest_apart(system: System) -> System:
     for family in system.families:
         view = family.pair == VIEW and family.inp != NOTHING
         if view and system.parts[family.inp].free:
-            found += filter(None, map(normal, _apart(family)))
+            found += filter(None, map(canonical_relation, _apart(family)))
         else:
             found.append(family)
     return System(system.parts, tuple(found))
@@ -153,7 +153,7 @@ def _pieces(family: Relation, cuts: list[int]) -> list[Relation]:
     for a, b in pairwise([low, *inside, high + 1]):
         loops = ((b - a, 1, step),)
         start = family.in_start + (a - low) * step
-        piece = normal(Relation(family.out, family.inp, a, start, loops, family.pair))
+        piece = canonical_relation(Relation(family.out, family.inp, a, start, loops, family.pair))
         if piece is not None:
             found.append(piece)
     return found
