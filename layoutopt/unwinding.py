@@ -408,7 +408,7 @@ def _checked_input(graph: GraphStore, solver: Solver, start: Assignment | None) 
     check_graph(graph)
     if start is not None and solver.kind is SolverKind.GRAPH:
         others = ", ".join(name for name in SOLVERS if find(name).kind is not SolverKind.GRAPH)
-        raise InputError(f"{solver.name} begins from nothing; start is for {others}")
+        raise InputError(f"solver {solver.name} does not support start; use one of {others}")
     if not graph.ops:
         raise InputError("the graph has no ops")
     return solver

@@ -24,7 +24,7 @@ def maximum(given: Statement, ordered: bool = True) -> Fraction:
 
     Notes
     -----
-    Elements that no pair reaches are left out: a fresh location is as good as any for them.
+    Unconstrained elements are left out: a fresh location is as good as any for them.
     An element may take what some element of its component earns with, or the fresh location
     of an element of its component up to itself; any other location is one more fresh one.
     """

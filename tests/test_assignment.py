@@ -256,7 +256,7 @@ class TestStart:
 
     def test_heuristics_take_no_start(self) -> None:
         """A heuristic that would ignore the start says so."""
-        with refused("greedy0 begins from nothing; start is for auto, cpsat, mip"):
+        with refused("solver greedy0 does not support start; use one of auto, cpsat, mip"):
             unwind(chain(), "greedy0", start={})
 
 

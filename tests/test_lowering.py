@@ -301,7 +301,7 @@ def test_alike_but_not_isomorphic() -> None:
 
 
 def test_unconstrained_elements() -> None:
-    """Elements that no pair reaches keep a location of their own, and are counted."""
+    """Unconstrained elements keep a location of their own, and are counted."""
     graph = Graph("free")
     x = graph.sink((5,), name="x")
     graph.sink((3,), name="y")

@@ -211,7 +211,7 @@ class UnwindingResult(Result):
         The score if every pair matched at every position.
     size
         Counts by name: ``tensors``, ``elements``, ``free_elements``, ``unconstrained``
-        (free elements that no pair reaches), ``edges``, ``classes``.
+        (free elements that influence no pair), ``edges``, ``classes``.
     pairs
         What each ValuedPair earns, in the graph's order.
     order

@@ -32,7 +32,7 @@ OWN = {*BARRIERS, "source", "fixed_point"}
 """Types of ops that have locations of their own."""
 
 FIXED, UNTIED = (-1, 0), (-2, 0)
-"""Tags of what lies where it is, and of sink elements that no pair reaches."""
+"""Tags of what lies where it is, and of unconstrained sink elements."""
 
 LONGEST, MOST_PIECES = 10**7, 2 * 10**5
 """The longest dimension that stripes are laid over, and how many boxes one op may need."""

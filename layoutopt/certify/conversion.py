@@ -257,7 +257,7 @@ class ConversionVerdict:
         )
         if not self.on_word:
             return f"{found}, proved without a solver"
-        return f"{found}, of {self.on_word} of {self.graphs} graphs by a solver's word"
+        return f"{found}, of {self.on_word} of {self.graphs} graphs unverified"
 
 
 def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None) -> dict[str, Any]:

@@ -50,9 +50,10 @@ def unwinding(
         return REFUSED
     if not quiet:
         word = (
-            f"{found.on_word:,} of {found.classes:,} classes rest on a solver's word"
+            f"{found.on_word:,} of {found.classes:,} classes are unverified "
+            "(a solver gave their bounds)"
             if found.on_word
-            else "nothing rests on a solver's word"
+            else "nothing is unverified"
         )
         best = ", which is optimal" if found.score == found.bound else ""
         say(

@@ -107,7 +107,7 @@ def _mapped(mapping: tuple[int | str, ...], memory: TileMemory) -> TileMap:
     tiles: list[int] = []
     for where in mapping:
         if not isinstance(where, int) or not 0 <= where < memory.tiles:
-            raise InputError(f"mapping: {where!r} is none of the tiles 0 to {memory.tiles - 1}")
+            raise InputError(f"mapping: {where!r} is not a tile; tiles are 0 to {memory.tiles - 1}")
         tiles.append(where)
     return tile_map_of(tiles)
 

@@ -209,7 +209,7 @@ def checked_index(
             raise LayoutError(f"{name}: indices must be integers, not {along.dtype}")
         if along.size and (along.min() < 0 or along.max() >= n):
             wrong = along.min() if along.min() < 0 else along.max()
-            raise LayoutError(f"{name}: {wrong} is none of the {n} from 0 on")
+            raise LayoutError(f"{name}: {wrong} is out of range; there are {n}, from 0")
     try:
         np.broadcast_shapes(*(along.shape for along in arrays))
     except ValueError:

@@ -291,7 +291,7 @@ class Transform:
         given = np.asarray(array)
         if given.shape != extents:
             raise LayoutError(
-                f"an array of shape {given.shape} is none of layout {self.source} for "
+                f"an array of shape {given.shape} does not fit layout {self.source} for "
                 f"{self.logical} {self.shape}; that has {extents}"
             )
         aligned = max(self.target.alignments, default=1) > 1

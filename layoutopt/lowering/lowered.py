@@ -58,7 +58,7 @@ class Lowered:
     def layouts(self, labels: IntArray) -> LayoutDict:
         """Return the layouts of all sinks for labels of the problem's nodes.
 
-        Elements that no pair reaches keep a location of their own.
+        Unconstrained elements keep a location of their own.
         """
         found: LayoutDict = {}
         node, label = 0, 0

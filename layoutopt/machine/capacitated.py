@@ -22,7 +22,7 @@ from layoutopt.network.capacity.answer import Reason
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.capacity.solve import solve_capacity
 
-NO_WAY = "sinks fit all tiles together, but no way to share them out fits each tile"
+NO_WAY = "total capacity suffices, but no assignment respects every tile"
 """Why there may be no layouts although there is room enough."""
 
 NEVER = 2**62

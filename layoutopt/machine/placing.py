@@ -366,7 +366,7 @@ class Placing:
     lowered
         A graph with a tile memory, lowered with its number of tiles.
     problem
-        The problem: the classes of all kinds, then one of elements that no pair reaches for
+        The problem: the classes of all kinds, then one of unconstrained elements for
         each number of bytes that these have.
     first
         The number of the first class of each kind.
@@ -411,7 +411,7 @@ class Placing:
         return None if full is None else (full, found.exact)
 
     def _shares(self, placement: CountedLabels) -> dict[int, IntArray]:
-        """Return how many elements that no pair reaches go to each tile, by their bytes."""
+        """Return how many unconstrained elements go to each tile, by their bytes."""
         shares: dict[int, IntArray] = {}
         first = sum(len(kind.copies) for kind in self.lowered.kinds)
         for number in range(first, len(self.problem.copies)):

@@ -126,7 +126,7 @@ class ShadowPrices:
         total = self.bound
         for tile, count in more.items():
             if tile not in prices:
-                raise InputError(f"{tile!r} is none of the tiles 0 to {len(prices) - 1}")
+                raise InputError(f"{tile!r} is not a tile; tiles are 0 to {len(prices) - 1}")
             whole = (self.capacity + count) // self.grain - self.capacity // self.grain
             total += prices[tile] * whole * self.grain
         return total

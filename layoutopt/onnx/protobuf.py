@@ -148,7 +148,7 @@ def array(tensor: TensorProto) -> Array | None:
         raise InputError(f"tensor {tensor.name!r} has broken data ({error})") from None
     except KeyError:
         kind = tensor.data_type
-        raise InputError(f"tensor {tensor.name!r}: element type {kind} is none of ONNX") from None
+        raise InputError(f"tensor {tensor.name!r}: unknown ONNX element type {kind}") from None
 
 
 def _drop_data(graph: GraphProto) -> None:

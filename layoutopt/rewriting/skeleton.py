@@ -243,7 +243,7 @@ def element_bytes(kind: int) -> int:
     try:
         return int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
     except KeyError:
-        raise InputError(f"element type {kind} is none of ONNX") from None
+        raise InputError(f"unknown ONNX element type {kind}") from None
 
 
 def _add_initialisers(model: ModelProto, bare: GraphProto) -> None:

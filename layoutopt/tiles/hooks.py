@@ -386,6 +386,7 @@ def _checked(k: int, given: Any, shape: Shape, memory: TileMemory) -> Array:
     wrong = tiles[(tiles < 0) | (tiles >= memory.tiles)]
     if wrong.size:
         raise InputError(
-            f"output {k}: tile {wrong.flat[0]} is none of the {memory.tiles} tiles from 0 on"
+            f"output {k}: tile {wrong.flat[0]} is out of range; "
+            f"there are {memory.tiles} tiles, from 0"
         )
     return tiles.astype(np.int64)

@@ -198,7 +198,9 @@ def check_range(found: TileMap, memory: TileMemory) -> None:
         low, high = found.span()
         if low < 0 or high >= memory.tiles:
             wrong = low if low < 0 else high
-            raise InputError(f"tile {wrong} is none of the {memory.tiles} tiles from 0 on")
+            raise InputError(
+                f"tile {wrong} is out of range; there are {memory.tiles} tiles, from 0"
+            )
 
 
 MOST_ELEMENTS = 10**8

@@ -123,7 +123,9 @@ def test_too_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hooks_that_fail() -> None:
     """What a hook raises becomes one line that names barrier and hook."""
     hook("ascending")(lambda inputs, shapes, memory: [inputs[0] + 5])
-    with refused("barrier 'b': hook 'ascending': output 0: tile 7 is none of the 3 tiles"):
+    with refused(
+        "barrier 'b': hook 'ascending': output 0: tile 7 is out of range; there are 3 tiles"
+    ):
         evaluate(chained(), X | {"y": X["x"]})
     graph = chained("nothing")
     with refused("barrier 'b': unknown hook 'nothing'; known: same, "):

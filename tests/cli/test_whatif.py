@@ -140,7 +140,7 @@ def test_checking_what_does_not_fit(run: Run, crammed: Path) -> None:
     write_instance(graph, crammed)
     ran = run("solve", crammed, "--json", result, "--overwrite", "--quiet")
     assert ran.code == 3
-    assert "infeasible: sinks fit all tiles together, but no way to share them out" in ran.err
+    assert "infeasible: total capacity suffices, but no assignment" in ran.err
     ran = run("check", crammed, result)
     assert ran.code == 0
     assert "cannot be seen from files" in ran.out

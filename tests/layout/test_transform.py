@@ -317,7 +317,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: transform("NC", "CN", (2, 3), 0), "element_bytes must be an integer of 1 or more"),
     (
         lambda: transform("NC", "CN", (2, 3)).apply(ONES.T),
-        "an array of shape (3, 2) is none of layout NC for NC (2, 3); that has (2, 3)",
+        "an array of shape (3, 2) does not fit layout NC for NC (2, 3); that has (2, 3)",
     ),
     (
         lambda: transform("NC", "N[a=8]C", (2, 3)).apply(np.ones((2, 3))),
@@ -332,7 +332,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "a transform of {'N': 3, 'C': 2} with 4 bytes cannot follow one of {'N': 2, 'C': 3} with 4",
     ),
     (lambda: apply("NCH", ONES), "shape (2, 3) has 2 entries for the 3 axes 'NCH' of layout NCH"),
-    (lambda: restore("NC4c", ONES, (2, 3)), "an array of shape (2, 3) is none of layout NC4c"),
+    (lambda: restore("NC4c", ONES, (2, 3)), "an array of shape (2, 3) does not fit layout NC4c"),
 ]
 
 

@@ -133,5 +133,5 @@ def test_bad_input() -> None:
         shadow_prices(full(room=2), unwind(full(room=2)))
     with refused("capacity: tile 0 holds 6 of 4 bytes"):
         shadow_prices(full(), {"x": [("s", 0, 0, [(6, 1, 1)])]})
-    with refused("2 is none of the tiles 0 to 1"):
+    with refused("2 is not a tile; tiles are 0 to 1"):
         shadow_prices(full(), unwind(full())).bound_at({2: 1})

@@ -166,7 +166,7 @@ class TestRegistered:
             return {x: (np.full(places.count(x), b), np.arange(3))}
 
         assert unwind(drawn(), "second").score == 3
-        with refused("second begins from nothing; start is for auto", "random-greedy"):
+        with refused("solver second does not support start; use one of auto", "random-greedy"):
             unwind(drawn(), "second", start={})
 
     @pytest.mark.parametrize("name", ["auto", "refined", "greedy0", "all"])

@@ -114,8 +114,8 @@ ANSWERS: list[tuple[Callable[..., Any], str]] = [
     (lambda i, s, m: [[[1], [2, 3]]], "output 0 is no array of tiles"),
     (lambda i, s, m: [i[0] / 2], "output 0 holds float64, integers are needed"),
     (lambda i, s, m: [i[0] > 2], "output 0 holds bool, integers are needed"),
-    (lambda i, s, m: [i[0] + 1], "output 0: tile 8 is none of the 8 tiles from 0 on"),
-    (lambda i, s, m: [i[0] - 1], "output 0: tile -1 is none of the 8 tiles from 0 on"),
+    (lambda i, s, m: [i[0] + 1], "output 0: tile 8 is out of range; there are 8 tiles, from 0"),
+    (lambda i, s, m: [i[0] - 1], "output 0: tile -1 is out of range; there are 8 tiles, from 0"),
 ]
 
 
