@@ -15,7 +15,7 @@ from benchmarks import plain_cpsat
 from benchmarks.cores import as_graph, grid, sparse
 from benchmarks.measure import Measured, Timed, markdown, measure, timed
 from layoutopt.base.limits import Limits
-from layoutopt.network.order import METHODS
+from layoutopt.network.methods import METHODS
 from layoutopt.network.problem import Labelling
 from layoutopt.unwinding import unwind
 

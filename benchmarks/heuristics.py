@@ -19,8 +19,8 @@ from layoutopt.base.result import Status, Stopped
 from layoutopt.generate.families import FAMILIES, generate
 from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.lowering.heuristics import HEURISTICS
-from layoutopt.network.heuristics.methods import APPROXIMATE
+from layoutopt.lowering.greedy0 import HEURISTICS
+from layoutopt.network.methods import APPROXIMATE
 from layoutopt.unwinding import unwind
 
 SECONDS = 120.0

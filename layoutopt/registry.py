@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from importlib.metadata import EntryPoint, distributions
+from importlib import import_module
 from operator import index
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,13 +25,14 @@ from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.heuristics import HEURISTICS, Heuristic
+from layoutopt.lowering.greedy0 import HEURISTICS, Heuristic
 from layoutopt.lowering.maps import Places
-from layoutopt.network.heuristics.frame import allowed
-from layoutopt.network.heuristics.methods import APPROXIMATE
-from layoutopt.network.order import METHODS, Method
+from layoutopt.network.methods import APPROXIMATE, METHODS, Method
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import IntArray, Labelling
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Method:
@@ -169,6 +170,8 @@ def _hold(
     name: str, problem: Labelling, limits: Limits, bound: int, known: tuple[IntArray | None, ...]
 ) -> None:
     """Refuse a bound that a known labelling exceeds, or what local search makes of one."""
+    from layoutopt.network.heuristics.frame import allowed
+
     fresh = problem.labels + np.arange(problem.nodes)
     legal = (labels for labels in known if labels is not None and allowed(problem, labels))
     best = max((fresh, *legal), key=problem.value)
@@ -200,6 +203,8 @@ def _fault(problem: Labelling, found: Any) -> str:
         )
     if problem.nodes and not (labels.min() >= 0 and labels.max() < count):
         return f"must give labels of 0..{count - 1}, got {labels.min()}..{labels.max()}"
+    from layoutopt.network.heuristics.frame import allowed
+
     if not allowed(problem, labels):
         return "gives labels that are banned, or break barrier order"
     value = problem.value(labels)
@@ -254,6 +259,22 @@ class Solver:
     own: bool = False
 
 
+HEAVY = (
+    "layoutopt.unwinding",
+    "layoutopt.certify.unwinding",
+    "layoutopt.lowering.heuristics",
+    "layoutopt.lowering.classes.kinds",
+    "layoutopt.machine.simulated",
+    "layoutopt.machine.whatif",
+    "networkx",
+    "ortools.graph.python.max_flow",
+    "ortools.graph.python.min_cost_flow",
+    "ortools.sat.python.cp_model",
+    "scipy.optimize",
+    "scipy.sparse.csgraph",
+)
+"""Modules that functions import when they are reached."""
+
 GROUPS = {"layoutopt.solvers": "solver", "layoutopt.heuristics": "heuristic"}
 """Groups of entry points, and what their members are called in errors."""
 
@@ -266,6 +287,14 @@ _registered: dict[str, Solver] = {}
 def built_in() -> tuple[str, ...]:
     """Return the names of this package's own solvers: exact ones, then heuristics."""
     return *METHODS, *APPROXIMATE, *HEURISTICS
+
+
+def load_all() -> None:
+    """Load whatever solving may need, as is better done before time or memory is limited."""
+    for module in HEAVY:
+        import_module(module)
+    for table in (METHODS, APPROXIMATE):
+        list(table.values())
 
 
 def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
@@ -381,6 +410,8 @@ def _heuristic_of(name: str, call: Callable[..., Any]) -> Solver:
 
 def _entries() -> tuple[list[EntryPoint], list[str]]:
     """Return what installed packages offer, and the packages whose entry points are malformed."""
+    from importlib.metadata import distributions
+
     found: dict[str, list[EntryPoint]] = {}
     unreadable = []
     for package in distributions():

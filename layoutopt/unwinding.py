@@ -17,11 +17,9 @@ from layoutopt.base.errors import InputError, InternalError, SizeError, SolverEr
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Result, Stopped, UnwindingResult
-from layoutopt.certify.unwinding import SolvedGraph, certified
 from layoutopt.check.claims import ceiling, counts
 from layoutopt.check.elements import Evaluation, evaluate, most
 from layoutopt.check.matching import Layouts
-from layoutopt.check.occupancy import overfull
 from layoutopt.graphs.hooking import apply_hook_mode, hooked
 from layoutopt.graphs.layouts import check_graph
 from layoutopt.graphs.store import GraphStore
@@ -29,13 +27,9 @@ from layoutopt.graphs.tiling import tiled
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.assignment import Assignment, WarmStart, begin, by_name
 from layoutopt.lowering.greedy0 import greedy0
-from layoutopt.lowering.heuristics import choose
 from layoutopt.lowering.lower import lower
-from layoutopt.lowering.lowered import Lowered
+from layoutopt.lowering.lowered import Lowered, SolvedGraph
 from layoutopt.lowering.reserve import START_LIMIT, Reserve
-from layoutopt.machine.capacitated import fits, place
-from layoutopt.machine.simulated import solve_hooked, solve_unhooked
-from layoutopt.network.heuristics.frame import allowed
 from layoutopt.network.problem import IntArray
 from layoutopt.registry import Solver, SolverKind, built_in, find
 
@@ -198,6 +192,8 @@ class _Run:
 
     def heuristic(self, solver: Solver) -> Result:
         """Return the layouts that a heuristic on graphs chooses."""
+        from layoutopt.lowering.heuristics import choose
+
         own, given = solver.call if solver.own else None, self.begun.given
         work = partial(choose, self.graph, solver.name, self.limits, given, own=own)
         return Result(labelling=self.phases.run("solve", work))
@@ -207,6 +203,8 @@ class _Run:
         if self.graph.tile_memory is None:
             return self._lowered(solver)
         if hooked(self.graph):
+            from layoutopt.machine.simulated import solve_unhooked
+
             self._refuse_given()
             found = solve_unhooked(self.graph, lambda other: self._other(other, solver))
         else:
@@ -221,6 +219,9 @@ class _Run:
         memory = self.graph.tile_memory
         if memory is None:
             return self._lowered(solver)
+        from layoutopt.check.occupancy import overfull
+        from layoutopt.machine.capacitated import fits, place
+
         if lacking := overfull(self.graph):
             return Result(infeasible=lacking)
         if hooked(self.graph):
@@ -242,6 +243,8 @@ class _Run:
 
     def _hooked(self, solver: Solver) -> Result:
         """Solve a graph whose barriers have hooks."""
+        from layoutopt.machine.simulated import solve_hooked
+
         self._refuse_given()
         other = partial(self._other, solver=solver)
         return self.phases.run("hooks", lambda: solve_hooked(self.graph, self.limits, other))
@@ -315,6 +318,8 @@ class _Run:
         """Return an answer with its certificate, if time is kept for one."""
         if not self.kept:
             return answer
+        from layoutopt.certify.unwinding import certified
+
         return certified(answer, self.solved, find("auto").call, self.limits)
 
     def _bound(self, result: Result) -> Decimal | None:
@@ -380,6 +385,8 @@ class _Run:
         limits.report(f"solving {problem.nodes:,} nodes")
         result = stoppable(partial(solver.call, problem, limits, start), limits)
         if result.labelling is None:
+            from layoutopt.network.heuristics.frame import allowed
+
             if start is None or not allowed(problem, start):
                 start = problem.labels + np.arange(problem.nodes)  # everything fresh
             result = replace(result, objective=problem.value(start), labelling=start)

@@ -13,7 +13,8 @@ from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
-from layoutopt.lowering.heuristics import HEURISTICS, choose, greedy0_by_boxes
+from layoutopt.lowering.greedy0 import HEURISTICS
+from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.lowering.maps import Elements, Places
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind

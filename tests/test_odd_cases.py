@@ -12,7 +12,7 @@ import pytest
 from layoutopt.base.result import Status, Stopped, UnwindingResult
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
-from layoutopt.network.order import METHODS
+from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import unwind
 
 

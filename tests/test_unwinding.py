@@ -29,9 +29,9 @@ from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lowering import heuristics
-from layoutopt.lowering.heuristics import HEURISTICS, greedy0_by_boxes
-from layoutopt.network.heuristics.methods import APPROXIMATE
-from layoutopt.network.order import METHODS
+from layoutopt.lowering.greedy0 import HEURISTICS
+from layoutopt.lowering.heuristics import greedy0_by_boxes
+from layoutopt.network.methods import APPROXIMATE, METHODS
 from layoutopt.unwinding import SOLVERS, unwind
 from models.exhaustive import maximum
 from models.statement import state

@@ -24,8 +24,7 @@ from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.io.result import parse_document, result_bytes
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.lowering.lower import LIFT_FROM, lower
-from layoutopt.network.heuristics.methods import APPROXIMATE
-from layoutopt.network.order import METHODS
+from layoutopt.network.methods import APPROXIMATE, METHODS
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -38,6 +39,9 @@ default layouts ends, should there be nothing else; the latter where others take
 
 SHORT = 0.5
 """The same, and the patience with phases, where another answer is at hand."""
+
+LOADING = 5.0
+"""Seconds that the import of a library gets to end by itself."""
 
 SEARCH_ENDS, ANSWER_ENDS, LAST_ENDS = 0.5, 3.0, 5.0
 """Seconds after Ctrl-C by which a search must have ended, its answer is checked, and, should that
@@ -119,11 +123,14 @@ class _Watch:
             if self.done.wait(POLL):
                 return
         wait = self.patience() if callable(self.patience) else self.patience
+        loading = time.monotonic() + wait + LOADING
         while not self.done.wait(wait):
             with self.lock:
-                if not self.done.is_set():
+                if time.monotonic() < loading and _imports(self.watched):
+                    wait = POLL
+                elif not self.done.is_set():
                     _raise(self.watched, _Over)
-            wait = AGAIN
+                    wait = AGAIN
 
     def end(self) -> None:
         """End the watch: once this has returned, nothing is raised any more.
@@ -137,6 +144,20 @@ class _Watch:
         for _ in range(2):  # a loop's end is where the interpreter looks
             pass
         self.ended = True
+
+
+def _imports(thread: int) -> bool:
+    """Return whether a thread is in the middle of an import that began under its last watch.
+
+    Where it is not, an exception that is raised in it arrives at the latest where the next import
+    begins: libraries that are loaded by half cannot be loaded again.
+    """
+    frame = sys._current_frames().get(thread)  # noqa: SLF001  (a documented function)
+    while frame is not None and frame.f_code is not run_with_timeout.__code__:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise(thread: int, error: type[BaseException]) -> None:

@@ -13,13 +13,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal
+
+if TYPE_CHECKING:
+    import msgspec
 
 
 @contextmanager
@@ -106,7 +108,12 @@ def _settle(folder: Path) -> None:
 
 Decoded = TypeVar("Decoded")
 
-_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+@cache
+def _encoder() -> msgspec.json.Encoder:
+    import msgspec
+
+    return msgspec.json.Encoder(decimal_format="number")
 
 
 BOM = b"\xef\xbb\xbf"
@@ -216,6 +223,8 @@ def decode(
     InputError
         With the place in the document: a JSON path, or line and column.
     """
+    import msgspec
+
     try:
         return decoder.decode(raw.removeprefix(BOM))
     except msgspec.ValidationError as error:
@@ -230,7 +239,7 @@ def decode(
 
 def encode(document: Any) -> bytes:
     """Encode a document as JSON in one line, exact decimals as numbers."""
-    return _ENCODER.encode(document)
+    return _encoder().encode(document)
 
 
 def encode_lines(document: dict[str, Any]) -> bytes:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutopt.base.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Number: TypeAlias = Decimal | Fraction | int
 
@@ -60,6 +60,8 @@ def relative(part: Number, whole: Number) -> float:
 
 def unique(values: NDArray[Any]) -> NDArray[Any]:
     """Return the different values of an array of any shape, ascending."""
+    import numpy as np
+
     found = np.sort(values, axis=None)
     kept: NDArray[Any] = found[np.r_[True, found[1:] != found[:-1]][: len(found)]]
     return kept
@@ -67,6 +69,8 @@ def unique(values: NDArray[Any]) -> NDArray[Any]:
 
 def union(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
     """Return the values of either array, ascending."""
+    import numpy as np
+
     return unique(np.concatenate([one, two]))
 
 
@@ -78,6 +82,8 @@ def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     known
         Ascending.
     """
+    import numpy as np
+
     found = unique(values)
     if not len(known):
         return found

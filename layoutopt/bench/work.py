@@ -67,7 +67,7 @@ class Unreadable(Exception):
 def warm_up() -> tuple[str, ...]:
     """Import what solvers import, by solving something tiny; return the names of all solvers."""
     from layoutopt.graphs.unwinding import Graph
-    from layoutopt.registry import names
+    from layoutopt.registry import load_all, names
     from layoutopt.unwinding import SOLVERS, unwind
 
     graph = Graph()
@@ -75,6 +75,7 @@ def warm_up() -> tuple[str, ...]:
     for value in (2, 3):
         graph.valued_pair(x, graph.source((4,)), value)
         graph.valued_pair(x, graph.reverse(x, (0,)), -value)
+    load_all()
     for solver in SOLVERS:
         unwind(graph, solver)
     return names()

@@ -7,8 +7,6 @@ from itertools import accumulate, pairwise
 from math import gcd
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import SizeError
 from layoutopt.boxes import join
@@ -16,6 +14,7 @@ from layoutopt.boxes.box import VectorBox
 from layoutopt.boxes.equation import Equations
 from layoutopt.certificate.sums import Box
 from layoutopt.lowering.lowered import Lowered
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 
 
@@ -41,9 +40,7 @@ class Components:
 
     def __init__(self, lowered: Lowered) -> None:
         problem = lowered.problem
-        ends = tuple(problem.edges.T)
-        matrix = coo_array((np.ones(len(problem.edges), bool), ends), shape=(problem.nodes,) * 2)
-        count, of = connected_components(matrix, directed=False)
+        count, of = components(problem.nodes, *problem.edges.T)
         order = np.argsort(of, kind="stable")
         begin = np.searchsorted(of[order], np.arange(count + 1)).tolist()
         self.members = [order[a:b].tolist() for a, b in pairwise(begin)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from layoutopt import __version__
 from layoutopt.base.deadline import run_with_timeout
@@ -24,15 +24,8 @@ from layoutopt.io.certificate import FORMAT, document_of
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.elements.barriers import find_cycles
 from layoutopt.lowering.elements.groups import find_groups
-from layoutopt.lowering.lowered import Lowered
+from layoutopt.lowering.lowered import Lowered, SolvedGraph
 from layoutopt.network.problem import IntArray
-
-
-class SolvedGraph(NamedTuple):
-    """A graph's labelling problem, and the labels that a solver found."""
-
-    lowered: Lowered
-    labels: IntArray
 
 
 def certified(

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import number, ratio
 from layoutopt.cli import options, streams
+from layoutopt.cli.options import BLAS_THREADS, SIGNALLED
 from layoutopt.cli.progress import on_stderr
 from layoutopt.cli.streams import Unfailing, command_line, note, say, table, write_out
 
@@ -167,12 +168,6 @@ def _live() -> Iterator[Tell]:
 
 
 STORE = Path("bench.sqlite")
-
-SIGNALLED = 128
-"""Added to the number of a signal, the exit code of a process that it ended."""
-
-BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""What libraries of linear algebra look at, which else take all cores."""
 
 Suites = Annotated[
     list[Path], typer.Argument(metavar="SUITE...", help="Suites (.toml), folders and instances.")

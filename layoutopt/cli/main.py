@@ -12,29 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError, LayoutoptError
+from layoutopt.base.lazy import LazyTable
 from layoutopt.base.memory import memory_limit
-from layoutopt.cli import (
-    LOADED,
-    bench,
-    check,
-    compare,
-    convert,
-    explain,
-    generate,
-    importing,
-    layouts,
-    options,
-    schema,
-    show,
-    solve,
-    verify,
-)
-from layoutopt.cli.bench import BLAS_THREADS, SIGNALLED
+from layoutopt.cli import LOADED, options
+from layoutopt.cli.options import BLAS_THREADS, SIGNALLED
 from layoutopt.cli.streams import discard_stdout, flush, note, open_streams, say
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
@@ -84,7 +73,46 @@ INTERRUPTED = SIGNALLED + signal.SIGINT
 HOUSE = Path(__file__).parents[1]
 """Where this package lies."""
 
+
+class Commands(LazyTable[Any]):
+    """Commands by name, as Typer wants them."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if isinstance(found, typer.Typer):
+            command: Any = get_group(found)
+            command.name = name
+            return command
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        return get_command(alone)
+
+
+class _Group(TyperGroup):
+    """The command itself, which loads only that subcommand that is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands(
+            {
+                "solve": "layoutopt.cli.solve:command",
+                "compare": "layoutopt.cli.compare:command",
+                "check": "layoutopt.cli.check:command",
+                "show": "layoutopt.cli.show:command",
+                "explain": "layoutopt.cli.explain:command",
+                "generate": "layoutopt.cli.generate:command",
+                "import": "layoutopt.cli.importing:command",
+                "schema": "layoutopt.cli.schema:command",
+                "convert": "layoutopt.cli.convert:command",
+                "verify": "layoutopt.cli.verify:command",
+                "layout": "layoutopt.cli.layouts:app",
+                "bench": "layoutopt.cli.bench:app",
+            }
+        )
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Provably optimal memory layouts for neural-network graphs.",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -107,20 +135,6 @@ def _common(
 ) -> None:
     if context.invoked_subcommand is None:
         say(context.get_help())
-
-
-app.command("solve")(solve.command)
-app.command("compare")(compare.command)
-app.command("check")(check.command)
-app.command("show")(show.command)
-app.command("explain")(explain.command)
-app.command("generate")(generate.command)
-app.command("import")(importing.command)
-app.command("schema")(schema.command)
-app.command("convert")(convert.command)
-app.command("verify")(verify.command)
-app.add_typer(layouts.app, name="layout")
-app.add_typer(bench.app, name="bench")
 
 
 def start() -> None:

@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -27,6 +26,12 @@ if TYPE_CHECKING:
 
 MOMENT = 1e-3
 """Seconds, at least, that are left of any limit."""
+
+SIGNALLED = 128
+"""Added to the number of a signal, the exit code of a process that it ended."""
+
+BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""What libraries of linear algebra look at, which else take all cores."""
 
 _begun = LOADED
 
@@ -179,8 +184,9 @@ def limit_memory(size: str | None) -> None:
     if size is None:
         return
     from layoutopt.base.memory import set_limit
+    from layoutopt.registry import load_all
 
-    import_module("layoutopt.unwinding")  # all that has to be loaded is, before it is limited
+    load_all()  # before memory is limited, as half a library cannot be loaded again
     try:
         set_limit(size)
     except InputError as error:

@@ -105,11 +105,11 @@ def wish(sweep: str | None, csv: Path | None, prices: bool, fixed: Path | None) 
 
 def check_machine(wanted: Wish, graph: Graph) -> None:
     """Refuse questions about a machine where there is none, or that none can be."""
-    from layoutopt.machine.whatif import capacities
-
     if wanted and graph.tile_memory is None:
         raise InputError(f"{_option(wanted)} needs a tile memory; --tiles PRESET|FILE gives one")
     if wanted.scales:
+        from layoutopt.machine.whatif import capacities
+
         capacities(graph, wanted.scales)
 
 
@@ -316,11 +316,11 @@ def _write(
     result: UnwindingResult, trace: Trace, json: Path | None, html: Path | None, overwrite: bool
 ) -> None:
     """Write a result where it is asked for: for programs, and as a page."""
-    from layoutopt.base.result import Stopped
-    from layoutopt.io.result import result_bytes
-    from layoutopt.report.result import WHY_SECONDS, report_html
 
     def page() -> bytes:
+        from layoutopt.base.result import Stopped
+        from layoutopt.report.result import WHY_SECONDS, report_html
+
         total = result.seconds.get("total")  # without times, what takes as long as there is time
         points = () if total is None else trace.points(total, result)  # is left out, too
         hurried = total is None or result.stopped is Stopped.INTERRUPTED
@@ -329,6 +329,8 @@ def _write(
 
     with all_done() as attempt:
         if json is not None:
+            from layoutopt.io.result import result_bytes
+
             with attempt():
                 write_out(result_bytes(result), json, overwrite)
         if html is not None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from layoutopt.base import html
 from layoutopt.base.result import UnwindingResult
 from layoutopt.base.table import Table
-from layoutopt.graphs import drawing
-from layoutopt.graphs.drawing import Layouts
 from layoutopt.graphs.layouts import check_layouts
 from layoutopt.graphs.ops import Kind, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.pictures.figure import summary
 from layoutopt.pictures.svg import Picture, shortened
+
+if TYPE_CHECKING:
+    from layoutopt.graphs.drawing import Layouts
 
 MOST_OPS = 60
 """Graphs are shown up to so many ops."""
@@ -101,7 +102,9 @@ def draw(
         layouts = layouts.layouts
     if len(chosen) > TENSORS:
         return Picture(_summary(graph, len(chosen)), reduced=True)
-    return Picture(drawing.figure_of(graph, layouts, chosen))
+    from layoutopt.graphs.drawing import figure_of
+
+    return Picture(figure_of(graph, layouts, chosen))
 
 
 def document(graph: GraphStore) -> str:
@@ -138,4 +141,7 @@ def _summary(graph: GraphStore, wanted: int) -> str:
     if len(types) > 12:
         rows.append((f"{sum(n for _, n in types[12:]):,}", "other ops"))
     note = f"{wanted:,} tensors are too many to draw; tensors=[...] chooses up to {TENSORS}"
+
+    from layoutopt.pictures.figure import summary
+
     return summary(graph.name or "unnamed graph", rows, note)

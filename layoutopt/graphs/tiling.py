@@ -19,7 +19,6 @@ from layoutopt.graphs.ops import Barrier, Concat, Expand, Flatten, Kind, Reshape
 from layoutopt.graphs.store import GraphStore
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.rules import tile_map
 
 TILE = "tile"
 """The origin of pieces that name tiles themselves."""
@@ -42,6 +41,8 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
     try:
         if isinstance(op, Source) and op.mapping is not None:
             return _mapped(op.mapping, memory)
+        from layoutopt.tiles.rules import tile_map
+
         return tile_map(graph.shapes[t], memory, op.rule if isinstance(op, Source) else None)
     except InputError as error:
         raise InputError(f"op {op.id!r}: {error.reason}") from None

@@ -25,6 +25,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
@@ -308,3 +309,14 @@ class _Greedy:
         # Tensors without places share their first number with the next one.
         at = np.searchsorted(starts, self.where[sink], side="right") - 1
         return tensors[at], self.where[sink] - starts[at]
+
+
+class Heuristic(Protocol):
+    """From a graph and what is given to the origin of each place of each sink."""
+
+    def __call__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
+        """Choose layouts."""
+
+
+HEURISTICS: dict[str, Heuristic] = {"greedy0": greedy0}
+"""Heuristics on graphs, by name."""

@@ -6,7 +6,7 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
@@ -18,13 +18,20 @@ from layoutopt.boxes.join import BoxIndex, image, join
 from layoutopt.boxes.merge import merged
 from layoutopt.check.elements import evaluate
 from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
-from layoutopt.lowering.greedy0 import consumers, greedy0, lengths, partners, relevant
-from layoutopt.lowering.maps import Elements, Path, Places, inverse
+from layoutopt.lowering.greedy0 import (
+    HEURISTICS,
+    Heuristic,
+    consumers,
+    greedy0,
+    lengths,
+    partners,
+    relevant,
+)
+from layoutopt.lowering.maps import Elements, Path, inverse
 
 STEPS = 2 * 10**5
 """How many steps may be taken; see :class:`~layoutopt.boxes.equation.Equations`."""
@@ -392,16 +399,6 @@ class _Ways:
             self.paths.append(path)
         return self.numbers[path]
 
-
-class Heuristic(Protocol):
-    """Function of a graph and fixed elements to the origin of each place of each sink."""
-
-    def __call__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
-        """Choose layouts."""
-
-
-HEURISTICS: dict[str, Heuristic] = {"greedy0": greedy0}
-"""Heuristics by name."""
 
 BYTES = 12
 """What a heuristic keeps of an element: a location, and the piece that gave it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +20,15 @@ from layoutopt.base.numbers import to_integers
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.classes.contest import lifted_contest
-from layoutopt.lowering.classes.kinds import LiftedKind, lift_kind
 from layoutopt.lowering.elements.barriers import Contest, find_contest, find_cycles, no_contest
 from layoutopt.lowering.elements.groups import Group, find_groups, free_tensors, key_of, sources_of
 from layoutopt.lowering.elements.kinds import memory_needed
 from layoutopt.lowering.elements.representatives import reduce_kind
 from layoutopt.lowering.lowered import ClassKind, Lowered
 from layoutopt.network.problem import Labelling, Precedence, WeightArray
+
+if TYPE_CHECKING:
+    from layoutopt.lowering.classes.kinds import LiftedKind
 
 LIFT_FROM = 10**5
 """Groups of so many pair positions are solved without touching their elements."""
@@ -100,6 +102,8 @@ class _Work:
         tensors = {t for g in contested for t in self.groups[g].tensors}.union(read)
         elements = sum(size(self.graph.shapes[t]) for t in tensors)
         if not self.given.count and self._pays(elements, len(tensors)):
+            from layoutopt.lowering.classes.contest import lifted_contest
+
             try:
                 contest = lifted_contest(self.graph, barriers, contested, self.free)
                 return self._kinds(contest), contest
@@ -154,6 +158,8 @@ class _Work:
     def _lifted(
         self, groups: Sequence[Group], contest: Contest, contested: bool = False
     ) -> LiftedKind:
+        from layoutopt.lowering.classes.kinds import lift_kind
+
         return lift_kind(self.graph, groups, self.free, self.values, contest, contested, self.tiles)
 
     def _pays(self, elements: int, things: int) -> bool:

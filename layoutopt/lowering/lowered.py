@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
-from layoutopt.lowering.classes.kinds import LiftedKind
 from layoutopt.lowering.elements.groups import Group
 from layoutopt.lowering.elements.kinds import GroupKind
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
 from layoutopt.network.problem import IntArray, Labelling
 
-ClassKind: TypeAlias = GroupKind | LiftedKind
+if TYPE_CHECKING:
+    from layoutopt.lowering.classes.kinds import LiftedKind
+
+ClassKind: TypeAlias = "GroupKind | LiftedKind"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +118,13 @@ class Lowered:
             found.append(np.where(own < kind.problem.labels, own + label, fresh))
             node, label = node + kind.problem.nodes, label + kind.problem.labels
         return np.concatenate(found)
+
+
+class SolvedGraph(NamedTuple):
+    """A graph's labelling problem, and the labels that a solver found."""
+
+    lowered: Lowered
+    labels: IntArray
 
 
 def _piece(graph: GraphStore, group: Group, box: Box) -> Piece:

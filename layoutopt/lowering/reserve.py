@@ -23,7 +23,6 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.assignment import WarmStart
 from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import greedy0
-from layoutopt.lowering.heuristics import choose
 
 START_LIMIT = 10**6
 """Graphs of up to so many elements begin with what ``greedy0`` chooses."""
@@ -150,6 +149,8 @@ class Reserve:
         quiet, given = self.limits.silent(), self.begun.given
         elements = sum(map(size, self.graph.shapes))
         if elements > START_LIMIT:
+            from layoutopt.lowering.heuristics import choose
+
             layouts = choose(self.graph, "greedy0", quiet, given)
         else:
             origins = greedy0(self.graph, quiet, given)

@@ -11,24 +11,22 @@ used and must not use, and so on: so cuts name few arcs, and hold wherever those
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
 
-import networkx
 import numpy as np
-from ortools.sat.python import cp_model
 
 from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
+from layoutopt.network.components import strong_components
 from layoutopt.network.parts import solve_parts
 from layoutopt.network.presolve.reduction import Parts, split, take
 from layoutopt.network.problem import IntArray, Labelling, Precedence
-from layoutopt.network.solvers import cpsat, mip
 from layoutopt.network.solvers.formulation import reachable
 
 Arc = tuple[int, int]
@@ -86,6 +84,8 @@ def best_order(
     losses = [-(-(tops[cut.part] - cut.value) // unit) for cut in cuts]
     while sum(losses) >= LARGEST:  # rounding losses down keeps the bound true
         unit, losses = 2 * unit, [loss // 2 for loss in losses]
+    from ortools.sat.python import cp_model
+
     model = cp_model.CpModel()
     rank = [model.new_int_var(0, barriers - 1, f"rank{b}") for b in range(barriers)]
     for b, c in static:
@@ -327,14 +327,22 @@ class _Decomposition:
 
     def _ranked(self, arcs: Iterable[Arc]) -> list[int] | None:
         """Return a rank for each barrier that agrees with arcs; ``None`` if they are cyclic."""
-        graph: Any = networkx.DiGraph(arcs)
-        graph.add_nodes_from(range(self.order.barriers))
-        if not networkx.is_directed_acyclic_graph(graph):
-            return None
-        rank = [0] * self.order.barriers
-        for place, barrier in enumerate(networkx.lexicographical_topological_sort(graph)):
-            rank[barrier] = place
-        return rank
+        count = self.order.barriers
+        after: list[list[int]] = [[] for _ in range(count)]
+        waits = [0] * count
+        for b, c in set(arcs):
+            after[b].append(c)
+            waits[c] += 1
+        ready = [b for b in range(count) if not waits[b]]  # ascending, so it is a heap
+        rank, place = [0] * count, 0
+        while ready:
+            b = heapq.heappop(ready)
+            rank[b], place = place, place + 1
+            for c in after[b]:
+                waits[c] -= 1
+                if not waits[c]:
+                    heapq.heappush(ready, c)
+        return rank if place == count else None
 
     def _try(self, rank: list[int]) -> None:
         """Solve every part under an order, and keep what is learnt."""
@@ -363,17 +371,17 @@ def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
     hopeless = hopeless_choices(order)
     shut = pairs_of(hopeless)
     needs: list[dict[tuple[int, int], set[Arc]]] = []
-    links: Any = networkx.DiGraph(order.arcs.tolist())
+    links: list[Arc] = [(b, c) for b, c in order.arcs.tolist()]
     for nodes, labels in zip(parts.nodes, parts.labels, strict=True):
         own: dict[tuple[int, int], set[Arc]] = {}
         for s in unique(order.node_readers[nodes]).tolist():
             for b in unique(order.label_barrier[labels]).tolist():
                 if b >= 0 and not hopeless[b, s]:
                     own[s, b] = {(b, c) for c in order.reader_sets[s]}
-                    links.add_edges_from(own[s, b])
+                    links += own[s, b]
         needs.append(own)
     knot = {}
-    for k, members in enumerate(networkx.strongly_connected_components(links)):
+    for k, members in enumerate(strong_components(links)):
         knot.update(dict.fromkeys(members, k))
     found = []
     for i, (part, own) in enumerate(zip(parts.parts, needs, strict=True)):
@@ -396,12 +404,3 @@ def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
                 )
             )
     return found
-
-
-Method: TypeAlias = Callable[[Labelling, Limits, IntArray | None], Result]
-
-METHODS: dict[str, Method] = {
-    "auto": solve,
-    "cpsat": cpsat.solve,
-    "mip": mip.solve,
-}

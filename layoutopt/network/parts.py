@@ -8,24 +8,26 @@ on what that leaves open branch and bound, HiGHS and CP-SAT, in turns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, eye_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Stopped
+from layoutopt.network.components import components
+from layoutopt.network.methods import METHODS, Method
 from layoutopt.network.presolve.cuts import isolating_cuts, two_labels
 from layoutopt.network.presolve.elimination import eliminate
 from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import IntArray, Labelling, exact_integers, exact_sum, merge_parallel
-from layoutopt.network.solvers import cpsat, mip
 from layoutopt.network.solvers.relaxation import HOPS, Ascent, begin, field_of, fits, worth
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 DEPTH = 200
 """Deepest branch."""
@@ -158,6 +160,8 @@ def share_columns(part: Labelling, limits: Limits, start: IntArray) -> Result | 
 
 def _conflicts(part: Labelling, distance: int) -> csr_array | None:
     """Return which labels reward nodes within a distance of each other; ``None`` if too many."""
+    from scipy.sparse import coo_array, csr_array, eye_array
+
     n = part.nodes
     owns = csr_array(
         (np.ones(len(part.reward_at), bool), tuple(part.reward_at.T)), shape=(n, part.labels)
@@ -200,8 +204,7 @@ def _columns_of(labels: IntArray, column: IntArray, nodes: int) -> IntArray:
 def _restored(part: Labelling, column: IntArray, columns: IntArray) -> IntArray:
     """Return labels: each connected piece of one column takes the best label of it."""
     same = part.edges[columns[part.edges[:, 0]] == columns[part.edges[:, 1]]]
-    matrix = coo_array((np.ones(len(same), bool), tuple(same.T)), shape=(part.nodes,) * 2)
-    _, piece = connected_components(matrix, directed=False)
+    _, piece = components(part.nodes, *same.T)
     node, label = part.reward_at.T
     own = column[label] == columns[node]
     ends, earned = merge_parallel(
@@ -251,8 +254,6 @@ class Tracker:
         if result.stopped is not Stopped.FINISHED:
             self.stopped = result.stopped
 
-
-Search: TypeAlias = Callable[[Labelling, Limits], Result]
 
 TURN = 20.0
 """Effort of the first turn of each search, see ``Limits.turn``; every round doubles it."""
@@ -400,25 +401,25 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
         ascent.limits = limits.turn(turn)
         bound = min(bound, branch(ascent))
         small = min(int(MIP_COLUMNS * turn), COLUMNS_LIMIT // 20)
-        methods = ("HiGHS", mip.solve, small), ("CP-SAT", cpsat.solve, COLUMNS_LIMIT)
-        for name, search, columns in methods:
+        for label, name, columns in (("HiGHS", "mip", small), ("CP-SAT", "cpsat", COLUMNS_LIMIT)):
             if bound > ascent.value and not limits.over and _columns(part, ascent) <= columns:
-                limits.report(name, ascent.value, bound)
-                bound = min(bound, _searched(search, part, ascent, bound, limits.turn(turn)))
+                limits.report(label, ascent.value, bound)
+                found = _searched(METHODS[name], part, ascent, bound, limits.turn(turn))
+                bound = min(bound, found)
         if limits.over or limits.close(ascent.value, bound):
             ascent.stopped = limits.stopped or Stopped.GAP_LIMIT
             return _answer(ascent, bound)
         turn *= 2
 
 
-def _searched(search: Search, part: Labelling, ascent: Ascent, bound: int, limits: Limits) -> int:
+def _searched(search: Method, part: Labelling, ascent: Ascent, bound: int, limits: Limits) -> int:
     """Let a solver look for something better among the choices that are not hopeless."""
     hopeless = ascent.ledger.hopeless(ascent.value)
     bans = np.argwhere(hopeless[:, : part.labels])
     value = ascent.value
     told = limits.restated(lambda x: max(value, x), lambda x: min(bound, max(value, x)))
     try:
-        result = search(replace(part, banned=bans), told)
+        result = search(replace(part, banned=bans), told, None)
     except SolverError:
         return bound  # nothing is lost: branching and the other solver go on
     except MemoryError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.order import METHODS
+from layoutopt.network.methods import METHODS
 from layoutopt.network.problem import Labelling
 
 

@@ -15,7 +15,7 @@ from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.assignment import read_origins
-from layoutopt.network.heuristics.methods import APPROXIMATE
+from layoutopt.network.methods import APPROXIMATE
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.hooked import own_hooks, random_hooked

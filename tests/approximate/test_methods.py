@@ -14,8 +14,7 @@ import pytest
 from benchmarks.traps import TRAPS
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
-from layoutopt.network.heuristics.methods import APPROXIMATE
-from layoutopt.network.order import Method
+from layoutopt.network.methods import APPROXIMATE, Method
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import Labelling, Precedence, exact_integers
 from layoutopt.unwinding import unwind

@@ -11,7 +11,8 @@ from scipy.optimize import linprog
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.network.heuristics import methods
-from layoutopt.network.heuristics.methods import APPROXIMATE, on_simplex, relax, round_off
+from layoutopt.network.heuristics.methods import on_simplex, relax, round_off
+from layoutopt.network.methods import APPROXIMATE
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import Labelling
 from layoutopt.network.solvers.formulation import Programme, programme

@@ -8,7 +8,7 @@ import pytest
 
 from layoutopt import Evaluation, Graph, SolverError, write_instance
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.network.order import METHODS
+from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run
 

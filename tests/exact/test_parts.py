@@ -14,6 +14,7 @@ from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.network import parts as parts_module
+from layoutopt.network.methods import METHODS
 from layoutopt.network.parts import (
     Tracker,
     _searched,
@@ -153,9 +154,8 @@ class TestSearch:
             return Result()
 
         monkeypatch.setattr(parts_module, "branch", lambda ascent: ascent.bound)
-        for module in (cpsat, mip):
-            mine = module.solve is search
-            monkeypatch.setattr(module, "solve", counted if mine else idle)
+        for name in ("cpsat", "mip"):
+            monkeypatch.setitem(METHODS, name, counted if METHODS[name] is search else idle)
         for seed in range(0, 180, 2):
             proved(random_problem(seed, 6, negative=True))
         assert len(searched) > 3

@@ -13,7 +13,7 @@ from layoutopt.base.result import Status
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import OP_TYPES
-from layoutopt.network.order import METHODS
+from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from tests.models.instances import FAMILIES, features, stated, wide

@@ -18,7 +18,7 @@ from layoutopt.check.elements import evaluate
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
-from layoutopt.network.order import METHODS
+from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement, state

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import InternalError
 from layoutopt.boxes.box import Box
@@ -26,6 +24,7 @@ from layoutopt.lowering.elements.classes import Classes, find_classes
 from layoutopt.lowering.elements.groups import Group
 from layoutopt.lowering.elements.kinds import GroupKind, named_tiles
 from layoutopt.lowering.elements.representatives import origins_of, represent
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling
 
 
@@ -45,9 +44,7 @@ def placed(reduced: Reduced, where: IntArray) -> IntArray:
     first, second = reduced.edges.agree.first, reduced.edges.agree.second
     same = named[first] & (where[first] == where[second])
     count = len(where)
-    ends = (first[same], second[same])
-    matrix = coo_array((np.ones(len(ends[0]), bool), ends), shape=(count, count))
-    flock = connected_components(matrix, directed=False)[1]
+    flock = components(count, first[same], second[same])[1]
     cell, name, fixed = reduced.at
     good = where[cell] == name
     best = np.full(int(flock.max(initial=-1)) + 1, numbers.total)

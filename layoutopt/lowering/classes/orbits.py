@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import SizeError
 from layoutopt.lowering.classes.families import NOTHING
@@ -33,6 +31,7 @@ from layoutopt.lowering.classes.slots import Slotted
 from layoutopt.lowering.elements.classes import find_classes
 from layoutopt.lowering.elements.edges import EdgeList, Edges
 from layoutopt.lowering.elements.numbering import Numbering, distinct
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 from layoutopt.tiles.blocks import TileMap
 
@@ -175,10 +174,7 @@ def _axes(slotted: Slotted) -> IntArray:
     """Return for each slot its axis: slots that blocks relate share one."""
     links = [(b.out, b.inp) for blocks in slotted.blocks for b in blocks if b.inp != NOTHING]
     ends = np.array(links, np.int64).reshape(-1, 2)
-    count = len(slotted.slots)
-    matrix = coo_array((np.ones(len(ends), bool), tuple(ends.T)), shape=(count, count))
-    axis: IntArray = connected_components(matrix, directed=False)[1]
-    return axis
+    return components(len(slotted.slots), *ends.T)[1]
 
 
 def _rooted(slotted: Slotted, axis: IntArray) -> IntArray:

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.numbers import union, unique, without
 from layoutopt.base.result import outer_sum
 from layoutopt.lowering.classes.families import NOTHING, Relation
 from layoutopt.lowering.classes.slots import Slot, SlotBlock
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 from layoutopt.tiles.blocks import TileMap
 
@@ -429,8 +428,7 @@ def _strands(
     turn = np.where(sign > 0, 0, count)
     rows = np.concatenate([a, a + count])
     columns = np.concatenate([b + turn, b + (count - turn)])
-    matrix = coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(2 * count, 2 * count))
-    _, of = connected_components(matrix, directed=False)
+    _, of = components(2 * count, rows, columns)
     up, down = of[:count], of[count:]
     direction = np.where(up == down, -1, np.where(up < down, 0, 1))
     direction[runs.length == 1] = np.maximum(direction[runs.length == 1], 0)

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import networkx
 import numpy as np
 
 from layoutopt.base.numbers import unique
@@ -22,6 +20,7 @@ from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.groups import Group, sources_of
+from layoutopt.network.components import strong_components
 from layoutopt.network.problem import IntArray
 
 
@@ -143,30 +142,32 @@ def find_cycles(
     is given them, from a group or such a sink to each barrier that reads it, and from a barrier
     to each that reads it.
     """
-    links: Any = networkx.DiGraph()
+    if not any(op.kind is Kind.BARRIER for op in graph.ops):
+        return (), set()
+    links: list[tuple[tuple[str, int], tuple[str, int]]] = []
     for t in given.origins:
         for origin in given.tensors(t):
             if graph.ops[graph.producers[origin]].kind is Kind.BARRIER:
-                links.add_edge(("barrier", graph.producers[origin]), ("given", t))
+                links.append((("barrier", graph.producers[origin]), ("given", t)))
     group_of = {t: g for g, group in enumerate(groups) for t in group.sinks}
     for g, group in enumerate(groups):
         for t in group.fixed if group.sinks else ():
             if graph.ops[graph.producers[t]].kind is Kind.BARRIER:
-                links.add_edge(("barrier", graph.producers[t]), ("group", g))
+                links.append((("barrier", graph.producers[t]), ("group", g)))
+    if not links:
+        return (), set()
     read = _readable(graph)
     for i, op in enumerate(graph.ops):
         if op.kind is Kind.BARRIER:
             for root in {r for t in graph.op_inputs[i] for r in read[t]}:
                 producer = graph.producers[root]
                 if root in given.origins:
-                    links.add_edge(("given", root), ("barrier", i))
+                    links.append((("given", root), ("barrier", i)))
                 if root in group_of:
-                    links.add_edge(("group", group_of[root]), ("barrier", i))
+                    links.append((("group", group_of[root]), ("barrier", i)))
                 elif graph.ops[producer].kind is Kind.BARRIER:
-                    links.add_edge(("barrier", producer), ("barrier", i))
-    found = [
-        n for part in networkx.strongly_connected_components(links) if len(part) > 1 for n in part
-    ]
+                    links.append((("barrier", producer), ("barrier", i)))
+    found = [n for part in strong_components(links) if len(part) > 1 for n in part]
     barriers = tuple(sorted(i for kind, i in found if kind == "barrier"))
     return barriers, {i for kind, i in found if kind == "group"}
 

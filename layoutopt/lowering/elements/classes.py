@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.lowering.elements.edges import EdgeList, Edges
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 
 Hash = NDArray[np.uint64]
@@ -155,10 +154,8 @@ def find_classes(edges: Edges, node_colour: IntArray, location_colour: IntArray)
 def _components(agree: EdgeList, free: int) -> tuple[IntArray, int]:
     if not len(agree.first):
         return np.arange(free, dtype=agree.first.dtype), free
-    ones = np.ones(len(agree.first), bool)
-    matrix = coo_array((ones, (agree.first, agree.second)), shape=(free, free))
-    count, component = connected_components(matrix, directed=False)
-    return component, int(count)
+    count, component = components(free, agree.first, agree.second)
+    return component, count
 
 
 def _mark_twins(

@@ -12,13 +12,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.graphs.layouts import Given
 from layoutopt.graphs.locations import Tiled
 from layoutopt.graphs.ops import Flatten, Identity, Kind, Reshape, Source, Squeeze, SumLike
 from layoutopt.graphs.store import GraphStore
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 
 
@@ -76,10 +75,7 @@ def link(graph: GraphStore, free: Sequence[bool]) -> IntArray:
             out = graph.op_outputs[i][0]
             links += [(t, out) for t in graph.carriers(i) if free[t]]
     ends = np.array(links, np.int64).reshape(-1, 2)
-    number = len(graph.shapes)
-    matrix = coo_array((np.ones(len(ends), bool), tuple(ends.T)), shape=(number, number))
-    linked: IntArray = connected_components(matrix, directed=False)[1]
-    return linked
+    return components(len(graph.shapes), *ends.T)[1]
 
 
 def first_alike(graph: GraphStore) -> list[int]:

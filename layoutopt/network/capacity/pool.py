@@ -18,7 +18,7 @@ from layoutopt.network.capacity.problem import (
     ClassComponents,
     Columns,
     KindGroup,
-    components,
+    class_components,
     groups,
     joined,
 )
@@ -203,7 +203,7 @@ class Pool:
         self.tiles = problem.problem.labels
         self.grain = math.gcd(*problem.bytes.tolist()) or 1
         whole = replace(problem, bytes=problem.bytes // self.grain)
-        self.parts: ClassComponents = components(problem)
+        self.parts: ClassComponents = class_components(problem)
         copies = problem.copies[problem.class_of[self.parts.nodes[self.parts.starts[:-1]]]]
         self.part_copies: IntArray = copies
         self.groups: list[KindGroup] = []

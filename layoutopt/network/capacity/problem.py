@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import unique
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_sum
 
 LARGEST = 2**61
@@ -241,14 +240,12 @@ class KindGroup:
     kind: IntArray
 
 
-def components(problem: CapacityProblem) -> ClassComponents:
+def class_components(problem: CapacityProblem) -> ClassComponents:
     """Return the components of a problem's nodes under its edges."""
     n = problem.problem.nodes
     if not n:
         return ClassComponents(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
-    ones = np.ones(len(problem.problem.edges), bool)
-    matrix = coo_array((ones, tuple(problem.problem.edges.T)), shape=(n, n))
-    count, of = connected_components(matrix, directed=False)
+    count, of = components(n, *problem.problem.edges.T)
     starts = np.searchsorted(np.sort(of), np.arange(count + 1))
     return ClassComponents(of, np.argsort(of, kind="stable"), starts)
 

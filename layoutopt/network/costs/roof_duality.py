@@ -7,11 +7,9 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-from ortools.graph.python import max_flow
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from layoutopt.base.errors import SolverError
+from layoutopt.network.components import components
 from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, Problem
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.problem import IntArray
@@ -171,6 +169,9 @@ def _propagate(terms: _Terms) -> bool:
     root = 2 * terms.nodes
     starts = np.concatenate([arcs[0], np.full(len(forced), root)])
     ends = np.concatenate([arcs[1], forced])
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     graph = csr_array((np.ones(len(ends), bool), (starts, ends)), shape=(root + 1, root + 1))
     true = breadth_first_order(graph, root, return_predecessors=False)[1:]
     terms.value[terms.contrary(true)] = -1
@@ -206,9 +207,7 @@ def _cut(terms: _Terms) -> tuple[int, IntArray]:
     weights = np.concatenate([terms.weights, np.full(len(terms.clashes), ENDLESS)])
     starts, ends = np.concatenate([pairs, pairs[:, ::-1]]).T
     ends = terms.contrary(ends)
-    shape = (2 * n, 2 * n)
-    graph = csr_array((np.ones(len(starts), bool), (starts, ends)), shape=shape)
-    of = connected_components(graph, directed=False)[1] if n else np.zeros(0, np.int64)
+    of = components(2 * n, starts, ends)[1]
     image = np.concatenate([of[n:], of[:n]])
     kept, twice = of <= image, of != image
     source, sink = 2 * n, 2 * n + 1
@@ -222,6 +221,8 @@ def _cut(terms: _Terms) -> tuple[int, IntArray]:
     inner = np.where(starts < source, starts, np.minimum(ends, source - 1))
     used = kept[inner]
     weights = np.minimum(weights * np.where(twice[inner], 2, 1), ENDLESS)
+    from ortools.graph.python import max_flow
+
     flow = max_flow.SimpleMaxFlow()
     flow.add_arcs_with_capacity(starts[used], ends[used], weights[used])
     flow.add_arc_with_capacity(source, sink, 0)  # so that it knows both

@@ -19,7 +19,8 @@ from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.order import Method, hopeless_choices
+from layoutopt.network.methods import Method
+from layoutopt.network.order import hopeless_choices
 from layoutopt.network.presolve.reduction import Parts, split
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 from layoutopt.network.solvers.formulation import reachable

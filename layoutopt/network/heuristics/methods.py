@@ -1,7 +1,8 @@
-"""The heuristics by name.
+"""The heuristics, each a function ``(problem, limits, start) -> labels``.
 
-To add one, write a function ``(problem, limits, start) -> labels`` in a module of this room (see
-:mod:`layoutopt.network.heuristics.frame`) and name it here.
+To add one, write such a function in a module of this room (see
+:mod:`layoutopt.network.heuristics.frame`) and name its method in
+:mod:`layoutopt.network.methods`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
+from layoutopt.network.components import components
 from layoutopt.network.heuristics.frame import banned, method
 from layoutopt.network.heuristics.refine import refine
-from layoutopt.network.order import Method
 from layoutopt.network.presolve.cuts import best_set
 from layoutopt.network.presolve.reduction import split
 from layoutopt.network.problem import IntArray, Labelling, exact_sum, fresh_needed
@@ -37,9 +38,7 @@ class Best:
 
     def __init__(self, problem: Labelling, labels: IntArray) -> None:
         self.problem, self.labels = problem, labels
-        ones, n = np.ones(len(problem.edges), bool), problem.nodes
-        matrix = coo_array((ones, tuple(problem.edges.T)), shape=(n, n))
-        self._component = connected_components(matrix, directed=False)[1]
+        self._component = components(problem.nodes, *problem.edges.T)[1]
         self._values = self._worth(labels)
 
     @property
@@ -244,8 +243,7 @@ def _forest(
     tree = minimum_spanning_tree(matrix.tocsr()).tocoo()
     rooted = tree.col == root
     links = tree.row[~rooted], tree.col[~rooted]
-    joined = coo_array((np.ones(len(links[0]), bool), links), shape=(root, root))
-    count, branch = connected_components(joined, directed=False)
+    count, branch = components(root, *links)
     taken, number = np.full(count, -1), np.full(root, -1)
     number[place[near]] = np.arange(len(near))
     taken[branch[tree.row[rooted]]] = number[tree.row[rooted]]
@@ -444,10 +442,8 @@ def _least(node: IntArray, key: NDArray[Any]) -> IntArray:
     return order[np.flatnonzero(np.diff(node, prepend=-1))]
 
 
-APPROXIMATE: dict[str, Method] = {
-    "refined": method(refine, improves=True),
-    "isolating-cuts": method(isolate, improves=False),
-    "alpha-expansion": method(expand, improves=True),
-    "rounded": method(round_off, improves=False),
-    "random-greedy": method(grow, improves=False),
-}
+refined = method(refine, improves=True)
+isolating_cuts = method(isolate, improves=False)
+alpha_expansion = method(expand, improves=True)
+rounded = method(round_off, improves=False)
+random_greedy = method(grow, improves=False)

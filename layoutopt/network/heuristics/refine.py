@@ -18,10 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.limits import Limits
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, merge_parallel
 
 
@@ -54,9 +53,7 @@ def _grouped(problem: Labelling, labels: IntArray) -> tuple[IntArray, Labelling]
     """Return the group of each node, and the problem in which each group is one node."""
     u, v = problem.edges.T
     tied = (labels[u] == labels[v]) & (problem.weights > 0)
-    shape = problem.nodes, problem.nodes
-    matrix = coo_array((np.ones(int(tied.sum()), bool), (u[tied], v[tied])), shape=shape)
-    count, group = connected_components(matrix, directed=False)
+    count, group = components(problem.nodes, u[tied], v[tied])
     ends = np.sort(group[problem.edges], axis=1)
     across = ends[:, 0] != ends[:, 1]
     edges, weights = merge_parallel(ends[across], problem.weights[across])

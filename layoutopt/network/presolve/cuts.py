@@ -14,7 +14,6 @@ alternatives it is Kovtun's partial optimality (2003).
 from __future__ import annotations
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
@@ -182,6 +181,8 @@ def best_set(
     inside = np.full(n + 2, largest and not len(dislikes))
     if not len(likes) or bool(inside[0]):
         return inside[:n]
+    from ortools.graph.python import max_flow
+
     flow = max_flow.SimpleMaxFlow()
     u, v = edges.T
     both, weights = np.concatenate([u, v]), np.concatenate([weights] * 2)

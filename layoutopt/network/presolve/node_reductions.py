@@ -28,7 +28,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
@@ -207,6 +206,8 @@ def _best(part: Graph, core: Collection[int], pinned: int, loss: int) -> list[in
     np.add.at(gain, tails, weights)
     gain[1:] -= 2 * loss
     gain[0] = weights.sum() + 1  # more than all edges: it stays
+    from ortools.graph.python import max_flow
+
     flow = max_flow.SimpleMaxFlow()
     flow.add_arcs_with_capacity(tails, heads, weights)
     likes, dislikes = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)

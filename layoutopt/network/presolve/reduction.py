@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling
 
 
@@ -108,9 +107,7 @@ class Parts:
 def split(problem: Labelling) -> Parts:
     """Split a problem without order rules into its connected components."""
     n = problem.nodes
-    ones = np.ones(len(problem.edges), bool)
-    matrix = coo_array((ones, tuple(problem.edges.T)), shape=(n, n))
-    count, of = connected_components(matrix, directed=False) if n else (0, np.zeros(0, np.int64))
+    count, of = components(n, *problem.edges.T)
     nodes = _cut(np.arange(n), of, count)
     place = np.zeros(n, np.int64)
     for own in nodes:

@@ -21,11 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 
 COLUMN_SECONDS = 1e-5
@@ -99,7 +98,7 @@ def check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
     TimeoutError
         If writing it down takes longer than there is.
     """
-    component = _components(problem)
+    component = components(problem.nodes, *problem.edges.T)[1]
     width = _widths(problem, component)[component]
     columns = int(width.sum()) + int(width[problem.edges[:, 0]].sum())
     require(column_bytes * columns, f"an integer programme of {columns:,} variables")
@@ -109,7 +108,7 @@ def check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
 
 def programme(problem: Labelling) -> Programme:
     """State a labelling problem as an integer programme."""
-    component = _components(problem)
+    component = components(problem.nodes, *problem.edges.T)[1]
     node, label = _columns(problem, component)
     keep = ~_banned(problem, node, label)
     node, label = node[keep], label[keep]
@@ -140,13 +139,6 @@ def programme(problem: Labelling) -> Programme:
         np.zeros((0, 2), np.int64) if order is None else order.arcs,
         0 if order is None else order.barriers,
     )
-
-
-def _components(problem: Labelling) -> IntArray:
-    ones = np.ones(len(problem.edges), bool)
-    shape = (problem.nodes, problem.nodes)
-    matrix = coo_array((ones, tuple(problem.edges.T)), shape=shape)
-    return connected_components(matrix, directed=False)[1] if problem.nodes else np.zeros(0, int)
 
 
 def _columns(problem: Labelling, component: IntArray) -> tuple[IntArray, IntArray]:

@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ortools.sat.python import cp_model
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray, exact_integers
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 LARGEST = 2**55
 """Sums stay below this, with room for what CP-SAT adds up."""
@@ -105,6 +105,8 @@ def coarse(given: Integer) -> tuple[Integer, int]:
 
 def side_by_side(first: Integer, second: Integer, shared: int) -> Integer:
     """Return two programmes as one; they share their last rows, whose limits are the first's."""
+    from scipy.sparse import block_diag, csr_array, hstack, vstack
+
     tops = [each.matrix[: len(each.low) - shared] for each in (first, second)]
     ends = [each.matrix[len(each.low) - shared :] for each in (first, second)]
     matrix = vstack([block_diag(tops), hstack(ends)], format="csr")
@@ -135,6 +137,8 @@ def cpsat(
     most
         What no point is worth more than, if that is known.
     """
+    from ortools.sat.python import cp_model
+
     model = cp_model.CpModel()
     proto = model.proto
     for upper in given.upper.tolist():
@@ -187,6 +191,8 @@ def highs(given: Integer, limits: Limits, gap: float = 0.0) -> ProgrammeResult:
     gap
         Relative gap at which to stop.
     """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     options: Any = {"mip_rel_gap": gap}
     if limits.left < float("inf"):
         options["time_limit"] = max(limits.left, 0.01)

@@ -15,14 +15,15 @@ Messages are floating-point numbers; ``ledger`` makes an exact bound of any mess
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from layoutopt.network.problem import IntArray, WeightArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +89,9 @@ def ranks(field: LabelField, random: np.random.Generator) -> IntArray:
     colours = int(field.colour.max(initial=0)) + 1
     if field.nodes < LARGE:
         return random.permutation(colours)[field.colour]
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     ones = np.ones(len(field.edges), np.int8)
     shape = (field.nodes, field.nodes)
     graph = csr_array((ones, tuple(field.edges.T)), shape=shape)
@@ -105,6 +109,8 @@ def ranks(field: LabelField, random: np.random.Generator) -> IntArray:
 
 def incidence(ends: IntArray, nodes: int) -> csr_array:
     """Return the matrix that adds up, for each node, the rows of the edges that end there."""
+    from scipy.sparse import csr_array
+
     ones, numbers = np.ones(len(ends), np.int64), np.arange(len(ends))
     return csr_array((ones, (ends, numbers)), shape=(nodes, len(ends)))
 

@@ -21,8 +21,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.limits import Limits
@@ -66,6 +64,8 @@ class _Writer:
         return len(self.low) - 1
 
     def finished(self) -> Integer:
+        from scipy.sparse import csr_array
+
         shape = (len(self.low), len(self.costs))
         return Integer(
             -np.array(self.costs, np.int64),
@@ -177,6 +177,8 @@ class Relaxed:
 
 def relax(given: CostProgramme, limits: Limits) -> Relaxed | None:
     """Solve the linear relaxation by HiGHS, return ``None`` if time is too short."""
+    from scipy.optimize import linprog
+
     integer = given.integer
     equal = integer.low == integer.high
     costs = -integer.objective.astype(float)

@@ -10,13 +10,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ortools.graph.python import max_flow
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 from layoutopt.network.solvers.messages import (
     Floats,
@@ -48,9 +46,7 @@ def best_of_both(
     n = len(old)
     u, v = edges.T
     inner = differ[u] & differ[v]
-    ones = np.ones(int(inner.sum()), bool)
-    matrix = coo_array((ones, (u[inner], v[inner])), shape=(n, n))
-    count, piece = connected_components(matrix, directed=False)
+    count, piece = components(n, u[inner], v[inner])
     gain = np.zeros(count, np.int64)
     nodes = np.flatnonzero(differ)
     np.add.at(gain, piece[nodes], rewards[nodes, new[nodes]] - rewards[nodes, old[nodes]])
@@ -92,6 +88,8 @@ def expand(
     np.add.at(gain, b[~agree], w[~agree])
     capacity = np.where(agree, 2 * w, w)
     n = len(nodes)
+    from ortools.graph.python import max_flow
+
     flow = max_flow.SimpleMaxFlow()
     flow.add_arcs_with_capacity(
         np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([capacity, capacity])

@@ -1,0 +1,89 @@
+"""Connected components, and strongly connected ones.
+
+Small graphs are walked in Python, which spares loading SciPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TypeVar
+
+import numpy as np
+
+from layoutopt.network.problem import IntArray
+
+Node = TypeVar("Node", bound=Hashable)
+
+FEW = 500
+"""Graphs of up to so many nodes and links are small."""
+
+
+def components(nodes: int, first: IntArray, second: IntArray) -> tuple[int, IntArray]:
+    """Return the number of connected components of a graph, and the component of each node.
+
+    Components are numbered in the order of their smallest nodes.
+
+    Parameters
+    ----------
+    first, second
+        The two ends of each link, shape ``(links,)``.
+    """
+    if nodes + len(first) > FEW:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        matrix = coo_array((np.ones(len(first), bool), (first, second)), shape=(nodes, nodes))
+        count, of = connected_components(matrix, directed=False)
+        return int(count), of
+    parent = list(range(nodes))
+
+    def root(u: int) -> int:
+        while parent[u] != u:
+            parent[u] = u = parent[parent[u]]
+        return u
+
+    for u, v in zip(first.tolist(), second.tolist(), strict=True):
+        parent[root(u)] = root(v)
+    number: dict[int, int] = {}
+    found = [number.setdefault(root(u), len(number)) for u in range(nodes)]
+    return len(number), np.array(found, np.int32)
+
+
+def strong_components(arcs: Iterable[tuple[Node, Node]]) -> list[list[Node]]:
+    """Return the strongly connected components of a directed graph (Tarjan, 1972)."""
+    after: dict[Node, list[Node]] = {}
+    for u, v in arcs:
+        after.setdefault(u, []).append(v)
+        after.setdefault(v, [])
+    number: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    found: list[list[Node]] = []
+    closed: set[Node] = set()
+    open_nodes: list[Node] = []
+    for begin in after:
+        if begin in number:
+            continue
+        path: list[tuple[Node, Iterator[Node]]] = [(begin, iter(after[begin]))]
+        number[begin] = low[begin] = len(number)
+        open_nodes.append(begin)
+        while path:
+            u, rest = path[-1]
+            for v in rest:
+                if v not in number:
+                    number[v] = low[v] = len(number)
+                    open_nodes.append(v)
+                    path.append((v, iter(after[v])))
+                    break
+                if v not in closed:
+                    low[u] = min(low[u], number[v])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[u])
+                if low[u] == number[u]:
+                    members = [open_nodes.pop()]
+                    while members[-1] != u:
+                        members.append(open_nodes.pop())
+                    found.append(members)
+                    closed.update(members)
+    return found

@@ -1,0 +1,1 @@
+"""What the size of the package is held to."""

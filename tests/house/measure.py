@@ -1,0 +1,130 @@
+"""The size of the package against its budget: ``python -m tests.house.measure``."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import layoutopt
+from tests.test_floors import DOOR, FLOORS, imports, modules, room_of
+
+HOUSE = Path(layoutopt.__file__).parent
+TESTS = Path(__file__).parents[1]
+BUDGET = Path(__file__).with_name("budget.toml")
+INSTANCES = TESTS.parent / "instances"
+
+TRACED = """
+import json, sys, threading
+run, depth = set(), threading.local()
+def trace(frame, event, _):
+    code = frame.f_code
+    if code.co_name == "<module>":
+        depth.now = getattr(depth, "now", 0) + {"call": 1, "return": -1}.get(event, 0)
+    elif event == "call" and code.co_flags & 1 and not getattr(depth, "now", 0):
+        run.add(frame.f_globals.get("__name__", ""))
+sys.setprofile(trace), threading.setprofile(trace)
+from layoutopt.cli.main import main
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    own = [sum(n.partition(".")[0] == "layoutopt" for n in names) for names in (run, sys.modules)]
+    print("\\n" + json.dumps(own), file=sys.stderr)
+"""
+"""A command that tells through how many modules it ran, and how many it imported.
+
+What runs while a module is imported, and the bodies of classes, do not count as run."""
+
+
+def traced(*arguments: object) -> tuple[int, int]:
+    """Return how many of the package's modules a command runs through, and imports."""
+    command = [sys.executable, "-c", TRACED, *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    run, imported = json.loads(ran.stderr.splitlines()[-1])
+    return run, imported
+
+
+def single_importers(house: Path = HOUSE) -> dict[str, str]:
+    """Return the modules that a single other module imports, of the same room, and that one."""
+    every = modules(house)
+    users: dict[str, set[str]] = defaultdict(set)
+    for name, path in every.items():
+        for _, target in imports(path, name):
+            parts = target.split(".")[1:]
+            while parts and ".".join(parts) not in every:
+                parts.pop()
+            if target.startswith("layoutopt.") and parts and ".".join(parts) != name:
+                users[".".join(parts)].add(name)
+    alone = {name: next(iter(who)) for name, who in users.items() if len(who) == 1}
+    return {m: u for m, u in sorted(alone.items()) if room_of(m) == room_of(u) != DOOR}
+
+
+def class_names(house: Path = HOUSE) -> dict[str, int]:
+    """Return the names that several public classes have, and how many."""
+    trees = (ast.parse(path.read_text()) for path in house.rglob("*.py"))
+    named = (n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+    counts = Counter(name for name in named if not name.startswith("_"))
+    return {name: count for name, count in sorted(counts.items()) if count > 1}
+
+
+def lines(folder: Path) -> int:
+    """Return how many lines the modules below a folder have."""
+    return sum(len(path.read_text().splitlines()) for path in folder.rglob("*.py"))
+
+
+def commands() -> dict[str, tuple[int, int]]:
+    """Return what a tiny solve, a conversion and a batch run take."""
+    figure = INSTANCES / "figures/single_pair.json"
+    network = INSTANCES / "conversion/residual.onnx"
+    with tempfile.TemporaryDirectory() as folder:
+        store, out = Path(folder, "bench.sqlite"), Path(folder, "out.onnx")
+        inside = ("--in-process", "--solver", "auto", "--store", store, "-q")
+        return {
+            "solve": traced("solve", figure, "-q"),
+            "convert": traced("convert", network, "-o", out, "-q"),
+            "bench": traced("bench", "run", figure, *inside),
+        }
+
+
+def measured() -> dict[str, int]:
+    """Return every number that the budget holds."""
+    found = {
+        "lines": lines(HOUSE),
+        "files": len(list(HOUSE.rglob("*.py"))),
+        "floors": len(set(FLOORS.values())),
+        "single_importers": len(single_importers()),
+        "duplicate_classes": len(class_names()),
+        "test_lines": lines(TESTS),
+    }
+    for name, (run, imported) in commands().items():
+        found |= {f"{name}_run": run, f"{name}_imported": imported}
+    return found
+
+
+def budget() -> dict[str, int]:
+    """Return what the numbers may be at most."""
+    held: dict[str, int] = tomllib.loads(BUDGET.read_text())
+    return held
+
+
+def over(found: dict[str, int], most: dict[str, int]) -> Sequence[str]:
+    """Return a line for each number that is above its budget, or has none."""
+    return [
+        f"{k}: {n:,}, budget {most.get(k, 0):,}" for k, n in found.items() if n > most.get(k, 0)
+    ]
+
+
+if __name__ == "__main__":
+    now, most = measured(), budget()
+    for key, number in now.items():
+        print(f"{key:20} {number:8,} of {most.get(key, 0):8,}")
+    print("single importers:", *(f"\n  {m} <- {u}" for m, u in single_importers().items()))
+    print("classes of one name:", class_names())
+    sys.exit(bool(over(now, most)))

@@ -1,0 +1,74 @@
+"""The package stays within its budget, and a tiny command loads nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.measure import (
+    INSTANCES,
+    budget,
+    class_names,
+    measured,
+    over,
+    single_importers,
+)
+
+HEAVY = {"scipy", "ortools", "networkx", "pandas", "onnx", "matplotlib"}
+
+LOADED = """
+import sys
+from layoutopt.cli.main import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def loaded(*arguments: object) -> set[str]:
+    """Return the packages that a command loads."""
+    command = [sys.executable, "-c", LOADED, *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    return {name.partition(".")[0] for name in ran.stderr.split()}
+
+
+def test_within_budget() -> None:
+    """No number is above its budget; each has one."""
+    found = measured()
+    assert over(found, budget()) == []
+    assert found.keys() == budget().keys()
+
+
+@pytest.mark.parametrize("figure", ["single_pair", "chained_calls_barrier", "matmul"])
+def test_a_tiny_solve_loads_nothing_heavy(tmp_path: Path, figure: str) -> None:
+    """Where reductions suffice, neither SciPy nor a solver is loaded; nor to check the answer."""
+    instance, result = INSTANCES / f"figures/{figure}.json", tmp_path / "result.json"
+    assert not HEAVY & loaded("solve", instance, "--json", result, "-q")
+    assert not HEAVY & loaded("check", instance, result)
+
+
+def test_a_tiny_conversion_loads_no_solver(tmp_path: Path) -> None:
+    """Where reductions suffice, neither SciPy nor CP-SAT is loaded."""
+    network = INSTANCES / "conversion/residual.onnx"
+    found = loaded("convert", network, "-o", tmp_path / "out.onnx", "-q")
+    assert not {"scipy", "networkx", "pandas"} & found
+
+
+def test_a_number_above_its_budget_is_named() -> None:
+    """So is one that the budget does not know."""
+    assert over({"lines": 3, "files": 2}, {"lines": 2, "files": 2}) == ["lines: 3, budget 2"]
+    assert over({"lines": 3}, {}) == ["lines: 3, budget 0"]
+
+
+def test_single_importers_and_homonyms_are_found(tmp_path: Path) -> None:
+    """Of a room's modules, those that one other imports; classes of one name, private ones not."""
+    (tmp_path / "tiles").mkdir()
+    (tmp_path / "tiles/a.py").write_text("from layoutopt.tiles import b, c\nclass Kind: ...\n")
+    (tmp_path / "tiles/b.py").write_text("import layoutopt.tiles.c\nclass Kind: ...\n")
+    (tmp_path / "tiles/c.py").write_text("class _Own: ...\n")
+    assert single_importers(tmp_path) == {"tiles.b": "tiles.a"}
+    assert class_names(tmp_path) == {"Kind": 2}
