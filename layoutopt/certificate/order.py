@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from layoutopt.certificate.classes import Class
 from layoutopt.certificate.refused import Refused, listed
-from layoutopt.certificate.sums import Box, disjoint
+from layoutopt.certificate.sums import CertifiedBox, disjoint
 from layoutopt.certificate.tensors import Tensors
 from layoutopt.certificate.views import BARRIERS, FIXED
 
@@ -47,8 +47,8 @@ class BarrierOrder:
         self,
         tensors: Tensors,
         classes: Sequence[Class],
-        nodes: Mapping[Tag, Sequence[Box]],
-        terminals: Sequence[Sequence[Sequence[Box]]],
+        nodes: Mapping[Tag, Sequence[CertifiedBox]],
+        terminals: Sequence[Sequence[Sequence[CertifiedBox]]],
     ) -> None:
         self.tensors, self.classes, self.nodes, self.terminals = tensors, classes, nodes, terminals
         self.apart: set[int] = set()
@@ -68,7 +68,7 @@ class BarrierOrder:
                 if any(of):
                     self.offered[k, m] = of
 
-    def _barrier(self, box: Box, q: int = 0) -> str:
+    def _barrier(self, box: CertifiedBox, q: int = 0) -> str:
         """Return the barrier of a box's locations, nothing if they are of none."""
         place, other = (self.tensors.place(end) for end in box.ends(q))
         if place != other:
@@ -115,7 +115,7 @@ class BarrierOrder:
         for barrier, inputs in self.barriers.items():
             parts = [self.tensors.traced(t) for t in set(inputs) & self.read]
             for part in (*parts, list(chain(*parts))):  # copies may be read one by one
-                own: dict[Tag, list[Box]] = defaultdict(list)
+                own: dict[Tag, list[CertifiedBox]] = defaultdict(list)
                 for box in part:
                     own[box.tag].append(box.of(0, tag=()))
                 before[barrier].update(self._barrier(box) for box in own.pop(FIXED, ()))
@@ -132,7 +132,7 @@ class BarrierOrder:
             return
         c, terminals = self.classes[k], self.terminals[k]
         every = sorted((*box.ends(1), m, box) for m, own in enumerate(terminals) for box in own)
-        near: list[tuple[int, int, int, Box]] = []
+        near: list[tuple[int, int, int, CertifiedBox]] = []
         compared = 0
         for low, high, m, box in every:
             near = [entry for entry in near if entry[1] >= low]

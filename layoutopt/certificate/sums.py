@@ -28,7 +28,7 @@ EXPONENTS = (127, 521, 2203, 9689)
 """Of Mersenne primes."""
 
 
-class Box(NamedTuple):
+class CertifiedBox(NamedTuple):
     """Members ``start + sum_l i_l * steps_l``; a loop is ``(extent, steps)``."""
 
     tag: tuple[int, ...]
@@ -47,13 +47,15 @@ class Box(NamedTuple):
             max(0, s) for s in spans
         )
 
-    def of(self, *which: int, tag: tuple[int, ...] | None = None) -> Box:
+    def of(self, *which: int, tag: tuple[int, ...] | None = None) -> CertifiedBox:
         """Return some of the quantities only, perhaps with another tag."""
         loops = tuple([(n, tuple([steps[q] for q in which])) for n, steps in self.loops])
-        return Box(self.tag if tag is None else tag, tuple([self.start[q] for q in which]), loops)
+        return CertifiedBox(
+            self.tag if tag is None else tag, tuple([self.start[q] for q in which]), loops
+        )
 
 
-def read_boxes(given: object, tags: int, width: int | None, what: str) -> list[Box]:
+def read_boxes(given: object, tags: int, width: int | None, what: str) -> list[CertifiedBox]:
     """Return boxes of a certificate, ``[[tag...], [start...], [[extent, [step...]]...]]`` each."""
     found = []
     for box in listed(given, None, what):
@@ -66,7 +68,9 @@ def read_boxes(given: object, tags: int, width: int | None, what: str) -> list[B
             steps.append((extent, whole(step, len(first), f"a step of {what}")))
         if any(n < 1 for n, _ in steps) or prod([n for n, _ in steps]) > MOST:
             raise Refused(f"a loop of {what} goes {[n for n, _ in steps]} times")
-        found.append(Box(whole(tag, tags, f"the tag of a box of {what}"), first, tuple(steps)))
+        found.append(
+            CertifiedBox(whole(tag, tags, f"the tag of a box of {what}"), first, tuple(steps))
+        )
         if any(max(map(abs, found[-1].ends(q))) >= MOST for q in range(len(first))):
             raise Refused(f"a box of {what} goes beyond 2^56")
     return found
@@ -103,7 +107,7 @@ class Sums:
             self._points[name] = 2 + secrets.randbelow(self.prime - 3)
         return self._points[name]
 
-    def total(self, boxes: Iterable[Box], times: int = 1) -> int:
+    def total(self, boxes: Iterable[CertifiedBox], times: int = 1) -> int:
         """Return the value of a list of boxes."""
         p, found = self.prime, 0
         for tag, start, loops in boxes:
@@ -128,7 +132,7 @@ class Sums:
         return int((pow(ratio, n, self.prime) - 1) * pow(ratio - 1, -1, self.prime) % self.prime)
 
 
-def disjoint(a: Box, b: Box) -> bool:
+def disjoint(a: CertifiedBox, b: CertifiedBox) -> bool:
     """Return whether two boxes of two quantities surely have no member in common."""
     for q in range(2):
         (low, high), (start, end) = a.ends(q), b.ends(q)
@@ -141,10 +145,10 @@ def disjoint(a: Box, b: Box) -> bool:
     return same and simple and a.start[0] == b.start[0] and differ(a, b, 1, 1)
 
 
-def differ(a: Box, b: Box, q: int, r: int) -> bool:
+def differ(a: CertifiedBox, b: CertifiedBox, q: int, r: int) -> bool:
     """Return whether quantities of two boxes surely differ at each place of their equal loops."""
     loops = [(n, (s[q] - t[r],)) for (n, s), (_, t) in zip(a.loops, b.loops, strict=True)]
-    gap = Box((), (a.start[q] - b.start[r],), tuple(loops))
+    gap = CertifiedBox((), (a.start[q] - b.start[r],), tuple(loops))
     low, high = gap.ends(0)
     common = gcd(*[steps[0] for _, steps in loops])
     return low > 0 or high < 0 or (common > 0 and gap.start[0] % common != 0)

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from layoutopt.certificate.refused import Refused, entry, listed
-from layoutopt.certificate.sums import MOST, Box, Sums, read_boxes
+from layoutopt.certificate.sums import MOST, CertifiedBox, Sums, read_boxes
 from layoutopt.certificate.views import FIXED, OWN, SAME, VIEWS, carriers, line, relation, shape_of
 
 
@@ -36,7 +36,7 @@ class Tensors:
             raise Refused("the instance has too many elements")
         self.base = dict(zip(self.shapes, self.starts, strict=False))
         self.names = list(self.shapes)
-        self.boxes: dict[str, list[Box]] = {}
+        self.boxes: dict[str, list[CertifiedBox]] = {}
 
     def _enter(self, op: dict[str, Any]) -> None:
         """Note an op's outputs and their shapes."""
@@ -63,7 +63,7 @@ class Tensors:
         op = self.ops[name]
         return [self.tensor(op["inputs"][i]) for i in carriers(op)] if op["type"] in VIEWS else []
 
-    def traced(self, name: str) -> list[Box]:
+    def traced(self, name: str) -> list[CertifiedBox]:
         """Return the boxes ``(side, element)`` of a tensor.
 
         A side is a copy for elements of a class, and a location for those that are fixed.
@@ -77,15 +77,15 @@ class Tensors:
                 self.boxes[t] = self._view(t) if self.sources(t) else self._own(t)
         return self.boxes[name]
 
-    def _own(self, name: str) -> list[Box]:
+    def _own(self, name: str) -> list[CertifiedBox]:
         """Return the boxes of a tensor that lies at locations of its own, or at mapped ones."""
         mapping, end = self.ops[name].get("mapping"), self.starts[-1]
         if mapping is not None:
             where = [end + self.pool[type(v), v] for v in mapping]
-            return [Box(FIXED, (x, at), ()) for at, x in enumerate(where)]
+            return [CertifiedBox(FIXED, (x, at), ()) for at, x in enumerate(where)]
         return [b._replace(tag=FIXED) for b in line(prod(self.shapes[name]), self.base[name])]
 
-    def _view(self, name: str) -> list[Box]:
+    def _view(self, name: str) -> list[CertifiedBox]:
         """Return the boxes of a view's output, by what the certificate says of its inputs'.
 
         It says of boxes of each input where its op moves their elements, and which boxes the op
@@ -97,7 +97,7 @@ class Tensors:
             return self.boxes[ins[0]]
         shapes, what = [self.shapes[t] for t in ins], f"view {name!r}"
         claims = listed(objects(self.certificate, "views").get(name), len(ins), what)
-        found: list[Box] = []
+        found: list[CertifiedBox] = []
         for t, moved, claim in zip(ins, relation(op, shapes), claims, strict=True):
             own = read_boxes(entry(claim, "kept"), 2, 3, what)
             left = read_boxes(entry(claim, "left"), 2, 2, what)
@@ -116,7 +116,9 @@ class Tensors:
             found += [box.of(0, 2) for box in own]
         return found
 
-    def _same(self, one: Iterable[Box], two: Iterable[Box], why: str, times: int = 1) -> None:
+    def _same(
+        self, one: Iterable[CertifiedBox], two: Iterable[CertifiedBox], why: str, times: int = 1
+    ) -> None:
         """Refuse two lists of boxes of which the first does not hold the second so many times."""
         if self.sums.total(one) != self.sums.total(two, times):
             raise Refused(why)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from layoutopt.certificate.classes import Class
 from layoutopt.certificate.order import BarrierOrder
 from layoutopt.certificate.refused import Refused, listed, number
-from layoutopt.certificate.sums import Box, Sums, differ, read_boxes
+from layoutopt.certificate.sums import CertifiedBox, Sums, differ, read_boxes
 from layoutopt.certificate.tensors import Tensors, objects
 from layoutopt.certificate.views import FIXED, OWN, UNTIED, line
 
@@ -74,8 +74,8 @@ class Checker(Tensors):
         self.classes = [Class(entry, f"class {k}") for k, entry in enumerate(given)]
         weights = [abs(w) for c in self.classes for _, _, w in (*c.edges, *c.rewards)]
         self.sums = Sums((sum(abs(v) for _, _, v in self.pairs) + sum(weights)) * 2**60)
-        self.members: dict[tuple[int, ...], list[Box]] = defaultdict(list)
-        self.nodes: dict[tuple[int, ...], list[Box]] = {}
+        self.members: dict[tuple[int, ...], list[CertifiedBox]] = defaultdict(list)
+        self.nodes: dict[tuple[int, ...], list[CertifiedBox]] = {}
 
     def verdict(self) -> Verdict:
         """Check everything, and add up."""
@@ -114,7 +114,7 @@ class Checker(Tensors):
         order = BarrierOrder(self, self.classes, self.nodes, terminals)
         return self._edges(terminals), copies, order
 
-    def _sink(self, name: str) -> list[Box]:
+    def _sink(self, name: str) -> list[CertifiedBox]:
         """Return the boxes of a sink, which say of each element once what it is."""
         base = self.base[name]
         boxes = read_boxes(objects(self.certificate, "sinks").get(name), 2, 3, f"sink {name!r}")
@@ -124,7 +124,7 @@ class Checker(Tensors):
             f"sink {name!r}: its boxes are not all elements, each once",
         )
         for tag, start, loops in boxes:
-            own = Box((), (*start[:2], base + start[2]), loops)
+            own = CertifiedBox((), (*start[:2], base + start[2]), loops)
             if tag[1:] == (0,) and own.of(0) != own.of(2):
                 raise Refused(f"sink {name!r}: a copy is not named by its node 0")
             self.members[tag].append(own)
@@ -146,7 +146,7 @@ class Checker(Tensors):
             raise Refused(f"{c.name} has no copy")
         return sum(box.members for box in leaders)
 
-    def _terminals(self, k: int, c: Class) -> list[list[Box]]:
+    def _terminals(self, k: int, c: Class) -> list[list[CertifiedBox]]:
         """Return the boxes ``(copy, location)`` of terminals; nodes lie where their labels say."""
         found = [
             read_boxes(given, 0, 2, f"terminal {m} of {c.name}")
@@ -172,7 +172,7 @@ class Checker(Tensors):
             )
         return found
 
-    def _edges(self, terminals: list[list[list[Box]]]) -> int:
+    def _edges(self, terminals: list[list[list[CertifiedBox]]]) -> int:
         """Hold positions of pairs against edges of classes; return what is earned by all means."""
         sums, constant = self.sums, 0
         found: dict[Any, int] = defaultdict(int)

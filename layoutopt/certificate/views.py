@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import Box
+from layoutopt.certificate.sums import CertifiedBox
 
 Shape: TypeAlias = tuple[int, ...]
 Op: TypeAlias = dict[str, Any]
@@ -64,7 +64,7 @@ def shape_of(op: Op, shapes: Sequence[Shape]) -> Shape:
     )
 
 
-def relation(op: Op, shapes: Sequence[Shape]) -> list[list[Box]]:
+def relation(op: Op, shapes: Sequence[Shape]) -> list[list[CertifiedBox]]:
     """Return for each carrier of a view boxes ``(element, element of the output)``."""
     out = shape_of(op, shapes)
     if op["type"] in SAME:
@@ -72,7 +72,7 @@ def relation(op: Op, shapes: Sequence[Shape]) -> list[list[Box]]:
     found, there = [], steps_of(out)
     for c, shape in enumerate(shapes):
         here = steps_of((*[1] * (len(out) - len(shape)), *shape))
-        dims: list[list[Box]] = []
+        dims: list[list[CertifiedBox]] = []
         for d, step in enumerate(there):
             e, boxes = along(op, shapes, c, d)
             dims.append([scaled(box, (here[e], step)) for box in boxes])
@@ -80,7 +80,7 @@ def relation(op: Op, shapes: Sequence[Shape]) -> list[list[Box]]:
     return found
 
 
-def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[Box]]:
+def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[CertifiedBox]]:
     """Return the dimension of a carrier that one of the output's comes from, and how.
 
     Where the output has more dimensions, the carrier counts as having as many, of size 1 in front.
@@ -109,9 +109,9 @@ def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[Bo
     return d, runs(kept_of(n, op["setts"][d])) if op["setts"][d] else line(n)
 
 
-def line(n: int, first: int = 0, stride: int = 1, at: int = 0) -> list[Box]:
+def line(n: int, first: int = 0, stride: int = 1, at: int = 0) -> list[CertifiedBox]:
     """Return boxes ``(index, index)`` of so many indices, and of where they go one by one."""
-    return [Box((), (first, at), ((n, (stride, 1)),))] if n else []
+    return [CertifiedBox((), (first, at), ((n, (stride, 1)),))] if n else []
 
 
 def kept_of(n: int, stripes: Sequence[Sequence[int]]) -> Any:
@@ -125,7 +125,7 @@ def kept_of(n: int, stripes: Sequence[Sequence[int]]) -> Any:
     return kept
 
 
-def runs(kept: Any) -> list[Box]:
+def runs(kept: Any) -> list[CertifiedBox]:
     """Return boxes ``(index, rank)`` of ascending indices."""
     if not len(kept):
         return []
@@ -137,7 +137,7 @@ def runs(kept: Any) -> list[Box]:
     for a, b in pairwise([*np.flatnonzero(odd).tolist(), len(first)]):
         n, step = int(length[a]), int(gap[a])
         start = (int(first[a]), int(begin[a]))
-        found.append(Box((), start, ((n, (1, 1)), (b - a, (step, n)))))
+        found.append(CertifiedBox((), start, ((n, (1, 1)), (b - a, (step, n)))))
     return found
 
 
@@ -146,22 +146,24 @@ def steps_of(shape: Shape) -> list[int]:
     return [*accumulate(shape[:0:-1], initial=1, func=lambda a, n: a * n)][::-1] if shape else []
 
 
-def scaled(box: Box, by: Sequence[int]) -> Box:
+def scaled(box: CertifiedBox, by: Sequence[int]) -> CertifiedBox:
     """Return a box with each quantity so many times as large."""
 
     def times(vector: tuple[int, ...]) -> tuple[int, ...]:
         return tuple([x * s for x, s in zip(vector, by, strict=True)])
 
-    return Box(box.tag, times(box.start), tuple([(n, times(step)) for n, step in box.loops]))
+    return CertifiedBox(
+        box.tag, times(box.start), tuple([(n, times(step)) for n, step in box.loops])
+    )
 
 
-def crossed(dims: Sequence[Sequence[Box]], width: int) -> list[Box]:
+def crossed(dims: Sequence[Sequence[CertifiedBox]], width: int) -> list[CertifiedBox]:
     """Return the boxes of all sums of a member for each dimension."""
     if prod(map(len, dims)) > MOST_PIECES:
         raise Refused(f"an op cuts its input into more than {MOST_PIECES:,} pieces")
     zero = [0] * width
     return [
-        Box(
+        CertifiedBox(
             (),
             tuple(map(sum, zip(zero, *(box.start for box in own), strict=True))),
             tuple([loop for box in own for loop in box.loops]),

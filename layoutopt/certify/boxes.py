@@ -12,7 +12,7 @@ from layoutopt.base.errors import SizeError
 from layoutopt.boxes import join
 from layoutopt.boxes.box import VectorBox
 from layoutopt.boxes.equation import Equations
-from layoutopt.certificate.sums import Box
+from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.lowering.lowered import Lowered
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
@@ -84,8 +84,11 @@ MOST = 2 * 10**5
 
 
 def join_on(
-    one: Sequence[Box], two: Sequence[Box], shape: Sequence[int], equations: Equations
-) -> list[Box]:
+    one: Sequence[CertifiedBox],
+    two: Sequence[CertifiedBox],
+    shape: Sequence[int],
+    equations: Equations,
+) -> list[CertifiedBox]:
     """Join two lists of boxes on their first quantity.
 
     Parameters
@@ -104,21 +107,21 @@ def join_on(
     found = []
     for a, b, (start, loops) in join.join_on(mine, others, tuple(shape), equations):
         found.append(
-            Box(one[a].tag + two[b].tag, start, tuple([(n, s) for n, s in loops if n > 1]))
+            CertifiedBox(one[a].tag + two[b].tag, start, tuple([(n, s) for n, s in loops if n > 1]))
         )
         if len(found) > MOST:
             raise SizeError(f"a certificate needs more than {MOST:,} boxes for one tensor")
     return found
 
 
-def parts(box: Box, k: int, cuts: Sequence[int]) -> list[Box]:
+def parts(box: CertifiedBox, k: int, cuts: Sequence[int]) -> list[CertifiedBox]:
     """Cut a box along one loop."""
     step = box.loops[k][1]
     found = []
     for a, b in pairwise(cuts):
         loop = ((b - a, step),) if b - a > 1 else ()
         loops = (*box.loops[:k], *loop, *box.loops[k + 1 :])
-        found.append(Box(box.tag, _plus(box.start, step, a), loops))
+        found.append(CertifiedBox(box.tag, _plus(box.start, step, a), loops))
     return found
 
 
@@ -126,13 +129,13 @@ def _plus(start: tuple[int, ...], step: tuple[int, ...], times: int) -> tuple[in
     return tuple([a + times * s for a, s in zip(start, step, strict=True)])
 
 
-def decided(boxes: Iterable[Box]) -> list[Box]:
+def decided(boxes: Iterable[CertifiedBox]) -> list[CertifiedBox]:
     """Cut boxes ``(element, where, where)`` of equal tags until both are the same, or differ."""
     found, todo = [], list(boxes)
     while todo:
         box = todo.pop()
         gaps = [(n, s[1] - s[2]) for n, s in box.loops]
-        gap = Box((), (box.start[1] - box.start[2],), tuple([(n, (s,)) for n, s in gaps]))
+        gap = CertifiedBox((), (box.start[1] - box.start[2],), tuple([(n, (s,)) for n, s in gaps]))
         low, high = gap.ends(0)
         common = gcd(*[s for _, s in gaps])
         equal = low == high == 0

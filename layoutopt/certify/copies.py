@@ -12,7 +12,7 @@ import numpy as np
 from layoutopt.boxes.box import Box as FlatBox
 from layoutopt.boxes.equation import Equations
 from layoutopt.boxes.merge import boxes_of
-from layoutopt.certificate.sums import Box
+from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.certificate.views import (
     CUTTING,
     FIXED,
@@ -46,11 +46,11 @@ class NumberedLocations:
         self.graph = graph
         self.starts = [0, *accumulate(size(shape) for shape in graph.shapes)]
         self.pool: dict[tuple[type, int | str], int] = {}
-        self._mapped: dict[int, list[Box]] = {}
+        self._mapped: dict[int, list[CertifiedBox]] = {}
         for t in range(len(graph.shapes)):
             self.mapped(t)
 
-    def mapped(self, t: int) -> list[Box] | None:
+    def mapped(self, t: int) -> list[CertifiedBox] | None:
         """Return ``(element, location)`` boxes of a tensor with a mapping."""
         mapping = mapping_of(self.graph, t)
         if mapping is None:
@@ -59,7 +59,7 @@ class NumberedLocations:
             end = self.starts[-1]
             names = [mapping.names[code] for code in mapping.codes.tiles().tolist()]
             where = [end + self.pool.setdefault((type(v), v), len(self.pool)) for v in names]
-            self._mapped[t] = [Box((), (at, x), ()) for at, x in enumerate(where)]
+            self._mapped[t] = [CertifiedBox((), (at, x), ()) for at, x in enumerate(where)]
         return self._mapped[t]
 
 
@@ -88,7 +88,7 @@ class Copies:
         self.lowered, self.components = lowered, components
         self.places, self.equations = places, equations
 
-    def sinks(self, labels: IntArray) -> dict[int, list[Box]]:
+    def sinks(self, labels: IntArray) -> dict[int, list[CertifiedBox]]:
         """Return for each sink boxes ``(element, copy, location)``, tagged by class and node."""
         graph = self.lowered.graph
         leaders = self.lowered.problem.labels + self.components.leader
@@ -96,14 +96,18 @@ class Copies:
         found = {}
         for sink in graph.sinks():
             t, shape = sink.index, graph.shapes[sink.index]
-            own = [Box((), (0, self.places.starts[t]), ((sink.size, (1, 1)),))] if sink.size else []
+            own = (
+                [CertifiedBox((), (0, self.places.starts[t]), ((sink.size, (1, 1)),))]
+                if sink.size
+                else []
+            )
             boxes = join_on(marks.get(t, _untied(own)), copies.get(t, own), shape, self.equations)
             found[t] = join_on(boxes, taken.get(t, own), shape, self.equations)
         return found
 
     def located(
         self, labels: IntArray, nodes: Collection[int] | None = None
-    ) -> dict[int, list[Box]]:
+    ) -> dict[int, list[CertifiedBox]]:
         """Return for each sink of a group boxes ``(element, location)`` of some labelling.
 
         Parameters
@@ -111,7 +115,7 @@ class Copies:
         nodes
             Nodes of groups that are asked for; all by default.
         """
-        found: dict[int, list[Box]] = {}
+        found: dict[int, list[CertifiedBox]] = {}
         asked = None if nodes is None else self.components.kinds(nodes)
         split = self.components.split(labels)
         for which, (kind, own) in enumerate(zip(self.lowered.kinds, split, strict=True)):
@@ -123,21 +127,25 @@ class Copies:
                     found[t] = [box for piece in boxes for box in self._piece(group, piece)]
         return found
 
-    def _piece(self, group: Group, piece: FlatBox) -> Iterator[Box]:
+    def _piece(self, group: Group, piece: FlatBox) -> Iterator[CertifiedBox]:
         """Yield the boxes ``(element, location)`` of a piece of a layout."""
         origin = (*group.sinks, *group.fixed)[piece.label]
         mapped = self.places.mapped(origin)
         if mapped is None:
             start = self.places.starts[origin] + piece.start
-            yield Box((), (piece.to, start), tuple([(n, (to, at)) for n, at, to in piece.loops]))
+            yield CertifiedBox(
+                (), (piece.to, start), tuple([(n, (to, at)) for n, at, to in piece.loops])
+            )
             return
-        walk = Box((), (piece.start, piece.to), tuple([(n, (at, to)) for n, at, to in piece.loops]))
+        walk = CertifiedBox(
+            (), (piece.start, piece.to), tuple([(n, (at, to)) for n, at, to in piece.loops])
+        )
         for box in join_on([walk], mapped, self.lowered.graph.shapes[origin], self.equations):
             yield box.of(1, 2)
 
-    def _marks(self) -> dict[int, list[Box]]:
+    def _marks(self) -> dict[int, list[CertifiedBox]]:
         """Return for each sink of a group boxes ``(element,)``, tagged by class and node."""
-        found: dict[int, list[Box]] = {}
+        found: dict[int, list[CertifiedBox]] = {}
         first = 0
         for kind in self.lowered.kinds:
             models = kind.inner.models()
@@ -151,7 +159,7 @@ class Copies:
         return found
 
 
-def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, Box]]]:
+def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, CertifiedBox]]]:
     """Return for each sink of a kind boxes ``(element,)`` of one mark, and that mark."""
     group = kind.groups[0]
     if isinstance(kind, LiftedKind):
@@ -164,17 +172,17 @@ def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, Box]]]:
     return [[(box.label, one) for box in own for _, one in _unrolled(box)] for own in every]
 
 
-def _unrolled(box: FlatBox) -> Iterator[tuple[int, Box]]:
+def _unrolled(box: FlatBox) -> Iterator[tuple[int, CertifiedBox]]:
     """Yield the boxes of a box whose marks may count up along some of its loops."""
     counting = [loop for loop in box.loops if loop[1]]
     loops = tuple([(n, (to,)) for n, at, to in box.loops if not at])
     for index in np.ndindex(*(n for n, _, _ in counting)):
         moves = list(zip(index, counting, strict=True))
         mark = box.start + sum(i * at for i, (_, at, _) in moves)
-        yield mark, Box((), (box.to + sum(i * to for i, (_, _, to) in moves),), loops)
+        yield mark, CertifiedBox((), (box.to + sum(i * to for i, (_, _, to) in moves),), loops)
 
 
-def _untied(own: Sequence[Box]) -> list[Box]:
+def _untied(own: Sequence[CertifiedBox]) -> list[CertifiedBox]:
     return [box.of(0, tag=UNTIED) for box in own]
 
 
@@ -208,17 +216,17 @@ class Tracer:
         graph: GraphStore,
         ops: list[dict[str, Any]],
         places: NumberedLocations,
-        sinks: dict[int, list[Box]],
+        sinks: dict[int, list[CertifiedBox]],
         equations: Equations,
     ) -> None:
         self.graph, self.ops, self.places, self.equations = graph, ops, places, equations
-        self.views: dict[str, list[dict[str, list[Box]]]] = {}
+        self.views: dict[str, list[dict[str, list[CertifiedBox]]]] = {}
         self.sinks = {
             graph.tensor_name(t): [box.of(1, 2, 0) for box in own] for t, own in sinks.items()
         }
         self._found = {t: [box.of(0, 1) for box in own] for t, own in sinks.items()}
 
-    def boxes(self, t: int) -> list[Box]:
+    def boxes(self, t: int) -> list[CertifiedBox]:
         """Return the boxes ``(element, side)`` of a tensor."""
         stack = [t]
         while stack:
@@ -229,7 +237,7 @@ class Tracer:
                 self._found[out] = self._view(out) if self._sources(out) else self._own(out)
         return self._found[t]
 
-    def together(self, a: int, b: int) -> list[Box]:
+    def together(self, a: int, b: int) -> list[CertifiedBox]:
         """Return boxes ``(element, side, side)`` of two tensors of one shape."""
         return join_on(self.boxes(a), self.boxes(b), self.graph.shapes[a], self.equations)
 
@@ -240,14 +248,14 @@ class Tracer:
         inputs = self.graph.op_inputs[producer]
         return [inputs[i] for i in carriers(self.ops[producer])]
 
-    def _own(self, t: int) -> list[Box]:
+    def _own(self, t: int) -> list[CertifiedBox]:
         mapped = self.places.mapped(t)
         if mapped is not None:
             return [box._replace(tag=FIXED) for box in mapped]
         whole = line(prod(self.graph.shapes[t]), self.places.starts[t])
         return [box.of(1, 0, tag=FIXED) for box in whole]
 
-    def _view(self, t: int) -> list[Box]:
+    def _view(self, t: int) -> list[CertifiedBox]:
         ins, op = self._sources(t), self.ops[self.graph.producers[t]]
         if op["type"] in SAME:
             return self._found[ins[0]]
@@ -264,7 +272,7 @@ class Tracer:
         return found
 
 
-def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[Box]]:
+def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[CertifiedBox]]:
     """Return for each input of a view boxes ``(element,)`` of what the op leaves out."""
     if op["type"] not in CUTTING:
         nothing = op["type"] == "expand" and not prod(op["shape"])
@@ -273,7 +281,7 @@ def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[Box]]:
     [shape], found = shapes, []
     steps = steps_of(shape)
 
-    def at(d: int, boxes: list[Box]) -> list[Box]:
+    def at(d: int, boxes: list[CertifiedBox]) -> list[CertifiedBox]:
         return [scaled(box.of(0), (steps[d],)) for box in boxes]
 
     kept = [at(d, along(op, shapes, 0, d)[1]) for d in range(len(shape))]
@@ -283,7 +291,7 @@ def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[Box]]:
     return [found]
 
 
-def _between(op: dict[str, Any], n: int, d: int) -> list[Box]:
+def _between(op: dict[str, Any], n: int, d: int) -> list[CertifiedBox]:
     """Return boxes, with indices first, of what an op leaves of a dimension."""
     if op["type"] == "slice":
         a, b = op["lower"][d], op["upper"][d]
@@ -291,7 +299,9 @@ def _between(op: dict[str, Any], n: int, d: int) -> list[Box]:
     if op["type"] == "sub_sample":
         s = op["strides"][d]
         times, rest = divmod(n, s)
-        whole = [Box((), (1, 0), (*own.loops, (times, (s, 0)))) for own in line(s - 1) if times]
+        whole = [
+            CertifiedBox((), (1, 0), (*own.loops, (times, (s, 0)))) for own in line(s - 1) if times
+        ]
         return whole + line(max(rest - 1, 0), times * s + 1)
     stripes = op["setts"][d]
     return runs(np.setdiff1d(np.arange(n), kept_of(n, stripes))) if stripes else []

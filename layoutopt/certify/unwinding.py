@@ -15,7 +15,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.boxes.equation import Equations
 from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import Box
+from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.certificate.unwinding import Checker
 from layoutopt.certify.boxes import Components, decided, join_on, named
 from layoutopt.certify.copies import Copies, NumberedLocations, Tracer
@@ -179,7 +179,7 @@ class _Writer:
             self.tracer.boxes(t)
         return [self.graph.tensor_name(t) for t in found]
 
-    def _pair(self, a: int, b: int, value: Decimal) -> list[Box]:
+    def _pair(self, a: int, b: int, value: Decimal) -> list[CertifiedBox]:
         """Return the boxes of a pair that earns something."""
         return decided(self.tracer.together(a, b)) if value else []
 
@@ -238,11 +238,11 @@ class _Writer:
                     found[box.tag[0]]["terminals"][-1].append(_box(box.of(1, 2, tag=())))
 
 
-def _box(box: Box) -> list[Any]:
+def _box(box: CertifiedBox) -> list[Any]:
     return [list(box.tag), list(box.start), [[n, list(steps)] for n, steps in box.loops]]
 
 
-def _listed(boxes: dict[str, list[Box]]) -> dict[str, list[Any]]:
+def _listed(boxes: dict[str, list[CertifiedBox]]) -> dict[str, list[Any]]:
     return {name: [_box(box) for box in own] for name, own in boxes.items()}
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from layoutopt.pictures.cards import HEAD, STEM, Card, OpCard, Tie
-from layoutopt.pictures.lines import Box, bulge, label_width
+from layoutopt.pictures.lines import Rectangle, bulge, label_width
 
 Link: TypeAlias = tuple[int, int]
 
@@ -314,7 +314,7 @@ class Arrangement:
         Of all of it.
     """
 
-    frames: tuple[Box, ...]
+    frames: tuple[Rectangle, ...]
     column: tuple[int, ...]
     spans: tuple[tuple[float, float], ...]
     ways: tuple[tuple[int, ...], ...]
@@ -411,11 +411,11 @@ def _frames(
     column: Sequence[int],
     spans: Sequence[tuple[float, float]],
     level: dict[int, float],
-) -> list[Box]:
+) -> list[Rectangle]:
     lead = [0.0] * len(spans)
     for c, step in zip(column, steps, strict=True):
         lead[c] = max(lead[c], step.pill + STEM if step.pill else 0.0)
-    found: dict[int, Box] = {}
+    found: dict[int, Rectangle] = {}
     for s, step in enumerate(steps):
         x = spans[column[s]][0] + lead[column[s]]
         y = level[s] - _reach(cards, step)[1]

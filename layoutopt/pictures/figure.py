@@ -9,7 +9,7 @@ from layoutopt.pictures import cards as drawing
 from layoutopt.pictures import frames, lines, svg
 from layoutopt.pictures.arrange import MARGIN, Arrangement, arrange
 from layoutopt.pictures.cards import HEAD, STEM, TYPE, Card, OpCard, Tie
-from layoutopt.pictures.lines import Box, Stretch
+from layoutopt.pictures.lines import Rectangle, Stretch
 from layoutopt.pictures.svg import shortened, width
 
 LINE, EDGE = 19.0, 18.0
@@ -66,7 +66,7 @@ class LineRoutes:
 
     arrows: tuple[Line, ...]
     ties: tuple[Line, ...]
-    pills: dict[int, Box]
+    pills: dict[int, Rectangle]
     stems: tuple[Line, ...]
 
 
@@ -135,13 +135,13 @@ class _Ports:
                 self.of[line, end] = y
 
 
-def _pill(where: Arrangement, step: OpCard, ports: _Ports) -> Box:
+def _pill(where: Arrangement, step: OpCard, ports: _Ports) -> Rectangle:
     y = sum(ports.stems[c] for c in step.outputs) / len(step.outputs)
     right = where.frames[step.outputs[0]][0] - STEM
     return right - step.pill, y - PILL / 2, right, y + PILL / 2
 
 
-def _stem(where: Arrangement, pill: Box, card: int, ports: _Ports) -> Line:
+def _stem(where: Arrangement, pill: Rectangle, card: int, ports: _Ports) -> Line:
     left, y = where.frames[card][0], ports.stems[card]
     return (pill[2], pill[2], (pill[1] + pill[3]) / 2), (left - 7, left, y)
 

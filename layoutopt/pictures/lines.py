@@ -11,7 +11,7 @@ from layoutopt.pictures.svg import width
 Stretch: TypeAlias = tuple[float, float, float]
 """A level part of a line: where it begins, where it ends, and its height."""
 
-Box: TypeAlias = tuple[float, float, float, float]
+Rectangle: TypeAlias = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 
 LABEL, LABEL_HEIGHT = 9.5, 14.0
@@ -66,7 +66,7 @@ def label_width(words: str) -> float:
     return width(words, LABEL) + 8
 
 
-def place(words: str, stretches: Sequence[Stretch], taken: Sequence[Box]) -> Box:
+def place(words: str, stretches: Sequence[Stretch], taken: Sequence[Rectangle]) -> Rectangle:
     """Return where a line's label stands: where it hides least of what is there."""
     w, h = label_width(words), LABEL_HEIGHT
     bends = sorted(range(1, len(stretches)), key=lambda i: abs(2 * i - len(stretches)))
@@ -80,13 +80,13 @@ def place(words: str, stretches: Sequence[Stretch], taken: Sequence[Box]) -> Box
     return best
 
 
-def _overlap(a: Box, b: Box) -> float:
+def _overlap(a: Rectangle, b: Rectangle) -> float:
     across = min(a[2], b[2]) - max(a[0], b[0])
     down = min(a[3], b[3]) - max(a[1], b[1])
     return max(0.0, across) * max(0.0, down)
 
 
-def label(words: str, box: Box, colour: str) -> str:
+def label(words: str, box: Rectangle, colour: str) -> str:
     """Return a line's label."""
     x, y, right, bottom = box
     ground = svg.element(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import Box
+from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.certificate.unwinding import Checker
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.io.certificate import certificate_bytes, document_of
@@ -54,7 +54,9 @@ def choice(checker: Checker, stated: Statement) -> dict[int, Any]:
     found: dict[int, Any] = {e: ("alone", e) for e in number.values()}
     for name, op in checker.ops.items():
         for tag, start, loops in checker.certificate["sinks"][name] if op["type"] == "sink" else ():
-            for _, where, at in members(Box((), tuple(start), loops)) if tag != UNTIED else ():
+            for _, where, at in (
+                members(CertifiedBox((), tuple(start), loops)) if tag != UNTIED else ()
+            ):
                 location = everywhere[where]
                 found[number[name, 0, at]] = place.get(location, location)
     return found

@@ -11,10 +11,18 @@ from typing import Any
 import pytest
 
 from layoutopt.certificate.refused import Refused
-from layoutopt.certificate.sums import EXPONENTS, MOST, Box, Sums, differ, disjoint, read_boxes
+from layoutopt.certificate.sums import (
+    EXPONENTS,
+    MOST,
+    CertifiedBox,
+    Sums,
+    differ,
+    disjoint,
+    read_boxes,
+)
 
 
-def members(box: Box) -> list[tuple[int, ...]]:
+def members(box: CertifiedBox) -> list[tuple[int, ...]]:
     """Return what a box holds, one by one."""
     found = []
     for index in product(*(range(n) for n, _ in box.loops)):
@@ -23,13 +31,13 @@ def members(box: Box) -> list[tuple[int, ...]]:
     return found
 
 
-def random_box(draw: random.Random, width: int, tags: int = 2) -> Box:
+def random_box(draw: random.Random, width: int, tags: int = 2) -> CertifiedBox:
     """Return a small box, with loops of extent 1, without steps, or back over itself among them."""
     loops = []
     for _ in range(draw.randint(0, 2)):
         loops.append((draw.randint(1, 3), tuple(draw.randint(-2, 2) for _ in range(width))))
     start = tuple(draw.randint(-3, 3) for _ in range(width))
-    return Box((draw.randrange(tags),), start, tuple(loops))
+    return CertifiedBox((draw.randrange(tags),), start, tuple(loops))
 
 
 def test_sums_are_equal_exactly_if_members_are() -> None:
@@ -37,13 +45,13 @@ def test_sums_are_equal_exactly_if_members_are() -> None:
     draw, equal = random.Random(1), 0
     for _ in range(400):
         one = [random_box(draw, 2) for _ in range(draw.randint(0, 3))]
-        alone = [Box(box.tag, member, ()) for box in one for member in members(box)]
+        alone = [CertifiedBox(box.tag, member, ()) for box in one for member in members(box)]
         draw.shuffle(alone)
         if alone and draw.random() < 0.5:
             k = draw.randrange(len(alone))
             tag, (x, y), _ = alone[k]
             change = draw.choice([(tag, x + 1, y), (tag, x, y - 1), ((1 - tag[0],), x, y)])
-            alone[k] = Box(change[0], (change[1], change[2]), ())
+            alone[k] = CertifiedBox(change[0], (change[1], change[2]), ())
         held = [Counter((b.tag, m) for b in boxes for m in members(b)) for boxes in (one, alone)]
         sums = Sums(10**6)
         totals = [sums.total(boxes) for boxes in (one, alone)]
@@ -55,10 +63,12 @@ def test_sums_are_equal_exactly_if_members_are() -> None:
 def test_quantities_have_variables_of_their_own() -> None:
     """What one quantity has more cannot make up for what another one has less."""
     sums = Sums(1)
-    assert sums.total([Box((), (1, 2), ())]) != sums.total([Box((), (2, 1), ())])
-    assert sums.total([Box((), (0, 2), ())]) != sums.total([Box((0,), (2, 0), ())])
+    assert sums.total([CertifiedBox((), (1, 2), ())]) != sums.total([CertifiedBox((), (2, 1), ())])
+    assert sums.total([CertifiedBox((), (0, 2), ())]) != sums.total(
+        [CertifiedBox((0,), (2, 0), ())]
+    )
     wanted = 5 * pow(sums.point(0), 3, sums.prime) % sums.prime
-    assert sums.total([Box((), (3,), ())], 5) == wanted
+    assert sums.total([CertifiedBox((), (3,), ())], 5) == wanted
     assert sums.point(0) != sums.point(1) != Sums(1).point(1)
 
 
@@ -99,7 +109,7 @@ def test_boxes_apart_have_no_member_in_common() -> None:
                 (n, (s[0], draw.randint(-2, 2))) if draw.random() < 0.8 else (n, s)
                 for n, s in one.loops
             ]
-            two = Box(one.tag, (one.start[0], draw.randint(-3, 3)), tuple(loops))
+            two = CertifiedBox(one.tag, (one.start[0], draw.randint(-3, 3)), tuple(loops))
         common = set(members(one)) & set(members(two))
         if disjoint(one, two):
             assert not common
@@ -114,7 +124,7 @@ def test_quantities_that_differ_at_each_place() -> None:
     for _ in range(2000):
         one = random_box(draw, 2)
         loops = [(n, (draw.randint(-3, 3), draw.randint(-3, 3))) for n, _ in one.loops]
-        two = Box((), (draw.randint(-3, 3), draw.randint(-3, 3)), tuple(loops))
+        two = CertifiedBox((), (draw.randint(-3, 3), draw.randint(-3, 3)), tuple(loops))
         same = any(a[0] == b[1] for a, b in zip(members(one), members(two), strict=True))
         if differ(one, two, 0, 1):
             assert not same
@@ -140,7 +150,7 @@ def test_quantities_that_differ_at_each_place() -> None:
 )
 def test_boxes_that_are_told_apart(one: Any, two: Any, told: bool) -> None:
     """Boxes are told apart by ranges, by remainders, and copy for copy if these are each once."""
-    boxes = [Box((), start, loops) for start, loops in (one, two)]
+    boxes = [CertifiedBox((), start, loops) for start, loops in (one, two)]
     assert disjoint(*boxes) is disjoint(*boxes[::-1]) is told
     assert not told or not set(members(boxes[0])) & set(members(boxes[1]))
 
@@ -190,6 +200,6 @@ def test_members_that_go_far_are_equal_by_accident_only_if_they_are_read() -> No
     """Powers repeat after ``p - 1``, and some after a divisor of it, which no member reaches."""
     sums = Sums(1)
     period = sums.prime - 1
-    boxes = [Box((), (x,), ()) for x in (3, 3 + period)]
+    boxes = [CertifiedBox((), (x,), ()) for x in (3, 3 + period)]
     assert sums.total(boxes[:1]) == sums.total(boxes[1:])
     assert prod([MOST, MOST]) < period  # two quantities of what is read are not that far

@@ -112,7 +112,10 @@ def test_layers_that_are_alike_go_to_different_tiles() -> None:
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
-        (lambda g: g.source((2,), [0, 7], name="m"), "op 'm': mapping: 7 is not a tile; tiles are 0"),
+        (
+            lambda g: g.source((2,), [0, 7], name="m"),
+            "op 'm': mapping: 7 is not a tile; tiles are 0",
+        ),
         (lambda g: g.source((1,), ["a"], name="m"), "op 'm': mapping: 'a' is not a tile"),
         (lambda g: g.source((1,), name="tile"), "op 'tile': in graphs with a tile memory"),
         (

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import re
 
-from layoutopt.pictures.lines import Box, commands, label_width, place
+from layoutopt.pictures.lines import Rectangle, commands, label_width, place
 
 
-def overlap(a: Box, b: Box) -> bool:
+def overlap(a: Rectangle, b: Rectangle) -> bool:
     """Return whether two boxes have a point inside both."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
@@ -27,7 +27,7 @@ def test_a_line_that_returns_to_its_column_bulges() -> None:
 def test_labels_keep_out_of_each_others_way() -> None:
     """Of three labels on one short line, no two overlap; the first stands in the middle."""
     line = [(0.0, 10.0, 0.0), (210.0, 220.0, 0.0)]
-    taken: list[Box] = []
+    taken: list[Rectangle] = []
     for _ in range(3):
         box = place("1", line, taken)
         assert not any(overlap(box, other) for other in taken)

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from itertools import product
 from math import prod
 
-from layoutopt.certificate.sums import Box
+from layoutopt.certificate.sums import CertifiedBox
 from layoutopt.certify.boxes import decided
 
 Member = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def members(boxes: Iterable[Box]) -> Counter[Member]:
+def members(boxes: Iterable[CertifiedBox]) -> Counter[Member]:
     """Return tags and members, with how often they are there."""
     found: Counter[Member] = Counter()
     for box in boxes:
@@ -27,7 +27,7 @@ def members(boxes: Iterable[Box]) -> Counter[Member]:
     return found
 
 
-def drawn(draw: random.Random, shape: tuple[int, ...]) -> Box:
+def drawn(draw: random.Random, shape: tuple[int, ...]) -> CertifiedBox:
     """Return a box of an index of its own for each member and one or more quantities inside.
 
     Steps are of either sign, and of 0; all members stay between 0 and the sizes.
@@ -37,17 +37,17 @@ def drawn(draw: random.Random, shape: tuple[int, ...]) -> Box:
         extent = draw.randint(2, 7)
         steps = [draw.randint(-4, 9) for _ in shape]
         loops.append((extent, (prod(n for n, _ in loops), *steps)))
-    return Box((draw.randrange(3),), tuple(start), tuple(loops))
+    return CertifiedBox((draw.randrange(3),), tuple(start), tuple(loops))
 
 
-def inside(box: Box, shape: tuple[int, ...]) -> bool:
+def inside(box: CertifiedBox, shape: tuple[int, ...]) -> bool:
     """Return whether all members are within the sizes, the first quantity aside."""
     return all(box.ends(q)[0] >= 0 and box.ends(q)[1] < n for q, n in enumerate(shape, 1))
 
 
-def some(shape: tuple[int, ...], count: int, seed: int) -> list[Box]:
+def some(shape: tuple[int, ...], count: int, seed: int) -> list[CertifiedBox]:
     """Return random boxes within a shape."""
-    draw, found = random.Random(seed), list[Box]()
+    draw, found = random.Random(seed), list[CertifiedBox]()
     while len(found) < count:
         box = drawn(draw, shape)
         if inside(box, shape):
