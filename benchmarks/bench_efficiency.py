@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import markdown
-from layoutopt.bench.executors import processes
+from layoutopt.bench.executors import Processes
 from layoutopt.bench.run import Report, batch
 
 SUITE = Path(__file__).parent / "suites" / "small.toml"
@@ -33,8 +33,8 @@ def processor_seconds() -> float:
 def measured(suite: Path, jobs: int) -> tuple[Report, float, float]:
     """Run a suite into a new store; return also wall-clock and processor seconds of all of it."""
     begun, spent = time.perf_counter(), processor_seconds()
-    with tempfile.TemporaryDirectory() as folder, processes(jobs) as team:
-        report = batch([suite], Path(folder) / "bench.sqlite", team)
+    with tempfile.TemporaryDirectory() as folder, Processes(jobs) as executor:
+        report = batch([suite], Path(folder) / "bench.sqlite", executor)
     return report, time.perf_counter() - begun, processor_seconds() - spent
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     solving = sum(row.seconds for row in report.rows)
     working = sum(row.cpu_seconds or 0.0 for row in report.rows)
     head = ("suite", "solves", "failed", "workers", "seconds", "of time", "of processor time")
-    told = [given.suite.stem, f"{len(report.rows):,}", f"{report.standing.failed:,}"]
+    told = [given.suite.stem, f"{len(report.rows):,}", f"{report.progress.failed:,}"]
     shares = f"{solving / seconds / given.jobs:.1%}", f"{working / spent:.1%}"
     print(markdown(head, [[*told, str(given.jobs), f"{seconds:.1f}", *shares]]))
 

@@ -22,7 +22,7 @@ from benchmarks.tiled import TILED
 from benchmarks.transposed import NETWORKS
 from layoutopt.base.files import write_bytes
 from layoutopt.base.numbers import number
-from layoutopt.bench.executors import JobExecutor, processes
+from layoutopt.bench.executors import JobExecutor, Processes
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 from layoutopt.converting import convert
@@ -32,7 +32,7 @@ from layoutopt.io.instance import write_instance
 
 FOLDER = Path(__file__).parents[1] / "instances"
 
-WISHES = {"solvers": ("auto", "greedy0"), "time_limit": 300.0}
+OVERRIDES = {"solvers": ("auto", "greedy0"), "time_limit": 300.0}
 
 LARGE = ("networks", "transformers")
 """Suites of instances that are no files here."""
@@ -163,10 +163,10 @@ def conversions() -> str:
     return markdown(head, lines, left=2)
 
 
-def tables(store: Path, team: JobExecutor) -> dict[tuple[str, str], str]:
+def tables(store: Path, executor: JobExecutor) -> dict[tuple[str, str], str]:
     """Return tables by folder and name, from a store that is completed first."""
-    own = known(_rows([FOLDER], store, team))
-    large = {name: _rows([SUITES / f"{name}.toml"], store, team) for name in LARGE}
+    own = known(_rows([FOLDER], store, executor))
+    large = {name: _rows([SUITES / f"{name}.toml"], store, executor) for name in LARGE}
     found = {(name, name): set_table(name, own) for name in SETS}
     found["conversion", "conversion"] = conversions()
     found["onnx", "networks"] = _plain(known(large["networks"]))
@@ -175,8 +175,8 @@ def tables(store: Path, team: JobExecutor) -> dict[tuple[str, str], str]:
     return found
 
 
-def _rows(suites: Sequence[Path], store: Path, team: JobExecutor) -> list[Row]:
-    report = batch(suites, store, team, wishes=WISHES)
+def _rows(suites: Sequence[Path], store: Path, executor: JobExecutor) -> list[Row]:
+    report = batch(suites, store, executor, overrides=OVERRIDES)
     if report.signal:
         raise KeyboardInterrupt
     return report.rows
@@ -192,8 +192,8 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("instances.sqlite"))
     given = parser.parse_args()
     write_files(FOLDER)
-    with processes(1) as team:
-        found = tables(given.store, team)
+    with Processes(1) as executor:
+        found = tables(given.store, executor)
     for (folder, name), table in found.items():
         page = FOLDER / folder / "README.md"
         page.write_text(written(page.read_text("utf-8"), name, table), encoding="utf-8")

@@ -15,7 +15,7 @@ from statistics import median
 
 from benchmarks.measure import markdown
 from layoutopt.base.numbers import number
-from layoutopt.bench.executors import JobExecutor, processes
+from layoutopt.bench.executors import JobExecutor, Processes
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 
@@ -131,12 +131,12 @@ def written(text: str, name: str, table: str) -> str:
     return found.sub(lambda match: f"{match[1]}{table}\n", text)
 
 
-def tables(store: Path, team: JobExecutor, names: Sequence[str]) -> dict[str, str]:
+def tables(store: Path, executor: JobExecutor, names: Sequence[str]) -> dict[str, str]:
     """Return tables by name, from a store that is completed first."""
     found = {}
     for name in names:
         suites, make = TABLES[name]
-        report = batch([SUITES / f"{suite}.toml" for suite in suites], store, team)
+        report = batch([SUITES / f"{suite}.toml" for suite in suites], store, executor)
         if report.signal:
             raise KeyboardInterrupt
         found[name] = make(report.rows)
@@ -149,8 +149,8 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("readme.sqlite"))
     parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES))
     given = parser.parse_args()
-    with processes(1) as team:
-        found = tables(given.store, team, given.only)
+    with Processes(1) as executor:
+        found = tables(given.store, executor, given.only)
     text = README.read_text(encoding="utf-8")
     for name, table in found.items():
         print(table, end="\n\n")

@@ -1,14 +1,157 @@
-"""Jobs of workers and their outcomes, as plain data."""
+"""Jobs of batch runs: an instance, how to solve it, and what comes of it.
+
+:func:`outcomes` carries one job out, by a :class:`Worker` of this process or by another process
+with the same methods (:class:`layoutopt.bench.process.WorkerProcess`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
-from dataclasses import dataclass
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from layoutopt.bench.row import Row
-from layoutopt.bench.source import Source
+from layoutopt.base.errors import InputError, LayoutoptError, SizeError
+from layoutopt.base.files import encode
+from layoutopt.base.limits import Trace
+from layoutopt.base.result import Stopped
+from layoutopt.bench.row import FAILED, Row
+
+if TYPE_CHECKING:
+    from layoutopt.base.result import UnwindingResult
+    from layoutopt.graphs.unwinding import Graph
+
+PAIRS = 30
+"""Most pairs in a row."""
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """An instance or a network in a file.
+
+    Parameters
+    ----------
+    name
+        What tables call it.
+    path
+        The file.
+    attractions, dims, training
+        For a network, as for :func:`layoutopt.reading.read`; dimensions as pairs.
+    tiles
+        A tile memory in place of the file's own, by name or JSON file; "" for none.
+    """
+
+    name: str
+    path: str
+    attractions: str = ""
+    dims: tuple[tuple[str, int], ...] = ()
+    training: str = ""
+    tiles: str = ""
+
+    family = ""
+
+    def graph(self) -> Graph:
+        """Read the file."""
+        from layoutopt.reading import read
+
+        return read(
+            self.path,
+            attractions=self.attractions or None,
+            dims=dict(self.dims),
+            training=self.training or None,
+        )
+
+
+@dataclass(frozen=True)
+class FamilySource:
+    """An instance of a family.
+
+    Parameters
+    ----------
+    name
+        What tables call it.
+    family
+        A key of :data:`layoutopt.generate.families.FAMILIES`.
+    settings
+        Parameters by name, as text.
+    tiles
+        As for :class:`FileSource`.
+    """
+
+    name: str
+    family: str
+    settings: tuple[tuple[str, str], ...] = ()
+    tiles: str = ""
+
+    def graph(self) -> Graph:
+        """Generate the instance."""
+        from layoutopt.generate.families import generate
+
+        return generate(self.family, dict(self.settings))
+
+
+Source: TypeAlias = FileSource | FamilySource
+
+
+def load(source: Source) -> Graph:
+    """Return the graph of a source.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is wrong.
+    """
+    from layoutopt.io.instance import tile_memory
+
+    graph = source.graph()
+    if source.tiles:
+        graph.tile_memory = tile_memory(source.tiles)
+    return graph
+
+
+def document_hash(graph: Graph) -> str:
+    """Return the SHA-256 of a graph's instance file without its description."""
+    from layoutopt.io.instance import instance_bytes
+
+    description, graph.description = graph.description, ""
+    try:
+        return hashlib.sha256(instance_bytes(graph)).hexdigest()
+    finally:
+        graph.description = description
+
+
+def identity(source: Source, version: str) -> str:
+    """Return a hash of all that a source's graph depends on, without making the graph.
+
+    It tells a later run of the same version which graph that was, so that nothing has to be read
+    or generated to know that all is done.  Of files it is the content that counts.
+    """
+    files = [source.tiles]
+    if isinstance(source, FileSource):
+        files += [source.path, source.attractions]
+        given: object = [Path(source.path).suffixes[-2:], source.dims, source.training]
+    else:
+        given = [source.family, source.settings]
+    contents = [_content(file) for file in files]
+    return hashlib.sha256(encode([version, given, contents])).hexdigest()
+
+
+def _content(file: str) -> str:
+    """Return the hash of a file's bytes; the name of what is no file, or cannot be read."""
+    try:
+        with Path(file).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return file
 
 
 @dataclass(frozen=True)
@@ -57,7 +200,9 @@ class Job:
     Parameters
     ----------
     identity
-        The source's identity (:func:`layoutopt.bench.source.identity`).
+        The source's identity (:func:`identity`).
+    solves
+        At least one; time and memory of the first limit the making of the instance, too.
     grace
         Seconds past a time limit after which a solve is killed.
     version, machine
@@ -79,6 +224,241 @@ class Outcome:
     row: Row
     identity: str
     log: str = ""
+
+
+def now() -> str:
+    """Return the time as ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Start and cost of work: wall-clock and processor seconds, peak memory."""
+
+    started: str = field(default_factory=now)
+    seconds: float = 0.0
+    cpu_seconds: float | None = None
+    peak_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The instance of a job, or why there is none.
+
+    Parameters
+    ----------
+    hash
+        Its document's; for want of a document, the identity of its source.
+    spent
+        What making it took.
+    error, log
+        Why it cannot be made, in one line and in many; "" if it is there.
+    """
+
+    name: str
+    family: str
+    hash: str
+    spent: Spent
+    error: str = ""
+    log: str = ""
+
+    @classmethod
+    def unreadable(cls, job: Job, spent: Spent, error: str, log: str) -> Instance:
+        """Return what stands for an instance that cannot be made."""
+        return cls(job.source.name, job.source.family, job.identity, spent, error, log)
+
+
+class JobWorker(Protocol):
+    """Whatever makes instances and solves them, one after the other."""
+
+    def load(self, job: Job) -> Instance:
+        """Make the instance of a job; at once if that was done for this job before."""
+
+    def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
+        """Solve the instance that was made last."""
+
+
+def outcomes(job: Job, worker: JobWorker) -> Iterator[Outcome]:
+    """Carry a job out: yield an outcome for each of its solves, in order."""
+    for i, solve in enumerate(job.solves):
+        instance = worker.load(job)
+        if instance.error:
+            yield from unreadable(replace(job, solves=job.solves[i:]), instance)
+            return
+        yield worker.solve(job, solve, instance)
+
+
+def unreadable(job: Job, instance: Instance) -> Iterator[Outcome]:
+    """Yield a failure for each solve of a job whose instance cannot be made."""
+    for solve in job.solves:
+        yield failure(job, solve, instance, instance.spent, instance.error, instance.log)
+
+
+def failure(
+    job: Job, solve: Solve, instance: Instance, spent: Spent, error: str, log: str
+) -> Outcome:
+    """Return the outcome of a solve without a result."""
+    row = Row(
+        instance=instance.name,
+        instance_hash=instance.hash,
+        family=instance.family,
+        solver=solve.solver,
+        parameters=solve.parameters,
+        seed=solve.seed,
+        repeat=solve.repeat,
+        version=job.version,
+        machine=job.machine,
+        status=FAILED,
+        seconds=spent.seconds,
+        cpu_seconds=spent.cpu_seconds,
+        phases={"read": instance.spent.seconds},
+        peak_bytes=spent.peak_bytes,
+        started=spent.started,
+        error=error,
+    )
+    return Outcome(row, job.identity, log)
+
+
+class Worker:
+    """Makes instances and solves them, in this process.
+
+    It keeps the last graph, as the next job may be about it, too.
+
+    Attributes
+    ----------
+    reusable
+        Whether the process can go on: no memory ran out, nothing unforeseen happened, and no
+        solver is still running.
+    """
+
+    def __init__(self) -> None:
+        self.made: tuple[Source, Instance, Graph] | None = None
+        self.reusable = True
+
+    def solvers(self) -> tuple[str, ...]:
+        """Return the names of all solvers."""
+        from layoutopt.registry import names
+
+        return names()
+
+    def load(self, job: Job) -> Instance:
+        """Make the instance of a job, if it is not the last one."""
+        if self.made is None or self.made[0] != job.source:
+            self.made = None
+            watch = Stopwatch()
+            try:
+                graph = load(job.source)
+                digest = document_hash(graph)
+            except Exception as error:  # whatever is wrong with it, others go on
+                spent = watch.spent()
+                return Instance.unreadable(job, spent, reason(error), traceback.format_exc())
+            name = job.source.name or graph.name or "unnamed"
+            instance = Instance(name, job.source.family, digest, watch.spent())
+            self.made = job.source, instance, graph
+        return self.made[1]
+
+    def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
+        """Solve the instance that was made last, in one way.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the solver was interrupted: what it has then is no result of a batch.
+        """
+        from layoutopt.unwinding import unwind
+
+        assert self.made is not None
+        graph, trace, watch = self.made[2], Trace(), Stopwatch()
+        try:
+            result = unwind(
+                graph,
+                solve.solver,
+                time_limit=solve.time_limit,
+                gap=solve.gap,
+                seed=solve.seed,
+                workers=solve.workers,
+                progress=trace,
+            )
+        except Exception as error:  # a failure is a row
+            spent = watch.spent()
+            foreseen = isinstance(error, LayoutoptError) and not isinstance(error, SizeError)
+            self.reusable = foreseen and not _left_running()
+            return failure(job, solve, instance, spent, reason(error), traceback.format_exc())
+        spent = watch.spent()
+        if result.stopped is Stopped.INTERRUPTED:
+            raise KeyboardInterrupt
+        self.reusable = result.stopped is not Stopped.MEMORY_LIMIT and not _left_running()
+        blank = failure(job, solve, instance, spent, "", "")
+        return replace(blank, row=_answered(blank.row, result, trace))
+
+
+def _left_running() -> bool:
+    threads = sys.modules.get("layoutopt.base.deadline")
+    return threads is not None and threads.left_running()
+
+
+def _answered(row: Row, result: UnwindingResult, trace: Trace) -> Row:
+    """Return a row with what a result says."""
+    graph = result.graph
+    losing = sorted(result.pairs, key=lambda pair: pair.loss.copy_negate())[:PAIRS]
+    phases = {name: seconds for name, seconds in result.seconds.items() if name != "total"}
+    return replace(
+        row,
+        status=str(result.status),
+        score=result.score,
+        bound=None if result.bound is None else Decimal(result.bound),
+        max_score=result.max_score,
+        phases=dict(row.phases) | phases,
+        size={"ops": len(graph.ops), "pairs": len(graph.pairs)} | result.size,
+        stopped=str(result.stopped),
+        error="",
+        trace=trace.points(row.seconds, result),
+        pairs=tuple((p.a, p.b, str(p.value), p.elements, p.matched) for p in losing),
+    )
+
+
+def reason(error: Exception) -> str:
+    """Return in one line what went wrong."""
+    if isinstance(error, InputError):
+        return " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    name = type(error).__name__
+    known = isinstance(error, LayoutoptError)
+    return " ".join(f"{'' if known else f'{name}: '}{error}".split()) or name
+
+
+class Stopwatch:
+    """Measures work in this process, from now on."""
+
+    def __init__(self) -> None:
+        self.resets = _forget_peak()
+        self.started = now()
+        self.cpu, self.wall = time.process_time(), time.perf_counter()
+
+    def spent(self) -> Spent:
+        """Return what was spent since."""
+        wall, cpu = time.perf_counter() - self.wall, time.process_time() - self.cpu
+        return Spent(self.started, wall, cpu, _peak(self.resets))
+
+
+def _forget_peak() -> bool:
+    """Make Linux count peak memory from now on; return whether it does."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _peak(resets: bool) -> int:
+    """Return the largest resident memory in bytes, of the process where it cannot be reset."""
+    if resets:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def machine_name() -> str:

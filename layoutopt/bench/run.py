@@ -9,24 +9,51 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import Empty
+from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import write_bytes
 from layoutopt.bench.executors import JobExecutor
-from layoutopt.bench.job import Job, Outcome, Solve
+from layoutopt.bench.job import Job, Outcome, Solve, identity
 from layoutopt.bench.row import FAILED, Row, canonical
-from layoutopt.bench.source import identity
-from layoutopt.bench.store import Key, Store, key, told, writing
+from layoutopt.bench.store import Key, Store, key, located, writing
 from layoutopt.bench.suite import Suite, read_suite
-from layoutopt.bench.work import Spent, now, reason, unreadable
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """Progress of a batch run.
+
+    Parameters
+    ----------
+    done, failed
+        Solves of this run that are over, and those among them without a result.
+    left
+        Solves that are still to come.
+    known
+        Solves that the store had already.
+    seconds
+        Since the run began.
+    seconds_left
+        Estimate of what is left; ``None`` before anything is done.
+    """
+
+    done: int
+    failed: int
+    left: int
+    known: int
+    seconds: float
+    seconds_left: float | None
+
+
+OnProgress: TypeAlias = Callable[[RunProgress], None]
 
 
 @dataclass(frozen=True)
@@ -37,63 +64,63 @@ class Report:
     ----------
     rows
         All rows that the suites ask for and the store has, known before or new.
-    standing
+    progress
         How far the run came.
     signal
         Number of the signal that ended it early, or 0.
     """
 
     rows: list[Row]
-    standing: RunProgress
+    progress: RunProgress
     signal: int
 
 
 def batch(
     suites: Sequence[str | Path],
     store: str | Path,
-    team: JobExecutor,
+    executor: JobExecutor,
     *,
-    wishes: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     label: str = "",
     machine: str = "",
     retry: bool = False,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Report:
     """Solve what suites name, but for what a store knows, and keep each result there at once.
 
     Parameters
     ----------
-    suites, wishes
+    suites, overrides
         Files and folders, and entries that replace theirs; see
         :func:`~layoutopt.bench.suite.read_suite`.
     store
         The file, made if there is none.
-    team
+    executor
         Who solves; see :mod:`layoutopt.bench.executors`.
     label
         Added to the version, to tell states of a working copy apart.
     machine
-        What the store calls the machine, instead of the team's name for it.
+        What the store calls the machine, instead of the executor's name for it.
     retry
         Whether failures are done again.
-    tell
-        Called with every :class:`~layoutopt.bench.run.RunProgress`.
+    on_progress
+        Called after every solve.
 
     Raises
     ------
     InputError
-        If a suite is wrong, or the store cannot be used.
+        If a suite is wrong, the store cannot be used, or the cluster has gone.
     WorkerError
         If no worker can be started.
     """
-    read = [read_suite(path, team.solvers, **(wishes or {})) for path in suites]
-    if not team.isolated and any(solve.memory for suite in read for solve in suite.solves):
+    read = [read_suite(path, executor.solvers, **(overrides or {})) for path in suites]
+    if not executor.isolated and any(solve.memory for suite in read for solve in suite.solves):
         raise InputError("a memory limit needs workers; this process cannot be limited")
     version = f"{__version__}+{label}" if label else __version__
     with writing(store) as opened:
-        todo = plan(read, opened, version, machine or team.machine, team.slots, retry)
-        standing, signal = run(todo, opened, team, retry=retry, tell=tell)
-        return Report(asked(todo, opened), standing, signal)
+        todo = plan(read, opened, version, machine or executor.machine, executor.slots, retry)
+        progress, number = run(todo, opened, executor, retry=retry, on_progress=on_progress)
+        return Report(todo.rows(opened), progress, number)
 
 
 SHARE = 8
@@ -125,6 +152,15 @@ class BatchPlan:
         """Number of solves that are to be done."""
         return sum(len(job.solves) for job in self.jobs)
 
+    def rows(self, store: Store) -> list[Row]:
+        """Return the rows that there are of all that is wanted."""
+        hashes = store.instances()
+        keys = {
+            solve_key(hashes.get(which, which), solve, self.version, self.machine)
+            for which, solve in self.wanted
+        }
+        return [row for row in store.rows() if key(row) in keys]
+
 
 def plan(
     suites: Sequence[Suite], store: Store, version: str, machine: str, slots: int, retry: bool
@@ -155,63 +191,18 @@ def plan(
             if left:
                 jobs.append(Job(source, which, left, suite.grace, version, machine))
     size = max(1, sum(len(job.solves) for job in jobs) // (SHARE * slots))
-    parts = [part for job in jobs for part in _parts(job, size)]
+    parts = [
+        replace(job, solves=job.solves[i : i + size])
+        for job in jobs
+        for i in range(0, len(job.solves), size)
+    ]
     return BatchPlan(tuple(parts), tuple(wanted), version, machine)
-
-
-def _parts(job: Job, size: int) -> list[Job]:
-    """Return a job in parts of up to so many solves."""
-    starts = range(0, len(job.solves), size)
-    return [replace(job, solves=job.solves[i : i + size]) for i in starts]
 
 
 def solve_key(graph: str, solve: Solve, version: str, machine: str) -> Key:
     """Return the key of the row that a solve makes, for a graph's hash."""
     text = canonical(solve.parameters)
     return graph, solve.solver, text, solve.seed, solve.repeat, version, machine
-
-
-def asked(plan: BatchPlan, store: Store) -> list[Row]:
-    """Return the rows that there are of all that a plan wanted."""
-    hashes = store.instances()
-    keys = {
-        solve_key(hashes.get(which, which), solve, plan.version, plan.machine)
-        for which, solve in plan.wanted
-    }
-    return [row for row in store.rows() if key(row) in keys]
-
-
-LOGGED = (
-    *("instance", "family", "solver", "parameters", "seed", "repeat"),
-    *("version", "machine", "started", "seconds", "error"),
-)
-"""Fields of a row with which a log begins."""
-
-
-@dataclass(frozen=True)
-class RunProgress:
-    """Progress of a batch run.
-
-    Parameters
-    ----------
-    done, failed
-        Solves of this run that are over, and those among them without a result.
-    left
-        Solves that are still to come.
-    known
-        Solves that the store had already.
-    seconds
-        Since the run began.
-    seconds_left
-        Estimate of what is left; ``None`` before anything is done.
-    """
-
-    done: int
-    failed: int
-    left: int
-    known: int
-    seconds: float
-    seconds_left: float | None
 
 
 @dataclass(frozen=True)
@@ -221,16 +212,16 @@ class Stop:
     signal: int
 
 
-Tell = Callable[[RunProgress], None]
+Event: TypeAlias = Outcome | Future[list[Outcome]] | Stop
 
 
 def run(
     plan: BatchPlan,
     store: Store,
-    team: JobExecutor,
+    executor: JobExecutor,
     *,
     retry: bool = False,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
 ) -> tuple[RunProgress, int]:
     """Carry out what is left of a plan.
 
@@ -238,8 +229,8 @@ def run(
     ----------
     retry
         Whether rows of failures are replaced.
-    tell
-        Called with every :class:`RunProgress`.
+    on_progress
+        Called after every solve.
 
     Returns
     -------
@@ -253,45 +244,43 @@ def run(
     WorkerError
         If no worker can be started.
     """
-    desk = _Desk(plan, store, retry, tell)
-    waiting = deque(plan.jobs)
-    under_way: dict[Future[list[Outcome]], Job] = {}
-    with _stoppable(team):
+    recorder = _Recorder(plan, store, retry, on_progress)
+    events = SimpleQueue[Event]()
+    waiting, submitted, number = deque(plan.jobs), 0, 0
+    with _stoppable(events):
         try:
-            while waiting or under_way:
-                while waiting and len(under_way) < team.ahead:
-                    job = waiting.popleft()
-                    under_way[team.submit(job)] = job
-                item = team.inbox.get()
-                if isinstance(item, Stop):
-                    return desk.close(team), item.signal
-                if isinstance(item, Future):
-                    for outcome in _outcomes(item, under_way.pop(item)):
-                        desk.keep(outcome)
+            while (waiting or submitted) and not number:
+                while waiting and submitted < executor.ahead:
+                    future = executor.submit(waiting.popleft(), events.put)
+                    future.add_done_callback(events.put)
+                    submitted += 1
+                event = events.get()
+                if isinstance(event, Stop):
+                    number = event.signal
+                elif isinstance(event, Outcome):
+                    recorder.keep(event)
                 else:
-                    desk.keep(item)
+                    submitted -= 1
+                    for outcome in event.result():
+                        recorder.keep(outcome)
         except KeyboardInterrupt:  # of a solve in this process
-            return desk.close(team), signal.SIGINT
-    return desk.close(team), 0
+            number = signal.SIGINT
+    while True:  # what is there already when the run is stopped
+        try:
+            event = events.get_nowait()
+        except Empty:
+            return recorder.progress(), number
+        if isinstance(event, Outcome):
+            recorder.keep(event)
 
 
-def _outcomes(future: Future[list[Outcome]], job: Job) -> list[Outcome]:
-    """Return what a job has returned; failures, if the executor has lost it."""
-    try:
-        return future.result()
-    except CancelledError:
-        raise InputError("the cluster has gone; run again to continue") from None
-    except Exception as error:  # a worker of a cluster that died again and again
-        if not type(error).__module__.startswith("distributed"):
-            raise
-        return list(unreadable(job, Spent(now(), 0.0), reason(error), repr(error)))
+class _Recorder:
+    """Keeps outcomes, and counts how far the run has come."""
 
-
-class _Desk:
-    """Keeps what comes in, and knows how far the run has come."""
-
-    def __init__(self, plan: BatchPlan, store: Store, retry: bool, tell: Tell | None) -> None:
-        self.store, self.retry, self.tell = store, retry, tell
+    def __init__(
+        self, plan: BatchPlan, store: Store, retry: bool, on_progress: OnProgress | None
+    ) -> None:
+        self.store, self.retry, self.on_progress = store, retry, on_progress
         self.known = len(plan.wanted) - plan.left
         self.begun = time.monotonic()
         self.failed = 0
@@ -312,20 +301,10 @@ class _Desk:
         self.left[row.solver] -= 1
         self.done[row.solver] += 1
         self.spent[row.solver] = self.spent.get(row.solver, 0.0) + row.seconds
-        if self.tell is not None:
-            self.tell(self.standing())
+        if self.on_progress is not None:
+            self.on_progress(self.progress())
 
-    def close(self, team: JobExecutor) -> RunProgress:
-        """Keep what has come in already, and return how far the run came."""
-        while True:
-            try:
-                item = team.inbox.get_nowait()
-            except Empty:
-                return self.standing()
-            if isinstance(item, Outcome):
-                self.keep(item)
-
-    def standing(self) -> RunProgress:
+    def progress(self) -> RunProgress:
         """Return how far the run has come."""
         seconds, spent = time.monotonic() - self.begun, sum(self.spent.values())
         done = self.done.total()
@@ -337,11 +316,18 @@ class _Desk:
         return RunProgress(done, self.failed, self.left.total(), self.known, seconds, left)
 
 
+LOGGED = (
+    *("instance", "family", "solver", "parameters", "seed", "repeat"),
+    *("version", "machine", "started", "seconds", "error"),
+)
+"""Fields of a row with which a log begins."""
+
+
 def write_log(store: Store, outcome: Outcome) -> Outcome:
     """Write the log of a failure, and return the outcome with the log's path."""
     row, path = outcome.row, _log_path(store, outcome.row)
     lines = [f"{name:<12}{getattr(row, name)}" for name in LOGGED]
-    with told(path):
+    with located(path):
         store.logs.mkdir(exist_ok=True)
     write_bytes(path, "\n".join([*lines, "", outcome.log]).encode(errors="backslashreplace"))
     return replace(outcome, row=replace(row, log=f"{store.logs.name}/{path.name}"))
@@ -354,7 +340,7 @@ def _log_path(store: Store, row: Row) -> Path:
 
 
 @contextmanager
-def _stoppable(team: JobExecutor) -> Iterator[None]:
+def _stoppable(events: SimpleQueue[Event]) -> Iterator[None]:
     """Turn a first Ctrl-C or SIGTERM into a request to stop; a second one acts as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -362,7 +348,7 @@ def _stoppable(team: JobExecutor) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        team.inbox.put(Stop(number))
+        events.put(Stop(number))
         for other, handler in before.items():
             signal.signal(other, handler)
 

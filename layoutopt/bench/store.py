@@ -93,7 +93,7 @@ class Store:
         """
         row, identity = outcome.row, outcome.identity
         new = self._hashes().get(identity) != row.instance_hash
-        with told(self.path), self.connection as connection:
+        with located(self.path), self.connection as connection:
             if again:
                 where = " AND ".join(f"{name} = ?" for name in KEY)
                 connection.execute(f"DELETE FROM results WHERE {where}", key(row))
@@ -113,7 +113,7 @@ class Store:
 
     def instances(self) -> dict[str, str]:
         """Return instance hashes by the identities of sources."""
-        with told(self.path):
+        with located(self.path):
             return dict(self.connection.execute("SELECT identity, instance_hash FROM sources"))
 
     def keys(self, *, failed: bool = True) -> set[Key]:
@@ -125,19 +125,19 @@ class Store:
             Whether failures count.
         """
         where = "" if failed else "WHERE status != 'failed'"
-        with told(self.path):
+        with located(self.path):
             return set(self.connection.execute(f"SELECT {', '.join(KEY)} FROM results {where}"))
 
     def rows(self) -> list[Row]:
         """Return all rows, by name of the instance and then by key."""
         order = ", ".join(("instance", *KEY))
         query = f"SELECT {', '.join(COLUMNS)} FROM results ORDER BY {order}"
-        with told(self.path):
+        with located(self.path):
             return [row_of(values) for values in self.connection.execute(query)]
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def located(path: Path) -> Iterator[None]:
     """Turn errors of SQLite, and of what it finds, into one line that names the file."""
     try:
         yield
@@ -160,7 +160,7 @@ def reading(path: str | Path) -> Iterator[Store]:
     path = Path(path)
     if not path.is_file():
         raise InputError("no such store", file=str(path))
-    with told(path):
+    with located(path):
         connection = _connect(path, "ro")
     try:
         if not _checked(connection, path):
@@ -185,10 +185,10 @@ def writing(path: str | Path) -> Iterator[Store]:
     if not path.parent.is_dir():
         raise InputError("its directory does not exist", file=str(path))
     with _alone(path):
-        with told(path):
+        with located(path):
             connection = _connect(path, "rwc")
         try:
-            with told(path):
+            with located(path):
                 if not _checked(connection, path):
                     connection.executescript(f"BEGIN; {TABLES} COMMIT;")
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -211,7 +211,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def _checked(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the tables are there; refuse a file that has others."""
-    with told(path):
+    with located(path):
         [version] = connection.execute("PRAGMA user_version").fetchone()
         [application] = connection.execute("PRAGMA application_id").fetchone()
         [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -232,7 +232,7 @@ def _alone(path: Path) -> Iterator[None]:
 
     lock = path.with_name(f"{path.name}.lock")
     while True:
-        with told(path):
+        with located(path):
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

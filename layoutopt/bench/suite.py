@@ -18,8 +18,7 @@ from msgspec import Meta, Struct
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import read_utf8
 from layoutopt.base.memory import parse_memory
-from layoutopt.bench.job import Solve
-from layoutopt.bench.source import FamilySource, FileSource, Source
+from layoutopt.bench.job import FamilySource, FileSource, Solve, Source
 from layoutopt.generate.families import Setting, parameters, text
 from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
@@ -121,7 +120,7 @@ def read_document(path: Path) -> Document:
         raise _refusal(error).located(file=file) from None
 
 
-def replaced(suite: SuiteEntry, wishes: Mapping[str, Any]) -> SuiteEntry:
+def replaced(suite: SuiteEntry, overrides: Mapping[str, Any]) -> SuiteEntry:
     """Return a suite with some entries replaced.
 
     Raises
@@ -130,7 +129,7 @@ def replaced(suite: SuiteEntry, wishes: Mapping[str, Any]) -> SuiteEntry:
         If an entry does not exist, or cannot be what is wished.
     """
     try:
-        return msgspec.convert(msgspec.structs.asdict(suite) | dict(wishes), SuiteEntry)
+        return msgspec.convert(msgspec.structs.asdict(suite) | dict(overrides), SuiteEntry)
     except msgspec.ValidationError as error:
         raise _refusal(error, "suite") from None
 
@@ -182,7 +181,9 @@ class Suite:
     grace: float
 
 
-def read_suite(path: str | Path, solvers: Callable[[], Collection[str]], /, **wishes: Any) -> Suite:
+def read_suite(
+    path: str | Path, solvers: Callable[[], Collection[str]], /, **overrides: Any
+) -> Suite:
     """Return the suite that a file or a folder describes.
 
     Parameters
@@ -191,8 +192,9 @@ def read_suite(path: str | Path, solvers: Callable[[], Collection[str]], /, **wi
         A suite file (``.toml``); a folder, whose instances are all solved, with defaults; or one
         instance.
     solvers
-        Returns the names of the solvers that there are; called when all else is right.
-    wishes
+        Returns the names of the solvers that there are; called when all else is right, for other
+        names than :data:`DEFAULT_SOLVERS`.
+    overrides
         Entries of the table ``[suite]`` (:class:`~layoutopt.bench.suite.SuiteEntry`) that
         replace what the file says.
 
@@ -213,27 +215,28 @@ def read_suite(path: str | Path, solvers: Callable[[], Collection[str]], /, **wi
         allowed = f"a folder, a suite (.toml) and an instance ({', '.join(SUFFIXES)})"
         raise InputError(f"is no suite; allowed: {allowed}", file=str(path))
     try:
-        suite = replaced(document.suite, wishes)
+        suite = replaced(document.suite, overrides)
         sources = tuple(_sources(document, folder))
         if not sources:
             raise InputError("names no instances; give [suite] instances, or [[family]]")
-        solves = tuple(_solves(suite, solvers(), wishes))
+        solves = tuple(_solves(suite, solvers, overrides))
     except InputError as error:
         raise error.located(file=str(path)) from None
     return Suite(suite.name or path.resolve().stem, sources, solves, suite.grace)
 
 
-def _solves(suite: SuiteEntry, known: Collection[str], wishes: Collection[str]) -> Iterator[Solve]:
+def _solves(
+    suite: SuiteEntry, known: Callable[[], Collection[str]], overrides: Collection[str]
+) -> Iterator[Solve]:
     """Yield all ways to solve an instance, repetitions of one as far apart as can be."""
     for i, solver in enumerate(suite.solvers):
-        if solver not in known:
-            names = ", ".join(known)
-            place = "" if "solvers" in wishes else f"suite.solvers[{i}]"
-            raise InputError(f"unknown solver {solver!r}; known: {names}", place)
+        if solver not in DEFAULT_SOLVERS and solver not in known():
+            place = "" if "solvers" in overrides else f"suite.solvers[{i}]"
+            raise InputError(f"unknown solver {solver!r}; known: {', '.join(known())}", place)
     try:
         memory = None if suite.memory is None else parse_memory(suite.memory)
     except InputError as error:
-        raise error.located("" if "memory" in wishes else "suite.memory") from None
+        raise error.located("" if "memory" in overrides else "suite.memory") from None
     seeds = parse_seeds(suite.seeds, "suite.seeds")
     for repeat, seed, solver in product(range(suite.repeats), seeds, dict.fromkeys(suite.solvers)):
         limits = suite.time_limit, suite.gap, suite.workers

@@ -21,18 +21,17 @@ from layoutopt.cli.progress import on_stderr
 from layoutopt.cli.streams import Unfailing, command_line, note, say, table, write_out
 
 if TYPE_CHECKING:
-    from layoutopt.bench.changes import BatchChange, Difference
+    from layoutopt.bench.analysis import BatchChange, Difference, Summary
     from layoutopt.bench.executors import JobExecutor
     from layoutopt.bench.row import Row
     from layoutopt.bench.run import Report, RunProgress
-    from layoutopt.bench.summary import Summary
 
 CHANGES_SHOWN = 40
 
 
 def summary_table(rows: Sequence[Row]) -> str:
     """Return a line for each solver; versions and machines only where there are several."""
-    from layoutopt.bench.summary import summaries
+    from layoutopt.bench.analysis import summaries
 
     found = summaries(rows)
     lines = [
@@ -60,7 +59,7 @@ def _summary(s: Summary) -> list[str]:
 
 def row_table(rows: Sequence[Row]) -> str:
     """Return a line for each row, with what fails beneath."""
-    from layoutopt.bench.summary import best_of, best_scores, loss
+    from layoutopt.bench.analysis import best_of, best_scores, loss
 
     best = best_scores(rows)
     lines = [["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]]
@@ -115,7 +114,7 @@ def _change(change: BatchChange) -> list[str]:
     return ["better" if change.better else "worse", *told, size]
 
 
-Tell = Callable[["RunProgress"], None]
+OnProgress = Callable[["RunProgress"], None]
 
 PATIENCE = 10.0
 """Seconds between plain lines, at least."""
@@ -128,43 +127,41 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def line(standing: RunProgress) -> str:
+def line(progress: RunProgress) -> str:
     """Return in one line what is done, what failed, and when the end is expected."""
-    total = standing.known + standing.done + standing.left
-    parts = [f"{standing.known + standing.done:,} of {total:,} solves"]
-    if standing.known:
-        parts.append(f"{standing.known:,} known before")
-    if standing.failed:
-        parts.append(f"{standing.failed:,} failed")
-    parts.append(duration(standing.seconds))
-    if standing.seconds_left is not None and standing.left:
-        end = time.strftime("%H:%M", time.localtime(time.time() + standing.seconds_left))
-        parts.append(f"about {duration(standing.seconds_left)} left, until {end}")
+    total = progress.known + progress.done + progress.left
+    parts = [f"{progress.known + progress.done:,} of {total:,} solves"]
+    if progress.known:
+        parts.append(f"{progress.known:,} known before")
+    if progress.failed:
+        parts.append(f"{progress.failed:,} failed")
+    parts.append(duration(progress.seconds))
+    if progress.seconds_left is not None and progress.left:
+        end = time.strftime("%H:%M", time.localtime(time.time() + progress.seconds_left))
+        parts.append(f"about {duration(progress.seconds_left)} left, until {end}")
     return ", ".join(parts)
 
 
-def shown(quiet: bool) -> AbstractContextManager[Tell | None]:
+def shown(quiet: bool) -> AbstractContextManager[OnProgress | None]:
     """Show on stderr how far a run has come."""
     return on_stderr(quiet, _live, line, PATIENCE)
 
 
 @contextmanager
-def _live() -> Iterator[Tell]:
+def _live() -> Iterator[OnProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}")
     console = Console(file=cast(IO[str], Unfailing(sys.stderr)), highlight=False)
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("starting", total=None)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
 
-        def tell(standing: RunProgress) -> None:
-            done = standing.known + standing.done
-            progress.update(
-                task, completed=done, total=done + standing.left, description=line(standing)
-            )
+        def show(progress: RunProgress) -> None:
+            done = progress.known + progress.done
+            bar.update(task, completed=done, total=done + progress.left, description=line(progress))
 
-        yield tell
+        yield show
 
 
 STORE = Path("bench.sqlite")
@@ -243,7 +240,7 @@ def command(
     A run that was ended, in whatever way, is continued by the same command.
     """
     options.check_limits(time_limit, gap or 0.0, workers or 1)
-    wishes = {
+    overrides = {
         "solvers": tuple(solver or ()) or None,
         "time_limit": time_limit,
         "gap": gap,
@@ -255,46 +252,43 @@ def command(
     }
     for name in BLAS_THREADS:  # workers inherit them
         os.environ.setdefault(name, str(workers or 1))
-    with _team(jobs, in_process, dask) as team, shown(quiet) as tell:
+    with _executor(jobs, in_process, dask) as executor, shown(quiet) as on_progress:
         from layoutopt.bench.run import batch
 
         report = batch(
             suites,
             store,
-            team,
-            wishes={name: value for name, value in wishes.items() if value is not None},
+            executor,
+            overrides={name: value for name, value in overrides.items() if value is not None},
             label=label or "",
             machine=machine or "",
             retry=retry,
-            tell=tell,
+            on_progress=on_progress,
         )
-    return _told(report, store, quiet)
+    return _finish(report, store, quiet)
 
 
-def _told(report: Report, store: Path, quiet: bool) -> int:
-    """Tell what came of a run, and return the exit code."""
+def _finish(report: Report, store: Path, quiet: bool) -> int:
+    """Print what came of a run, and return the exit code."""
     if not quiet:
-        failed = f" (see {store}.logs)" if report.standing.failed else ""
-        note(f"{store}: {line(report.standing)}{failed}")
+        failed = f" (see {store}.logs)" if report.progress.failed else ""
+        note(f"{store}: {line(report.progress)}{failed}")
         if report.rows:
             say(summary_table(report.rows))
     if report.signal:
-        told = f"layoutopt: interrupted; what is done is in {store}, the same command continues"
-        note(told)
+        note(f"layoutopt: interrupted; what is done is in {store}, the same command continues")
         return SIGNALLED + report.signal
     return 0
 
 
-def _team(
-    jobs: int | None, in_process: bool, dask: str | None
-) -> AbstractContextManager[JobExecutor]:
-    from layoutopt.bench.executors import cluster, here, processes
+def _executor(jobs: int | None, in_process: bool, dask: str | None) -> JobExecutor:
+    from layoutopt.bench.executors import DaskCluster, InProcess, Processes
 
     if sum((jobs is not None, in_process, dask is not None)) > 1:
         raise InputError("--jobs, --in-process and --dask exclude each other")
     if dask is not None:
-        return cluster(dask)
-    return here() if in_process else processes(jobs or os.cpu_count() or 1)
+        return DaskCluster(dask)
+    return InProcess() if in_process else Processes(jobs or os.cpu_count() or 1)
 
 
 HELP = ("--help",)
@@ -446,7 +440,7 @@ def diff(
     ] = None,
 ) -> int:
     """Show what became better or worse, beyond noise, from one run to another."""
-    from layoutopt.bench.changes import NOISE, difference
+    from layoutopt.bench.analysis import NOISE, difference
     from layoutopt.bench.row import side
 
     versions, machines = _both(version, "--version"), _both(machine, "--machine")

@@ -15,8 +15,8 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.html import escaped
 from layoutopt.base.numbers import counted, number, ratio
 from layoutopt.base.result import Result, Status
+from layoutopt.bench.analysis import Summary, summaries
 from layoutopt.bench.row import FAILED, Row
-from layoutopt.bench.summary import Summary, summaries
 from layoutopt.pictures import pages
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
 from layoutopt.pictures.pages import Cell, Cells, Section

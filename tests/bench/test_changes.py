@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from layoutopt.bench.changes import BatchChange, difference, noise_factor
+from layoutopt.bench.analysis import BatchChange, difference, noise_factor
 from layoutopt.bench.row import Row
 from tests.bench.support import failed, row
 

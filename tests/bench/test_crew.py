@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from layoutopt.bench.executors import Crew, WorkerError
-from layoutopt.bench.job import Job, Outcome, Solve
-from layoutopt.bench.source import FamilySource, FileSource
+from layoutopt.bench.job import FamilySource, FileSource, Job, Outcome, Solve
 from layoutopt.io.instance import write_instance
 from tests.bench.support import install_bad_solvers, pair_graph
 from tests.support import refused
@@ -139,7 +138,7 @@ ORPHAN = """
 import sys
 from layoutopt.bench.executors import Crew
 from layoutopt.bench.job import Job, Solve
-from layoutopt.bench.source import FileSource
+from layoutopt.bench.job import FileSource
 path, solver, limit = sys.argv[1:]
 crew = Crew()
 crew.solvers()

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from layoutopt.base.memory import parse_memory
-from layoutopt.bench.job import Solve
-from layoutopt.bench.source import FamilySource, FileSource, document_hash, identity, load
+from layoutopt.bench.job import FamilySource, FileSource, Solve, document_hash, identity, load
 from layoutopt.bench.suite import read_suite
 from layoutopt.generate.families import generate
 from layoutopt.io.instance import write_instance

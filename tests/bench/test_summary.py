@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
+from layoutopt.bench.analysis import best_scores, loss, shifted_mean, summaries
 from layoutopt.bench.row import select, side
-from layoutopt.bench.summary import best_scores, loss, shifted_mean, summaries
 from tests.bench.support import failed, row
 from tests.support import refused
 

@@ -6,12 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from layoutopt.bench.work import RunState, perform
 
 import layoutopt
 from layoutopt.base.result import Stopped
-from layoutopt.bench.job import Job, Solve
-from layoutopt.bench.source import FileSource, document_hash
-from layoutopt.bench.work import RunState, perform
+from layoutopt.bench.job import FileSource, Job, Solve, document_hash
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
 from layoutopt.unwinding import unwind

@@ -13,11 +13,10 @@ from typing import TypeAlias
 from unittest.mock import patch
 
 from layoutopt.base.errors import InputError
-from layoutopt.bench.changes import contradictions, difference
+from layoutopt.bench.analysis import contradictions, difference, summaries
 from layoutopt.bench.row import EXPORTS
 from layoutopt.bench.store import reading, writing
 from layoutopt.bench.suite import read_suite
-from layoutopt.bench.summary import summaries
 from layoutopt.certificate.conversion import verify
 from layoutopt.certificate.refused import Refused
 from layoutopt.certificate.unwinding import check
