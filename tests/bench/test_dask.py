@@ -1,21 +1,22 @@
-"""A cluster of a real scheduler and two workers on this machine."""
+"""A cluster of a real scheduler and two workers on this machine, and one made up."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from layoutopt.bench.executors import cluster
+from layoutopt.bench.executors import DaskCluster
+from layoutopt.bench.job import FileSource, Job, Solve
 from layoutopt.bench.run import RunProgress, batch
 from tests.support import refused
-
-pytest.importorskip("distributed", reason="Dask is not installed")
 
 SUITE = """
 [suite]
@@ -34,6 +35,7 @@ MODULE = "distributed.cli.dask_"
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[tuple[Path, list[subprocess.Popen[bytes]]]]:
     """Return the scheduler file of a cluster, and its processes: a scheduler and two workers."""
+    pytest.importorskip("distributed", reason="Dask is not installed")
     file = tmp_path / "scheduler.json"
     common = ["--scheduler-file", str(file), "--no-dashboard", "--host", "127.0.0.1"]
     worker = [f"{MODULE}worker", *common, "--nthreads", "1", "--no-nanny"]
@@ -75,26 +77,124 @@ def test_a_cluster_whose_worker_is_killed_does_all(
     suite.write_text(SUITE)
     heard: list[RunProgress] = []
 
-    def tell(standing: RunProgress) -> None:
-        heard.append(standing)
-        if standing.done == 40:
+    def note(progress: RunProgress) -> None:
+        heard.append(progress)
+        if progress.done == 40:
             worker.kill()
 
-    with cluster(str(file)) as team:
-        first = batch([suite], store, team, tell=tell)
+    with DaskCluster(str(file)) as executor:
+        first = batch([suite], store, executor, on_progress=note)
         assert worker.poll() is not None
-    assert (first.standing.done, first.standing.failed, first.standing.left) == (120, 0, 0)
+    assert (first.progress.done, first.progress.failed, first.progress.left) == (120, 0, 0)
     assert len(first.rows) == 120
     assert {row.status for row in first.rows} == {"optimal", "feasible"}
-    with cluster(str(file)) as team:
-        second = batch([suite], store, team)
-    assert second.standing.known == 120
+    with DaskCluster(str(file)) as executor:
+        second = batch([suite], store, executor)
+    assert second.progress.known == 120
     assert second.rows == first.rows
     assert psutil.Process(other.pid).children() == []
 
 
-def test_where_no_scheduler_is_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong address is one line that names it."""
-    monkeypatch.setattr("layoutopt.bench.executors.PATIENCE", 1)
-    with refused("--dask tcp://127.0.0.1:1", "no scheduler"), cluster("tcp://127.0.0.1:1"):
-        pass
+def test_where_no_scheduler_is_nobody_answers() -> None:
+    """A wrong address is one line that names it, within seconds."""
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    begun = time.monotonic()
+    with refused("--dask tcp://127.0.0.1:1", "no scheduler"):
+        DaskCluster("tcp://127.0.0.1:1")
+    assert time.monotonic() - begun < 15
+
+
+class Given:
+    """A job that a made-up cluster has been given."""
+
+    def __init__(self, answer: Any, status: str) -> None:
+        self.answer, self.status = answer, status
+        self.done: Callable[[Given], None] | None = None
+
+    def add_done_callback(self, done: Callable[[Given], None]) -> None:
+        """Note whom to tell."""
+        self.done = done
+
+    def result(self) -> Any:
+        """Return the answer, or raise it."""
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def end(self) -> None:
+        """Tell that it is over."""
+        assert self.done is not None
+        self.done(self)
+
+
+class Client:
+    """A made-up cluster that has one answer to all jobs."""
+
+    def __init__(self, status: str, answer: Any) -> None:
+        self.status, self.answer = status, answer
+        self.jobs: list[Given] = []
+        self.cancelled: list[Given] = []
+
+    def submit(self, fn: Callable[..., Any], job: Job, pure: bool) -> Given:
+        """Take a job."""
+        assert not pure  # else equal jobs would be carried out once
+        self.jobs.append(Given(self.answer, self.status))
+        return self.jobs[-1]
+
+    def cancel(self, jobs: list[Given]) -> None:
+        """Note what is cancelled."""
+        self.cancelled += jobs
+
+    def close(self) -> None:
+        """Leave the cluster."""
+
+
+def cluster(client: Client) -> DaskCluster:
+    """Return an executor on a made-up cluster."""
+    executor = DaskCluster.__new__(DaskCluster)
+    executor.client, executor.pending = client, set()
+    return executor
+
+
+JOB = Job(FileSource("a", "a.json"), "identity", (Solve("auto", 1.0),), 1.0, "7", "box")
+
+
+def carried(answer: Any, status: str = "finished") -> Future[Any]:
+    """Return what comes of a job with such an answer, whatever its status is by then."""
+    client = Client(status, answer)
+    future = cluster(client).submit(JOB, print)
+    assert not future.done()
+    client.jobs[0].end()
+    return future
+
+
+@pytest.mark.parametrize("status", ["finished", "pending", "lost"])
+def test_a_result_that_was_fetched_is_one(status: str) -> None:
+    """Two outcomes are two outcomes, though their worker may have died since."""
+    assert carried(["one", "two"], status).result() == ["one", "two"]
+
+
+def test_errors_are_passed_on() -> None:
+    """An error of a job is its error; a cluster that goes away is one line."""
+    with pytest.raises(KeyError, match="x"):
+        carried(KeyError("x")).result()
+    with refused("the cluster has gone", "run again"):
+        carried(CancelledError()).result()
+
+
+def test_a_job_that_a_cluster_lost_is_a_row() -> None:
+    """Errors of the cluster become failures."""
+    dask = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
+    [outcome] = carried(dask("died three times")).result()
+    assert (outcome.row.status, outcome.row.error) == ("failed", "KilledWorker: died three times")
+
+
+def test_what_is_left_is_cancelled() -> None:
+    """At the end the cluster is told of jobs that are not over, and of no others."""
+    client = Client("pending", [])
+    executor = cluster(client)
+    for _ in range(3):
+        executor.submit(JOB, print)
+    client.jobs[1].end()
+    executor.close()
+    assert set(client.cancelled) == {client.jobs[0], client.jobs[2]}

@@ -16,7 +16,7 @@ from benchmarks.transposed import NETWORKS
 from layoutopt.base.files import read_bytes
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
-from layoutopt.bench.executors import here
+from layoutopt.bench.executors import InProcess
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 from layoutopt.converting import convert
@@ -80,9 +80,9 @@ def test_one_command_writes_all_files(tmp_path: Path) -> None:
 
 def test_known_values(tmp_path: Path) -> None:
     """All instances are solved, and the table of all of them has what is known, proofs included."""
-    with here() as team:
-        report = batch([FOLDER], tmp_path / "b.sqlite", team)
-    assert report.standing.failed == 0
+    with InProcess() as executor:
+        report = batch([FOLDER], tmp_path / "b.sqlite", executor)
+    assert report.progress.failed == 0
     own = instances.known(report.rows)
     assert set(own) == set(shipped())
     table = cells("", "all")

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import CancelledError, Executor, Future
+import sys
+from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from layoutopt.base.errors import InputError
-from layoutopt.bench.executors import JobExecutor, here
+from layoutopt.base.result import Stopped
+from layoutopt.bench.executors import InProcess, Processes
 from layoutopt.bench.job import Job, Outcome
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import Report, RunProgress, batch, plan
 from layoutopt.bench.store import reading, writing
 from layoutopt.bench.suite import read_suite
+from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
+from layoutopt.unwinding import unwind
 from tests.bench.support import pair_graph
 from tests.support import refused
 
@@ -35,9 +40,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ran(folder: Path, **options: Any) -> Report:
-    wishes = SOLVERS | options.pop("wishes", {})
-    with here() as team:
-        return batch([folder], folder.parent / "b.sqlite", team, wishes=wishes, **options)
+    overrides = SOLVERS | options.pop("overrides", {})
+    with InProcess() as executor:
+        return batch([folder], folder.parent / "b.sqlite", executor, overrides=overrides, **options)
 
 
 def stored(folder: Path) -> list[Row]:
@@ -48,28 +53,40 @@ def stored(folder: Path) -> list[Row]:
 def test_a_second_run_does_nothing(folder: Path) -> None:
     """All that was solved is known, and the same rows are reported."""
     first = ran(folder)
-    assert (first.standing.done, first.standing.known, first.standing.failed) == (4, 0, 0)
+    assert (first.progress.done, first.progress.known, first.progress.failed) == (4, 0, 0)
     assert [(r.instance, r.solver, r.score) for r in first.rows] == [
         *(("a", "auto", 6), ("a", "greedy0", 6), ("b", "auto", 8), ("b", "greedy0", 8))
     ]
     second = ran(folder)
-    assert (second.standing.done, second.standing.known) == (0, 4)
+    assert (second.progress.done, second.progress.known) == (0, 4)
     assert second.rows == first.rows
+
+
+def test_where_all_is_known_no_worker_starts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is imported for solvers, in no process; a name that is not default is checked."""
+    store, overrides = folder.parent / "b.sqlite", {"solvers": ("greedy0", "auto")}
+    with Processes(2) as executor:
+        assert batch([folder], store, executor, overrides=overrides).progress.done == 4
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with Processes(2) as executor:
+        assert batch([folder], store, executor, overrides=overrides).progress.known == 4
+        with refused("a worker was ended by exit code 1 at its start"):
+            batch([folder], store, executor, overrides={"solvers": ("best",)})
 
 
 def test_a_run_does_what_is_new_only(folder: Path) -> None:
     """A new instance, solver, seed, repetition, limit or label adds rows; a copy does not."""
     ran(folder)
     (folder / "copy.json").write_bytes((folder / "a.json").read_bytes())
-    assert ran(folder).standing.done == 0
+    assert ran(folder).progress.done == 0
     write_instance(pair_graph("c"), folder / "c.json")
-    assert ran(folder).standing.done == 2
-    assert ran(folder, wishes={"solvers": ("greedy0", "mip")}).standing.done == 3
-    assert ran(folder, wishes={"seeds": (0, 1)}).standing.done == 6
-    assert ran(folder, wishes={"repeats": 2}).standing.done == 6
-    assert ran(folder, wishes={"time_limit": 8.0}).standing.done == 6
-    assert ran(folder, label="mine").standing.done == 6
-    assert ran(folder, machine="other").standing.done == 6
+    assert ran(folder).progress.done == 2
+    assert ran(folder, overrides={"solvers": ("greedy0", "mip")}).progress.done == 3
+    assert ran(folder, overrides={"seeds": (0, 1)}).progress.done == 6
+    assert ran(folder, overrides={"repeats": 2}).progress.done == 6
+    assert ran(folder, overrides={"time_limit": 8.0}).progress.done == 6
+    assert ran(folder, label="mine").progress.done == 6
+    assert ran(folder, machine="other").progress.done == 6
     assert len(stored(folder)) == 6 + 3 + 6 * 5
     assert {r.version.partition("+")[2] for r in stored(folder)} == {"", "mine"}
 
@@ -94,16 +111,16 @@ def test_failures_are_kept_and_done_again_when_asked(folder: Path) -> None:
     """A file that is no instance fails once, with a log, until it is asked for again."""
     (folder / "a.json").write_text("{}")
     first = ran(folder)
-    assert first.standing.failed == 2
+    assert first.progress.failed == 2
     [bad, _] = [r for r in stored(folder) if r.status == "failed"]
     log = folder.parent / bad.log
     assert bad.log.startswith("b.sqlite.logs/a-")
     assert bad.error in log.read_text()
     assert "Traceback" in log.read_text()
-    assert ran(folder).standing.done == 0
-    assert ran(folder, retry=True).standing.failed == 2
+    assert ran(folder).progress.done == 0
+    assert ran(folder, retry=True).progress.failed == 2
     write_instance(pair_graph(), folder / "a.json")
-    assert ran(folder).standing.done == 2
+    assert ran(folder).progress.done == 2
 
 
 def test_a_failure_that_is_mended_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,11 +131,11 @@ def test_a_failure_that_is_mended_goes(folder: Path, monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patch:
         patch.setattr("layoutopt.unwinding.unwind", broken)
-        patch.setattr("layoutopt.bench.executors.warm_up", lambda: ("auto", "greedy0"))
-        assert ran(folder).standing.failed == 4
+        patch.setattr("layoutopt.bench.job.Worker.solvers", lambda _: ("auto", "greedy0"))
+        assert ran(folder).progress.failed == 4
     logs = folder.parent / "b.sqlite.logs"
     assert len(list(logs.iterdir())) == 4
-    assert ran(folder, retry=True).standing.failed == 0
+    assert ran(folder, retry=True).progress.failed == 0
     assert {r.status for r in stored(folder)} == {"optimal", "feasible"}
     assert list(logs.iterdir()) == []
 
@@ -126,8 +143,8 @@ def test_a_failure_that_is_mended_goes(folder: Path, monkeypatch: pytest.MonkeyP
 def test_progress_is_told(folder: Path) -> None:
     """Each solve is told of, with what is left and an estimate of the end."""
     heard: list[RunProgress] = []
-    ran(folder, wishes={"solvers": ("greedy0",)})
-    ran(folder, tell=heard.append)
+    ran(folder, overrides={"solvers": ("greedy0",)})
+    ran(folder, on_progress=heard.append)
     assert [(s.done, s.left, s.known) for s in heard] == [(1, 1, 2), (2, 0, 2)]
     assert heard[0].seconds_left is not None
     assert heard[0].seconds_left > 0
@@ -147,22 +164,21 @@ def test_jobs_are_small_enough_for_all(folder: Path) -> None:
         assert plan([suite, suite], store, "1", "box", 2, retry=False).left == 128
 
 
-class Stopping(Executor):
+class Stopping(InProcess):
     """Carries jobs out; with one of them comes a signal."""
 
     def __init__(self, jobs: int, number: int) -> None:
+        super().__init__()
         self.jobs, self.number = jobs, number
         self.handlers: list[Any] = []
 
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, job: Job, report: Any) -> Future[list[Outcome]]:
         """Carry a job out, the signal first if its time has come."""
         self.jobs -= 1
         if self.jobs == 0:
             os.kill(os.getpid(), self.number)
             self.handlers = handlers()
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
+        return super().submit(job, report)
 
 
 def handlers() -> list[Any]:
@@ -173,74 +189,35 @@ def handlers() -> list[Any]:
 def test_a_signal_stops_the_run(folder: Path, number: int) -> None:
     """What has come in is kept, the signal is told, and a second one acts as usual."""
     before = handlers()
-    with here() as team:
-        stopping = Stopping(3, number)
-        other = JobExecutor(stopping, team.carry, 1, 1, "box", team.solvers, inbox=team.inbox)
-        report = batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS)
-    assert (report.signal, report.standing.done, report.standing.left) == (number, 3, 1)
+    with Stopping(3, number) as stopping:
+        report = batch([folder], folder.parent / "b.sqlite", stopping, overrides=SOLVERS)
+    assert (report.signal, report.progress.done, report.progress.left) == (number, 3, 1)
     assert len(stored(folder)) == 3
     assert stopping.handlers == before
-    assert ran(folder, machine="box").standing.done == 1
+    assert ran(folder).progress.done == 1
     assert handlers() == before
 
 
 def test_ctrl_c_in_a_solve_stops_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver in this process that was interrupted ends the run, without a row."""
-    with here() as team:
 
-        def carry(job: Job) -> list[Outcome]:
-            if job.source.name == "b":
-                raise KeyboardInterrupt
-            return team.carry(job)
+    def interrupted(graph: Graph, solver: str, **_: object) -> object:
+        found = unwind(graph, solver)
+        return replace(found, stopped=Stopped.INTERRUPTED) if graph.name == "b" else found
 
-        other = JobExecutor(team.executor, carry, 1, 1, "box", team.solvers, inbox=team.inbox)
-        report = batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS)
-    assert (report.signal, report.standing.done) == (signal.SIGINT, 2)
-
-
-class Losing(Executor):
-    """Loses every job."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Lose a job."""
-        future: Future[Any] = Future()
-        future.set_exception(self.error)
-        return future
-
-
-def lost(folder: Path, error: BaseException, label: str = "") -> Report:
-    with here() as team:
-        other = JobExecutor(Losing(error), team.carry, 1, 1, "box", team.solvers)
-        return batch([folder], folder.parent / "b.sqlite", other, wishes=SOLVERS, label=label)
-
-
-def test_a_job_that_a_cluster_lost_is_a_row(folder: Path) -> None:
-    """Errors of the cluster become failures; those of this package are not hidden."""
-    dask = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
-    report = lost(folder, dask("died three times"))
-    assert {r.error for r in report.rows} == {"KilledWorker: died three times"}
-    with pytest.raises(ZeroDivisionError):
-        lost(folder, ZeroDivisionError(), "again")
-
-
-def test_a_cluster_that_has_gone_ends_the_run(folder: Path) -> None:
-    """One line says so; the next run goes on."""
-    with refused("the cluster has gone", "run again"):
-        lost(folder, CancelledError())
-    assert ran(folder).standing.done == 4
+    monkeypatch.setattr("layoutopt.unwinding.unwind", interrupted)
+    report = ran(folder)
+    assert (report.signal, report.progress.done) == (signal.SIGINT, 2)
 
 
 def test_memory_limits_need_workers(folder: Path) -> None:
     """A run in this process is not limited, and does not pretend to be."""
     with refused("memory limit"):
-        ran(folder, wishes={"memory": "1G"})
+        ran(folder, overrides={"memory": "1G"})
 
 
 def test_wrong_suites_leave_no_store(folder: Path) -> None:
     """Nothing is made before all suites are read."""
-    with pytest.raises(InputError), here() as team:
-        batch([folder, folder / "none"], folder.parent / "b.sqlite", team)
+    with pytest.raises(InputError), InProcess() as executor:
+        batch([folder, folder / "none"], folder.parent / "b.sqlite", executor)
     assert not (folder.parent / "b.sqlite").exists()

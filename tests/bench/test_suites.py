@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import readme
-from layoutopt.bench.executors import here
+from layoutopt.bench.executors import InProcess
 from layoutopt.bench.run import batch
 from layoutopt.bench.suite import read_document, read_suite
 from layoutopt.registry import built_in
@@ -44,11 +44,11 @@ def test_the_suite_of_the_guide_is_one(tmp_path: Path) -> None:
 def test_folders_of_instances_are_suites(tmp_path: Path) -> None:
     """Two shipped sets are solved whole, and proved, by their folders alone."""
     folders = [readme.README.parent / "instances" / name for name in ("figures", "greedy")]
-    with here() as team:
-        report = batch(folders, tmp_path / "b.sqlite", team)
+    with InProcess() as executor:
+        report = batch(folders, tmp_path / "b.sqlite", executor)
     files = [path for folder in folders for path in folder.glob("*.json")]
-    assert report.standing.done == 2 * len(files)
-    assert report.standing.failed == 0
+    assert report.progress.done == 2 * len(files)
+    assert report.progress.failed == 0
     assert {r.status for r in report.rows if r.solver == "auto"} == {"optimal"}
 
 

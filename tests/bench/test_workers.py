@@ -11,28 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.bench.executors import Crew, WorkerError
-from layoutopt.bench.job import FamilySource, FileSource, Job, Outcome, Solve
+from layoutopt.bench.executors import Processes
+from layoutopt.bench.job import FamilySource, FileSource, Job, Outcome, Solve, outcomes
+from layoutopt.bench.process import WorkerError, WorkerPool, WorkerProcess
 from layoutopt.io.instance import write_instance
 from tests.bench.support import install_bad_solvers, pair_graph
 from tests.support import refused
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    """Return a crew whose workers have bad solvers."""
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    """Return a worker that has bad solvers."""
     folder = install_bad_solvers(tmp_path_factory.mktemp("installed"))
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        crew = Crew()
-        yield crew
-        crew.end()
+        worker = WorkerProcess()
+        yield worker
+        worker.stop()
 
 
-def carried(crew: Crew, job: Job) -> list[Outcome]:
-    found: list[Outcome] = []
-    crew.carry(job, found.append)
-    return found
+def carried(worker: WorkerProcess, job: Job) -> list[Outcome]:
+    return list(outcomes(job, worker))
 
 
 def job(path: Path, *solves: Solve, grace: float = 5.0) -> Job:
@@ -45,12 +44,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.json"
 
 
-def test_crashes_are_rows(crew: Crew, path: Path) -> None:
+def test_crashes_are_rows(worker: WorkerProcess, path: Path) -> None:
     """Solvers that end the process, in whatever way, cost a row; those beside them go on."""
     names = ("auto", "dies", "greedy0", "aborts", "raises", "auto")
     solves = [Solve(name, 10.0, repeat=i) for i, name in enumerate(names)]
-    outcomes = carried(crew, job(path, *solves))
-    assert [(o.row.solver, o.row.status, o.row.error) for o in outcomes] == [
+    found = carried(worker, job(path, *solves))
+    assert [(o.row.solver, o.row.status, o.row.error) for o in found] == [
         ("auto", "optimal", ""),
         ("dies", "failed", "the worker was ended by exit code 3"),
         ("greedy0", "feasible", ""),
@@ -58,19 +57,19 @@ def test_crashes_are_rows(crew: Crew, path: Path) -> None:
         ("raises", "failed", "solver 'raises' failed: ValueError: no idea"),
         ("auto", "optimal", ""),
     ]
-    assert len({o.row.instance_hash for o in outcomes}) == 1
-    logs = [o.log for o in outcomes]
+    assert len({o.row.instance_hash for o in found}) == 1
+    logs = [o.log for o in found]
     assert "last words" in logs[1]
     assert "in aborts" in logs[3]  # where it was
     assert "ValueError" in logs[4]
     assert not any(logs[i] for i in (0, 2, 5))
 
 
-def test_a_time_limit_holds(crew: Crew, path: Path) -> None:
+def test_a_time_limit_holds(worker: WorkerProcess, path: Path) -> None:
     """A solver that neither stops nor lets go of the interpreter is killed in the end."""
     begun = time.monotonic()
     solves = Solve("hangs", 0.25), Solve("greedy0", 5.0)
-    hung, fine = carried(crew, job(path, *solves, grace=0.75))
+    hung, fine = carried(worker, job(path, *solves, grace=0.75))
     assert hung.row.status == "failed"
     assert hung.row.error == "the worker was killed after 1 s without an answer"
     assert "in hangs" in hung.log
@@ -78,10 +77,10 @@ def test_a_time_limit_holds(crew: Crew, path: Path) -> None:
     assert fine.row.status == "feasible"
 
 
-def test_a_memory_limit_holds(crew: Crew, path: Path) -> None:
+def test_a_memory_limit_holds(worker: WorkerProcess, path: Path) -> None:
     """A solver that takes more than it may is stopped; the limit does not outlive its solve."""
-    solves = [Solve(name, 10.0, memory=1 << 30) for name in ("eats", "auto")]
-    eaten, fine = carried(crew, job(path, *solves))
+    solves = [Solve(name, 60.0, memory=1 << 30) for name in ("eats", "auto")]
+    eaten, fine = carried(worker, job(path, *solves))
     assert (eaten.row.status, fine.row.status) == ("optimal", "optimal")  # greedy0 matches all
     assert eaten.row.stopped == "memory limit"
     assert eaten.row.parameters["memory"] == 1 << 30
@@ -89,62 +88,86 @@ def test_a_memory_limit_holds(crew: Crew, path: Path) -> None:
     assert eaten.row.peak_bytes < 1 << 30
 
 
-def test_workers_are_replaced_when_they_are_worn(crew: Crew, path: Path) -> None:
-    """After a failure that the package foresees a worker goes on; out of memory it goes."""
-    carried(crew, job(path, Solve("auto", 10.0)))
-    [worker] = crew.idle
+def test_workers_are_replaced_when_they_are_worn(worker: WorkerProcess, path: Path) -> None:
+    """After a failure that the package foresees a process goes on; out of memory it goes."""
+    carried(worker, job(path, Solve("auto", 10.0)))
+    before = worker.process
     for name, status, kept in (("raises", "failed", True), ("eats", "optimal", False)):
-        [outcome] = carried(crew, job(path, Solve(name, 10.0, memory=1 << 30)))
+        [outcome] = carried(worker, job(path, Solve(name, 60.0, memory=1 << 30)))
         assert outcome.row.status == status
-        assert (crew.idle == [worker]) is kept
+        assert (worker.process is before) is kept
 
 
-def test_too_little_memory_for_any_job_is_refused(crew: Crew, path: Path) -> None:
+def test_too_little_memory_for_any_job_is_refused(worker: WorkerProcess, path: Path) -> None:
     """A limit below what a worker takes from the start ends the run with one line."""
     with refused("50 MiB of memory are too few"):
-        carried(crew, job(path, Solve("auto", 10.0, memory=50 << 20)))
+        carried(worker, job(path, Solve("auto", 10.0, memory=50 << 20)))
 
 
-def test_an_instance_that_cannot_be_made_in_time_is_a_row(crew: Crew) -> None:
+def test_an_instance_that_cannot_be_made_in_time_is_a_row(worker: WorkerProcess) -> None:
     """The limit holds for making the instance, too, which here takes longer than it may."""
     source = FamilySource("slow", "llama-70b", (("layers", "2000"),))
     late = Job(source, "identity", (Solve("auto", 0.0),), 0.2, "7", "box")
-    [outcome] = carried(crew, late)
+    [outcome] = carried(worker, late)
     assert outcome.row.error == "the worker was killed after 0.2 s without an answer"
     assert (outcome.row.instance, outcome.row.instance_hash) == ("slow", "identity")
 
 
-def test_a_worker_that_died_at_rest_is_replaced(crew: Crew, path: Path) -> None:
-    """What ends an idle worker is nobody's failure."""
-    assert [o.row.status for o in carried(crew, job(path, Solve("auto", 10.0)))] == ["optimal"]
-    for worker in crew.idle:
+def test_a_worker_that_died_at_rest_is_replaced(worker: WorkerProcess, path: Path) -> None:
+    """What ends an idle process is nobody's failure."""
+    for _ in range(2):
+        assert [o.row.status for o in carried(worker, job(path, Solve("auto", 10.0)))] == [
+            "optimal"
+        ]
+        assert worker.process is not None
         worker.process.kill()
         worker.process.wait()
-    assert [o.row.status for o in carried(crew, job(path, Solve("auto", 10.0)))] == ["optimal"]
 
 
 def test_workers_that_do_not_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last line that a worker could say is told."""
-    crew = Crew()
+    """The last line that a worker could say is told; a closed pool starts none."""
+    pool = WorkerPool()
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with refused("a worker was ended by exit code 1 at its start"):
-        crew.solvers()
-    crew.end()
-    with pytest.raises(WorkerError):
-        crew.solvers()
+    with refused("a worker was ended by exit code 1 at its start"), pool.worker() as worker:
+        worker.solvers()
+    pool.close()
+    with pytest.raises(WorkerError), pool.worker():
+        pass
 
+
+def test_a_closed_pool_has_no_outcomes(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is at work when the run ends is killed, blames no solve for it, and starts no other."""
+    mark = tmp_path / "mark"
+    monkeypatch.setenv("MARK", str(mark))
+    (tmp_path / "installed").mkdir()
+    monkeypatch.syspath_prepend(install_bad_solvers(tmp_path / "installed"))
+    found: list[Outcome] = []
+    executor = Processes(1)
+    job = Job(FileSource("given", str(path)), "identity", SLEEPING, 5.0, "7", "box")
+    future = executor.submit(job, found.append)
+    while not mark.exists():
+        time.sleep(0.02)
+    executor.close()
+    assert isinstance(future.exception(), WorkerError)
+    assert found == []
+    assert not executor.pool.idle
+    assert not executor.pool.busy
+
+
+SLEEPING = (Solve("sleeps", 600.0), Solve("greedy0", 600.0))
 
 ORPHAN = """
 import sys
-from layoutopt.bench.executors import Crew
-from layoutopt.bench.job import Job, Solve
-from layoutopt.bench.job import FileSource
+from layoutopt.bench.job import FileSource, Job, Solve, outcomes
+from layoutopt.bench.process import WorkerProcess
 path, solver, limit = sys.argv[1:]
-crew = Crew()
-crew.solvers()
-print(crew.idle[0].process.pid, flush=True)
+worker = WorkerProcess()
+worker.solvers()
+print(worker.process.pid, flush=True)
 solve = Solve(solver, float(limit))
-crew.carry(Job(FileSource("given", path), "identity", (solve,), 1.0, "7", "box"), print)
+list(outcomes(Job(FileSource("given", path), "identity", (solve,), 1.0, "7", "box"), worker))
 """
 
 

@@ -6,11 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from layoutopt.bench.work import RunState, perform
 
 import layoutopt
 from layoutopt.base.result import Stopped
-from layoutopt.bench.job import FileSource, Job, Solve, document_hash
+from layoutopt.bench.job import FileSource, Job, Solve, Worker, document_hash, outcomes
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
 from layoutopt.unwinding import unwind
@@ -26,7 +25,7 @@ def test_a_row_says_what_unwind_says(tmp_path: Path) -> None:
     """Score, bound, status, sizes and pairs are those of the call; the rest is the job's."""
     graph = pair_graph()
     write_instance(graph, tmp_path / "a.json")
-    auto, greedy = perform(job(tmp_path / "a.json", "auto", "greedy0"), RunState())
+    auto, greedy = outcomes(job(tmp_path / "a.json", "auto", "greedy0"), Worker())
     row, result = auto.row, unwind(graph)
     assert (row.score, row.bound, row.max_score) == (6, 6, result.max_score)
     assert (row.status, row.stopped, row.error, auto.log) == ("optimal", "finished", "", "")
@@ -62,16 +61,16 @@ def test_pairs_are_the_thirty_that_lose_most(tmp_path: Path) -> None:
     for value in range(1, 41):
         graph.valued_pair(x, graph.source((1,)), value)
     write_instance(graph, tmp_path / "a.json")
-    [outcome] = perform(job(tmp_path / "a.json", "auto"), RunState())
+    [outcome] = outcomes(job(tmp_path / "a.json", "auto"), Worker())
     assert [Decimal(value) for _, _, value, _, _ in outcome.row.pairs] == list(range(40, 10, -1))
 
 
 def test_what_cannot_be_read_fails_once_for_each_solve(tmp_path: Path) -> None:
     """The reason is the reader's own line; the identity stands for the hash."""
     (tmp_path / "a.json").write_text('{"format": "other"}')
-    outcomes = list(perform(job(tmp_path / "a.json", "auto", "greedy0"), RunState()))
-    assert [outcome.row.solver for outcome in outcomes] == ["auto", "greedy0"]
-    for outcome in outcomes:
+    found = list(outcomes(job(tmp_path / "a.json", "auto", "greedy0"), Worker()))
+    assert [outcome.row.solver for outcome in found] == ["auto", "greedy0"]
+    for outcome in found:
         assert (outcome.row.status, outcome.row.instance_hash) == ("failed", "identity")
         assert "a.json" in outcome.row.error
         assert "$.format" in outcome.row.error
@@ -100,7 +99,7 @@ def test_whatever_a_solver_raises_is_a_row(
 
     monkeypatch.setattr("layoutopt.unwinding.unwind", broken)
     write_instance(pair_graph(), tmp_path / "a.json")
-    first, second = perform(job(tmp_path / "a.json", "cpsat", "greedy0"), RunState())
+    first, second = outcomes(job(tmp_path / "a.json", "cpsat", "greedy0"), Worker())
     assert (first.row.status, first.row.error) == ("failed", ERRORS[error])
     assert (first.row.score, first.row.trace) == (None, ())
     assert "Traceback" in first.log
@@ -117,16 +116,16 @@ def test_an_interrupted_solve_is_no_result(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("layoutopt.unwinding.unwind", interrupted)
     write_instance(pair_graph(), tmp_path / "a.json")
     with pytest.raises(KeyboardInterrupt):
-        list(perform(job(tmp_path / "a.json", "auto"), RunState()))
+        list(outcomes(job(tmp_path / "a.json", "auto"), Worker()))
 
 
 def test_a_graph_is_made_once_for_all_its_solves(tmp_path: Path) -> None:
-    """A desk makes a graph again only when another source comes between."""
-    desk = RunState()
+    """A worker makes a graph again only when another source comes between."""
+    worker = Worker()
     for name in ("a", "b"):
         write_instance(pair_graph(name), tmp_path / f"{name}.json")
     a, b = (job(tmp_path / f"{name}.json", "auto") for name in ("a", "b"))
-    first = desk.instance(a)
-    assert desk.instance(a) is first
-    assert desk.instance(b) is not first
-    assert desk.instance(a) is not first
+    first = worker.load(a)
+    assert worker.load(a) is first
+    assert worker.load(b) is not first
+    assert worker.load(a) is not first
