@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from layoutopt.base.errors import InputError, LayoutoptError, SizeError
 from layoutopt.base.files import encode
@@ -35,8 +35,8 @@ PAIRS = 30
 
 
 @dataclass(frozen=True)
-class FileSource:
-    """An instance or a network in a file.
+class Source:
+    """Source of an instance: a file, or a family with its settings.
 
     Parameters
     ----------
@@ -44,62 +44,23 @@ class FileSource:
         What tables call it.
     path
         The file.
+    family, settings
+        A key of :data:`layoutopt.generate.families.FAMILIES`, and parameters by name, as text; ""
+        and none for a file.
     attractions, dims, training
         For a network, as for :func:`layoutopt.reading.read`; dimensions as pairs.
     tiles
-        A tile memory in place of the file's own, by name or JSON file; "" for none.
+        A tile memory in place of the instance's own, by name or JSON file; "" for none.
     """
 
     name: str
-    path: str
+    path: str = ""
+    family: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
     attractions: str = ""
     dims: tuple[tuple[str, int], ...] = ()
     training: str = ""
     tiles: str = ""
-
-    family = ""
-
-    def graph(self) -> Graph:
-        """Read the file."""
-        from layoutopt.reading import read
-
-        return read(
-            self.path,
-            attractions=self.attractions or None,
-            dims=dict(self.dims),
-            training=self.training or None,
-        )
-
-
-@dataclass(frozen=True)
-class FamilySource:
-    """An instance of a family.
-
-    Parameters
-    ----------
-    name
-        What tables call it.
-    family
-        A key of :data:`layoutopt.generate.families.FAMILIES`.
-    settings
-        Parameters by name, as text.
-    tiles
-        As for :class:`FileSource`.
-    """
-
-    name: str
-    family: str
-    settings: tuple[tuple[str, str], ...] = ()
-    tiles: str = ""
-
-    def graph(self) -> Graph:
-        """Generate the instance."""
-        from layoutopt.generate.families import generate
-
-        return generate(self.family, dict(self.settings))
-
-
-Source: TypeAlias = FileSource | FamilySource
 
 
 def load(source: Source) -> Graph:
@@ -110,9 +71,19 @@ def load(source: Source) -> Graph:
     InputError
         If there is none, or it is wrong.
     """
+    from layoutopt.generate.families import generate
     from layoutopt.io.instance import tile_memory
+    from layoutopt.reading import read
 
-    graph = source.graph()
+    if source.family:
+        graph = generate(source.family, dict(source.settings))
+    else:
+        graph = read(
+            source.path,
+            attractions=source.attractions or None,
+            dims=dict(source.dims),
+            training=source.training or None,
+        )
     if source.tiles:
         graph.tile_memory = tile_memory(source.tiles)
     return graph
@@ -136,11 +107,11 @@ def identity(source: Source, version: str) -> str:
     or generated to know that all is done.  Of files it is the content that counts.
     """
     files = [source.tiles]
-    if isinstance(source, FileSource):
-        files += [source.path, source.attractions]
-        given: object = [Path(source.path).suffixes[-2:], source.dims, source.training]
+    if source.family:
+        given: object = [source.family, source.settings]
     else:
-        given = [source.family, source.settings]
+        files += [source.path, source.attractions]
+        given = [Path(source.path).suffixes[-2:], source.dims, source.training]
     contents = [_content(file) for file in files]
     return hashlib.sha256(encode([version, given, contents])).hexdigest()
 

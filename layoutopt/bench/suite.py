@@ -18,8 +18,8 @@ from msgspec import Meta, Struct
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import read_utf8
 from layoutopt.base.memory import parse_memory
-from layoutopt.bench.job import FamilySource, FileSource, Solve, Source
-from layoutopt.generate.families import Setting, parameters, text
+from layoutopt.bench.job import Solve, Source
+from layoutopt.generate.families import parameters, text
 from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 
@@ -83,7 +83,7 @@ class FamilyEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """A table ``[[family]]``: instances of one family, one for each seed."""
 
     name: str
-    parameters: dict[str, bool | int | tuple[int, ...]] = {}
+    parameters: dict[str, Any] = {}
     seeds: Seeds | None = None
     tiles: str = ""
 
@@ -134,12 +134,14 @@ def replaced(suite: SuiteEntry, overrides: Mapping[str, Any]) -> SuiteEntry:
         raise _refusal(error, "suite") from None
 
 
-def _refusal(error: msgspec.ValidationError, table: str = "") -> InputError:
+def _refusal(
+    error: msgspec.ValidationError, table: str = "", kind: type[Struct] | None = None
+) -> InputError:
     """Return what is wrong with a document, or with one of its tables, and where."""
     reason, _, place = str(error).partition(" - at `$")
     place = (table + place.rstrip("`")).removeprefix(".")
     if "unknown field" in reason:
-        known = TABLES.get(re.split(r"\W", place)[0], Document)
+        known = kind or TABLES.get(re.split(r"\W", place)[0], Document)
         reason += f"; allowed: {', '.join(known.__struct_fields__)}"
     return InputError(reason[:1].lower() + reason[1:], place)
 
@@ -254,20 +256,20 @@ def _sources(document: Document, folder: Path) -> Iterator[Source]:
         yield from _family(family, folder, f"family[{i}]")
 
 
-def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[FileSource]:
+def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[Source]:
     parts = (entry.training, Path(entry.tiles).stem)
     suffix = "".join(f"+{part}" for part in parts if part)
     for i, pattern in enumerate(entry.files):
         paths = _matches(pattern, folder, f"{place}[{i}]")
         for path in paths:
             onnx = path.suffix == ".onnx"
-            yield FileSource(
+            yield Source(
                 _name(path, folder) + suffix,
                 str(path),
-                _beside(entry.attractions, folder) if onnx else "",
-                tuple(sorted(entry.dims.items())) if onnx else (),
-                entry.training if onnx else "",
-                _tiles(entry.tiles, folder),
+                attractions=_beside(entry.attractions, folder) if onnx else "",
+                dims=tuple(sorted(entry.dims.items())) if onnx else (),
+                training=entry.training if onnx else "",
+                tiles=_tiles(entry.tiles, folder),
             )
 
 
@@ -311,41 +313,29 @@ def _tiles(which: str, folder: Path) -> str:
     return which if which in PRESETS else _beside(which, folder)
 
 
-def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[FamilySource]:
+def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[Source]:
+    """Yield the instances of a family, one for each seed."""
     try:
         defaults = parameters(entry.name)
     except InputError as error:
         raise error.located(f"{place}.name") from None
-    given = {
-        name: _setting(value, name, defaults, f"{place}.parameters.{name}")
-        for name, value in entry.parameters.items()
-    }
+    fields = [
+        (name, tuple[int, ...] if isinstance(value, tuple) else type(value), value)
+        for name, value in defaults.items()
+    ]
+    table = msgspec.defstruct("Parameters", fields, forbid_unknown_fields=True)
+    try:
+        checked = msgspec.structs.asdict(msgspec.convert(entry.parameters, table))
+    except msgspec.ValidationError as error:
+        raise _refusal(error, f"{place}.parameters", table) from None
+    given = {name: checked[name] for name in entry.parameters}
+    if entry.seeds is not None and "seed" not in defaults:
+        reason = f"family {entry.name!r} draws nothing, and has no seed"
+        raise InputError(reason, f"{place}.seeds")
+    seeds = [] if entry.seeds is None else parse_seeds(entry.seeds, f"{place}.seeds")
     suffix = f"+{Path(entry.tiles).stem}" if entry.tiles else ""
-    for seed in _family_seeds(entry, defaults, f"{place}.seeds"):
-        own = given | seed
+    for own in [given | {"seed": seed} for seed in seeds] or [given]:
         changed = [n for n in defaults if own.get(n, defaults[n]) != defaults[n]]
         settings = tuple((name, text(value)) for name, value in own.items())
         name = "-".join([entry.name, *(f"{n}={text(own[n])}" for n in changed)]) + suffix
-        yield FamilySource(name, entry.name, settings, _tiles(entry.tiles, folder))
-
-
-def _family_seeds(
-    entry: FamilyEntry, defaults: dict[str, Setting], place: str
-) -> list[dict[str, Setting]]:
-    """Return the settings of a family's seed, one after the other; once none, without seeds."""
-    if entry.seeds is None:
-        return [{}]
-    if "seed" not in defaults:
-        raise InputError(f"family {entry.name!r} draws nothing, and has no seed", place)
-    return [{"seed": seed} for seed in parse_seeds(entry.seeds, place)]
-
-
-def _setting(value: Setting, name: str, defaults: dict[str, Setting], place: str) -> Setting:
-    """Return a parameter of a family, if it is of the right kind."""
-    if name not in defaults:
-        raise InputError(f"there is no such parameter; allowed: {', '.join(defaults)}", place)
-    default = defaults[name]
-    if type(value) is not type(default):
-        kinds = {bool: "true or false", int: "an integer", tuple: "a list of integers"}
-        raise InputError(f"must be {kinds[type(default)]}, got {value!r}", place)
-    return value
+        yield Source(name, family=entry.name, settings=settings, tiles=_tiles(entry.tiles, folder))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from layoutopt.base.memory import parse_memory
-from layoutopt.bench.job import FamilySource, FileSource, Solve, document_hash, identity, load
+from layoutopt.bench.job import Solve, Source, document_hash, identity, load
 from layoutopt.bench.suite import read_suite
 from layoutopt.generate.families import generate
 from layoutopt.io.instance import write_instance
@@ -122,6 +122,14 @@ def test_families_are_called_as_generate_calls_them(tmp_path: Path) -> None:
         assert source.name == generate("random", dict(source.settings)).name
 
 
+@pytest.mark.parametrize("share", ["0.5", "1"])
+def test_parameters_may_be_shares(tmp_path: Path, share: str) -> None:
+    """A parameter that is no whole number is taken, and may be written as one."""
+    [source] = suite(tmp_path, FAMILY + f"parameters = {{ empty = {share} }}").sources
+    assert source.name == f"random-empty={float(share)}"
+    assert load(source).name == source.name
+
+
 def test_files_of_installed_packages_can_be_named(tmp_path: Path) -> None:
     """``{onnx}`` stands for the folder of that package."""
     text = '[suite]\ninstances = ["{onnx}/backend/test/data/light/light_*.onnx"]'
@@ -147,15 +155,16 @@ WRONG = {
     "unknown family": ('[[family]]\nname = "rnd"', ["family[0].name", "'rnd'", "random-views"]),
     "unknown parameter": (
         FAMILY + "parameters = { size = 3 }",
-        ["family[0].parameters.size", "elements"],
+        ["family[0].parameters: ", "unknown field `size`", "elements"],
     ),
     "bad parameter": (
         FAMILY + "parameters = { ops = true }",
-        ["family[0].parameters.ops", "an integer", "True"],
+        ["family[0].parameters.ops", "expected `int`, got `bool`"],
     ),
+    "bad share": (FAMILY + "parameters = { empty = true }", ["`float`", "`bool`", ".empty"]),
     "bad list": (
         '[[family]]\nname = "resnet"\nparameters = { blocks = 3 }',
-        ["family[0].parameters.blocks", "a list of integers"],
+        ["family[0].parameters.blocks", "expected `array`, got `int`"],
     ),
     "no seeds": (FAMILY + 'seeds = "9..3"', ["family[0].seeds", "'9..3'", "0..99"]),
     "empty seeds": ("[suite]\nseeds = []\n" + FAMILY, ["suite.seeds", "must be numbers"]),
@@ -221,25 +230,29 @@ def test_the_hash_is_of_the_content() -> None:
 def test_the_identity_of_a_file_is_its_content(tmp_path: Path) -> None:
     """Files of equal bytes have equal identities; other bytes, options and versions others."""
     instances(tmp_path, "a.json", "b/c.json")
-    a, c = FileSource("a", str(tmp_path / "a.json")), FileSource("c", str(tmp_path / "b/c.json"))
+    a, c = Source("a", str(tmp_path / "a.json")), Source("c", str(tmp_path / "b/c.json"))
     assert identity(a, "1") == identity(c, "1")
-    others = {identity(a, "2"), identity(FileSource("a", a.path, tiles="ipu-mk2"), "1")}
+    others = {identity(a, "2"), identity(Source("a", a.path, tiles="ipu-mk2"), "1")}
     write_instance(pair_graph(value=7), c.path)
-    others |= {identity(c, "1"), identity(FileSource("a", a.path, training="adam"), "1")}
+    others |= {identity(c, "1"), identity(Source("a", a.path, training="adam"), "1")}
     assert len(others | {identity(a, "1")}) == 5
 
 
 def test_the_identity_of_a_family_is_its_settings() -> None:
     """Names of tables do not matter, settings do."""
-    one = FamilySource("x", "random", (("seed", "1"),))
-    assert identity(one, "1") == identity(FamilySource("y", "random", (("seed", "1"),)), "1")
-    assert identity(one, "1") != identity(FamilySource("x", "random", (("seed", "2"),)), "1")
+    one = Source("x", family="random", settings=(("seed", "1"),))
+    assert identity(one, "1") == identity(
+        Source("y", family="random", settings=(("seed", "1"),)), "1"
+    )
+    assert identity(one, "1") != identity(
+        Source("x", family="random", settings=(("seed", "2"),)), "1"
+    )
 
 
 def test_sources_make_their_graphs(tmp_path: Path) -> None:
     """A source makes the graph of its file or family, on the tile memory that it names."""
     instances(tmp_path, "a.json")
-    assert load(FileSource("a", str(tmp_path / "a.json"))).name == "pair"
-    graph = load(FamilySource("r", "random", (("seed", "5"),), tiles="ipu-mk2"))
+    assert load(Source("a", str(tmp_path / "a.json"))).name == "pair"
+    graph = load(Source("r", family="random", settings=(("seed", "5"),), tiles="ipu-mk2"))
     assert graph.name == "random-seed=5"
     assert graph.tile_memory is not None
