@@ -16,8 +16,7 @@ from layoutopt.check.elements import evaluate
 from layoutopt.generate.layers import training_step
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
-from layoutopt.lowering.lower import lower
-from layoutopt.lowering.lowered import Lowered
+from layoutopt.lowering.lower import Lowered, lower
 from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
 from models.statement import state

@@ -21,15 +21,13 @@ from layoutopt.base.errors import InputError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.locations import Given, Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.greedy0 import HEURISTICS, Heuristic
 from layoutopt.lowering.maps import Places
 from layoutopt.network.methods import APPROXIMATE, METHODS, Method
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import IntArray, Labelling
+from layoutopt.network.problem import IntArray, Labelling, split
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

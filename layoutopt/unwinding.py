@@ -17,18 +17,15 @@ from layoutopt.base.errors import InputError, InternalError, SizeError, SolverEr
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Result, Stopped, UnwindingResult
-from layoutopt.check.claims import ceiling, counts
-from layoutopt.check.elements import Evaluation, evaluate, most
+from layoutopt.check.elements import Evaluation, ceiling, counts, evaluate, most
 from layoutopt.check.matching import Layouts
-from layoutopt.graphs.hooking import apply_hook_mode, hooked
-from layoutopt.graphs.layouts import check_graph
+from layoutopt.graphs.locations import check_graph
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import tiled
+from layoutopt.graphs.tiling import apply_hook_mode, hooked, tiled
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.assignment import Assignment, WarmStart, begin, by_name
 from layoutopt.lowering.greedy0 import greedy0
-from layoutopt.lowering.lower import lower
-from layoutopt.lowering.lowered import Lowered, SolvedGraph
+from layoutopt.lowering.lower import Lowered, SolvedGraph, lower
 from layoutopt.lowering.reserve import START_LIMIT, Reserve
 from layoutopt.network.problem import IntArray
 from layoutopt.registry import Solver, SolverKind, built_in, find

@@ -9,8 +9,7 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.locations import Given, Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
 from layoutopt.lowering.greedy0 import HEURISTICS

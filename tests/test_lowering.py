@@ -19,15 +19,13 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_decimal
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.locations import Given
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.elements import kinds as kinds_module
 from layoutopt.lowering.elements.groups import find_groups
 from layoutopt.lowering.elements.kinds import memory_needed
-from layoutopt.lowering.lower import lower
-from layoutopt.lowering.lowered import Lowered
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import Labelling
+from layoutopt.lowering.lower import Lowered, lower
+from layoutopt.network.problem import Labelling, split
 from layoutopt.unwinding import unwind
 from tests.support import hard_graph, random_labels
 

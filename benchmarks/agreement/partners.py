@@ -15,10 +15,9 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Result, Status, UnwindingResult
 from layoutopt.certify.unwinding import certify
-from layoutopt.check.claims import violations
-from layoutopt.graphs.hooking import hooked
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.tiling import tiled
+from layoutopt.check.elements import violations
+from layoutopt.graphs.locations import Given
+from layoutopt.graphs.tiling import hooked, tiled
 from layoutopt.io.certificate import check_certificate
 from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.io.result import parse_document, result_bytes

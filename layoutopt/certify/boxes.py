@@ -13,7 +13,7 @@ from layoutopt.boxes import join
 from layoutopt.boxes.box import VectorBox
 from layoutopt.boxes.equation import Equations
 from layoutopt.certificate.sums import CertifiedBox
-from layoutopt.lowering.lowered import Lowered
+from layoutopt.lowering.lower import Lowered
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 

@@ -35,7 +35,7 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.expand import Expansion
 from layoutopt.lowering.classes.kinds import LiftedKind
 from layoutopt.lowering.elements.groups import Group
-from layoutopt.lowering.lowered import ClassKind, Lowered
+from layoutopt.lowering.lower import ClassKind, Lowered
 from layoutopt.network.problem import IntArray
 
 

@@ -24,7 +24,7 @@ from layoutopt.io.certificate import FORMAT, document_of
 from layoutopt.io.instance import known_hash
 from layoutopt.lowering.elements.barriers import find_cycles
 from layoutopt.lowering.elements.groups import find_groups
-from layoutopt.lowering.lowered import Lowered, SolvedGraph
+from layoutopt.lowering.lower import Lowered, SolvedGraph
 from layoutopt.network.problem import IntArray
 
 

@@ -7,18 +7,21 @@ with row-major strides ``s``, index ``i`` has the flat position ``sum_d i_d s_d`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, product
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from layoutopt.base.errors import SizeError
 from layoutopt.base.result import Loop
 from layoutopt.boxes.box import Box, strides
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Array, Shape, UnwindingOp, size
+from layoutopt.graphs.store import GraphStore
 
 _zip = partial(zip, strict=True)
 
@@ -168,3 +171,46 @@ def _periods(low: int, high: int, on: int, period: int) -> Iterator[tuple[int, i
         yield whole[0], len(whole), 0, on
     if end < on:
         yield last, 1, 0, end
+
+
+T = TypeVar("T")
+
+SMALL = 2 * 10**6
+"""Graphs of up to so many elements are checked element by element."""
+
+LARGE = 10**9
+"""Graphs of up to so many elements are, where pieces turn out to be too many."""
+
+STEPS = 2 * 10**6
+"""How many steps piece by piece may take: about a minute."""
+
+ELEMENTS_PER_STEP = 1000
+"""How many elements are checked in the time of a step."""
+
+
+def either(graph: GraphStore, by_elements: Callable[[], T], by_pieces: Callable[[int], T]) -> T:
+    """Return what the quicker of two ways says; both say the same.
+
+    Parameters
+    ----------
+    graph
+        The graph; the number of its elements decides.
+    by_elements
+        Takes time and memory for every element.
+    by_pieces
+        Takes up to so many steps, or raises :class:`~layoutopt.base.errors.SizeError`.
+
+    Raises
+    ------
+    SizeError
+        If the graph is too large for the one way, and its layouts too irregular for the other.
+    """
+    count = sum(map(size, graph.shapes))
+    if count > LARGE:
+        return by_pieces(STEPS)
+    if count > SMALL:
+        try:
+            return by_pieces(min(STEPS, count // ELEMENTS_PER_STEP))
+        except SizeError:
+            pass
+    return by_elements()

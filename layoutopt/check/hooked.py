@@ -16,10 +16,17 @@ from layoutopt.base.memory import require
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
 from layoutopt.check.affine import carried
-from layoutopt.graphs.hooking import check_hooks, hooked, output_tiles, viewed
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, hook_of, root_tiles
+from layoutopt.graphs.tiling import (
+    TILE,
+    check_hooks,
+    hook_of,
+    hooked,
+    output_tiles,
+    root_tiles,
+    viewed,
+)
 
 ELEMENT_BYTES = 24
 """What is kept of each element."""

@@ -19,8 +19,7 @@ from layoutopt.base import result
 from layoutopt.base.result import Step
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.boxes.equation import Equations
-from layoutopt.check.affine import carried
-from layoutopt.check.choice import STEPS, either
+from layoutopt.check.affine import STEPS, carried, either
 from layoutopt.check.matching import Layouts
 from layoutopt.check.tracing import Tracing
 from layoutopt.graphs import ops

@@ -18,15 +18,13 @@ from layoutopt.boxes.box import Box
 from layoutopt.boxes.cover import cover
 from layoutopt.boxes.equation import Equations
 from layoutopt.boxes.join import BoxIndex, common
-from layoutopt.check.affine import carried
-from layoutopt.check.choice import SMALL, STEPS, either
+from layoutopt.check.affine import SMALL, STEPS, carried, either
 from layoutopt.check.elements import coverage
 from layoutopt.check.hooked import UNKNOWN, Hooked
 from layoutopt.check.matching import Layouts, Matching
-from layoutopt.graphs.hooking import hooked
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, root_tiles
+from layoutopt.graphs.tiling import TILE, hooked, root_tiles
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.counting import on_both, on_each
 

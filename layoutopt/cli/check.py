@@ -155,7 +155,7 @@ def _checked(
     quiet: bool,
 ) -> int:
     """Check a result and a certificate, whichever there is; return the exit code."""
-    from layoutopt.graphs.hooking import apply_hook_mode
+    from layoutopt.graphs.tiling import apply_hook_mode
     from layoutopt.io.result import read_document
 
     evidence = None if certificate is None else read(certificate)
@@ -179,7 +179,7 @@ def _holds(
     graph: GraphStore, document: ResultDocument, claimed: UnwindingResult, path: Path, quiet: bool
 ) -> bool:
     """Hold a result against its instance, and tell what is found."""
-    from layoutopt.check.claims import violations
+    from layoutopt.check.elements import violations
     from layoutopt.io.instance import check_hash
 
     check_hash(document.instance_hash, graph, str(path))

@@ -121,7 +121,7 @@ def _load(
     barriers: str | None,
 ) -> GraphStore:
     """Return a graph to be solved; what is for networks is for these only."""
-    from layoutopt.graphs.hooking import apply_hook_mode
+    from layoutopt.graphs.tiling import apply_hook_mode
 
     given = attractions, dim, training
     if path.suffix != ".onnx":

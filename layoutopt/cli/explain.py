@@ -52,7 +52,7 @@ def command(
 
     The graph is solved a few times more with other values.
     """
-    from layoutopt.graphs.hooking import apply_hook_mode
+    from layoutopt.graphs.tiling import apply_hook_mode
 
     options.check_limits(time_limit, 0.0, workers)
     options.limit_memory(memory_limit)

@@ -249,7 +249,7 @@ def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | 
     """
     if path is None:
         return None
-    from layoutopt.graphs.hooking import apply_hook_mode
+    from layoutopt.graphs.tiling import apply_hook_mode
     from layoutopt.io.instance import check_hash
     from layoutopt.io.result import read_result
 

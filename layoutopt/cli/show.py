@@ -199,8 +199,7 @@ def _graph(shown: UnwindingResult | Graph) -> Graph | None:
 
 def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -> UnwindingResult:
     """Return a result with its graph."""
-    from layoutopt.graphs.hooking import opaque
-    from layoutopt.graphs.tiling import TILE
+    from layoutopt.graphs.tiling import TILE, opaque
     from layoutopt.io.instance import check_hash, known_hash
 
     if graph.name != result.instance:

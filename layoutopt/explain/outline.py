@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from layoutopt.base.limits import Limits
-from layoutopt.check.claims import counts
-from layoutopt.graphs.hooking import hooked, relaxed, viewed
+from layoutopt.check.elements import counts
 from layoutopt.graphs.ops import type_name
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import tiled
+from layoutopt.graphs.tiling import hooked, relaxed, tiled, viewed
 from layoutopt.lowering.lower import lower
 from layoutopt.network.parts import left_over
 from layoutopt.network.problem import Labelling
@@ -26,9 +25,9 @@ class Outline:
     ops
         Number of ops by type, most frequent first.
     graph
-        Counts of the graph: see :func:`layoutopt.check.claims.counts`.
+        Counts of the graph: see :func:`layoutopt.check.elements.counts`.
     lowered
-        Counts of what is tied together: see :class:`layoutopt.lowering.lowered.Lowered`.
+        Counts of what is tied together: see :class:`layoutopt.lowering.lower.Lowered`.
     problem
         ``nodes``, ``labels``, ``edges`` and ``rewards`` of the labelling problem of one
         representative of each class, and its ``contested_barriers``: those whose order has

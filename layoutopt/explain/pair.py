@@ -21,7 +21,7 @@ from layoutopt.explain import words
 from layoutopt.explain.explanation import Change, Obstacle, PairExplanation
 from layoutopt.explain.subject import Subject, at_one_location, views_of
 from layoutopt.explain.trials import ParametricSolves, Trial, TrialAnswer, most, won
-from layoutopt.graphs.layouts import Given, check_graph
+from layoutopt.graphs.locations import Given, check_graph
 from layoutopt.graphs.ops import Expand, Kind, UnwindingOp, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor

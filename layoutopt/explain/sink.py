@@ -15,11 +15,11 @@ from layoutopt.check.elements import evaluate
 from layoutopt.explain.explanation import Share, SinkExplanation
 from layoutopt.explain.pair import explained
 from layoutopt.explain.subject import Subject
-from layoutopt.graphs.hooking import unused
-from layoutopt.graphs.layouts import check_graph
+from layoutopt.graphs.locations import check_graph
 from layoutopt.graphs.ops import Kind, Source
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tiling import unused
 
 ALTERNATIVES = 3
 """How many pairs that lose are looked at."""

@@ -18,8 +18,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import number, to_decimal, to_integers
 from layoutopt.base.result import PairScore, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.hooking import unused
-from layoutopt.graphs.layouts import Given, check_result
+from layoutopt.graphs.locations import Given, check_result
 from layoutopt.graphs.ops import (
     Barrier,
     Expand,
@@ -33,9 +32,10 @@ from layoutopt.graphs.ops import (
 )
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.tiling import unused
 from layoutopt.lowering.elements.barriers import find_cycles
 from layoutopt.lowering.elements.groups import Group, find_groups, sources_of
-from layoutopt.lowering.elements.representatives import LayoutDict
+from layoutopt.lowering.elements.kinds import LayoutDict
 
 
 def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:

@@ -22,7 +22,7 @@ from layoutopt.base.result import Status
 from layoutopt.check.elements import evaluate
 from layoutopt.explain.subject import Subject
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.elements.representatives import LayoutDict
+from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.unwinding import unwind
 
 STEP = 1000

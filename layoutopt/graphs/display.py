@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layoutopt.base import html
 from layoutopt.base.result import UnwindingResult
 from layoutopt.base.table import Table
-from layoutopt.graphs.layouts import check_layouts
+from layoutopt.graphs.locations import check_layouts
 from layoutopt.graphs.ops import Kind, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from layoutopt.base import files
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import digest, shortest
-from layoutopt.graphs.layouts import check_graph
+from layoutopt.graphs.locations import check_graph
 from layoutopt.graphs.ops import AnyOp, UnwindingOp, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.unwinding import Graph

@@ -13,7 +13,7 @@ from layoutopt.base import files
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import SUM_DIGITS
 from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult
-from layoutopt.graphs.layouts import check_result
+from layoutopt.graphs.locations import check_result
 from layoutopt.io.instance import PATTERN
 
 FORMAT = "layoutopt/result/1"

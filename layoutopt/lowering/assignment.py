@@ -15,13 +15,19 @@ from layoutopt.base.numbers import unique
 from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.check import elements
 from layoutopt.check.elements import Evaluation
-from layoutopt.graphs.layouts import Given, check_graph, check_layouts, plain_piece
-from layoutopt.graphs.locations import Locations, Origins
+from layoutopt.graphs.locations import (
+    Given,
+    Locations,
+    Origins,
+    check_graph,
+    check_layouts,
+    plain_piece,
+)
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import TILE
-from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
+from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
 
 Assignment: TypeAlias = Mapping[Any, Sequence[Piece] | Array] | UnwindingResult
 """For some sinks, by name or handle, where their elements lie: pieces that cover a part of the

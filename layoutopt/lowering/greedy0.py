@@ -31,8 +31,7 @@ import numpy as np
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_integers, unique
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import Origins
+from layoutopt.graphs.locations import Given, Origins
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.maps import BackwardMaps, Elements, ForwardMaps, Places, routes

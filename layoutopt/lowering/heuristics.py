@@ -17,11 +17,11 @@ from layoutopt.boxes.equation import Equations
 from layoutopt.boxes.join import BoxIndex, image, join
 from layoutopt.boxes.merge import merged
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.layouts import Given
+from layoutopt.graphs.locations import Given
 from layoutopt.graphs.ops import Expand, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
-from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
+from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import (
     HEURISTICS,
     Heuristic,

@@ -21,7 +21,7 @@ from layoutopt.graphs.locations import Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.assignment import WarmStart
-from layoutopt.lowering.elements.representatives import LayoutDict, pieces_of
+from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import greedy0
 
 START_LIMIT = 10**6

@@ -10,13 +10,11 @@ from layoutopt.base.memory import available
 from layoutopt.base.numbers import nearest, to_decimal
 from layoutopt.base.result import Result
 from layoutopt.check.occupancy import occupied, overfull
-from layoutopt.graphs.hooking import hooked, viewed
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import coarsen, memory_of, tiled
-from layoutopt.lowering.elements.representatives import LayoutDict
-from layoutopt.lowering.lower import LIFT_FROM, lower
-from layoutopt.lowering.lowered import Lowered
+from layoutopt.graphs.tiling import coarsen, hooked, memory_of, tiled, viewed
+from layoutopt.lowering.elements.kinds import LayoutDict
+from layoutopt.lowering.lower import LIFT_FROM, Lowered, lower
 from layoutopt.machine.placing import capacity_problem
 from layoutopt.network.capacity.answer import Reason
 from layoutopt.network.capacity.problem import CapacityProblem

@@ -20,10 +20,9 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
 from layoutopt.lowering.classes.kinds import LiftedKind
 from layoutopt.lowering.elements.groups import Group
-from layoutopt.lowering.elements.kinds import GroupKind
+from layoutopt.lowering.elements.kinds import GroupKind, LayoutDict
 from layoutopt.lowering.elements.numbering import distinct, find
-from layoutopt.lowering.elements.representatives import LayoutDict
-from layoutopt.lowering.lowered import ClassKind, Lowered
+from layoutopt.lowering.lower import ClassKind, Lowered
 from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers

@@ -23,12 +23,24 @@ from layoutopt.base.numbers import to_decimal, to_integers, unique
 from layoutopt.base.result import Piece, Result, Stopped, read, written
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.hooking import hooked, opaque, output_tiles, reads, relaxed, viewed
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, Grained, coarsen, fix_tiles, memory_of, root_tiles
-from layoutopt.lowering.elements.representatives import LayoutDict
+from layoutopt.graphs.tiling import (
+    TILE,
+    Grained,
+    coarsen,
+    fix_tiles,
+    hooked,
+    memory_of,
+    opaque,
+    output_tiles,
+    reads,
+    relaxed,
+    root_tiles,
+    viewed,
+)
+from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
 from layoutopt.network.problem import IntArray, exact_integers
 from layoutopt.network.solvers import integer

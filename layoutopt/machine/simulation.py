@@ -21,7 +21,7 @@ from layoutopt.base.numbers import exact_decimal, ratio
 from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.base.table import Table
 from layoutopt.check.spread import Counts, Integers, Spread, spread, summed, uncovered
-from layoutopt.graphs.layouts import check_graph, given_layouts
+from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.ops import Kind, SumLike, SumLikeReduce, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of

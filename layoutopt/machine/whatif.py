@@ -20,11 +20,11 @@ from layoutopt.base.numbers import exact_decimal, to_decimal
 from layoutopt.base.result import Piece, Result, Status, UnwindingResult
 from layoutopt.check.elements import evaluate
 from layoutopt.check.occupancy import held
-from layoutopt.graphs.layouts import check_graph, given_layouts
+from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import memory_of
-from layoutopt.lowering.elements.representatives import LayoutDict
-from layoutopt.lowering.lowered import Lowered
+from layoutopt.lowering.elements.kinds import LayoutDict
+from layoutopt.lowering.lower import Lowered
 from layoutopt.machine.capacitated import counted
 from layoutopt.network.capacity.answer import CapacityAnswer
 from layoutopt.network.capacity.curve import smallest_capacity, sweep

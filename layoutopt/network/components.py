@@ -6,11 +6,10 @@ Small graphs are walked in Python, which spares loading SciPy.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-
-from layoutopt.network.problem import IntArray
+from numpy.typing import NDArray
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -18,7 +17,7 @@ FEW = 500
 """Graphs of up to so many nodes and links are small."""
 
 
-def components(nodes: int, first: IntArray, second: IntArray) -> tuple[int, IntArray]:
+def components(nodes: int, first: NDArray[Any], second: NDArray[Any]) -> tuple[int, NDArray[Any]]:
     """Return the number of connected components of a graph, and the component of each node.
 
     Components are numbered in the order of their smallest nodes.

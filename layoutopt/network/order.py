@@ -25,8 +25,7 @@ from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import strong_components
 from layoutopt.network.parts import solve_parts
-from layoutopt.network.presolve.reduction import Parts, split, take
-from layoutopt.network.problem import IntArray, Labelling, Precedence
+from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, split, take
 from layoutopt.network.solvers.formulation import reachable
 
 Arc = tuple[int, int]

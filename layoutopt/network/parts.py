@@ -22,8 +22,14 @@ from layoutopt.network.methods import METHODS, Method
 from layoutopt.network.presolve.cuts import isolating_cuts, two_labels
 from layoutopt.network.presolve.elimination import eliminate
 from layoutopt.network.presolve.node_reductions import contract
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import IntArray, Labelling, exact_integers, exact_sum, merge_parallel
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    exact_integers,
+    exact_sum,
+    merge_parallel,
+    split,
+)
 from layoutopt.network.solvers.relaxation import HOPS, Ascent, begin, field_of, fits, worth
 
 if TYPE_CHECKING:

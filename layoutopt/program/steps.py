@@ -13,7 +13,7 @@ from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.check import order
 from layoutopt.check.elements import evaluate
 from layoutopt.check.order import Dependencies, dependencies
-from layoutopt.graphs.layouts import check_graph, given_layouts
+from layoutopt.graphs.locations import check_graph, given_layouts
 from layoutopt.graphs.store import GraphStore
 
 if TYPE_CHECKING:

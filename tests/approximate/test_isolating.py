@@ -10,8 +10,7 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.heuristics.methods import isolate
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import Labelling
+from layoutopt.network.problem import Labelling, split
 from tests.approximate.proved import exact
 from tests.support import hard_problem, labelling, optimum, random_problem
 

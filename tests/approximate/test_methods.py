@@ -15,8 +15,7 @@ from benchmarks.traps import TRAPS
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.network.methods import APPROXIMATE, Method
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import Labelling, Precedence, exact_integers
+from layoutopt.network.problem import Labelling, Precedence, exact_integers, split
 from layoutopt.unwinding import unwind
 from tests.support import (
     Edges,

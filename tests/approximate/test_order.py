@@ -9,8 +9,7 @@ import numpy as np
 
 from layoutopt.network.heuristics.frame import OrderChoices, choices_of
 from layoutopt.network.heuristics.frame import allowed as keeps
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import Labelling, Precedence
+from layoutopt.network.problem import Labelling, Precedence, split
 from tests.support import allowed, labelling, labellings, random_labels, random_problem
 
 

@@ -13,8 +13,7 @@ from layoutopt.base.result import Stopped
 from layoutopt.network.heuristics import methods
 from layoutopt.network.heuristics.methods import on_simplex, relax, round_off
 from layoutopt.network.methods import APPROXIMATE
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import Labelling
+from layoutopt.network.problem import Labelling, split
 from layoutopt.network.solvers.formulation import Programme, programme
 from tests.approximate.proved import exact
 from tests.support import hard_problem, labelling, optimum, random_problem

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from layoutopt.base.result import PairScore, Status, UnwindingResult
-from layoutopt.check.claims import counts, violations
+from layoutopt.check.elements import counts, violations
 from layoutopt.check.occupancy import overfull, sure_to_fit
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.check.claims import violations
-from layoutopt.check.elements import by_elements, by_pieces, evaluate
+from layoutopt.check.elements import by_elements, by_pieces, evaluate, violations
 from layoutopt.check.hooked import Hooked
 from layoutopt.check.occupancy import occupied
 from layoutopt.graphs.unwinding import Graph

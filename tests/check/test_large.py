@@ -6,9 +6,8 @@ import tracemalloc
 
 import pytest
 
-from layoutopt.check.choice import SMALL as SMALL_ENOUGH
-from layoutopt.check.claims import counts
-from layoutopt.check.elements import by_elements, by_pieces, evaluate
+from layoutopt.check.affine import SMALL as SMALL_ENOUGH
+from layoutopt.check.elements import by_elements, by_pieces, counts, evaluate
 from layoutopt.check.order import dependencies
 from tests.check.large import LARGE, SMALL
 

@@ -8,15 +8,20 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import flow
+from layoutopt.graphs.locations import Given, flow
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.elements import classes as classes_module
 from layoutopt.lowering.elements import classes as refine_module
 from layoutopt.lowering.elements.classes import _numbered, find_classes, mix, refine
-from layoutopt.lowering.elements.edges import EdgeList, Edges, edges_of
 from layoutopt.lowering.elements.groups import find_groups, key_of
-from layoutopt.lowering.elements.numbering import Numbering, number_roots, root_arrays
+from layoutopt.lowering.elements.numbering import (
+    EdgeList,
+    Edges,
+    Numbering,
+    edges_of,
+    number_roots,
+    root_arrays,
+)
 
 
 def test_groups() -> None:

@@ -11,7 +11,7 @@ import pytest
 from layoutopt.base.errors import SizeError
 from layoutopt.network import order
 from layoutopt.network.order import hopeless_choices, pairs_of, with_hopeless, without
-from layoutopt.network.presolve.reduction import split
+from layoutopt.network.problem import split
 from tests.support import allowed, labelling, optimum, random_labels, random_problem
 
 

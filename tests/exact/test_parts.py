@@ -27,8 +27,7 @@ from layoutopt.network.parts import (
 from layoutopt.network.presolve import elimination
 from layoutopt.network.presolve.cuts import isolating_cuts
 from layoutopt.network.presolve.node_reductions import contract
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import Labelling
+from layoutopt.network.problem import Labelling, split
 from layoutopt.network.solvers import cpsat, mip
 from layoutopt.network.solvers.relaxation import Ascent, begin, field_of
 from tests.support import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutopt.graphs.hooking import check_hooks, hooked, opaque, output_tiles, relaxed, viewed
 from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Kind
+from layoutopt.graphs.tiling import check_hooks, hooked, opaque, output_tiles, relaxed, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.tiles.memory import TileMemory

@@ -23,8 +23,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lowering import lower as lowering
 from layoutopt.lowering.classes import reduced, runs
-from layoutopt.lowering.lower import lower
-from layoutopt.lowering.lowered import Lowered
+from layoutopt.lowering.lower import Lowered, lower
 from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.errors import SizeError
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import flow
+from layoutopt.graphs.locations import Given, flow
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.classes import slots

@@ -12,7 +12,7 @@ import pytest
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.check.elements import by_elements
-from layoutopt.graphs.hooking import hooked, opaque, viewed
+from layoutopt.graphs.tiling import hooked, opaque, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutopt.network.presolve.reduction import split, take
-from layoutopt.network.problem import Labelling
+from layoutopt.network.problem import Labelling, split, take
 from tests.presolve.test_reductions import problems, rewards_of
 from tests.support import labelling, optimum, random_labels
 

@@ -7,7 +7,7 @@ import pytest
 
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.presolve.cuts import fix
-from layoutopt.network.presolve.reduction import restored_names
+from layoutopt.network.problem import restored_names
 from tests.presolve.test_reductions import APART, TRIANGLE, problems
 from tests.support import labelling, random_labels
 

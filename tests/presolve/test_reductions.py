@@ -14,8 +14,7 @@ from layoutopt.network.presolve import node_reductions as contract_module
 from layoutopt.network.presolve.cuts import best_set, cuttable, fix, isolating_cuts, two_labels
 from layoutopt.network.presolve.elimination import eliminate
 from layoutopt.network.presolve.node_reductions import contract
-from layoutopt.network.presolve.reduction import Reduction, split, take
-from layoutopt.network.problem import Labelling, fresh_needed, reward_table
+from layoutopt.network.problem import Labelling, Reduction, fresh_needed, reward_table, split, take
 from tests.support import (
     Edges,
     allowed,

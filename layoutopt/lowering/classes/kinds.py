@@ -22,8 +22,7 @@ from layoutopt.lowering.classes.systems import orbits_of
 from layoutopt.lowering.elements.barriers import Contest
 from layoutopt.lowering.elements.classes import Classes, find_classes
 from layoutopt.lowering.elements.groups import Group
-from layoutopt.lowering.elements.kinds import GroupKind, named_tiles
-from layoutopt.lowering.elements.representatives import origins_of, represent
+from layoutopt.lowering.elements.kinds import GroupKind, named_tiles, origins_of, represent
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling
 

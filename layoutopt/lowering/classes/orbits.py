@@ -29,8 +29,7 @@ from layoutopt.lowering.classes.runs import (
 )
 from layoutopt.lowering.classes.slots import Slotted
 from layoutopt.lowering.elements.classes import find_classes
-from layoutopt.lowering.elements.edges import EdgeList, Edges
-from layoutopt.lowering.elements.numbering import Numbering, distinct
+from layoutopt.lowering.elements.numbering import EdgeList, Edges, Numbering, distinct
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 from layoutopt.tiles.blocks import TileMap

@@ -28,8 +28,7 @@ from layoutopt.lowering.classes.cells import (
 )
 from layoutopt.lowering.classes.families import NOTHING, VIEW
 from layoutopt.lowering.classes.orbits import Orbits
-from layoutopt.lowering.elements.edges import EdgeList, Edges
-from layoutopt.lowering.elements.numbering import Numbering, distinct
+from layoutopt.lowering.elements.numbering import EdgeList, Edges, Numbering, distinct
 from layoutopt.network.problem import IntArray, WeightArray
 
 CELLS_LIMIT = 3 * 10**7

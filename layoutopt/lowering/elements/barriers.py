@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutopt.base.numbers import unique
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import flow
+from layoutopt.graphs.locations import Given, flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.elements.groups import Group, sources_of

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.lowering.elements.edges import EdgeList, Edges
+from layoutopt.lowering.elements.numbering import EdgeList, Edges
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from layoutopt.graphs.layouts import Given
-from layoutopt.graphs.locations import Tiled
+from layoutopt.graphs.locations import Given, Tiled
 from layoutopt.graphs.ops import Flatten, Identity, Kind, Reshape, Source, Squeeze, SumLike
 from layoutopt.graphs.store import GraphStore
 from layoutopt.network.components import components

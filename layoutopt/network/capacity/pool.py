@@ -23,8 +23,7 @@ from layoutopt.network.capacity.problem import (
     joined,
 )
 from layoutopt.network.parts import solve_parts
-from layoutopt.network.presolve.reduction import take
-from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers
+from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers, take
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ from layoutopt.base.memory import require
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.methods import Method
 from layoutopt.network.order import hopeless_choices
-from layoutopt.network.presolve.reduction import Parts, split
-from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
+from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, WeightArray, split
 from layoutopt.network.solvers.formulation import reachable
 
 BAN_BYTES = 50

@@ -20,8 +20,7 @@ from layoutopt.network.components import components
 from layoutopt.network.heuristics.frame import banned, method
 from layoutopt.network.heuristics.refine import refine
 from layoutopt.network.presolve.cuts import best_set
-from layoutopt.network.presolve.reduction import split
-from layoutopt.network.problem import IntArray, Labelling, exact_sum, fresh_needed
+from layoutopt.network.problem import IntArray, Labelling, exact_sum, fresh_needed, split
 from layoutopt.network.solvers.formulation import Programme, programme
 
 

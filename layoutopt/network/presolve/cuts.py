@@ -18,14 +18,15 @@ import numpy as np
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result
-from layoutopt.network.presolve.reduction import Reduction, restored_names
 from layoutopt.network.problem import (
     IntArray,
     Labelling,
+    Reduction,
     WeightArray,
     exact_sum,
     fresh_needed,
     merge_parallel,
+    restored_names,
     reward_table,
 )
 

@@ -31,8 +31,7 @@ import numpy as np
 
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
-from layoutopt.network.presolve.reduction import Reduction, restored_names
-from layoutopt.network.problem import IntArray, Labelling, exact_integers
+from layoutopt.network.problem import IntArray, Labelling, Reduction, exact_integers, restored_names
 
 LARGEST = 2**61
 """Sums of weights stay below this, so that flows fit 64 bits."""
