@@ -40,6 +40,8 @@ PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
 
 DEFECT = "a defect of layoutopt, not of the network; please report it"
 
+KEPT = "the network is kept as it is given"
+
 MOST_NOTES = 8
 """So many ops that could not be converted are named."""
 
@@ -157,7 +159,13 @@ class _Call:
     def result(self) -> ConversionResult:
         """Convert the network, and look into what is wanted besides."""
         self.limits.report("simplifying")
-        ready = _ready(self.given.model)
+        try:
+            ready = _ready(self.given.model)
+        except (InputError, MemoryError, TimeoutError):
+            raise
+        except Exception as error:  # a defect of this package, which costs a user no network
+            why = f"{KEPT}: it is not understood ({type(error).__name__}: {error}), {DEFECT}"
+            return self._kept(why, Stopped.FINISHED)
         self.clock.end("read")
         trial = _Trial(self.given.model, ready, self.wanted, self.limits, self.clock)
         self.trial = trial
@@ -193,16 +201,23 @@ class _Call:
             return self._whole(trial, trial.sound, {}, {})
         if self.wanted.desired is not None or self.wanted.costs is not None:
             raise TimeoutError
-        names = parse_objective(self.wanted.objective, False)
         why = "time ended before there was another network; it is kept as it is given"
+        return self._kept(why, self.limits.stopped or Stopped.TIME_LIMIT)
+
+    def _kept(self, why: str, stopped: Stopped) -> ConversionResult:
+        """Return the network as it is given, which nobody has read; times of its ops are unknown.
+
+        Parameters
+        ----------
+        why, stopped
+            Why it is kept, for a user and for a program.
+        """
+        asked = self.wanted.desired is not None or self.wanted.costs is not None
+        names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
+        names = tuple([name for name in names if name != "time"]) or ("count",)
         tallied, unknown = given_transposes(self.given.model)
         kept = unconverted(
-            ConversionGraph(_name(self.given.model)),
-            names,
-            None,
-            why,
-            tallied,
-            self.limits.stopped or Stopped.TIME_LIMIT,
+            ConversionGraph(_name(self.given.model)), names, None, why, tallied, stopped
         )
         sizes = f"the shapes of {unknown} transposes are not declared: their bytes do not count"
         result = ConversionResult(
@@ -219,6 +234,7 @@ class _Call:
             removed=NOTHING,
             notes=(why, *([sizes] if unknown else [])),
             partial=True,
+            unmet=asked,
         )
         describe(result)
         return result
@@ -384,12 +400,11 @@ class _Trial:
         """Return the network as it was given."""
         assert error is not None
         names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
-        why = "the network is kept as it is given"
         found = {
-            one: unconverted(one.graph, names, self.wanted.costs, why)
+            one: unconverted(one.graph, names, self.wanted.costs, KEPT)
             for one in read_model(self.model).every()
         }
-        self.notes.append(f"{why}: rewritten, it is not sound ({error.reason}), {DEFECT}")
+        self.notes.append(f"{KEPT}: rewritten, it is not sound ({error.reason}), {DEFECT}")
         return Attempt(found, copied(self.given), None)
 
     @cached_property

@@ -75,13 +75,13 @@ def command(
     Without --solver these are auto and greedy0.  "to best bound" is the gap to the lowest bound
     that any of them proved; "loss" is what a solver loses against the best score.
     """
-    from layoutopt.base.result import Stopped
-    from layoutopt.comparison import compare
-
     options.check_limits(time_limit, gap, workers)
     options.limit_memory(memory_limit)
     targets = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
     options.check_targets(targets, overwrite)
+    from layoutopt.base.result import Stopped
+    from layoutopt.comparison import compare
+
     how: dict[str, Any] = {"time_limit": time_limit, "gap": gap, "seed": seed, "workers": workers}
     every: list[Comparison] = []
     for path in instances:

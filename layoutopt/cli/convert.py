@@ -100,12 +100,12 @@ def command(
     quiet: options.Quiet = False,
 ) -> int:
     """Rewrite a network with provably fewest layout transforms."""
-    from layoutopt.converting import convert
-
     options.check_limits(time_limit, 0.0, 1)
     options.limit_memory(memory_limit)
     for target in (output, json, certificate):
         _check_target(target, model, overwrite)
+    from layoutopt.converting import convert  # loads what takes seconds
+
     asked = {**_asked(layout, pad, backend, costs, free_io), "microsoft": microsoft}
     with shown(quiet) as tell, reserved_stdout():
         result = convert(

@@ -255,14 +255,14 @@ def command(
 ) -> int:
     """Find the best layouts of a graph's inputs, and prove it."""
     how = How(time_limit, seed, workers, overwrite, quiet)
-    from layoutopt.base.limits import Trace
-    from layoutopt.unwinding import unwind
-
     options.check_limits(time_limit, gap, workers)
     options.limit_memory(memory_limit)
     targets = {"--json": json, "--html": html, "--certificate": certificate}
     targets["--sweep-csv"] = sweep_csv
     options.check_targets(targets, overwrite)
+    from layoutopt.base.limits import Trace
+    from layoutopt.unwinding import unwind
+
     wanted = wish(capacity_sweep, sweep_csv, prices, fixed)
     graph, spent = options.load(instance, attractions, dim, training, tiles, how.left, quiet)
     check_machine(wanted, graph)

@@ -190,8 +190,8 @@ def _resized(op: Op, shape: Shape) -> Shape:
 def _window(op: Op, shape: Shape) -> Shape | None:
     """Return the shape of a convolution or pool; its formula is ONNX's.
 
-    ``floor((size + pads - dilation * (kernel - 1) - 1) / stride) + 1``, with ``ceil`` for
-    ``ceil_mode``; ``ceil(size / stride)`` where pads keep the size.
+    ``(size + pads - dilation * (kernel - 1) - 1) / stride + 1``, rounded towards 0 or, for
+    ``ceil_mode``, up; ``ceil(size / stride)`` where pads keep the size.
     """
     place = _WEIGHTS.get(op.type)
     weights, spatial = None if place is None else op.shape(place), shape[2:]
@@ -226,7 +226,7 @@ def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple
 
 def _steps(op: Op, free: int, stride: int, start_below: int) -> int:
     if not op.integer("ceil_mode", 0):
-        return free // stride + 1
+        return free // stride + 1 if free >= 0 else 1 - -free // stride  # towards 0
     steps = -(-free // stride) + 1  # no window starts in the padding behind
     return steps - ((steps - 1) * stride >= start_below)
 

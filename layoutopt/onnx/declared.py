@@ -17,12 +17,19 @@ Declared = dict[str, "TypeProto | None"]
 
 def types_of(graph: GraphProto) -> Declared:
     """Return the types of the tensors of a graph, and of all inside it."""
+    from onnx import helper
+
     found: Declared = {}
     for one in graphs(graph):
-        inputs = {value.name for value in one.input}  # an output may be one, declared otherwise
-        made = (x for x in (*one.value_info, *one.output) if x.name not in inputs)
+        # an output may be an input or a constant, declared otherwise
+        inputs = {value.name for value in one.input}
+        outputs = {value.name for value in one.output} - inputs
+        held = {x.name: x for x in one.initializer if x.name in outputs}
+        made = (x for x in (*one.value_info, *one.output) if x.name not in {*inputs, *held})
         for value in (*made, *one.input):
             _add(found, value.name, value.type)
+        for name, tensor in held.items():
+            _add(found, name, helper.make_tensor_type_proto(tensor.data_type, tensor.dims))
     return found
 
 

@@ -75,7 +75,8 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     Parameters
     ----------
     model
-        The model; sizes below 0, which mean that they are not known, are taken away.
+        The model; sizes below 0, which mean that they are not known, are taken away, and ranks
+        told of which ONNX would guess.
     strict
         Whether to refuse a model of which some shapes cannot be inferred.
 
@@ -91,6 +92,8 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     try:
         check_cropping(model)
         plain = shape_inference.infer_shapes(model)
+        while _tell_ranks(model, plain):
+            plain = shape_inference.infer_shapes(model)
         if not _is_short(plain):
             return shape_inference.infer_shapes(model, strict_mode=True) if strict else plain
         return shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
@@ -98,6 +101,43 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
         raise
     except known as error:
         raise InputError(f"shapes cannot be inferred ({first_line(error)})") from None
+
+
+def _tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:
+    """Tell that axes and steps of nodes are vectors; return whether the rank of any was unknown.
+
+    ONNX takes what has no known rank for what is not there: it slices the first axes, by 1.
+
+    Parameters
+    ----------
+    model
+        The model; it is changed.
+    inferred
+        The same with shapes.
+    """
+    from onnx import TensorProto
+
+    known: set[str] = set()
+    types: dict[str, int] = {}
+    for graph in graphs(inferred.graph):
+        known.update(x.name for x in graph.initializer)
+        for value in (*graph.value_info, *graph.output, *graph.input):
+            if value.type.tensor_type.HasField("shape"):
+                known.add(value.name)
+            types[value.name] = value.type.tensor_type.elem_type
+    nodes = (n for g in graphs(model.graph) for n in g.node if n.op_type in ("Pad", "Slice"))
+    wanted = {name for node in nodes for name in node.input[3:5]} - known - {""}
+    told = False
+    for graph in graphs(model.graph) if wanted else ():
+        every = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
+        made = {name for node in graph.node for name in node.output}
+        for name in sorted(wanted & {*every, *made}):
+            tensor = (every.get(name) or graph.value_info.add(name=name)).type.tensor_type
+            tensor.elem_type = tensor.elem_type or types.get(name) or TensorProto.INT64
+            told |= not tensor.HasField("shape")
+            if not tensor.HasField("shape"):
+                tensor.shape.dim.add()
+    return told
 
 
 def _without_negative_sizes(model: ModelProto) -> None:

@@ -135,7 +135,7 @@ ROWS = {
             a, b = MaxPool<kernel_shape=[1,2], strides=[1,2]>(x)
             u = MaxUnpool<kernel_shape=[1,2]>(a, b)
             y = Flatten(u) }""",
-        0,
+        2,
         more={"opset": 13},
         asked={"backend": "canonical"},
     ),
@@ -291,6 +291,34 @@ ROWS = {
             s = Sub(k, k) r = Add(s, given) a = Relu(x) y = Reshape(a, r) }""",
         0,
         {"given": np.array([2, 3])},
+    ),
+    "a Slice by axes whose number is not known": Past(
+        """g (float[2,3,4] x, int64 n) => (float[a,b,c] y) {
+            i = Loop(n, "", axes) <body = b (int64 j, bool c, int64[] v) =>
+                (bool d, int64[] w) { d = Identity(c) w = Abs(v) }>
+            t = Slice(x, zero, one, i) u = Transpose<perm=[1,0,2]>(t) y = Relu(u) }""",
+        1,
+        {"one": np.array([1]), "zero": np.array([0]), "axes": np.array([2])},
+    ),
+    "a Pad by axes whose number is not known": Past(
+        """g (float[1,3,4] x, int64 n) => (float[a,b,c] y) {
+            i = Loop(n, "", axes) <body = b (int64 j, bool c, int64[] v) =>
+                (bool d, int64[] w) { d = Identity(c) w = Abs(v) }>
+            t = Pad(x, pads, "", i) u = Transpose<perm=[1,0,2]>(t) y = Relu(u) }""",
+        1,
+        {"pads": np.array([0, 0, 0, 0, 0, 1]), "axes": np.array([2, 1, 0])},
+        more={"opset": 18},
+    ),
+    "a pool of windows that are larger than what they slide over": Past(
+        """g (float[2,3,2,1] x) => (float[2,3,2,1] y)
+        { y = MaxPool<kernel_shape=[1,2], strides=[1,2]>(x) }""",
+        0,
+    ),
+    "a constant output that is declared with another rank": Past(
+        "g (float[2] x) => (int64[1] w, float[2] y) { y = Relu(x) }",
+        0,
+        {"w": np.array(2)},
+        note="'w' is declared with shape [1]; [] follows from its node, and holds",
     ),
 }
 

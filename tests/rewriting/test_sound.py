@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -106,6 +107,28 @@ def test_a_network_that_cannot_be_simplified_is_converted(monkeypatch: pytest.Mo
     [note] = result.notes
     assert note.startswith("the network is converted without being simplified (KeyError: 't')")
     assert "a defect of layoutopt" in note
+
+
+@pytest.mark.parametrize("asked", [{}, {"layout": "default=NCHW", "check": True}])
+def test_a_network_that_cannot_be_read_is_kept(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither simplified nor as it is given."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("t")
+
+    monkeypatch.setattr(layoutopt.converting, "read_model", broken)
+    model = network(NETWORK)
+    result = layoutopt.convert(model, **asked)
+    assert list(result.model.graph.node) == list(model.graph.node)
+    assert (result.status, result.stopped, result.bound) == ("feasible", "finished", (0, 0))
+    assert result.before.transforms == result.after.transforms == 4
+    [note] = [line for line in result.notes if "are not declared" not in line]
+    assert note == (
+        "the network is kept as it is given: it is not understood (KeyError: 't'), "
+        "a defect of layoutopt, not of the network; please report it"
+    )
 
 
 def test_layouts_that_are_not_met_are_no_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
