@@ -374,7 +374,9 @@ class _Trial:
             self.clock.end("solve")
             self.limits.report("writing")
             new = write_model(self.source, found[self.source], found)
-            declare_outputs(new, self.given, found[self.source].freed)
+            own = found[self.source]
+            known = {name: tensor.shape for name, tensor in own.graph.tensors.items()}
+            declare_outputs(new, self.given, own.freed, known)
             why = fault(self.given, new)
             self.clock.end("write")
             if not why and not written:

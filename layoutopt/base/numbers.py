@@ -27,6 +27,17 @@ LEAST = Fraction(1, 10**9)
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 
 
+def sliced(size: int, start: int, end: int, step: int) -> range:
+    """Return which of so many places a Slice of ONNX takes.
+
+    Negative bounds count from the end, and bounds outside are moved to the nearest end.  Other
+    than Python's, a slice that goes backwards takes the first place where it starts before it.
+    """
+    if start < -size and step < 0:
+        start = -size
+    return range(size)[slice(start, end, step)]
+
+
 def total(values: Iterable[Decimal]) -> Decimal:
     """Return the sum of decimals."""
     found = Decimal(0)

@@ -116,7 +116,7 @@ def transform_constant(source: str, form: Form, shape: Shape) -> Relaid:
         Its own shape.
     """
     added = form.count(-1)
-    if is_whole(form):
+    if is_whole(form) and len(form) == added + len(shape):
         new = iter(range(added))
         order = tuple([next(new) if axis < 0 else axis + added for axis in form])
         return Relaid(source, (1,) * added + shape if added else None, order)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import sliced
 from layoutopt.conversion.rules.axes import REDUCTIONS
 from layoutopt.conversion.rules.op import Op, Shape, Size
 from layoutopt.conversion.rules.operator import Category
@@ -117,7 +118,7 @@ def _reduced(op: Op, shape: Shape) -> Shape | None:
 
 
 def _found(op: Op, shape: Shape) -> Shape | None:
-    if not op.integer("keepdims", 1):
+    if not shape or not op.integer("keepdims", 1):
         return _followed(op, shape)
     axis = op.axis(0, len(shape))
     return (*shape[:axis], 1, *shape[axis + 1 :])
@@ -319,7 +320,7 @@ def _slice(op: Op, shape: Shape) -> Shape:
     axes = tuple(range(len(starts))) if axes is None else axes
     for axis, *cut in zip(axes, starts, ends, steps or (1,) * len(starts), strict=False):
         size = shape[axis]
-        sizes[axis] = len(range(size)[slice(*cut)]) if isinstance(size, int) and cut[2] else None
+        sizes[axis] = len(sliced(size, *cut)) if isinstance(size, int) and cut[2] else None
     return tuple(sizes)
 
 

@@ -91,13 +91,35 @@ def without_unknown(model: ModelProto) -> tuple[ModelProto, list[str]]:
     return new, list(types)
 
 
-def declare_outputs(model: ModelProto, given: ModelProto, freed: Container[str]) -> None:
-    """Give outputs without a shape the one that a given network declares, but for freed ones."""
+def declare_outputs(
+    model: ModelProto,
+    given: ModelProto,
+    freed: Container[str],
+    known: Mapping[str, Sequence[int | str | None] | None],
+) -> None:
+    """Give outputs without a shape the one that a given network declares, or that is known.
+
+    Parameters
+    ----------
+    model
+        A network; it is changed.
+    given
+        The network that it was made of.
+    freed
+        Outputs to which the given network's declarations do not apply.
+    known
+        What is known of shapes.
+    """
+    from onnx import helper
+
     shapes = {value.name: value for value in given.graph.output}
     for value in model.graph.output:
         kind = value.type.tensor_type
         if value.name in shapes and value.name not in freed and not kind.HasField("shape"):
             value.type.CopyFrom(shapes[value.name].type)
+        sizes, kind = known.get(value.name), value.type.tensor_type
+        if sizes is not None and value.type.HasField("tensor_type") and not kind.HasField("shape"):
+            kind.CopyFrom(helper.make_tensor_type_proto(kind.elem_type, sizes).tensor_type)
 
 
 def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:

@@ -148,6 +148,8 @@ def run_alone(
         [ValueInfoProto(name=name) for name in inputs],
         [ValueInfoProto(name=name) for name in node.output if name],
     )
+    if _slices_from_before(node, inputs):
+        return None
     alone = helper.make_model(graph, opset_imports=model.opset_import)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -156,6 +158,16 @@ def run_alone(
     except Exception:  # whatever it is, the value is not known; shape inference may know more
         return None
     return results
+
+
+def _slices_from_before(node: NodeProto, inputs: Mapping[str, Array]) -> bool:
+    """Return whether a slice goes backwards from before its start, where ONNX's evaluator errs."""
+    if node.op_type != "Slice" or len(node.input) < 5 or not node.input[4]:
+        return False
+    data, starts, steps = (inputs[node.input[n]] for n in (0, 1, 4))
+    axes = inputs[node.input[3]] if node.input[3] else range(len(starts))
+    bounds = zip(axes, starts, steps, strict=False)
+    return any(step < 0 and start < -data.shape[axis] for axis, start, step in bounds)
 
 
 def shape_value(node: NodeProto, shape: Sequence[int | str | None] | None) -> Array | None:

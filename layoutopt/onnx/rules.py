@@ -12,6 +12,7 @@ from itertools import accumulate, combinations, pairwise
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import sliced
 from layoutopt.graphs.ops import Shape, SumLike, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
@@ -321,8 +322,7 @@ def split(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 def take(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a slice with steps; negative ones go backwards.
 
-    Along an axis of ``n``, negative bounds count from the end, and bounds outside are moved
-    to the nearest end, as Python's slices do.
+    See :func:`~layoutopt.base.numbers.sliced`.
     """
     if any(node.unknown(i) for i in range(1, len(node.inputs))):
         return barrier(sketch, node)
@@ -331,7 +331,7 @@ def take(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     lower, upper, strides, back = [0] * rank, list(x.shape), [1] * rank, []
     for start, end, given, step in _bounds(node):
         axis = _axis(given, rank)
-        kept = range(*slice(start, end, step).indices(x.shape[axis]))
+        kept = sliced(x.shape[axis], start, end, step)
         first, last = (min(kept[0], kept[-1]), max(kept[0], kept[-1])) if kept else (0, -1)
         lower[axis], upper[axis], strides[axis] = first, last + 1, abs(step)
         if step < 0:

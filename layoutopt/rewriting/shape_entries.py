@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.numbers import sliced
 from layoutopt.onnx.protobuf import SMALL
 from layoutopt.onnx.rules import is_standard
 from layoutopt.rewriting.skeleton import typed
@@ -116,7 +117,9 @@ def _entries(
     if node.op_type == "Slice" and data.ndim == 1 and 2 <= len(others) <= 4:
         bounds = [None if other is None else int(other.reshape(-1)[0]) for other in others]
         start, stop, _, step = [*bounds, None, None][:4]
-        return None if start is None or stop is None else data[_slice(start, stop, step or 1)]
+        if start is None or stop is None:
+            return None
+        return data[[*sliced(len(data), start, stop, step or 1)]]
     if node.op_type in ("Squeeze", "Unsqueeze") and data.size == 1:
         return data.reshape(()) if node.op_type == "Squeeze" else _one(data)
     return None
@@ -144,8 +147,3 @@ def _picked(data: Entries, indices: NDArray[Any]) -> Entries:
 def _one(data: Entries) -> Entries | None:
     """Return a single size as a list of one; None if it would get a second axis."""
     return data.reshape(1) if data.ndim == 0 else None
-
-
-def _slice(start: int, stop: int, step: int) -> slice:
-    """Return the slice that ONNX means: bounds beyond the end are cut off, as Python does."""
-    return slice(start, None if step < 0 and stop < -(2**31) else stop, step)

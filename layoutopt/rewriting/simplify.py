@@ -468,39 +468,59 @@ class _Simplifier:
                 self.again = True
 
     def _separate(self, graph: GraphProto) -> None:
-        """Give each transpose of a constant that is dequantised its own, if others read it.
+        """Give each transpose of what is made of constants alone its own, if others read it.
 
-        Then the constant is laid out for it, as other weights are that are read so and so.
+        That is a constant that is dequantised, which is laid out for it then, as other weights are
+        that are read so and so; a tensor that is filled, whose shape is permuted; and transposes
+        of these.
         """
-        from onnx import NodeProto
-
-        tensors = {x.name: x for x in graph.initializer if x.name not in self.held}
-        constants = set(tensors)
+        constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
         reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
         reads.update(value.name for value in graph.output)
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
-            if node.op_type == "DequantizeLinear" and constants.issuperset({*node.input} - {""}):
+            standard = self.keys.is_standard(node)
+            dequantised = node.op_type == "DequantizeLinear"
+            if dequantised and constants.issuperset({*node.input} - {""}):
                 made[node.output[0]] = node
-            source = made.get(node.input[0]) if node.op_type == "Transpose" else None
-            if source is not None and reads[node.input[0]] > 1 and self.keys.is_standard(node):
-                own = NodeProto()
-                own.CopyFrom(source)
-                reads[node.input[0]] -= 1
-                own.name, own.output[0] = "", self.names.fresh(node.input[0])
-                if (tensor := tensors.get(own.input[0])) is not None:
-                    own.input[0] = self.names.fresh(tensor.name)
-                    graph.initializer.add().CopyFrom(tensor)
-                    graph.initializer[-1].name = own.input[0]
-                    if graph is self.model.graph and tensor.name in self.weights:
-                        self.weights[own.input[0]] = self.weights[tensor.name]
-                nodes.append(own)
-                node.input[0] = own.output[0]
+            elif node.op_type == "ConstantOfShape" and standard and node.input[0] not in constants:
+                made[node.output[0]] = node
+            elif node.op_type == "Transpose" and standard and node.input[0] in made:
+                if reads[node.input[0]] > 1:
+                    reads[node.input[0]] -= 1
+                    copies = list(self._copies(graph, node.input[0], made))
+                    node.input[0] = copies[-1].output[0]
+                    made.update((copy.output[0], copy) for copy in copies)
+                    nodes += copies
+                made[node.output[0]] = node
             nodes.append(node)
         if len(nodes) > len(graph.node):
             self._set_nodes(graph, nodes)
+
+    def _copies(
+        self, graph: GraphProto, name: str, made: Mapping[str, NodeProto]
+    ) -> Iterator[NodeProto]:
+        """Yield copies of a node that makes a tensor, and of what only it needs, that one last."""
+        from onnx import NodeProto
+
+        own = NodeProto()
+        own.CopyFrom(made[name])
+        own.name, own.output[0] = "", self.names.fresh(name)
+        if own.op_type == "Transpose":
+            for copy in self._copies(graph, own.input[0], made):
+                yield copy
+                own.input[0] = copy.output[0]
+        tensors = {x.name: x for x in graph.initializer if x.name not in self.held}
+        tensor = tensors.get(own.input[0])
+        if tensor is not None:
+            own.input[0] = self.names.fresh(tensor.name)
+            graph.initializer.add().CopyFrom(tensor)
+            graph.initializer[-1].name = own.input[0]
+            if graph is self.model.graph and tensor.name in self.weights:
+                self.weights[own.input[0]] = self.weights[tensor.name]
+        yield own
 
     def _set_nodes(self, graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
         every = list(nodes)

@@ -163,8 +163,8 @@ class NodeWriter:
         """Give a node an input that holds what older versions of its op have as attribute."""
         place = places(op)[name]
         old = node.input[place] if place < len(node.input) else ""
-        like = self._known(old) if old else self._known(self._typing(node, op, place))
-        array = np.asarray(value, np.int64 if like is None else like.dtype)
+        like = self._known(old) if old else None
+        array = np.asarray(value, self._dtype(old or self._typing(node, op, place)))
         if old and like is not None and like.size == array.size:
             array = array.reshape(like.shape)
         while len(node.input) <= place:
@@ -180,6 +180,15 @@ class NodeWriter:
             if name and same and formal[n].type_str == formal[place].type_str:
                 return str(name)
         return ""
+
+    def _dtype(self, name: str) -> Any:
+        """Return the type of a tensor's elements, by default that of axes and sizes."""
+        from onnx import TensorProto, helper
+
+        kind = self.source.element_types.get(name)
+        if not kind:
+            return np.int64
+        return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind.upper()))
 
     def _known(self, name: str) -> Any:
         constant = self.source.constants.get(name)

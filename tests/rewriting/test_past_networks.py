@@ -320,6 +320,54 @@ ROWS = {
         {"w": np.array(2)},
         note="'w' is declared with shape [1]; [] follows from its node, and holds",
     ),
+    "a Slice that goes backwards from before its start": Past(
+        """g (bool c, float[1] x) => (float[1] y) {
+            y = If(c) <then_branch = a () => (float[1] t) { t = Slice(x, k, m, zero, m) },
+            else_branch = b () => (float[1] u) { u = Identity(x) }> }""",
+        0,
+        {"k": np.array([-3]), "m": np.array([-2]), "zero": np.array([0])},
+    ),
+    "axes of a Slice whose bounds of 32 bits are not known": Past(
+        """g (int32[2] k, float[2,4] x) => (float[a,b] y) {
+            s = Sub(k, k) t = Transpose(x) u = Slice(t, s, k, "", steps)
+            y = Transpose(u) }""",
+        0,
+        {"steps": np.array([1, 1], np.int32)},
+    ),
+    "a constant without its axes of size 1": Past(
+        """g (int64[1] k) => (float[1,1,2,2] y, float[a,2,1,1] z) {
+            s = Sub(k, k) r = Add(s, given) y = Reshape(w, r) z = Transpose(y) }""",
+        1,
+        {"w": (1, 2, 1, 2), "given": np.array([1, 1, 2, 2])},
+    ),
+    "an output without a shape, behind an op that nothing is known of": Past(
+        """g (uint8[3,1,2,1] x) => (uint8[] without_a_shape) <uint8[n,1,1,m] u> {
+            t = com.microsoft.QLinearLeakyRelu(x, s, "", s, z)
+            u = Transpose<perm=[0,3,1,2]>(t) without_a_shape = Reshape(u, r) }""",
+        0,
+        {"s": np.float32(0.25), "z": np.uint8(3), "r": np.array([3, 1, 2])},
+        {"domains": ["com.microsoft"]},
+    ),
+    "the place of the largest of a scalar": Past(
+        "g (float x) => (int64 y) { a = ArgMin(x) y = Neg(a) }", 0, more={"opset": 9}
+    ),
+    "a filled tensor of unknown shape that is read in two orders": Past(
+        """g (float[1,4,2,2] x, int64 n) => (float[1,4,2,2] y, float[4,4,1] z)
+            <float[1,4,2,2] a> {
+            a = Loop(n, "", x) <body = b (int64 i, bool c, float[] v) =>
+                (bool d, float[1,4,2,2] w) { d = Identity(c) w = Relu(v) }>
+            s = Shape(a) f = ConstantOfShape(s) y = Relu(f)
+            t = Transpose<perm=[1,3,2,0]>(f) z = Reshape(t, r) }""",
+        0,
+        {"r": np.array([4, 4, 1])},
+    ),
+    "a dequantised constant that is transposed in three ways": Past(
+        """g (float[2] x) => (float[3,2,1,3] y, float[3,1,3,2] u, float[2] z) {
+            a = DequantizeLinear(w, k) b = Transpose<perm=[0,3,1,2]>(a)
+            y = Transpose(b) u = Transpose<perm=[0,1,3,2]>(b) z = Relu(x) }""",
+        0,
+        {"w": np.arange(18, dtype=np.int8).reshape(3, 2, 3, 1), "k": np.float32(0.5)},
+    ),
 }
 
 

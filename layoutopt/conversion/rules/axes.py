@@ -111,9 +111,11 @@ def kept_axes(op: Op) -> tuple[Axes | None, ...]:
 
 
 def kept_but_one(op: Op) -> tuple[Axes | None, ...]:
-    """Return which axes ArgMax and ArgMin keep."""
+    """Return which axes ArgMax and ArgMin keep; runtimes take a scalar, too."""
     rank = op.rank(0)
-    return (None if rank is None else _all_but(op, rank, (op.axis(0, rank),)),)
+    if not rank:
+        return (None if rank is None else (),)
+    return (_all_but(op, rank, (op.axis(0, rank),)),)
 
 
 def _all_but(op: Op, rank: int, gone: tuple[int, ...]) -> Axes:
