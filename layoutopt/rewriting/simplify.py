@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 SINCE_SPARSE_CONSTANTS = 11
 """The operator set since which Constant takes sparse values."""
 
+MADE_OF_CONSTANTS = {("DequantizeLinear", True), ("ConstantOfShape", False)}
+"""Op types whose results hold nothing but constants, and whether all that they read is known."""
+
 GIVEN = f"{PREFIX}given"
 """Entry of metadata by which a transpose of the network as it was given is known, meanwhile."""
 
@@ -482,10 +485,8 @@ class _Simplifier:
         nodes = list[Any]()
         for node in graph.node:
             standard = self.keys.is_standard(node)
-            dequantised = node.op_type == "DequantizeLinear"
-            if dequantised and constants.issuperset({*node.input} - {""}):
-                made[node.output[0]] = node
-            elif node.op_type == "ConstantOfShape" and standard and node.input[0] not in constants:
+            known = constants.issuperset({*node.input} - {""})
+            if standard and (node.op_type, known) in MADE_OF_CONSTANTS:
                 made[node.output[0]] = node
             elif node.op_type == "Transpose" and standard and node.input[0] in made:
                 if reads[node.input[0]] > 1:

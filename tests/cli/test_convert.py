@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import onnx
@@ -126,7 +127,9 @@ def test_a_network_that_is_not_well_formed_is_one_line(run: Run, model: Path) ->
         assert all(word in line for word in ("export.onnx", broken.graph.node[4].name, "'nobody'"))
 
 
-def test_a_certificate_is_written_and_accepted(run: Run, model: Path) -> None:
+def test_a_certificate_is_written_and_accepted(
+    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It holds for the network and what came of it; one digit more in its bound is refused."""
     out, path = model.with_name("out.onnx"), model.with_name("certificate.json")
     layouts = ("--layout", "Conv=NHWC,HWIO", "--free-io", "--objective", "count")
@@ -149,6 +152,9 @@ def test_a_certificate_is_written_and_accepted(run: Run, model: Path) -> None:
     again = run("convert", model, "--certificate", path)
     assert again.code == 2
     assert "exists already" in again.err
+    with monkeypatch.context() as patch:  # known before anything is loaded
+        patch.setitem(sys.modules, "layoutopt.converting", None)
+        assert "exists already" in run("convert", model, "-o", path).err
     certificate["graphs"][0]["claim"]["bound"] = [least + 1]
     path.write_text(json.dumps(certificate))
     wrong = run("check", model, "--certificate", path)
