@@ -110,13 +110,18 @@ def convert(
 
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
     """Read a network and convert it; where time ends, return the best network there is."""
+    last = limits.deadline + grace(limits)
+
+    def over() -> bool:
+        return time.monotonic() >= last
+
     try:
         limits.report("reading")
         read = partial(load, model) if isinstance(model, str | Path) else partial(loaded, model)
-        given = run_with_timeout(read, lambda: limits.left == 0, grace(limits))
+        given = run_with_timeout(read, over)
         call = _Call(given, wanted, limits)
         try:
-            return run_with_timeout(call.result, lambda: limits.left == 0, grace(limits))
+            return run_with_timeout(call.result, over)
         except TimeoutError:
             return call.early()
     except InputError as error:

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from layoutopt import __version__
-from layoutopt.base.deadline import LAST_ENDS, LATE, Phases, stoppable
+from layoutopt.base.deadline import LAST_ENDS, LATE, Answer, run_phase
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
@@ -134,7 +134,8 @@ def unwind(
     run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         run.secure(found)
-        answer = run.certified(run.answer(run.result(found), found))
+        named = known_hash(run.graph)  # before the search: nothing but the check follows Ctrl-C
+        answer = run.certified(run.answer(run.result(found), found, named))
     return replace(answer, seconds=answer.seconds | {"total": time.monotonic() - limits.started})
 
 
@@ -148,8 +149,7 @@ class _Run:
     def __init__(self, begun: WarmStart, limits: Limits, kept: float = 0.0) -> None:
         self.graph, self.limits, self.begun = begun.given.graph, limits, begun
         self.kept = kept  # share of the time for what comes after the answer
-        self.phases = Phases(limits)
-        self.seconds = self.phases.seconds
+        self.seconds: dict[str, float] = {}
         self.size = counts(self.graph)
         self.solved: SolvedGraph | None = None
         self.reserve = Reserve(begun, limits)
@@ -160,7 +160,20 @@ class _Run:
             begun = time.monotonic()
             self.reserve.open(heuristic=solver.kind is not SolverKind.GRAPH)
             self.seconds["secure"] = time.monotonic() - begun
-        self.phases.secured = self.reserve.best is not None
+
+    def phase(self, name: str, work: Callable[[], Answer], limits: Limits | None = None) -> Answer:
+        """Return what a phase returns, and count what it takes.
+
+        Raises
+        ------
+        TimeoutError
+            If its limits, those of the whole call by default, end it.
+        """
+        begun, secured = time.monotonic(), self.reserve.best is not None
+        try:
+            return run_phase(name, work, limits or self.limits, secured)
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
     def result(self, solver: Solver) -> Result:
         """Return what a solver finds, nothing if time or memory runs out."""
@@ -193,7 +206,7 @@ class _Run:
 
         own, given = solver.call if solver.own else None, self.begun.given
         work = partial(choose, self.graph, solver.name, self.limits, given, own=own)
-        return Result(labelling=self.phases.run("solve", work))
+        return Result(labelling=self.phase("solve", work))
 
     def approximate(self, solver: Solver) -> Result:
         """Return what a heuristic on labelling problems finds; it knows nothing of capacity."""
@@ -232,7 +245,7 @@ class _Run:
         if self.begun.given.count:
             raise InputError("fixed layouts on a tile memory whose capacity binds are not solved")
         try:
-            placed = self.phases.run("place", lambda: place(self.graph, self.limits))
+            placed = self.phase("place", lambda: place(self.graph, self.limits))
         except TimeoutError:  # what is proved without capacity still holds
             return Result(bound=bound, stopped=self.limits.stopped or Stopped.TIME_LIMIT)
         self.size |= placed.size
@@ -244,7 +257,7 @@ class _Run:
 
         self._refuse_given()
         other = partial(self._other, solver=solver)
-        return self.phases.run("hooks", lambda: solve_hooked(self.graph, self.limits, other))
+        return self.phase("hooks", lambda: solve_hooked(self.graph, self.limits, other))
 
     def _refuse_given(self) -> None:
         if self.begun.given.count:
@@ -261,15 +274,15 @@ class _Run:
     def _lowered(self, solver: Solver) -> Result:
         """Lower the graph, solve the problem that comes out, and restore layouts."""
         given = self.begun.given
-        lowered = self.phases.run("trace", lambda: lower(tiled(self.graph), self.limits, given))
+        lowered = self.phase("trace", lambda: lower(tiled(self.graph), self.limits, given))
         self.size |= lowered.size
-        result = self.phases.run("solve", lambda: self._solve(lowered, solver))
+        result = self._solve(lowered, solver)
         if result.bound is None:
             result = replace(result, bound=lowered.problem.ceiling())
         labels = result.labelling
         restore = partial(lowered.layouts, labels)
         self.limits.report("restoring layouts")
-        layouts = None if labels is None else self.phases.run("restore", restore)
+        layouts = None if labels is None else self.phase("restore", restore)
         if labels is not None and solver.kind is SolverKind.EXACT:
             self.solved = SolvedGraph(lowered, labels)
         unit, constant = lowered.unit, lowered.constant
@@ -279,7 +292,7 @@ class _Run:
         )
         return replace(result, objective=objective, bound=bound, labelling=layouts)
 
-    def answer(self, result: Result, solver: Solver) -> UnwindingResult:
+    def answer(self, result: Result, solver: Solver, instance_hash: str | None) -> UnwindingResult:
         """Check layouts against the specification, and report what they earn."""
         checked, layouts = None, result.labelling
         if layouts is not None:
@@ -300,11 +313,11 @@ class _Run:
             infeasible=result.infeasible,
             seconds=self.seconds,
             instance=self.graph.name,
-            instance_hash=known_hash(self.graph),
+            instance_hash=instance_hash,
             solver=solver.name,
             version=__version__,
             seed=self.limits.seed,
-            max_score=most(self.graph),
+            max_score=most(self.graph) if checked is None else checked.max_score,
             size=self.size,
             pairs=() if checked is None else checked.pairs,
             order=() if checked is None else checked.order,
@@ -359,7 +372,7 @@ class _Run:
         """Return what layouts earn by the specification; nothing, and why, if that is not told."""
         self.limits.report("checking")
         try:
-            found = self.phases.run("check", partial(evaluate, self.graph, layouts))
+            found = self.phase("check", partial(evaluate, self.graph, layouts))
         except TimeoutError:
             return None, self.limits.stopped or Stopped.TIME_LIMIT
         except SizeError:
@@ -380,7 +393,11 @@ class _Run:
         limits = early.steady().restated(score, score).beside(lowered.constant)
         start, problem = self._start(lowered, limits), lowered.problem
         limits.report(f"solving {problem.nodes:,} nodes")
-        result = stoppable(partial(solver.call, problem, limits, start), limits)
+        work: Callable[[], Result] = partial(solver.call, problem, limits, start)
+        try:
+            result = self.phase("solve", work, limits)
+        except TimeoutError:
+            result = Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
         if result.labelling is None:
             from layoutopt.network.heuristics.frame import allowed
 
@@ -401,7 +418,8 @@ class _Run:
             return None
         try:
             short = limits.within(START_SHARE * limits.left)
-            self.reserve.origins = greedy0(self.graph, short, self.begun.given)
+            work = partial(greedy0, self.graph, short, self.begun.given)
+            self.reserve.origins = self.phase("solve", work, short)
             return lowered.labels(self.reserve.origins)
         except TimeoutError:
             return None

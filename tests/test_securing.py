@@ -6,6 +6,7 @@ import math
 import signal
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from layoutopt.check import elements
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.network.solvers import cpsat, mip
+from layoutopt.registry import find
 from tests.support import hard_problem
 
 LIMIT = 1.5
@@ -40,16 +42,24 @@ def forever(*_: Any, **__: Any) -> Any:
         pass
 
 
+def make_endless(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Let a step of :func:`unwind` go on until somebody ends it."""
+    if step == "search":
+        monkeypatch.setattr("layoutopt.unwinding.find", lambda n: replace(find(n), call=forever))
+    else:
+        monkeypatch.setattr(f"layoutopt.unwinding.{step}", forever)
+
+
 def refuse(*_: Any) -> Any:
     """Find everything too irregular."""
     raise SizeError("irregular")
 
 
 @pytest.mark.parametrize("solver", ["auto", "cpsat", "mip", "refined"])
-@pytest.mark.parametrize("step", ["lower", "stoppable"])
+@pytest.mark.parametrize("step", ["lower", "search"])
 def test_a_search_without_end(monkeypatch: pytest.MonkeyPatch, solver: str, step: str) -> None:
     """Where tracing or solving takes all the time, the answer is that of greedy0."""
-    monkeypatch.setattr(f"layoutopt.unwinding.{step}", forever)
+    make_endless(monkeypatch, step)
     begun = time.monotonic()
     result = unwind(small(), solver, time_limit=LIMIT)
     assert time.monotonic() - begun < LIMIT + 5  # slow machines included
@@ -123,15 +133,15 @@ def test_a_programme_that_is_too_large(
 
 
 @pytest.mark.parametrize("limit", [None, 60.0])
-@pytest.mark.parametrize("step", ["lower", "stoppable", "evaluate"])
+@pytest.mark.parametrize("step", ["lower", "search", "evaluate"])
 def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, step: str, limit: float | None) -> None:
     """It ends soon with a checked answer, whatever it comes upon, a check included."""
-    monkeypatch.setattr(f"layoutopt.unwinding.{step}", forever)
+    make_endless(monkeypatch, step)
     pressed = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
     begun = time.monotonic()
     pressed.start()
     result = unwind(small(), time_limit=limit)
-    assert time.monotonic() - begun < 6  # slow machines included; it takes less than 2
+    assert time.monotonic() - begun < 20  # slow machines included; it takes less than 4
     assert (result.stopped, result.status) == (Stopped.INTERRUPTED, Status.FEASIBLE)
     assert result.score == (0 if (step, limit) == ("lower", None) else 8)
 

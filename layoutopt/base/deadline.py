@@ -1,22 +1,24 @@
-"""An end to computations that do not look at their limits in time.
+"""Hard deadlines: an end to code that does not poll its limits in time.
 
-Most of them look.  Where that would have to be done everywhere, as in lowering a graph of 100,000
-ops, an exception is raised in the thread that computes, between two steps of the interpreter.
+Most code polls :class:`~layoutopt.base.limits.Limits`.  Where that would have to be done
+everywhere, as in lowering a graph of 100,000 ops, an exception is raised in the thread that
+computes, between two steps of the interpreter.  One thread does that for all that is under way,
+phases within phases and other threads included.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from math import isinf
-from typing import TypeVar
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
 
 from layoutopt.base.limits import Limits
-from layoutopt.base.result import Result, Stopped
 
 Answer = TypeVar("Answer")
 
@@ -26,55 +28,114 @@ POLL = 0.05
 AGAIN = 0.5
 """Seconds after which the exception is raised again, should somebody have swallowed it."""
 
-PATIENCE = {"trace": 0.0, "solve": 2.0, "place": 2.0, "hooks": 2.0}
-"""Seconds that phases get to end by themselves, with the best that they have."""
+LOADING = 5.0
+"""Seconds that the import of a library gets to end by itself."""
+
+HIGHS_ENDS = 1.0
+"""Seconds that HiGHS gets to stop; it does not always listen."""
 
 GRACE, GRACE_SHARE = 1.0, 0.1
 """What follows a solution, restoring and checking it, may end so many seconds after the deadline,
 or this share of the time that there was."""
 
-LATE, LATEST = 2.0, 6.0
+LATE = 2.0
 """Seconds after the deadline, or after the call where this was over before, by which the check of
-default layouts ends, should there be nothing else; the latter where others take the processor."""
+default layouts ends, should there be nothing else."""
+
+BUSY = 4.0
+"""Seconds more that the only answer gets to be checked where others take the processor."""
 
 SHORT = 0.5
 """The same, and the patience with phases, where another answer is at hand."""
 
-LOADING = 5.0
-"""Seconds that the import of a library gets to end by itself."""
+SECURED_ENDS, ANSWER_ENDS, LAST_ENDS = 1.0, 3.0, 5.0
+"""Seconds after Ctrl-C by which an answer is checked where another is at hand and where none is,
+and, should that not be so, simpler layouts are."""
 
-SEARCH_ENDS, ANSWER_ENDS, LAST_ENDS = 0.5, 3.0, 5.0
-"""Seconds after Ctrl-C by which a search must have ended, its answer is checked, and, should that
-not be so, simpler layouts are."""
+
+class Patience(NamedTuple):
+    """Seconds that a phase gets to end by itself, with the best that it has."""
+
+    late: float
+    """After the deadline, or when memory has run out."""
+    interrupted: float
+    """After Ctrl-C."""
+
+
+PATIENCE = {
+    "trace": Patience(0.0, 0.0),
+    "certificate": Patience(0.0, 0.0),
+    "solve": Patience(2.0, 0.5),
+    "place": Patience(2.0, 0.5),
+    "hooks": Patience(2.0, 0.5),
+}
+"""By phase; the others follow a solution, and are told at :data:`GRACE` and :data:`ANSWER_ENDS`."""
 
 
 class _Over(BaseException):
     """Raised in the middle of a computation; no handler of errors takes it for one."""
 
 
-def run_with_timeout(
-    work: Callable[[], Answer],
-    over: Callable[[], bool],
-    patience: float | Callable[[], float] = 0.0,
+def run_phase(
+    name: str, work: Callable[[], Answer], limits: Limits, secured: bool = False
 ) -> Answer:
+    """Return what a phase of a call returns; those that follow a solution do not end for memory.
+
+    Parameters
+    ----------
+    secured
+        Whether another answer is at hand, so that little is lost where there is none.
+
+    Raises
+    ------
+    TimeoutError
+        If it goes on for too long, or memory runs out: the limits say which.
+    """
+    given, since, worked = PATIENCE.get(name), math.inf, time.process_time()
+
+    def over() -> bool:
+        nonlocal since, worked
+        now, interrupt = time.monotonic(), limits.interrupt
+        if not (limits.over if given else limits.left == 0 or interrupt.is_set()):
+            return False
+        if since == math.inf:
+            since, worked = now, time.process_time()
+        late, ends = given or (grace(limits), SECURED_ENDS if secured else ANSWER_ENDS)
+        if not interrupt.is_set():
+            return now >= since + (min(late, SHORT) if secured else late)
+        busy = not (given or secured) and time.process_time() - worked < ends
+        return now >= interrupt.at + ends + (BUSY if busy else 0.0)
+
+    try:
+        return run_with_timeout(work, over)
+    except MemoryError:
+        limits.full.set()
+        raise TimeoutError from None
+
+
+def grace(limits: Limits) -> float:
+    """Return the seconds after the deadline by which an answer must be ready."""
+    span = limits.deadline - limits.started
+    return GRACE if math.isinf(span) else max(GRACE, GRACE_SHARE * span)
+
+
+def run_with_timeout(work: Callable[[], Answer], over: Callable[[], bool]) -> Answer:
     """Return what a function returns, or end it, wherever it is, when it goes on for too long.
 
     Parameters
     ----------
     over
-        Whether it should have ended.
-    patience
-        Seconds that it gets to end by itself then, or what returns them at that moment.
+        Whether it has gone on for too long; asked every :data:`POLL` seconds, in another thread.
 
     Raises
     ------
     TimeoutError
-        If it did not.
+        If it was ended.
     """
-    watch, late = _Watch(over, patience), False
+    watch, late = _Watch(over), False
     error: BaseException | None = None
     try:  # no call stands outside of a try: the exception may come with any
-        watch.start()
+        _KEEPER.add(watch)
         answer = work()
     except _Over:
         late = True
@@ -82,9 +143,11 @@ def run_with_timeout(
         error = raised
     while not watch.ended:
         try:
-            watch.end()
+            _KEEPER.drop(watch)
         except _Over:
             late = True
+        except BaseException as raised:  # a second Ctrl-C
+            error = raised
     if late:
         raise TimeoutError
     if error is not None:
@@ -95,55 +158,31 @@ def run_with_timeout(
     return answer
 
 
-def grace(limits: Limits) -> float:
-    """Return the seconds after the deadline by which an answer must be ready."""
-    span = limits.deadline - limits.started
-    return GRACE if isinf(span) else max(GRACE, GRACE_SHARE * span)
-
-
 class _Watch:
-    """The watch over the thread that makes it, kept by another thread."""
+    """A computation of the thread that makes this.
 
-    def __init__(self, over: Callable[[], bool], patience: float | Callable[[], float]) -> None:
-        self.over, self.patience = over, patience
-        self.watched = threading.get_ident()
+    Attributes
+    ----------
+    ended
+        Whether nothing is raised any more.
+    """
+
+    def __init__(self, over: Callable[[], bool]) -> None:
+        self.over, self.thread = over, threading.get_ident()
+        self.next, self.loading = -math.inf, math.inf
         self.ended = False
-        self.done, self.lock = threading.Event(), threading.Lock()
-        self.thread = threading.Thread(target=self._keep, daemon=True)
 
-    def start(self) -> None:
-        """Begin the watch."""
-        try:
-            self.thread.start()
-        except RuntimeError:  # the system gives none: so it says that memory has run out
-            raise MemoryError from None
-
-    def _keep(self) -> None:
-        while not self.over():
-            if self.done.wait(POLL):
-                return
-        wait = self.patience() if callable(self.patience) else self.patience
-        loading = time.monotonic() + wait + LOADING
-        while not self.done.wait(wait):
-            with self.lock:
-                if time.monotonic() < loading and _imports(self.watched):
-                    wait = POLL
-                elif not self.done.is_set():
-                    _raise(self.watched, _Over)
-                    wait = AGAIN
-
-    def end(self) -> None:
-        """End the watch: once this has returned, nothing is raised any more.
-
-        What was raised and has not arrived yet arrives in here.  To take it back instead would
-        leave CPython 3.11 on the look-out for it for ever, and then calls that are traced hang.
-        """
-        self.done.set()
-        with self.lock:  # whoever holds it is raising
-            pass
-        for _ in range(2):  # a loop's end is where the interpreter looks
-            pass
-        self.ended = True
+    def look(self) -> None:
+        """End the computation if its time has come."""
+        now = time.monotonic()
+        if now < self.next or not self.over():
+            return
+        self.loading = min(self.loading, now + LOADING)
+        if now < self.loading and _imports(self.thread):
+            return
+        self.next = now + AGAIN
+        thread, error = ctypes.c_ulong(self.thread), ctypes.py_object(_Over)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
 
 
 def _imports(thread: int) -> bool:
@@ -160,86 +199,63 @@ def _imports(thread: int) -> bool:
     return False
 
 
-def _raise(thread: int, error: type[BaseException]) -> None:
-    """Raise an exception in another thread, between two steps of the interpreter."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+KEEPER = "layoutopt deadlines"
+"""Name of the thread that ends what goes on for too long."""
 
 
-def stoppable(solve: Callable[[], Result], limits: Limits) -> Result:
-    """Return what a solver finds, nothing if it does not stop in time or memory runs out."""
-    try:
-        return run_with_timeout(solve, lambda: limits.over, lambda: _patience(limits, "solve"))
-    except TimeoutError:
-        return Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
-    except MemoryError:
-        return limits.exhausted()
+class _Keeper:
+    """The one thread that looks at all watches; it lives as long as there are any."""
 
+    def __init__(self) -> None:
+        self.forget()
 
-def _patience(limits: Limits, name: str, secured: bool = False) -> float:
-    """Return the seconds that a phase gets to end by itself now that its limits are over.
+    def forget(self) -> None:
+        """Begin anew: a process that is a fork of another has none of its threads."""
+        self.lock = threading.Lock()  # no other kind of lock is safe from exceptions at any step
+        self.watches: list[_Watch] = []
+        self.thread: threading.Thread | None = None
 
-    Parameters
-    ----------
-    secured
-        Whether another answer is at hand, so that nothing is lost where there is none.
-    """
-    if PATIENCE.get(name) == 0:
-        return 0.0
-    if limits.interrupt.is_set():
-        after = SEARCH_ENDS if name in PATIENCE else ANSWER_ENDS
-        return max(0.0, limits.interrupt.at + after - time.monotonic())
-    if secured:
-        return SHORT
-    return PATIENCE[name] if name in PATIENCE else grace(limits)
+    def add(self, watch: _Watch) -> None:
+        """Begin to look at a watch."""
+        with self.lock:
+            self.watches.append(watch)
+            if self.thread is None:
+                thread = threading.Thread(target=self._keep, name=KEEPER, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system gives none: so it says that memory has run out
+                    raise MemoryError from None
+                self.thread = thread
 
+    def drop(self, watch: _Watch) -> None:
+        """End a watch: once this has returned, it raises nothing any more.
 
-class Phases:
-    """The phases of a call: how long each took, and an end to those that go on for too long.
-
-    Parameters
-    ----------
-    limits
-        Those of the whole call.
-
-    Attributes
-    ----------
-    seconds
-        What each phase took.
-    secured
-        Whether an answer is at hand already.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.seconds: dict[str, float] = {}
-        self.secured = False
-
-    def run(self, name: str, work: Callable[[], Answer]) -> Answer:
-        """Return what a phase returns; those that follow a solution do not end for want of memory.
-
-        Raises
-        ------
-        TimeoutError
-            If it goes on for too long, or memory runs out: the limits say which.
+        What was raised and has not arrived yet arrives in here.  To take it back instead would
+        leave CPython 3.11 on the look-out for it for ever, and then calls that are traced hang.
         """
-        begun, limits = time.monotonic(), self.limits
+        with self.lock:  # whoever holds it is raising
+            if watch in self.watches:
+                self.watches.remove(watch)
+        for _ in range(2):  # a loop's end is where the interpreter looks
+            pass
+        watch.ended = True
 
-        def over() -> bool:
-            if name in PATIENCE:
-                return limits.over
-            return limits.left == 0 or limits.interrupt.is_set()
-
-        try:
-            return run_with_timeout(work, over, lambda: _patience(limits, name, self.secured))
-        except MemoryError:
-            self.limits.exhausted()
-            raise TimeoutError from None
-        finally:
-            self.seconds[name] = time.monotonic() - begun
+    def _keep(self) -> None:
+        while True:
+            time.sleep(POLL)
+            with self.lock:
+                if not self.watches:
+                    self.thread = None
+                    return
+                for watch in self.watches:
+                    with suppress(MemoryError):  # there may be some at the next look
+                        watch.look()
 
 
-SOLVER_POLL = 0.05
-"""Seconds between two looks at the limits."""
+_KEEPER = _Keeper()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_KEEPER.forget)
 
 
 _left: list[threading.Thread] = []
@@ -290,7 +306,7 @@ def run_stoppable(
     asked = math.inf
     try:
         while thread.is_alive():
-            thread.join(SOLVER_POLL)
+            thread.join(POLL)
             if limits.over:
                 stop()  # again and again: a solver that has not begun yet does not hear it
                 asked = min(asked, time.monotonic())

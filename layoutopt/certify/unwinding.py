@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from layoutopt import __version__
-from layoutopt.base.deadline import run_with_timeout
+from layoutopt.base.deadline import run_phase
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status, UnwindingResult
@@ -54,11 +54,10 @@ def certified(
         search = replace(search, tell=lambda _: limits.report("certificate"))
     work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
     try:
-        certificate = run_with_timeout(work, lambda: limits.over)
+        certificate = run_phase("certificate", work, limits)
     except TimeoutError:
-        return replace(result, uncertified=f"there was no time for it ({limits.stopped})")
-    except MemoryError:
-        return replace(result, uncertified="there was no memory for it")
+        lacking = "memory for it" if limits.full.is_set() else f"time for it ({limits.stopped})"
+        return replace(result, uncertified=f"there was no {lacking}")
     except SizeError as error:
         return replace(result, uncertified=str(error))
     if result.score is None or Fraction(certificate["score"]) != Fraction(result.score):

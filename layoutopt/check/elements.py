@@ -144,29 +144,27 @@ def _evaluation(
     given: order.Dependencies,
     of_memory: Iterator[str],
 ) -> Evaluation:
-    pairs, score = _scored(graph, matched)
+    pairs = tuple(
+        PairScore(graph.tensor_name(a), graph.tensor_name(b), v, size(graph.shapes[a]), m)
+        for (a, b, v), m in zip(graph.pairs, matched, strict=True)
+    )
     steps, cycle = order.derive(given)
     names = ", ".join(repr(graph.ops[b].id) for b in cycle[:5])
     what = "waits for itself" if len(cycle) == 1 else "wait for each other"
     broken = [f"barrier order: {names} {what}"] if cycle else []
     if graph.tile_memory is not None:
         broken += of_memory
-    return Evaluation(tuple(broken), score, most(graph), pairs, steps)
+    return Evaluation(tuple(broken), _earned(graph, matched), most(graph), pairs, steps)
 
 
 def most(graph: GraphStore) -> Decimal:
     """Return the score if every pair matched at every position."""
-    return _scored(graph, [size(graph.shapes[a]) for a, _, _ in graph.pairs])[1]
+    return _earned(graph, [size(graph.shapes[a]) for a, _, _ in graph.pairs])
 
 
-def _scored(graph: GraphStore, matched: Sequence[int]) -> tuple[tuple[PairScore, ...], Decimal]:
+def _earned(graph: GraphStore, matched: Sequence[int]) -> Decimal:
     multiples, unit = to_integers([value for _, _, value in graph.pairs])
-    total = sum(v * m for v, m in zip(multiples, matched, strict=True))
-    pairs = tuple(
-        PairScore(graph.tensor_name(a), graph.tensor_name(b), v, size(graph.shapes[a]), m)
-        for (a, b, v), m in zip(graph.pairs, matched, strict=True)
-    )
-    return pairs, to_decimal(total, unit)
+    return to_decimal(sum(v * m for v, m in zip(multiples, matched, strict=True)), unit)
 
 
 def coverage(

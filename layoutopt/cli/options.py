@@ -291,7 +291,8 @@ def load(
         if tell is not None:
             tell(Progress("reading", spent()))
         try:
-            graph = run_with_timeout(work, lambda: limits.left == 0, max(grace(limits), LATE))
+            last = limits.deadline + max(grace(limits), LATE)
+            graph = run_with_timeout(work, lambda: time.monotonic() >= last)
         except TimeoutError:
             raise TimeoutError(f"{path}: time ran out while it was read") from None
     if memory is not None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from layoutopt.base.deadline import PATIENCE, run_with_timeout
+from layoutopt.base.deadline import run_phase
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.conversion.candidates import CandidateModes, Joined, ModeRow
@@ -331,10 +331,8 @@ def proved(stated: ConversionLabelling, limits: Limits) -> CostAnswer:
     early = limits.saving(1.5 * (time.monotonic() - limits.started))
     work = partial(solve_pbqp, stated.problem, early, stated.start)
     try:
-        return run_with_timeout(work, lambda: early.over, PATIENCE["solve"])
-    except (TimeoutError, MemoryError) as error:
-        if isinstance(error, MemoryError):
-            early.exhausted()
+        return run_phase("solve", work, early)
+    except TimeoutError:
         found = cost(stated.problem, stated.start)
         stopped = early.stopped or Stopped.TIME_LIMIT
         return CostAnswer(

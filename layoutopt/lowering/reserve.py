@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from layoutopt.base.deadline import LATE, LATEST, run_with_timeout
+from layoutopt.base.deadline import BUSY, LATE, run_with_timeout
 from layoutopt.base.errors import InputError, SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import Evaluation, evaluate
@@ -122,10 +122,10 @@ class Reserve:
         late, worked = interrupt.is_set(), time.process_time()
 
         def over() -> bool:
-            if late or interrupt.is_set():
-                return not late or time.monotonic() >= end
-            more = 0.0 if time.process_time() - worked >= LATE else LATEST - LATE
-            return time.monotonic() >= end + more
+            if interrupt.is_set() and not late:
+                return True
+            busy = time.process_time() - worked < LATE
+            return time.monotonic() >= end + (BUSY if busy else 0.0)
 
         with suppress(TimeoutError, MemoryError, SizeError):
             run_with_timeout(self._keep_plain, over)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from threading import Event
 
 import numpy as np
 import pytest
 
 from layoutopt.base import deadline
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Interrupt, Limits
 from layoutopt.base.result import Status, Stopped
 from layoutopt.conversion import labelling
 from layoutopt.conversion.convert import convert_graph
@@ -38,11 +37,11 @@ def without_end(*_given: object) -> CostAnswer:
         sum(range(100))
 
 
-def stopped() -> Event:
-    """Return an event that is set."""
-    event = Event()
-    event.set()
-    return event
+def stopped() -> Interrupt:
+    """Return a request to stop that has come."""
+    interrupt = Interrupt()
+    interrupt.set()
+    return interrupt
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_what_is_given_is_the_answer(
     graph = given()
     assert convert_graph(graph).objective == (0,)
     monkeypatch.setattr(labelling, "solve_pbqp", solve)
-    monkeypatch.setitem(deadline.PATIENCE, "solve", 0.0)
+    monkeypatch.setitem(deadline.PATIENCE, "solve", deadline.Patience(0.0, 0.0))
     found = convert_graph(graph, limits=limits)
     assert (found.status, found.stopped) == (Status.FEASIBLE, why)
     assert (found.objective, found.bound) == ((192,), (0,))

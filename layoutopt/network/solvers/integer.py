@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutopt.base.deadline import run_stoppable
+from layoutopt.base.deadline import HIGHS_ENDS, run_stoppable
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray, exact_integers
@@ -27,9 +27,6 @@ LARGEST = 2**55
 
 NODES = 50
 """Nodes of HiGHS's search that count as a second of effort."""
-
-PATIENCE = 3.0
-"""Seconds that HiGHS gets to stop."""
 
 OPEN = 2**60
 """Stands for no limit of a row."""
@@ -212,7 +209,7 @@ def highs(given: Integer, limits: Limits, gap: float = 0.0) -> ProgrammeResult:
         )
 
     try:
-        answer = run_stoppable(solve, lambda: None, limits, PATIENCE)
+        answer = run_stoppable(solve, lambda: None, limits, HIGHS_ENDS)
     except TimeoutError:
         return ProgrammeResult()
     values = getattr(answer, "x", None)

@@ -18,7 +18,7 @@ from ortools.math_opt.python import mathopt
 from ortools.util.python.solve_interrupter import SolveInterrupter
 from pybind11_abseil.status import StatusNotOk
 
-from layoutopt.base.deadline import run_stoppable
+from layoutopt.base.deadline import HIGHS_ENDS, run_stoppable
 from layoutopt.base.errors import SizeError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
@@ -28,9 +28,6 @@ from layoutopt.network.solvers.formulation import Programme, check_size, program
 
 NODES = 50
 """Nodes of its search that count as a second of effort: HiGHS counts nothing finer."""
-
-PATIENCE = 1.0
-"""Seconds that HiGHS gets to stop: it is deaf to interrupts, and late at its time limit."""
 
 COLUMN_BYTES = 6000
 """What HiGHS takes for each variable and its rows."""
@@ -125,7 +122,7 @@ def _run(
             ),
             interrupter.interrupt,
             limits,
-            PATIENCE,
+            HIGHS_ENDS,
         )
     except StatusNotOk as error:
         raise SolverError(f"HiGHS failed on the model ({error.message})") from error

@@ -22,13 +22,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutopt.base.deadline import run_stoppable
+from layoutopt.base.deadline import HIGHS_ENDS, run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.integer import OPEN, Integer
-
-PATIENCE = 3.0
-"""Seconds that HiGHS gets to stop."""
 
 Rows: TypeAlias = Sequence[Sequence[float]]
 """Costs: Python integers, or ``inf`` where forbidden."""
@@ -201,7 +198,7 @@ def relax(given: CostProgramme, limits: Limits) -> Relaxed | None:
         )
 
     try:
-        answer = run_stoppable(solve, lambda: None, limits, PATIENCE)
+        answer = run_stoppable(solve, lambda: None, limits, HIGHS_ENDS)
     except TimeoutError:
         return None
     if answer.status != 0:

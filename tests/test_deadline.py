@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -10,15 +11,24 @@ from contextlib import suppress
 
 import pytest
 
-from layoutopt.base.deadline import GRACE, Phases, grace, run_with_timeout, stoppable
-from layoutopt.base.limits import Limits, limited
-from layoutopt.base.result import Result, Stopped
+from layoutopt.base import deadline
+from layoutopt.base.deadline import GRACE, grace, run_phase, run_with_timeout
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Stopped
 
 
 def forever() -> None:
     """Spend time as loops do that look at nothing."""
     while True:
         sum(range(100))
+
+
+def end_keeper() -> None:
+    """Wait until the thread that looks at watches ends, as there is none left."""
+    for thread in threading.enumerate():
+        if thread.name == deadline.KEEPER:
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def test_what_goes_on_is_ended() -> None:
@@ -29,9 +39,9 @@ def test_what_goes_on_is_ended() -> None:
 
 
 def test_what_ends_in_time_is_left_alone() -> None:
-    """An answer comes back although time is over, if it comes within the patience."""
+    """An answer comes back."""
     assert run_with_timeout(lambda: 7, lambda: False) == 7
-    assert run_with_timeout(lambda: time.sleep(0.2) or 8, lambda: True, patience=60) == 8
+    assert run_with_timeout(lambda: time.sleep(0.2) or 8, lambda: False) == 8
 
 
 def test_errors_pass_through() -> None:
@@ -120,22 +130,106 @@ def test_no_threads_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
+    end_keeper()
     monkeypatch.setattr(threading.Thread, "start", none)
     with pytest.raises(MemoryError):
         run_with_timeout(lambda: 7, lambda: False)
 
 
+def test_one_thread_for_all() -> None:
+    """Phases within phases, in several threads, are watched by one thread, which ends with them."""
+    seen: list[int] = []
+
+    def nested(depth: int) -> None:
+        if depth:
+            run_with_timeout(lambda: nested(depth - 1), lambda: False)
+        else:
+            seen.append(len({*threading.enumerate()} - before - {*threads}))
+            forever()
+
+    def work() -> None:
+        with suppress(TimeoutError):
+            run_with_timeout(lambda: nested(5), lambda: len(seen) == 3)
+
+    end_keeper()
+    before = {*threading.enumerate()}
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert max(seen) == 1
+    end_keeper()
+
+
+def test_the_inner_end_is_the_first() -> None:
+    """What is ended within another leaves that one to go on; an outer end ends both."""
+
+    def outer() -> str:
+        with pytest.raises(TimeoutError):
+            run_with_timeout(forever, lambda: True)
+        return "on"
+
+    assert run_with_timeout(outer, lambda: False) == "on"
+    reached: list[int] = []
+
+    def inner() -> None:
+        with suppress(TimeoutError):
+            run_with_timeout(forever, lambda: False)
+        reached.append(1)
+        forever()
+
+    with pytest.raises(TimeoutError):
+        run_with_timeout(inner, lambda: True)
+    assert reached == [1]
+
+
+def test_a_keeper_that_lacks_memory_looks_again() -> None:
+    """A look that fails for want of memory is no reason to watch no more."""
+    looks: list[int] = []
+
+    def over() -> bool:
+        looks.append(1)
+        if len(looks) == 1:
+            raise MemoryError
+        return True
+
+    with pytest.raises(TimeoutError):
+        run_with_timeout(forever, over)
+
+
+FORKED = """
+import os, sys
+from layoutopt.base.deadline import run_with_timeout
+
+def work():
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    try:
+        run_with_timeout(lambda: [0 for _ in iter(int, 1)], lambda: True)
+    except TimeoutError:
+        os._exit(7)
+
+sys.exit(os.waitstatus_to_exitcode(run_with_timeout(work, lambda: False)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+def test_forks() -> None:
+    """A fork in the middle of a phase has a watch of its own."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], timeout=60, check=False)
+    assert done.returncode == 7
+
+
 class TestPhases:
     """Phases of a call."""
 
-    def test_seconds(self) -> None:
-        """Each phase is measured, however it ends; an answer passes through."""
-        phases = Phases(Limits())
-        assert phases.run("trace", lambda: 5) == 5
+    def test_answers_and_errors(self) -> None:
+        """They pass through."""
+        assert run_phase("trace", lambda: 5, Limits()) == 5
         with pytest.raises(KeyError):
-            phases.run("check", lambda: {}["x"])
-        assert set(phases.seconds) == {"trace", "check"}
-        assert all(seconds >= 0 for seconds in phases.seconds.values())
+            run_phase("check", lambda: {}["x"], Limits())
 
     def test_tracing_ends_with_the_limits(self) -> None:
         """Be it time or Ctrl-C: there is nothing yet that could get lost."""
@@ -143,20 +237,39 @@ class TestPhases:
         interrupted.interrupt.set()
         for limits in (Limits(deadline=0.0), interrupted):
             with pytest.raises(TimeoutError):
-                Phases(limits).run("trace", forever)
+                run_phase("trace", forever, limits)
+
+    def test_a_deaf_solver(self) -> None:
+        """A solver that does not look at its limits is ended."""
+        limits = Limits(deadline=0.0)
+        with pytest.raises(TimeoutError):
+            run_phase("solve", forever, limits)
+        assert limits.stopped is Stopped.TIME_LIMIT
 
     def test_checks_end_soon(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Ctrl-C leaves them less than a second, the deadline a grace."""
+        """Ctrl-C leaves them some seconds, the deadline a grace."""
         limits = Limits()
         limits.interrupt.set()
-        monkeypatch.setattr("layoutopt.base.deadline.GRACE", 0.1)
-        assert Phases(limits).run("check", lambda: time.sleep(0.2) or 5) == 5
+        monkeypatch.setattr(deadline, "GRACE", 0.1)
+        assert run_phase("check", lambda: time.sleep(0.2) or 5, limits) == 5
         with pytest.raises(TimeoutError):
-            Phases(limits).run("check", forever)
+            run_phase("check", forever, limits)
         assert time.monotonic() - limits.interrupt.at < 5  # slow machines included
         late = Limits(deadline=time.monotonic() - GRACE)
         with pytest.raises(TimeoutError):
-            Phases(late).run("check", forever)
+            run_phase("check", forever, late)
+
+    def test_an_answer_at_hand(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where there is one, phases end sooner, after the deadline and after Ctrl-C."""
+        monkeypatch.setattr(deadline, "GRACE", 60.0)
+        monkeypatch.setattr(deadline, "ANSWER_ENDS", 60.0)
+        interrupted = Limits()
+        interrupted.interrupt.set()
+        for limits in (Limits(deadline=time.monotonic()), interrupted):
+            begun = time.monotonic()
+            with pytest.raises(TimeoutError):
+                run_phase("check", forever, limits, secured=True)
+            assert time.monotonic() - begun < 30
 
     def test_grace(self) -> None:
         """A second, or a tenth of the time that there was."""
@@ -172,30 +285,5 @@ class TestPhases:
             raise MemoryError
 
         with pytest.raises(TimeoutError):
-            Phases(limits).run("trace", large)
-        assert limits.stopped is Stopped.MEMORY_LIMIT
-
-
-class TestSolvers:
-    """Solvers that do not stop."""
-
-    def test_a_deaf_one(self) -> None:
-        """One that does not look at its limits is ended, and has found nothing."""
-
-        def deaf() -> Result:
-            forever()
-            raise AssertionError
-
-        found = stoppable(deaf, limited(time_limit=0))
-        assert (found.labelling, found.stopped) == (None, Stopped.TIME_LIMIT)
-
-    def test_a_greedy_one(self) -> None:
-        """One that takes all memory has found nothing, and what follows stops, too."""
-
-        def greedy() -> Result:
-            raise MemoryError
-
-        limits = Limits()
-        found = stoppable(greedy, limits)
-        assert (found.labelling, found.stopped) == (None, Stopped.MEMORY_LIMIT)
+            run_phase("trace", large, limits)
         assert limits.stopped is Stopped.MEMORY_LIMIT
