@@ -134,8 +134,7 @@ def unwind(
     run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
     with interruptible(limits):
         run.secure(found)
-        named = known_hash(run.graph)  # before the search: nothing but the check follows Ctrl-C
-        answer = run.certified(run.answer(run.result(found), found, named))
+        answer = run.certified(run.answer(run.result(found), found))
     return replace(answer, seconds=answer.seconds | {"total": time.monotonic() - limits.started})
 
 
@@ -152,6 +151,7 @@ class _Run:
         self.seconds: dict[str, float] = {}
         self.size = counts(self.graph)
         self.solved: SolvedGraph | None = None
+        self.instance_hash: str | None = None
         self.reserve = Reserve(begun, limits)
 
     def secure(self, solver: Solver) -> None:
@@ -160,6 +160,8 @@ class _Run:
             begun = time.monotonic()
             self.reserve.open(heuristic=solver.kind is not SolverKind.GRAPH)
             self.seconds["secure"] = time.monotonic() - begun
+        # Here, so that after Ctrl-C only the check is left to do.
+        self.instance_hash = known_hash(self.graph)
 
     def phase(self, name: str, work: Callable[[], Answer], limits: Limits | None = None) -> Answer:
         """Return what a phase returns, and count what it takes.
@@ -292,7 +294,7 @@ class _Run:
         )
         return replace(result, objective=objective, bound=bound, labelling=layouts)
 
-    def answer(self, result: Result, solver: Solver, instance_hash: str | None) -> UnwindingResult:
+    def answer(self, result: Result, solver: Solver) -> UnwindingResult:
         """Check layouts against the specification, and report what they earn."""
         checked, layouts = None, result.labelling
         if layouts is not None:
@@ -313,7 +315,7 @@ class _Run:
             infeasible=result.infeasible,
             seconds=self.seconds,
             instance=self.graph.name,
-            instance_hash=instance_hash,
+            instance_hash=self.instance_hash,
             solver=solver.name,
             version=__version__,
             seed=self.limits.seed,

@@ -254,10 +254,17 @@ class TestPhases:
         assert run_phase("check", lambda: time.sleep(0.2) or 5, limits) == 5
         with pytest.raises(TimeoutError):
             run_phase("check", forever, limits)
-        assert time.monotonic() - limits.interrupt.at < 5  # slow machines included
+        assert time.monotonic() - limits.interrupt.at < 20  # busy machines included
         late = Limits(deadline=time.monotonic() - GRACE)
         with pytest.raises(TimeoutError):
             run_phase("check", forever, late)
+
+    def test_the_only_answer_on_a_busy_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Ctrl-C does not lose it because others take the processor."""
+        monkeypatch.setattr(deadline, "ANSWER_ENDS", 0.2)
+        limits = Limits()
+        limits.interrupt.set()
+        assert run_phase("check", lambda: time.sleep(0.7) or 5, limits) == 5
 
     def test_an_answer_at_hand(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where there is one, phases end sooner, after the deadline and after Ctrl-C."""
