@@ -35,7 +35,7 @@ PAIRS = 30
 
 
 @dataclass(frozen=True)
-class Source:
+class InstanceSource:
     """Source of an instance: a file, or a family with its settings.
 
     Parameters
@@ -63,7 +63,7 @@ class Source:
     tiles: str = ""
 
 
-def load(source: Source) -> Graph:
+def load(source: InstanceSource) -> Graph:
     """Return the graph of a source.
 
     Raises
@@ -100,7 +100,7 @@ def document_hash(graph: Graph) -> str:
         graph.description = description
 
 
-def identity(source: Source, version: str) -> str:
+def identity(source: InstanceSource, version: str) -> str:
     """Return a hash of all that a source's graph depends on, without making the graph.
 
     It tells a later run of the same version which graph that was, so that nothing has to be read
@@ -180,7 +180,7 @@ class Job:
         For the rows.
     """
 
-    source: Source
+    source: InstanceSource
     identity: str
     solves: tuple[Solve, ...]
     grace: float
@@ -303,7 +303,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self.made: tuple[Source, Instance, Graph] | None = None
+        self.made: tuple[InstanceSource, Instance, Graph] | None = None
         self.reusable = True
 
     def solvers(self) -> tuple[str, ...]:

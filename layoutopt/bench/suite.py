@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import read_utf8
 from layoutopt.base.memory import parse_memory
-from layoutopt.bench.job import Solve, Source
+from layoutopt.bench.job import InstanceSource, Solve
 from layoutopt.generate.families import parameters, text
 from layoutopt.reading import SUFFIXES
 from layoutopt.tiles.memory import PRESETS
@@ -178,7 +178,7 @@ class Suite:
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[InstanceSource, ...]
     solves: tuple[Solve, ...]
     grace: float
 
@@ -245,7 +245,7 @@ def _solves(
         yield Solve(solver, *limits, memory, seed, repeat)
 
 
-def _sources(document: Document, folder: Path) -> Iterator[Source]:
+def _sources(document: Document, folder: Path) -> Iterator[InstanceSource]:
     """Yield where all instances come from, in the order of the document."""
     short = FilesEntry(document.suite.instances or (".",))
     if document.suite.instances:
@@ -256,14 +256,14 @@ def _sources(document: Document, folder: Path) -> Iterator[Source]:
         yield from _family(family, folder, f"family[{i}]")
 
 
-def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[Source]:
+def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[InstanceSource]:
     parts = (entry.training, Path(entry.tiles).stem)
     suffix = "".join(f"+{part}" for part in parts if part)
     for i, pattern in enumerate(entry.files):
         paths = _matches(pattern, folder, f"{place}[{i}]")
         for path in paths:
             onnx = path.suffix == ".onnx"
-            yield Source(
+            yield InstanceSource(
                 _name(path, folder) + suffix,
                 str(path),
                 attractions=_beside(entry.attractions, folder) if onnx else "",
@@ -313,7 +313,7 @@ def _tiles(which: str, folder: Path) -> str:
     return which if which in PRESETS else _beside(which, folder)
 
 
-def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[Source]:
+def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[InstanceSource]:
     """Yield the instances of a family, one for each seed."""
     try:
         defaults = parameters(entry.name)
@@ -338,4 +338,6 @@ def _family(entry: FamilyEntry, folder: Path, place: str) -> Iterator[Source]:
         changed = [n for n in defaults if own.get(n, defaults[n]) != defaults[n]]
         settings = tuple((name, text(value)) for name, value in own.items())
         name = "-".join([entry.name, *(f"{n}={text(own[n])}" for n in changed)]) + suffix
-        yield Source(name, family=entry.name, settings=settings, tiles=_tiles(entry.tiles, folder))
+        yield InstanceSource(
+            name, family=entry.name, settings=settings, tiles=_tiles(entry.tiles, folder)
+        )

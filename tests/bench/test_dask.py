@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from layoutopt.bench.executors import DaskCluster
-from layoutopt.bench.job import Job, Solve, Source
+from layoutopt.bench.job import InstanceSource, Job, Solve
 from layoutopt.bench.run import RunProgress, batch
 from tests.support import refused
 
@@ -156,7 +156,7 @@ def cluster(client: Client) -> DaskCluster:
     return executor
 
 
-JOB = Job(Source("a", "a.json"), "identity", (Solve("auto", 1.0),), 1.0, "7", "box")
+JOB = Job(InstanceSource("a", "a.json"), "identity", (Solve("auto", 1.0),), 1.0, "7", "box")
 
 
 def carried(answer: Any, status: str = "finished") -> Future[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 import layoutopt
 from layoutopt.base.result import Stopped
-from layoutopt.bench.job import Job, Solve, Source, Worker, document_hash, outcomes
+from layoutopt.bench.job import InstanceSource, Job, Solve, Worker, document_hash, outcomes
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
 from layoutopt.unwinding import unwind
@@ -18,7 +18,7 @@ from tests.bench.support import pair_graph
 
 def job(path: Path, *solvers: str) -> Job:
     solves = tuple(Solve(name, 10.0, seed=2, repeat=1) for name in solvers)
-    return Job(Source("given", str(path)), "identity", solves, 1.0, "7", "box")
+    return Job(InstanceSource("given", str(path)), "identity", solves, 1.0, "7", "box")
 
 
 def test_a_row_says_what_unwind_says(tmp_path: Path) -> None:

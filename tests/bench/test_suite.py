@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from layoutopt.base.memory import parse_memory
-from layoutopt.bench.job import Solve, Source, document_hash, identity, load
+from layoutopt.bench.job import InstanceSource, Solve, document_hash, identity, load
 from layoutopt.bench.suite import read_suite
 from layoutopt.generate.families import generate
 from layoutopt.io.instance import write_instance
@@ -230,29 +230,32 @@ def test_the_hash_is_of_the_content() -> None:
 def test_the_identity_of_a_file_is_its_content(tmp_path: Path) -> None:
     """Files of equal bytes have equal identities; other bytes, options and versions others."""
     instances(tmp_path, "a.json", "b/c.json")
-    a, c = Source("a", str(tmp_path / "a.json")), Source("c", str(tmp_path / "b/c.json"))
+    a, c = (
+        InstanceSource("a", str(tmp_path / "a.json")),
+        InstanceSource("c", str(tmp_path / "b/c.json")),
+    )
     assert identity(a, "1") == identity(c, "1")
-    others = {identity(a, "2"), identity(Source("a", a.path, tiles="ipu-mk2"), "1")}
+    others = {identity(a, "2"), identity(InstanceSource("a", a.path, tiles="ipu-mk2"), "1")}
     write_instance(pair_graph(value=7), c.path)
-    others |= {identity(c, "1"), identity(Source("a", a.path, training="adam"), "1")}
+    others |= {identity(c, "1"), identity(InstanceSource("a", a.path, training="adam"), "1")}
     assert len(others | {identity(a, "1")}) == 5
 
 
 def test_the_identity_of_a_family_is_its_settings() -> None:
     """Names of tables do not matter, settings do."""
-    one = Source("x", family="random", settings=(("seed", "1"),))
+    one = InstanceSource("x", family="random", settings=(("seed", "1"),))
     assert identity(one, "1") == identity(
-        Source("y", family="random", settings=(("seed", "1"),)), "1"
+        InstanceSource("y", family="random", settings=(("seed", "1"),)), "1"
     )
     assert identity(one, "1") != identity(
-        Source("x", family="random", settings=(("seed", "2"),)), "1"
+        InstanceSource("x", family="random", settings=(("seed", "2"),)), "1"
     )
 
 
 def test_sources_make_their_graphs(tmp_path: Path) -> None:
     """A source makes the graph of its file or family, on the tile memory that it names."""
     instances(tmp_path, "a.json")
-    assert load(Source("a", str(tmp_path / "a.json"))).name == "pair"
-    graph = load(Source("r", family="random", settings=(("seed", "5"),), tiles="ipu-mk2"))
+    assert load(InstanceSource("a", str(tmp_path / "a.json"))).name == "pair"
+    graph = load(InstanceSource("r", family="random", settings=(("seed", "5"),), tiles="ipu-mk2"))
     assert graph.name == "random-seed=5"
     assert graph.tile_memory is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from layoutopt.bench.executors import Processes
-from layoutopt.bench.job import Job, Outcome, Solve, Source, outcomes
+from layoutopt.bench.job import InstanceSource, Job, Outcome, Solve, outcomes
 from layoutopt.bench.process import WorkerError, WorkerPool, WorkerProcess
 from layoutopt.io.instance import write_instance
 from tests.bench.support import install_bad_solvers, pair_graph
@@ -35,7 +35,7 @@ def carried(worker: WorkerProcess, job: Job) -> list[Outcome]:
 
 
 def job(path: Path, *solves: Solve, grace: float = 5.0) -> Job:
-    return Job(Source("given", str(path)), "identity", solves, grace, "7", "box")
+    return Job(InstanceSource("given", str(path)), "identity", solves, grace, "7", "box")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_too_little_memory_for_any_job_is_refused(worker: WorkerProcess, path: P
 
 def test_an_instance_that_cannot_be_made_in_time_is_a_row(worker: WorkerProcess) -> None:
     """The limit holds for making the instance, too, which here takes longer than it may."""
-    source = Source("slow", family="llama-70b", settings=(("layers", "2000"),))
+    source = InstanceSource("slow", family="llama-70b", settings=(("layers", "2000"),))
     late = Job(source, "identity", (Solve("auto", 0.0),), 0.2, "7", "box")
     [outcome] = carried(worker, late)
     assert outcome.row.error == "the worker was killed after 0.2 s without an answer"
@@ -144,7 +144,7 @@ def test_a_closed_pool_has_no_outcomes(
     monkeypatch.syspath_prepend(install_bad_solvers(tmp_path / "installed"))
     found: list[Outcome] = []
     executor = Processes(1)
-    job = Job(Source("given", str(path)), "identity", SLEEPING, 5.0, "7", "box")
+    job = Job(InstanceSource("given", str(path)), "identity", SLEEPING, 5.0, "7", "box")
     future = executor.submit(job, found.append)
     while not mark.exists():
         time.sleep(0.02)
@@ -159,14 +159,14 @@ SLEEPING = (Solve("sleeps", 600.0), Solve("greedy0", 600.0))
 
 ORPHAN = """
 import sys
-from layoutopt.bench.job import Job, Solve, Source, outcomes
+from layoutopt.bench.job import Job, Solve, InstanceSource, outcomes
 from layoutopt.bench.process import WorkerProcess
 path, solver, limit = sys.argv[1:]
 worker = WorkerProcess()
 worker.solvers()
 print(worker.process.pid, flush=True)
 solve = Solve(solver, float(limit))
-list(outcomes(Job(Source("given", path), "identity", (solve,), 1.0, "7", "box"), worker))
+list(outcomes(Job(InstanceSource("given", path), "identity", (solve,), 1.0, "7", "box"), worker))
 """
 
 
