@@ -22,7 +22,7 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
-from layoutopt.onnx.declared import corrected, declare_outputs, without_unknown
+from layoutopt.onnx.declared import corrected, declare_outputs, without_declared
 from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
 from layoutopt.rewriting.read import OnnxSource, read_model
@@ -287,21 +287,24 @@ class _Ready:
 def _ready(model: Model) -> _Ready:
     """Simplify a network and read it, without declared shapes where only these do not fit.
 
-    Nothing but the file tells shapes of results of ops that are not ONNX's own; a runtime does not
-    believe them.
+    Nothing but the file tells shapes of results of ops that are not ONNX's own, or whose shapes
+    are known at run time only; a runtime does not believe them.
     """
     try:
         return _simplified_or_not(model)
     except InputError as error:
-        other, types = without_unknown(model)
-        if not types:
-            raise
-        try:
-            found = _simplified_or_not(other)
-        except InputError:
-            raise error from None
-        note = f"declared shapes of results of {', '.join(types)} do not hold ({error.reason})"
-        return replace(found, plain=replace(found.plain, notes=(note, *found.plain.notes)))
+        for unknown in (True, False):
+            other, types = without_declared(model, unknown)
+            if not types:
+                continue
+            try:
+                found = _simplified_or_not(other)
+            except InputError:
+                continue
+            names = ", ".join(types[:MOST_NOTES])
+            note = f"declared shapes of results of {names} do not hold ({error.reason})"
+            return replace(found, plain=replace(found.plain, notes=(note, *found.plain.notes)))
+        raise
 
 
 def _simplified_or_not(model: Model) -> _Ready:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from layoutopt.onnx.protobuf import graphs
-from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.rules import is_standard, type_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TypeProto
@@ -71,10 +71,17 @@ def take_declared(graph: GraphProto) -> Declared:
     return found
 
 
-def without_unknown(model: ModelProto) -> tuple[ModelProto, list[str]]:
-    """Return a network without declared shapes of results of ops that are not ONNX's own.
+def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list[str]]:
+    """Return a network without declared shapes of results.
 
-    Beside it come the types of these ops, none if nothing was declared.
+    Beside it come the types of the ops that these are of, none if nothing was declared.
+
+    Parameters
+    ----------
+    model
+        The network; it is not changed.
+    unknown
+        Whether only results of ops are meant that are not ONNX's own.
     """
     from onnx import ModelProto
 
@@ -82,12 +89,13 @@ def without_unknown(model: ModelProto) -> tuple[ModelProto, list[str]]:
     new.CopyFrom(model)
     types: dict[str, None] = {}
     for one in graphs(new.graph):
-        makers = {x: node for node in one.node for x in node.output if not is_standard(node.domain)}
+        meant = (node for node in one.node if not (unknown and is_standard(node.domain)))
+        makers = {x: node for node in meant for x in node.output}
         for value in (*one.value_info, *one.output):
             kind = value.type.tensor_type
             if value.name in makers and kind.HasField("shape"):
                 kind.ClearField("shape")
-                types[f"{makers[value.name].domain}::{makers[value.name].op_type}"] = None
+                types[type_of(makers[value.name])] = None
     return new, list(types)
 
 

@@ -368,6 +368,15 @@ ROWS = {
         0,
         {"w": np.arange(18, dtype=np.int8).reshape(3, 2, 3, 1), "k": np.float32(0.5)},
     ),
+    "a shape that is known at run time only, and declared wrong": Past(
+        """g (float[2,9] x, int64[1] k) => (float[3,3,3] y, float[2,3,3] z) {
+            s = Sub(k, k) r = Add(s, given) a = Reshape(x, r) y = Transpose(a)
+            b = Transpose(a) c = Reshape(b, back) z = Transpose(c) }""",
+        2,
+        {"given": np.array([3, 2, 3]), "back": np.array([3, 3, 2])},
+        note="declared shapes of results of Transpose do not hold "
+        "(Reshape 'Reshape_1': (3, 3, 3) cannot have shape (3, 3, 2))",
+    ),
 }
 
 
