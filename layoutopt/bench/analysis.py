@@ -107,7 +107,7 @@ def _summary(rows: list[Row], best: dict[Task, Decimal]) -> Summary:
     count = {str(status): 0 for status in (*Status, FAILED)} | Counter(row.status for row in rows)
     gaps = [gap for row in rows if (gap := row.gap) is not None and (row.score or not gap)]
     losses = [lost for row in rows if (lost := loss(row, best)) is not None]
-    silent = sum(row.score is None and _task(row) in best for row in rows)
+    unanswered = sum(row.score is None and _task(row) in best for row in rows)
     return Summary(
         solver=rows[0].solver,
         version=rows[0].version,
@@ -115,7 +115,7 @@ def _summary(rows: list[Row], best: dict[Task, Decimal]) -> Summary:
         solves=len(rows),
         gap=_mean(gaps),
         seconds=shifted_mean([_charged(row) for row in rows]),
-        behind=sum(lost > 0 for lost in losses) + silent,
+        behind=sum(lost > 0 for lost in losses) + unanswered,
         loss=_mean([min(lost, 1.0) for lost in losses]),
         **count,
     )
@@ -263,20 +263,20 @@ def difference(before: Sequence[Row], after: Sequence[Row], noise: float = NOISE
 
 def contradictions(rows: Iterable[Row]) -> Iterator[BatchChange]:
     """Yield a change for each instance with a score above a bound, whoever found the two."""
-    tops: dict[str, tuple[Decimal, Row]] = {}
-    lids: dict[str, tuple[Decimal, Row]] = {}
+    highest: dict[str, tuple[Decimal, Row]] = {}
+    lowest: dict[str, tuple[Decimal, Row]] = {}
     for row in rows:
         graph = row.instance_hash
-        if row.score is not None and (graph not in tops or row.score > tops[graph][0]):
-            tops[graph] = row.score, row
-        if row.bound is not None and (graph not in lids or row.bound < lids[graph][0]):
-            lids[graph] = row.bound, row
-    for graph in tops.keys() & lids.keys():
-        (score, by), (bound, of) = tops[graph], lids[graph]
+        if row.score is not None and (graph not in highest or row.score > highest[graph][0]):
+            highest[graph] = row.score, row
+        if row.bound is not None and (graph not in lowest or row.bound < lowest[graph][0]):
+            lowest[graph] = row.bound, row
+    for graph in highest.keys() & lowest.keys():
+        (score, by), (bound, of) = highest[graph], lowest[graph]
         if score > bound:
             solvers = " / ".join((of.solver, by.solver))
-            told = ("contradiction", str(bound), str(score))
-            yield BatchChange(by.instance, solvers, canonical(by.parameters), by.seed, *told, False)
+            task = by.instance, solvers, canonical(by.parameters), by.seed
+            yield BatchChange(*task, "contradiction", str(bound), str(score), better=False)
 
 
 def _together(rows: Iterable[Row]) -> dict[Same, list[Row]]:

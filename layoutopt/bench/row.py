@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -215,8 +215,8 @@ def side(rows: Sequence[Row], version: str | None, machine: str | None) -> list[
     for name in ("version", "machine"):
         values = list(dict.fromkeys(str(getattr(row, name)) for row in chosen))
         if len(values) > 1:
-            told = f"there is more than one {name}: {_listed(values)}"
-            raise InputError(f"{told}; choose by --{name}")
+            reason = f"there is more than one {name}: {_listed(values)}; choose by --{name}"
+            raise InputError(reason)
     return chosen
 
 
@@ -242,7 +242,7 @@ def to_csv(rows: Sequence[Row], *, measured: bool = True) -> bytes:
     Parameters
     ----------
     measured
-        Whether what was measured, which differs from run to run, is told as well.
+        Whether what was measured, which differs from run to run, is written as well.
     """
     names = [name for name in _names(measured) if name not in LONG]
     values = [[*(_cell(getattr(row, name)) for name in names), row.gap] for row in rows]
@@ -281,14 +281,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.instance, row.solver, row.status, *numbers, memory)
 
 
-class Export(Protocol):
-    """A way to write rows, with or without what was measured."""
-
-    def __call__(self, rows: Sequence[Row], /, *, measured: bool = True) -> bytes:
-        """Return rows as bytes."""
-
-
-EXPORTS: dict[str, Export] = {
+EXPORTS: dict[str, Callable[..., bytes]] = {
     "csv": to_csv,
     "json": to_json,
     "markdown": to_markdown,

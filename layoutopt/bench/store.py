@@ -46,8 +46,8 @@ whatever order they come."""
 def key(row: Row) -> Key:
     """Return the key of a row."""
     text = canonical(row.parameters)
-    told = (row.instance_hash, row.solver, text, row.seed, row.repeat)
-    return (*told, row.version, row.machine)
+    solve = (row.instance_hash, row.solver, text, row.seed, row.repeat)
+    return (*solve, row.version, row.machine)
 
 
 class Store:
@@ -69,7 +69,7 @@ class Store:
         return self.path.with_name(f"{self.path.name}.logs")
 
     def known(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with the hash of its graph, if an earlier one has told it.
+        """Return an outcome with the hash of its graph, if an earlier one had it.
 
         A worker that could not make the graph does not know it.
         """

@@ -53,8 +53,8 @@ def _any(found: Sequence[Summary], name: str) -> bool:
 
 def _summary(s: Summary) -> list[str]:
     counts = (s.solves, s.optimal, s.feasible, s.infeasible, s.unknown, s.failed)
-    told = [s.solver, s.version, s.machine, *(f"{count:,}" for count in counts)]
-    return [*told, ratio(s.gap), f"{s.seconds:.3f}", f"{s.behind:,}", ratio(s.loss)]
+    cells = [s.solver, s.version, s.machine, *(f"{count:,}" for count in counts)]
+    return [*cells, ratio(s.gap), f"{s.seconds:.3f}", f"{s.behind:,}", ratio(s.loss)]
 
 
 def row_table(rows: Sequence[Row]) -> str:
@@ -65,9 +65,9 @@ def row_table(rows: Sequence[Row]) -> str:
     lines = [["instance", "solver", "status", "score", "bound", "gap", "seconds", "MiB", "loss"]]
     for row in rows:
         memory = "-" if row.peak_bytes is None else f"{row.peak_bytes >> 20:,}"
-        told = [row.instance, _way(row), row.status, number(row.score), number(row.bound)]
+        cells = [row.instance, _way(row), row.status, number(row.score), number(row.bound)]
         lost = ratio(loss(row, best), best_of(row, best))
-        lines.append([*told, ratio(row.gap, row.score), f"{row.seconds:.3f}", memory, lost])
+        lines.append([*cells, ratio(row.gap, row.score), f"{row.seconds:.3f}", memory, lost])
     errors = [
         printable(f"{row.instance} {row.solver}: {row.error} ({row.log})")
         for row in rows
@@ -110,8 +110,8 @@ def _change(change: BatchChange) -> list[str]:
     size = f"x {change.size:.2f}" if change.what == "seconds" else ""
     if change.what in ("score", "bound"):
         size = f"{change.size:+.2%}"
-    told = [change.instance, change.solver, change.what, change.before, change.after]
-    return ["better" if change.better else "worse", *told, size]
+    cells = [change.instance, change.solver, change.what, change.before, change.after]
+    return ["better" if change.better else "worse", *cells, size]
 
 
 OnProgress = Callable[["RunProgress"], None]
