@@ -27,7 +27,7 @@ from layoutopt.bench.job import (
 )
 from layoutopt.bench.process import WorkerPool
 
-Report = Callable[[Outcome], object]
+OnOutcome = Callable[[Outcome], object]
 
 
 class JobExecutor(ABC):
@@ -55,12 +55,12 @@ class JobExecutor(ABC):
         """Return the names of the solvers that there are."""
 
     @abstractmethod
-    def submit(self, job: Job, report: Report) -> Future[list[Outcome]]:
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
         """Have a job carried out.
 
         Parameters
         ----------
-        report
+        on_outcome
             Called from whatever thread with outcomes that are there before the job is over.
 
         Returns
@@ -93,11 +93,11 @@ class InProcess(JobExecutor):
         """Return the names of the solvers that there are."""
         return self.worker.solvers()
 
-    def submit(self, job: Job, report: Report) -> Future[list[Outcome]]:
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
         """Carry a job out at once."""
         future: Future[list[Outcome]] = Future()
         for outcome in outcomes(job, self.worker):
-            report(outcome)
+            on_outcome(outcome)
         future.set_result([])
         return future
 
@@ -119,14 +119,14 @@ class Processes(JobExecutor):
         with self.pool.worker() as worker:
             return worker.solvers()
 
-    def submit(self, job: Job, report: Report) -> Future[list[Outcome]]:
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
         """Have a job carried out by a thread and its worker process."""
-        return self.threads.submit(self._run, job, report)
+        return self.threads.submit(self._run, job, on_outcome)
 
-    def _run(self, job: Job, report: Report) -> list[Outcome]:
+    def _run(self, job: Job, on_outcome: OnOutcome) -> list[Outcome]:
         with self.pool.worker() as worker:
             for outcome in outcomes(job, worker):
-                report(outcome)
+                on_outcome(outcome)
         return []
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class DaskCluster(JobExecutor):
         """Return the names of the solvers that all workers have."""
         return self.names
 
-    def submit(self, job: Job, report: Report) -> Future[list[Outcome]]:
+    def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
         """Have a job carried out by some worker; all outcomes come when it is over."""
         future: Future[list[Outcome]] = Future()
         remote = self.client.submit(_run_on_worker, job, pure=False)

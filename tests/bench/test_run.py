@@ -172,13 +172,13 @@ class Stopping(InProcess):
         self.jobs, self.number = jobs, number
         self.handlers: list[Any] = []
 
-    def submit(self, job: Job, report: Any) -> Future[list[Outcome]]:
+    def submit(self, job: Job, on_outcome: Any) -> Future[list[Outcome]]:
         """Carry a job out, the signal first if its time has come."""
         self.jobs -= 1
         if self.jobs == 0:
             os.kill(os.getpid(), self.number)
             self.handlers = handlers()
-        return super().submit(job, report)
+        return super().submit(job, on_outcome)
 
 
 def handlers() -> list[Any]:
