@@ -91,13 +91,12 @@ def skeleton(model: ModelProto) -> ModelProto:
         }
         if not fold(bare, shapes):  # type: ignore[arg-type]  # sizes are numbers
             break
-    give_back(bare.graph, declared, types_of(bare.graph))
-    bare = with_shapes(bare)
-    for _ in bare.graph.node:
+    for _ in bare.graph.node:  # declared shapes, which may be wrong, tell no operands
         if not tell_operands(bare.graph):
             break
         bare = with_shapes(bare)
-    return bare
+    give_back(bare.graph, declared, types_of(bare.graph))
+    return with_shapes(bare)
 
 
 def tell_operands(graph: GraphProto) -> bool:

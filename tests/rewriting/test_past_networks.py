@@ -261,19 +261,27 @@ ROWS = {
         0,
         {"one": np.array([1]), "back": np.array([2, 3, 3])},
     ),
-    "a reshape to what its result tells": Past(
+    "a reshape to what only a declared output tells": Past(
         """g (float[3,2,3] x, int64[3] k) => (float[2,3,3] y) {
             s = Sub(k, k) r = Add(s, back)
             a = Transpose<perm=[0,2,1]>(x) b = Reshape(a, flat) c = Reshape(b, r)
             y = Transpose(c) }""",
-        1,
+        2,
         {"flat": np.array([9, 2]), "back": np.array([3, 3, 2])},
     ),
-    "sizes of 1 that a result tells": Past(
+    "a reshape to what a declared output is wrong about": Past(
+        """g (float[3,2,3] x, int64[3] k) => (float[3,2,3] y) {
+            s = Sub(k, k) r = Add(s, back)
+            a = Transpose<perm=[0,2,1]>(x) b = Reshape(a, flat) c = Reshape(b, r)
+            y = Transpose(c) }""",
+        2,
+        {"flat": np.array([9, 2]), "back": np.array([3, 3, 2])},
+    ),
+    "sizes of 1 that only a declared output tells": Past(
         """g (float[2,2,2] x, int64[2] k) => (float[n,1] y, float[1,8] z) {
             s = Sub(k, k) r = Add(s, flat)
             a = Reshape(x, r) y = Transpose(a) z = Transpose(y) }""",
-        0,
+        1,
         {"flat": np.array([1, 8])},
     ),
     "the shape of a transposed result of unknown rank": Past(
