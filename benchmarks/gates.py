@@ -70,7 +70,10 @@ def run(python: str, arguments: list[str], limit: float) -> Figures:
     call = [python, "-c", "from layoutopt.cli.main import start; start()", *arguments]
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(  # the interpreter that the user names
-            [*call, "--time-limit", str(limit)], stdout=out, stderr=subprocess.DEVNULL
+            [*call, "--time-limit", str(limit)],
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            cwd=tempfile.gettempdir(),  # not where this package would be found first
         )
         _, code, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(code)
