@@ -1,4 +1,4 @@
-"""The errors that a user can meet."""
+"""The errors that a user can meet, and packages that only an extra installs."""
 
 from __future__ import annotations
 

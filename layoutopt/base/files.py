@@ -1,4 +1,4 @@
-"""Files written whole or not at all: the one way in which this package writes."""
+"""Files read and written, whole or not at all, and JSON in them with errors that name the place."""
 
 from __future__ import annotations
 

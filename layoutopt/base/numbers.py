@@ -1,4 +1,4 @@
-"""Arithmetic of decimals that rounds nothing, however many digits they have.
+"""Numbers: decimals without rounding, whole multiples of one unit, and numbers as text.
 
 Python's own operators round to 28 digits, which two scores of mixed magnitudes may differ
 beyond.

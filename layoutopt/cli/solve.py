@@ -140,7 +140,7 @@ def answer(wanted: Wish, result: UnwindingResult, told: bool, how: How) -> None:
     with all_done() as attempt:
         if points is not None and wanted.csv is not None:
             with attempt():
-                _whatif_write(points, wanted.csv, how.overwrite)
+                _write_sweep(points, wanted.csv, how.overwrite)
         if lines:
             say("\n".join(lines))
 
@@ -217,7 +217,7 @@ def _option(wanted: Wish) -> str:
     return "--capacity-sweep" if wanted.scales else "--prices"
 
 
-def _whatif_write(points: Sequence[CapacityPoint], path: Path, overwrite: bool) -> None:
+def _write_sweep(points: Sequence[CapacityPoint], path: Path, overwrite: bool) -> None:
     rows = ["bytes_per_tile,score,bound,status"]
     for p in points:
         score, bound = ("" if x is None else f"{x:f}" for x in (p.score, p.bound))

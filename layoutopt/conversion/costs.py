@@ -1,4 +1,4 @@
-"""The objective: costs of transforms and of ops, as one whole number."""
+"""Costs of transforms and of ops: counted on a graph, and as one whole number to minimise."""
 
 from __future__ import annotations
 

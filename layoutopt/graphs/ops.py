@@ -5,8 +5,8 @@ locations of its own.  A *barrier* has locations of its own that are known once 
 of all its inputs are.  A *fixed point* has locations of its own that are known from the
 start.  A *view* passes the locations of its inputs on, element by element.
 
-To add an op, write its class in ``roots`` or ``views``, name it in ``AnyOp`` below, and
-state its meaning once more, in other words, in ``check/flow.py`` and ``check/moves.py``.
+To add an op, write its class here, name it in ``AnyOp`` below, and state its meaning once more, in
+other words, in ``check/affine.py``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A graph on a tile memory: every location is a tile, and sources lie where rules put them.
+"""A graph on a tile memory: locations are tiles, rules place sources, hooks place barriers.
 
 Sources without rule or mapping, fixed points and the outputs of barriers follow the linear rule,
 and so does what a sink is said to own: with a tile memory, "a fresh location of element e of
 sink x" means the tile on which the linear rule puts that element.  Outputs of barriers with
-hooks lie where :mod:`layoutopt.graphs.tiling` says.
+hooks lie where their hooks say.
 """
 
 from __future__ import annotations

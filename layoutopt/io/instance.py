@@ -1,4 +1,4 @@
-"""Unwinding instances as JSON files: format ``layoutopt/unwinding/1``."""
+"""Unwinding instances as JSON files: format ``layoutopt/unwinding/1``, with hashes and tiles."""
 
 from __future__ import annotations
 

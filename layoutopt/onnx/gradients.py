@@ -1,4 +1,4 @@
-"""Backward passes of elementwise operations and of those that locations do not pass through."""
+"""Backward passes of operations: elementwise ones, views, contractions and barriers."""
 
 from __future__ import annotations
 

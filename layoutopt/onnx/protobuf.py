@@ -1,4 +1,4 @@
-"""ONNX files as protobuf messages, without the weights' data."""
+"""ONNX files: protobuf messages without the weights' data, and files of networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks from ``.onnx`` files."""
+"""Networks from ``.onnx`` files, with shapes that are declared or measured in one run."""
 
 from __future__ import annotations
 

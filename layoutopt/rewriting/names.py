@@ -1,4 +1,4 @@
-"""Names that nothing in a network has yet."""
+"""Names of tensors: fresh ones, and those that bodies of nodes read from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of converted networks."""
+"""Results of converted networks, and the metadata that these carry."""
 
 from __future__ import annotations
 

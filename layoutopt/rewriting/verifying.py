@@ -1,4 +1,4 @@
-"""Rewritten networks held against ONNX's checker and its inference of types and shapes."""
+"""Rewritten networks verified by ONNX, and conversion again without what does not pass."""
 
 from __future__ import annotations
 

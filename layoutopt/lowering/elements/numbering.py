@@ -1,4 +1,4 @@
-"""The root elements of a group, numbered.
+"""The root elements of a group, numbered, and the edges between them.
 
 Index arrays of these numbers flow through the views of a graph (:mod:`layoutopt.graphs.locations`);
 what comes out says, for each element of any tensor, which sink element it is or which

@@ -1,4 +1,4 @@
-"""Whole counts from shares, and tiles for slots: placements that fit."""
+"""Placements that fit: transportation, whole counts from shares, and tiles for slots."""
 
 from __future__ import annotations
 
