@@ -141,7 +141,7 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, step: str, limit: float | None)
     begun = time.monotonic()
     pressed.start()
     result = unwind(small(), time_limit=limit)
-    assert time.monotonic() - begun < 20  # slow machines included; it takes less than 4
+    assert time.monotonic() - begun < 6  # slow machines included; it takes less than 4
     assert (result.stopped, result.status) == (Stopped.INTERRUPTED, Status.FEASIBLE)
     assert result.score == (0 if (step, limit) == ("lower", None) else 8)
 
