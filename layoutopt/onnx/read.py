@@ -172,7 +172,7 @@ OLDEST = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class UnwindingModel:
     """A network as an unwinding problem.
 
     Parameters
@@ -233,7 +233,7 @@ def read_network(
     attractions: str | Path | None = None,
     dims: Mapping[str, int] | None = None,
     training: str | None = None,
-) -> Network:
+) -> UnwindingModel:
     """Read a network.
 
     Inputs, initialisers and constants become sinks, each drawn weakly to a source.
@@ -284,7 +284,7 @@ def read_network(
     misfits = listed(builder.misfits)
     notes = (f"ops that sizes of 1 do not fit, taken for barriers: {misfits}",) if misfits else ()
     counts = [dict(sorted(x.items())) for x in (unknown, bodies, opaque)]
-    return Network(graph, counts[0], counts[1], counts[2], shaped.notes + notes)
+    return UnwindingModel(graph, counts[0], counts[1], counts[2], shaped.notes + notes)
 
 
 def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Shaped:

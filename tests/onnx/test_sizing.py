@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, parser
 
 from layoutopt.base.errors import InputError
 from layoutopt.onnx.protobuf import write_proto
-from layoutopt.onnx.read import Network, read_network
+from layoutopt.onnx.read import UnwindingModel, read_network
 from tests.onnx.networks import model, node, save
 
 OPSETS = '"" : 17, "com.microsoft" : 1'
@@ -79,7 +79,7 @@ def test_weights_beside_the_network_are_read_for_the_run(tmp_path: Path) -> None
     assert read_network(tmp_path / "net.onnx").graph.tensor("y").shape == (40, 2)
 
 
-def without_a_run(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Network:
+def without_a_run(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> UnwindingModel:
     """Read a network where onnxruntime is not installed."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     return read_network(written(text, folder))

@@ -1,0 +1,498 @@
+"""A network of costs written down node by node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from layoutopt.base.arguments import check_word, least
+from layoutopt.base.errors import InputError
+from layoutopt.network.network import Array, CostTable, Domain, Network, Sense, Usage
+
+Number: TypeAlias = int | Fraction | Decimal | float
+"""Exact numbers; floats only where a network rounds them to ``digits`` or to a ``unit``."""
+
+Label: TypeAlias = int | str
+"""A label's number or its name."""
+
+CostRows: TypeAlias = Sequence[Sequence[Number | None]]
+"""A table of costs: a row for each label of the first node; ``None`` is forbidden."""
+
+
+class CostNetwork:
+    """A network of costs that grows by calls; :meth:`build` returns it as arrays.
+
+    Nodes are named, and every call takes names.
+
+    Parameters
+    ----------
+    name
+        The network's name.
+    sense
+        ``"min"`` or ``"max"``.
+    digits
+        To how many digits after the point floats are rounded.
+    unit
+        To whole multiples of what floats are rounded; at most one of both.
+
+    Raises
+    ------
+    InputError
+        If an argument is not allowed, here and in all methods.
+
+    Examples
+    --------
+    >>> net = CostNetwork("step")
+    >>> layouts = net.domain(["NCHW", "NHWC"])
+    >>> x, y = net.node("conv", layouts, [0, 3]), net.node("relu", layouts)
+    >>> net.table(x, y, [[0, 2], [1, None]])
+    >>> net.row({(x, "NHWC"): 40, (y, "NHWC"): 8}, high=64, name="t=17")
+    >>> net.build()
+    Network('step': 2 nodes, 1 edges, 1 rows)
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        sense: Sense = "min",
+        *,
+        digits: int | None = None,
+        unit: Number | None = None,
+    ) -> None:
+        check_word("sense", sense, Sense)
+        if digits is not None and unit is not None:
+            raise InputError("floats are rounded by digits or by unit, not by both")
+        self.name = name
+        self.sense: Sense = sense
+        self._step: Fraction | None = None
+        if digits is not None:
+            self._step = Fraction(1, 10 ** least("digits", digits, 0))
+        if unit is not None:
+            self._step = Fraction(unit)
+            if self._step <= 0:
+                raise InputError(f"unit must be positive, got {unit}")
+        self._domains: list[Domain] = []
+        self._nodes: dict[str, tuple[int, int]] = {}
+        self._costs: dict[tuple[int, int], Fraction | int] = {}
+        self._banned: set[tuple[int, int]] = set()
+        self._equal: list[tuple[int, int, Fraction | int]] = []
+        self._tables: dict[tuple[tuple[Fraction | int | None, ...], ...], int] = {}
+        self._table_edges: list[tuple[int, int, int]] = []
+        self._ties: list[tuple[int, int]] = []
+        self._usages: list[_Rows] = []
+
+    def domain(self, labels: int | Sequence[str], *, open: bool = False) -> Domain:
+        """Return labels for nodes to choose from.
+
+        Parameters
+        ----------
+        labels
+            Their names, or how many there are.
+        open
+            Whether each node owns one more label, without cost, that all may choose.
+        """
+        if isinstance(labels, str | bytes):
+            raise InputError(f"labels must be names or their number, got {labels!r}")
+        if not isinstance(labels, Sequence):
+            made = Domain(least("labels", labels, 0), (), open)
+        else:
+            names = tuple(labels)
+            if not all(isinstance(name, str) for name in names):
+                raise InputError(f"names of labels must be strings, got {names!r}")
+            made = Domain(len(names), names, open)
+        self._domains.append(made)
+        return made
+
+    def node(
+        self,
+        name: str,
+        domain: Domain,
+        costs: Sequence[Number | None] | Mapping[Label, Number | None] = (),
+    ) -> str:
+        """Add a node, and return its name.
+
+        Parameters
+        ----------
+        costs
+            A cost for each named label, or for some labels by name; ``None`` is forbidden.
+        """
+        if not isinstance(name, str) or name in self._nodes:
+            why = "is there already" if isinstance(name, str) else "must be a string"
+            raise InputError(f"node {name!r} {why}")
+        place = next((k for k, own in enumerate(self._domains) if own is domain), None)
+        if place is None:
+            raise InputError(f"the domain of node {name!r} must come from this network's domain()")
+        u = len(self._nodes)
+        self._nodes[name] = (u, place)
+        try:
+            if isinstance(costs, Mapping):
+                for label, cost in costs.items():
+                    self.cost(name, label, cost)
+            elif len(costs) not in (0, domain.size):
+                raise InputError(f"node {name!r} has {domain.size} labels, {len(costs)} costs")
+            else:
+                for i, own in enumerate(costs):
+                    self.cost(name, i, own)
+        except InputError:
+            self._forget(name)
+            raise
+        return name
+
+    def _forget(self, name: str) -> None:
+        u, _ = self._nodes.pop(name)
+        self._costs = {at: cost for at, cost in self._costs.items() if at[0] != u}
+        self._banned = {at for at in self._banned if at[0] != u}
+
+    def cost(self, node: str, label: Label, cost: Number | None) -> None:
+        """Add to what a label costs; ``None`` forbids it."""
+        at = self._label(node, label)
+        if cost is None:
+            self._banned.add(at)
+        else:
+            self._costs[at] = self._costs.get(at, 0) + self._number(cost, f"of node {node!r}")
+
+    def ban(self, node: str, label: Label) -> None:
+        """Forbid a label."""
+        self.cost(node, label, None)
+
+    def equal(self, u: str, v: str, cost: Number) -> None:
+        """Add to what two nodes of one domain pay where their labels are equal."""
+        one, two = self._ends(u, v)
+        self._equal.append((one, two, self._number(cost, f"of {u!r} and {v!r}")))
+
+    def tie(self, u: str, v: str) -> None:
+        """Let two nodes have equal labels."""
+        self._ties.append(self._ends(u, v))
+
+    def table(self, u: str, v: str, costs: CostRows) -> None:
+        """Add to what pairs of labels cost.
+
+        Parameters
+        ----------
+        costs
+            A row for each label of ``u``, with an entry for each of ``v``; ``None`` is forbidden.
+        """
+        one, two = self._ends(u, v)
+        what = f"of {u!r} and {v!r}"
+        table = tuple(
+            tuple(None if x is None else self._number(x, what) for x in _listed(row, what))
+            for row in _listed(costs, what)
+        )
+        sizes = [self._domains[self._nodes[w][1]].size for w in (u, v)]
+        if len(table) != sizes[0] or any(len(row) != sizes[1] for row in table):
+            raise InputError(f"the table {what} must be of {sizes[0]} x {sizes[1]} costs")
+        number = self._tables.setdefault(table, len(self._tables))
+        self._table_edges.append((one, two, number))
+
+    def row(
+        self,
+        amounts: Mapping[tuple[str, Label], Number],
+        *,
+        low: Number | None = None,
+        high: Number | None = None,
+        name: str = "",
+    ) -> None:
+        """Limit a sum of amounts of chosen labels: ``low <= sum <= high``.
+
+        Parameters
+        ----------
+        amounts
+            What labels of nodes use.
+        """
+        own = {
+            self._label(node, label): self._number(amount, f"of node {node!r}")
+            for (node, label), amount in amounts.items()
+        }
+        self._usages.append(
+            _Rows(own, [sorted({u for u, _ in own})], [self._limits(low, high)], [name])
+        )
+
+    def windows(
+        self,
+        intervals: Mapping[str, Sequence[tuple[int, int]] | tuple[int, int]],
+        usage: Mapping[str, Sequence[Number] | Mapping[Label, Number]],
+        limit: Number,
+        *,
+        name: str = "",
+    ) -> None:
+        """Limit what is used at every time by the nodes that are live then.
+
+        Only times at which a largest set of nodes is live become rows, named ``name@time``.
+
+        Parameters
+        ----------
+        intervals
+            For each node when it is live: ``(begin, end)`` without the end, or several of these.
+        usage
+            What each label of each of these nodes uses; not negative.
+        limit
+            What may be used at a time.
+        """
+        live = {node: _intervals(node, spans) for node, spans in intervals.items()}
+        own: dict[tuple[int, int], Fraction | int] = {}
+        for node, amounts in usage.items():
+            pairs = amounts.items() if isinstance(amounts, Mapping) else enumerate(amounts)
+            for label, amount in pairs:
+                found = self._number(amount, f"of node {node!r}")
+                if found < 0:
+                    raise InputError(f"node {node!r} uses {amount} of a window, less than nothing")
+                own[self._label(node, label)] = found
+        times, members = maximal_times([(self._node(node), spans) for node, spans in live.items()])
+        limits = [self._limits(None, limit)] * len(times)
+        names = [f"{name}@{time}" for time in times]
+        self._usages.append(_Rows(own, members, limits, names))
+
+    def _limits(
+        self, low: Number | None, high: Number | None
+    ) -> tuple[Fraction | int | None, Fraction | int | None]:
+        if low is None and high is None:
+            raise InputError("a row needs low, high or both")
+        bounds = [None if x is None else self._number(x, "of a row") for x in (low, high)]
+        return bounds[0], bounds[1]
+
+    def _node(self, name: str) -> int:
+        try:
+            return self._nodes[name][0]
+        except (KeyError, TypeError):
+            raise InputError(f"there is no node {name!r}") from None
+
+    def _ends(self, u: str, v: str) -> tuple[int, int]:
+        one, two = self._node(u), self._node(v)
+        if one == two:
+            raise InputError(f"node {u!r} cannot be joined to itself")
+        return one, two
+
+    def _label(self, node: str, label: Label) -> tuple[int, int]:
+        u = self._node(node)
+        domain = self._domains[self._nodes[node][1]]
+        if isinstance(label, str):
+            if label not in domain.names:
+                known = ", ".join(domain.names[:10]) or "numbers only"
+                raise InputError(f"node {node!r} has no label {label!r}, it has {known}")
+            return u, domain.names.index(label)
+        number = least(f"a label of node {node!r}", label, 0)
+        if number >= domain.size:
+            raise InputError(f"node {node!r} has no label {label}, it has {domain.size}")
+        return u, number
+
+    def _number(self, value: Number, what: str) -> Fraction | int:
+        return exact(value, self._step, what)
+
+    def build(self) -> Network:
+        """Return the network as arrays, equal edges and costs of one label added up."""
+        equal: dict[tuple[int, int], Fraction | int] = {}
+        for u, v, cost in self._equal:
+            ends = (min(u, v), max(u, v))
+            equal[ends] = equal.get(ends, 0) + cost
+        cells = [x for table in self._tables for row in table for x in row if x is not None]
+        every = [*self._costs.values(), *equal.values(), *cells]
+        unit = common_unit(every)
+        return Network(
+            nodes=tuple(self._nodes),
+            domains=tuple(self._domains),
+            domain_of=np.array([place for _, place in self._nodes.values()], np.int64),
+            cost_at=_pairs(self._costs),
+            costs=packed(self._costs.values(), unit),
+            banned=_pairs(sorted(self._banned)),
+            equal_edges=_pairs(equal),
+            equal_costs=packed(equal.values(), unit),
+            table_edges=_pairs((u, v) for u, v, _ in self._table_edges),
+            table_of=np.array([k for *_, k in self._table_edges], np.int64),
+            tables=tuple(_table(table, unit) for table in self._tables),
+            ties=_pairs(self._ties),
+            usages=tuple(rows.packed() for rows in self._usages),
+            name=self.name,
+            sense=self.sense,
+            unit=unit,
+        )
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, name: str = "", sense: Sense = "min") -> CostNetwork:
+        """Return a network from a graph of NetworkX.
+
+        Parameters
+        ----------
+        graph
+            Nodes have an attribute ``costs`` (a cost for each label, or a dict by label), edges
+            ``table`` (rows of costs, of the label of the edge's first node) or ``equal`` (what
+            equal labels cost).  Nodes are named by ``str``.
+        """
+        net = cls(name or str(graph.name), sense)
+        known: dict[tuple[str, ...] | int, Domain] = {}
+        for node, data in graph.nodes(data=True):
+            costs = data.get("costs")
+            if costs is None:
+                raise InputError(f"node {str(node)!r} has no attribute 'costs'")
+            key = tuple(map(str, costs)) if isinstance(costs, Mapping) else len(costs)
+            if key not in known:
+                known[key] = net.domain(key)
+            own = {str(k): x for k, x in costs.items()} if isinstance(costs, Mapping) else costs
+            net.node(str(node), known[key], own)
+        for u, v, data in graph.edges(data=True):
+            if "table" in data:
+                net.table(str(u), str(v), data["table"])
+            if "equal" in data:
+                net.equal(str(u), str(v), data["equal"])
+            if not {"table", "equal"} & set(data):
+                raise InputError(f"edge {str(u)!r}, {str(v)!r} has neither 'table' nor 'equal'")
+        return net
+
+
+class _Rows:
+    """Rows before numbers are packed."""
+
+    def __init__(
+        self,
+        amounts: dict[tuple[int, int], Fraction | int],
+        members: Sequence[Sequence[int]],
+        limits: Sequence[tuple[Fraction | int | None, Fraction | int | None]],
+        names: Sequence[str],
+    ) -> None:
+        self.amounts, self.members, self.limits, self.names = amounts, members, limits, names
+
+    def packed(self) -> Usage:
+        unit = common_unit([*self.amounts.values(), *(x for own in self.limits for x in own if x)])
+        low, high = (
+            tuple(None if x is None else int(x / unit) for x in side)
+            for side in zip(*self.limits, strict=True)
+        )
+        nodes = sorted({*(u for u, _ in self.amounts), *(u for own in self.members for u in own)})
+        place = {u: item for item, u in enumerate(nodes)}
+        return Usage(
+            nodes=np.array(nodes, np.int64),
+            at=_pairs((place[u], i) for u, i in self.amounts),
+            amounts=packed(self.amounts.values(), unit),
+            starts=np.cumsum([0, *map(len, self.members)]),
+            members=np.array([place[u] for own in self.members for u in own], np.int64),
+            low=low,
+            high=high,
+            names=tuple(self.names) if any(self.names) else (),
+            unit=unit,
+        )
+
+
+def exact(value: Any, step: Fraction | None, what: str = "") -> Fraction | int:
+    """Return a number as the exact one that it stands for.
+
+    Parameters
+    ----------
+    step
+        What floats are rounded to multiples of; ``None`` where they are refused.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number, or a float where these are refused.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not math.isfinite(value):
+        raise InputError(f"the cost {value!r} {what} is no finite number")
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Rational | Decimal):
+        return Fraction(value)
+    if step is None:
+        if not float(value).is_integer():
+            raise InputError(f"the cost {value} {what} is a float: give digits= or unit=")
+        return int(float(value))
+    return round(Fraction(float(value)) / step) * step
+
+
+def common_unit(values: Iterable[Fraction | int]) -> Fraction:
+    """Return the largest number of which all values are whole multiples; 1 for zeros."""
+    top, bottom = 0, 1
+    for value in values:
+        if isinstance(value, int):
+            top, bottom = math.gcd(top, value * bottom), bottom
+        else:
+            both = math.lcm(bottom, value.denominator)
+            top = math.gcd(top * (both // bottom), int(value * both))
+            bottom = both
+    return Fraction(top or 1, bottom)
+
+
+def packed(values: Iterable[Fraction | int], unit: Fraction) -> Array:
+    """Return values as whole multiples of a unit: ``int64`` where all sums of them fit."""
+    top, bottom = unit.numerator, unit.denominator
+    whole = [int(value * bottom) // top for value in values]
+    if sum(map(abs, whole)) < 2**61:
+        return np.array(whole, np.int64)
+    found = np.empty(len(whole), object)
+    found[:] = whole
+    return found
+
+
+def _table(rows: tuple[tuple[Fraction | int | None, ...], ...], unit: Fraction) -> CostTable:
+    allowed = np.array([[x is not None for x in row] for row in rows], bool)
+    costs = packed([0 if x is None else x for row in rows for x in row], unit)
+    return CostTable(costs.reshape(allowed.shape), None if allowed.all() else allowed)
+
+
+def _pairs(pairs: Iterable[tuple[int, int]]) -> Array:
+    return np.array([*pairs], np.int64).reshape(-1, 2)
+
+
+def _listed(given: Any, what: str) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise InputError(f"the table {what} must be rows of costs, got {given!r}") from None
+
+
+def _intervals(node: str, spans: Any) -> list[tuple[int, int]]:
+    """Return the live intervals of a node as a list of pairs."""
+    every = [spans] if spans and isinstance(spans[0], Integral) else [*spans]
+    for span in every:
+        if len(span) != 2 or not all(isinstance(x, Integral) for x in span):
+            raise InputError(f"node {node!r} is live from a whole number to another, got {span!r}")
+    return [(int(a), int(b)) for a, b in every]
+
+
+def maximal_times(
+    live: Sequence[tuple[int, Sequence[tuple[int, int]]]],
+) -> tuple[list[int], list[list[int]]]:
+    """Return the times at which a set of nodes is live that no other time's set contains.
+
+    Between the last beginning and the next end a set is largest; of several equal or smaller
+    ones among neighbours the largest is returned.
+
+    Parameters
+    ----------
+    live
+        Nodes with their intervals ``(begin, end)``, without the end.
+
+    Returns
+    -------
+    times, members
+        The times, ascending, and the nodes that are live then.
+    """
+    events: dict[int, tuple[list[int], list[int]]] = {}
+    for node, spans in live:
+        for begin, end in spans:
+            if begin < end:
+                events.setdefault(begin, ([], []))[0].append(node)
+                events.setdefault(end, ([], []))[1].append(node)
+    now: dict[int, int] = {}
+    times: list[int] = []
+    members: list[list[int]] = []
+    grown, last = False, 0
+    for time in sorted(events):
+        begins, ends = events[time]
+        if grown and any(now[u] == ends.count(u) and u not in begins for u in ends):
+            times.append(last)
+            members.append(sorted(now))
+            grown = False
+        for u in ends:
+            now[u] -= 1
+            if not now[u]:
+                del now[u]
+        for u in begins:
+            grown = grown or u not in now
+            now[u] = now.get(u, 0) + 1
+        last = time
+    return times, members

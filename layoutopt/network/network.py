@@ -1,0 +1,403 @@
+"""Networks of costs: nodes choose labels, and labels, pairs of labels and rows cost or limit.
+
+::
+
+    minimise   sum_u c_u(x_u)  +  sum_{(u,v) equal} w_uv [x_u = x_v]  +  sum_{(u,v)} T_uv(x_u, x_v)
+    subject to low_i <= sum_{u in row i} a_u(x_u) <= high_i
+
+or maximise.  This is a weighted constraint satisfaction problem with functions of one and two
+variables, known to compilers as partitioned Boolean quadratic programming (Scholz and Eckstein,
+LCTES 2002) and to computer vision as the energy of a Markov random field, with linear rows.
+
+All numbers are whole multiples of one unit, so that sums are exact whatever their size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.base.arguments import check_word
+from layoutopt.base.errors import InputError
+
+Array: TypeAlias = NDArray[Any]
+
+Sense: TypeAlias = Literal["min", "max"]
+
+
+def _rows_of_two() -> Array:
+    return np.zeros((0, 2), np.int64)
+
+
+def _none() -> Array:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Labels that nodes choose from.
+
+    Parameters
+    ----------
+    size
+        Number of named labels, which are ``0 .. size-1``.
+    names
+        Their names, or nothing: then they are called by their numbers.
+    open
+        Whether every node owns one more label, ``size + u`` for node ``u``, that costs nothing
+        and that any node of this domain may choose.  Closed domains have the named labels alone.
+    """
+
+    size: int
+    names: tuple[str, ...] = ()
+    open: bool = False
+
+    def __post_init__(self) -> None:
+        if self.size < (0 if self.open else 1):
+            raise InputError("a closed domain needs one label or more")
+        if self.names and len(set(self.names)) != self.size:
+            raise InputError(f"{self.size} labels need as many different names")
+
+    def name(self, label: int) -> str | int:
+        """Return a label's name; its number if it has none."""
+        return self.names[label] if self.names and label < self.size else label
+
+
+@dataclass(frozen=True, eq=False)
+class CostTable:
+    """Costs of pairs of labels.
+
+    Parameters
+    ----------
+    costs
+        Shape ``(labels of the first node, labels of the second)``, in units; 0 where forbidden.
+    allowed
+        The same shape, Boolean; ``None`` where every pair is.
+    """
+
+    costs: Array
+    allowed: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Usage:
+    """Rows that count the same amounts over different sets of nodes.
+
+    An item is what a node uses.  Row ``i`` holds where ``low[i] <= sum of a_k(x_u) <= high[i]``
+    over its items ``k``, which are ``members[starts[i] : starts[i + 1]]``, of nodes
+    ``u = nodes[k]``.
+
+    Parameters
+    ----------
+    nodes
+        Shape ``(items,)``: the node of each item.
+    at
+        Shape ``(k, 2)``: item and named label of its node, each combination at most once.
+    amounts
+        Shape ``(k,)``: what the label uses, in the usage's own unit; others use 0.
+    starts, members
+        Shapes ``(rows + 1,)`` and ``(m,)``: the items of each row, each at most once.
+    low, high
+        For each row its limits in the usage's own unit; ``None`` for no limit.
+    names
+        Names of rows, or nothing.
+    unit
+        What one amount is.
+    """
+
+    nodes: Array
+    at: Array
+    amounts: Array
+    starts: Array
+    members: Array
+    low: tuple[int | None, ...]
+    high: tuple[int | None, ...]
+    names: tuple[str, ...] = ()
+    unit: Fraction = Fraction(1)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.low)
+
+    def used(self, labels: Array) -> Array:
+        """Return what a labelling uses in each row, in the usage's own unit."""
+        own = np.zeros(len(self.nodes), self.amounts.dtype)
+        chosen = labels[self.nodes[self.at[:, 0]]] == self.at[:, 1]
+        own[self.at[chosen, 0]] = self.amounts[chosen]
+        sums = np.zeros(len(self.members) + 1, self.amounts.dtype)
+        np.cumsum(own[self.members], out=sums[1:])
+        return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]])
+
+    def name(self, row: int) -> str:
+        """Return a row's name; its number if it has none."""
+        return self.names[row] if self.names else str(row)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network of costs as flat arrays; :class:`CostNetwork` is a way to write one down.
+
+    Parameters
+    ----------
+    nodes
+        Names of nodes, all different.
+    domains, domain_of
+        The domains, and for each node the number of its own.
+    cost_at, costs
+        Shapes ``(k, 2)`` and ``(k,)``: node and named label, each combination at most once, and
+        what it costs in units; others cost 0.
+    banned
+        Shape ``(b, 2)``: node and named label that it must not choose.
+    equal_edges, equal_costs
+        Shapes ``(m, 2)`` and ``(m,)``: two nodes of one domain, and what equal labels cost.
+    table_edges, table_of, tables
+        Shapes ``(t, 2)`` and ``(t,)``: two nodes of closed domains, and the number of the table
+        of what their labels cost.
+    ties
+        Shape ``(s, 2)``: nodes of domains of one size that must choose equal labels.
+    usages
+        Rows.
+    constant
+        What is paid whatever is chosen, in units.
+    name
+        The network's name.
+    sense
+        Whether costs are minimised or maximised.
+    unit
+        What one unit of costs is.
+
+    Raises
+    ------
+    InputError
+        If arrays do not fit together; the node or edge is named.
+    """
+
+    nodes: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    domain_of: Array
+    cost_at: Array = field(default_factory=_rows_of_two)
+    costs: Array = field(default_factory=_none)
+    banned: Array = field(default_factory=_rows_of_two)
+    equal_edges: Array = field(default_factory=_rows_of_two)
+    equal_costs: Array = field(default_factory=_none)
+    table_edges: Array = field(default_factory=_rows_of_two)
+    table_of: Array = field(default_factory=_none)
+    tables: tuple[CostTable, ...] = ()
+    ties: Array = field(default_factory=_rows_of_two)
+    usages: tuple[Usage, ...] = ()
+    constant: int = 0
+    name: str = ""
+    sense: Sense = "min"
+    unit: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        check_word("sense", self.sense, Sense)
+        if len(set(self.nodes)) != len(self.nodes):
+            raise InputError("two nodes have the same name")
+        if len(self.domain_of) != len(self.nodes):
+            raise InputError(f"{len(self.nodes)} nodes have {len(self.domain_of)} domains")
+        self._check_numbers("domain", self.domain_of, len(self.domains))
+        for what, at, numbers in (
+            ("costs", self.cost_at, self.costs),
+            ("equality edges", self.equal_edges, self.equal_costs),
+            ("table edges", self.table_edges, self.table_of),
+        ):
+            if at.shape != (len(numbers), 2):
+                raise InputError(f"{what} have shapes {at.shape} and {numbers.shape}")
+        for what, at in (("a cost", self.cost_at), ("a ban", self.banned)):
+            self._check_labels(what, at)
+        for usage in self.usages:
+            self._check_usage(usage)
+        for what, ends in (
+            ("equality edge", self.equal_edges),
+            ("table edge", self.table_edges),
+            ("tie", self.ties),
+        ):
+            self._check_ends(what, ends)
+        same = self.domain_of[self.equal_edges]
+        wrong = np.flatnonzero(same[:, 0] != same[:, 1])
+        if len(wrong):
+            raise InputError(f"{self._edge(self.equal_edges, wrong[0])} have different domains")
+        sizes = self.sizes[self.ties]
+        wrong = np.flatnonzero((sizes[:, 0] != sizes[:, 1]) | self._open(self.ties))
+        for i in wrong:
+            if self.domain_of[self.ties[i, 0]] != self.domain_of[self.ties[i, 1]]:
+                raise InputError(f"{self._edge(self.ties, i)} are tied but have different labels")
+        self._check_tables()
+
+    def _check_numbers(self, what: str, numbers: Array, count: int) -> None:
+        wrong = np.flatnonzero((numbers < 0) | (numbers >= count))
+        if len(wrong):
+            place = int(wrong[0])
+            raise InputError(f"{what} {numbers[place]} of node {self.nodes[place]!r} is not known")
+
+    def _check_labels(self, what: str, at: Array) -> None:
+        if at.ndim != 2 or at.shape[1] != 2:
+            raise InputError(f"{what} needs a node and a label, got shape {at.shape}")
+        if not len(at):
+            return
+        node, label = at.T
+        wrong = np.flatnonzero((node < 0) | (node >= len(self.nodes)))
+        if len(wrong):
+            raise InputError(f"{what} is of node number {node[wrong[0]]}, which does not exist")
+        wrong = np.flatnonzero((label < 0) | (label >= self.sizes[node]))
+        if len(wrong):
+            name = self.nodes[node[wrong[0]]]
+            raise InputError(f"{what} is of label {label[wrong[0]]} that node {name!r} lacks")
+        order = np.lexsort((label, node))
+        twice = np.flatnonzero((at[order[1:]] == at[order[:-1]]).all(axis=1))
+        if len(twice):
+            u, i = at[order[twice[0]]]
+            raise InputError(f"{what} of label {i} of node {self.nodes[u]!r} is given twice")
+
+    def _check_ends(self, what: str, ends: Array) -> None:
+        if ends.ndim != 2 or ends.shape[1] != 2:
+            raise InputError(f"each {what} needs two ends, got shape {ends.shape}")
+        outside = ends[(ends < 0) | (ends >= len(self.nodes))]
+        if len(outside):
+            raise InputError(f"a {what} has node number {outside[0]}, which does not exist")
+        loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
+        if len(loops):
+            raise InputError(f"a {what} joins node {self.nodes[ends[loops[0], 0]]!r} to itself")
+
+    def _check_usage(self, usage: Usage) -> None:
+        if len(usage.nodes) and not 0 <= usage.nodes.min() <= usage.nodes.max() < len(self):
+            raise InputError("a row counts a node that does not exist")
+        if len(usage.amounts) != len(usage.at):
+            raise InputError(f"{len(usage.at)} labels have {len(usage.amounts)} amounts")
+        if len(usage.at):
+            item, label = usage.at.T
+            if item.min() < 0 or item.max() >= len(usage.nodes):
+                raise InputError(f"amounts are of items 0 to {len(usage.nodes) - 1}")
+            node = usage.nodes[item]
+            for i in np.flatnonzero((label < 0) | (label >= self.sizes[node]))[:1].tolist():
+                name = self.nodes[node[i]]
+                raise InputError(f"an amount is of label {label[i]} that node {name!r} lacks")
+        if len(usage.high) != usage.rows or len(usage.starts) != usage.rows + 1:
+            raise InputError("rows need as many lower limits, upper limits and lists of nodes")
+        if len(usage.members) and not (
+            0 <= usage.members.min() <= usage.members.max() < len(usage.nodes)
+        ):
+            raise InputError(f"rows count items 0 to {len(usage.nodes) - 1}")
+
+    def _check_tables(self) -> None:
+        if not len(self.table_of):
+            return
+        if self.table_of.min() < 0 or self.table_of.max() >= len(self.tables):
+            raise InputError(f"tables are 0 to {len(self.tables) - 1}")
+        opened = np.flatnonzero(self._open(self.table_edges))
+        if len(opened):
+            edge = self._edge(self.table_edges, opened[0])
+            raise InputError(f"{edge} have a table, which needs closed domains")
+        shapes = np.array([table.costs.shape for table in self.tables])[self.table_of]
+        wrong = np.flatnonzero((shapes != self.sizes[self.table_edges]).any(axis=1))
+        if len(wrong):
+            edge = self._edge(self.table_edges, wrong[0])
+            got, need = shapes[wrong[0]], self.sizes[self.table_edges[wrong[0]]]
+            sizes = f"{got[0]} x {got[1]}, their labels are {need[0]} x {need[1]}"
+            raise InputError(f"{edge} have a table of {sizes}")
+
+    def _open(self, ends: Array) -> Array:
+        """Return whether either end of an edge has an open domain."""
+        opened = np.array([domain.open for domain in self.domains], bool)
+        return np.asarray(opened[self.domain_of[ends]].any(axis=1))
+
+    def _edge(self, ends: Array, place: Any) -> str:
+        u, v = ends[int(place)]
+        return f"nodes {self.nodes[u]!r} and {self.nodes[v]!r}"
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def sizes(self) -> Array:
+        """Number of named labels of each node, shape ``(nodes,)``."""
+        return np.array([domain.size for domain in self.domains], np.int64)[self.domain_of]
+
+    def domain(self, node: int) -> Domain:
+        """Return the domain of a node."""
+        return self.domains[int(self.domain_of[node])]
+
+    def fault(self, labels: Array) -> str:
+        """Return why a labelling is not allowed; nothing if it is.
+
+        Parameters
+        ----------
+        labels
+            Shape ``(nodes,)``: the label of each node; of an open domain ``size + u`` is the
+            fresh label of node ``u``.
+
+        Raises
+        ------
+        InputError
+            If there are not as many labels as nodes.
+        """
+        labels = np.asarray(labels)
+        if labels.shape != (len(self),) or labels.dtype.kind not in "iu":
+            raise InputError(f"{len(self)} nodes need as many whole numbers, got {labels.shape}")
+        sizes = self.sizes
+        opened = np.array([domain.open for domain in self.domains], bool)[self.domain_of]
+        owner = np.clip(labels - sizes, 0, max(len(self) - 1, 0))
+        fresh = opened & (labels >= sizes) & (labels < sizes + len(self))
+        if len(self):
+            fresh &= self.domain_of[owner] == self.domain_of
+        for u in np.flatnonzero(((labels < 0) | (labels >= sizes)) & ~fresh).tolist():
+            return f"node {self.nodes[u]!r} has no label {labels[u]}"
+        for u in self.banned[labels[self.banned[:, 0]] == self.banned[:, 1], 0].tolist():
+            return f"node {self.nodes[u]!r} must not have label {self.label_name(u, labels[u])!r}"
+        for u, v in self.ties[labels[self.ties[:, 0]] != labels[self.ties[:, 1]]].tolist():
+            return f"nodes {self.nodes[u]!r} and {self.nodes[v]!r} are tied and differ"
+        for (u, v), k in zip(self.table_edges.tolist(), self.table_of.tolist(), strict=True):
+            allowed = self.tables[k].allowed
+            if allowed is not None and not allowed[labels[u], labels[v]]:
+                one, two = self.label_name(u, labels[u]), self.label_name(v, labels[v])
+                return f"{self.nodes[u]!r} = {one!r} and {self.nodes[v]!r} = {two!r} is forbidden"
+        for usage in self.usages:
+            limits = zip(usage.used(labels).tolist(), usage.low, usage.high, strict=True)
+            for row, (used, low, high) in enumerate(limits):
+                if (low is not None and used < low) or (high is not None and used > high):
+                    scaled = [None if x is None else x * usage.unit for x in (low, used, high)]
+                    return f"row {usage.name(row)!r} uses {scaled[1]}, allowed is {_range(scaled)}"
+        return ""
+
+    def cost(self, labels: Array) -> int:
+        """Return what a labelling costs in units, forbidden or not.
+
+        Parameters
+        ----------
+        labels
+            Shape ``(nodes,)``.
+        """
+        labels = np.asarray(labels)
+        total = self.constant + _sum(self.costs[labels[self.cost_at[:, 0]] == self.cost_at[:, 1]])
+        same = labels[self.equal_edges[:, 0]] == labels[self.equal_edges[:, 1]]
+        total += _sum(self.equal_costs[same])
+        for (u, v), k in zip(self.table_edges.tolist(), self.table_of.tolist(), strict=True):
+            total += int(self.tables[k].costs[labels[u], labels[v]])
+        return total
+
+    def label_name(self, node: int, label: int) -> str | int:
+        """Return what a node's label is called."""
+        return self.domain(node).name(int(label))
+
+    def __repr__(self) -> str:
+        edges = len(self.equal_edges) + len(self.table_edges)
+        rows = sum(usage.rows for usage in self.usages)
+        return f"Network({self.name!r}: {len(self)} nodes, {edges} edges, {rows} rows)"
+
+
+def _range(scaled: Sequence[Any]) -> str:
+    low, _, high = scaled
+    if low is None:
+        return f"{high} at most"
+    return f"{low} at least" if high is None else f"{low} to {high}"
+
+
+def _sum(values: Array) -> int:
+    return sum(values.tolist()) if len(values) else 0

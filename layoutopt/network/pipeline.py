@@ -1,0 +1,498 @@
+"""Networks of costs solved with proof: merge, split, close each part, put together."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Status, Stopped
+from layoutopt.network.builder import CostNetwork, Label
+from layoutopt.network.components import components
+from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem
+from layoutopt.network.costs.solve import solve_pbqp
+from layoutopt.network.methods import METHODS
+from layoutopt.network.network import Array, CostTable, Network
+from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Solution:
+    """The answer to a network of costs.
+
+    Parameters
+    ----------
+    network
+        What was solved.
+    choice
+        Shape ``(nodes,)``: the label of each node as a number, ``size + u`` for the fresh label
+        of node ``u``; ``None`` where no allowed labelling was found.
+    cost, least
+        What the labelling costs, and a proved bound on what any costs, in the network's units.
+    infeasible
+        Whether it is proved that no labelling is allowed.
+    stopped
+        Why the computation ended.
+    seconds
+        Wall-clock seconds of the whole call.
+    solver, seed
+        What solved it.
+    """
+
+    network: Network = field(repr=False)
+    choice: Array | None = field(default=None, repr=False)
+    cost: int | None = None
+    least: int | None = None
+    infeasible: bool = False
+    stopped: Stopped = Stopped.FINISHED
+    seconds: float = 0.0
+    solver: str = "auto"
+    seed: int = 0
+
+    @property
+    def status(self) -> Status:
+        """What is proved; ``optimal`` only where objective and bound are exactly equal."""
+        if self.infeasible:
+            return Status.INFEASIBLE
+        if self.cost is None:
+            return Status.UNKNOWN
+        return Status.OPTIMAL if self.cost == self.least else Status.FEASIBLE
+
+    @property
+    def objective(self) -> Fraction | int | None:
+        """The labelling's exact cost; ``None`` without a labelling."""
+        return _in_units(self.cost, self.network.unit)
+
+    @property
+    def bound(self) -> Fraction | int | None:
+        """What no allowed labelling betters, proved; ``None`` where nothing is known."""
+        return _in_units(self.least, self.network.unit)
+
+    @cached_property
+    def labels(self) -> dict[str, str | int]:
+        """The label of each node by name; the label's number where it has no name."""
+        if self.choice is None:
+            return {}
+        net = self.network
+        each = enumerate(zip(net.nodes, self.choice.tolist(), strict=True))
+        return {name: net.label_name(u, label) for u, (name, label) in each}
+
+    def frame(self) -> dict[str, list[Any]]:
+        """Return columns ``node``, ``label`` and ``number``, as any data frame takes them."""
+        numbers = [] if self.choice is None else self.choice.tolist()
+        return {"node": [*self.labels], "label": [*self.labels.values()], "number": numbers}
+
+
+def _in_units(value: int | None, unit: Fraction) -> Fraction | int | None:
+    if value is None:
+        return None
+    whole = value * unit
+    return int(whole) if whole.denominator == 1 else whole
+
+
+def solve(
+    network: Network | CostNetwork,
+    limits: Limits | None = None,
+    *,
+    start: dict[str, Label] | Sequence[int] | None = None,
+) -> Solution:
+    """Return a labelling of least (or most) cost, or the proof that none is allowed.
+
+    Parameters
+    ----------
+    network
+        A network, or one that is still growing.
+    limits
+        When to stop, with the best labelling and bound so far.
+    start
+        An allowed labelling to begin with, by names or as numbers; the answer is never worse.
+
+    Raises
+    ------
+    InputError
+        If the start is no allowed labelling.
+    """
+    begun = time.monotonic()
+    limits = limits or Limits()
+    given = network.build() if isinstance(network, CostNetwork) else network
+    first = None if start is None else started(given, start)
+    sign = -1 if given.sense == "max" else 1
+    answer = minimise(canonical(given), limits, first)
+    labels = answer.labelling
+    if first is not None and (
+        labels is None or sign * given.cost(first) < sign * given.cost(labels)
+    ):
+        labels = first
+    return Solution(
+        network=given,
+        choice=labels,
+        cost=None if labels is None else given.cost(labels),
+        least=None if answer.bound is None else sign * answer.bound,
+        infeasible=answer.infeasible,
+        stopped=answer.stopped,
+        seconds=time.monotonic() - begun,
+        seed=limits.seed,
+    )
+
+
+def started(network: Network, start: dict[str, Label] | Sequence[int]) -> Array:
+    """Return a labelling that a user gives as numbers.
+
+    Raises
+    ------
+    InputError
+        If it is none of the network's, or not allowed.
+    """
+    if isinstance(start, dict):
+        missing = [name for name in network.nodes if name not in start]
+        if missing:
+            raise InputError(f"the labelling to begin with has no label of node {missing[0]!r}")
+        numbers = []
+        for u, name in enumerate(network.nodes):
+            label, names = start[name], network.domain(u).names
+            numbers.append(names.index(label) if label in names else label)
+    else:
+        numbers = list(start)
+    try:
+        labels = np.array(numbers, np.int64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("the labelling to begin with has labels that do not exist") from None
+    fault = network.fault(labels)
+    if fault:
+        raise InputError(f"the labelling to begin with is not allowed: {fault}")
+    return labels
+
+
+def canonical(network: Network) -> Network:
+    """Return a network whose costs are minimised, in the same units."""
+    if network.sense == "min":
+        return network
+    return replace(
+        network,
+        sense="min",
+        costs=-network.costs,
+        equal_costs=-network.equal_costs,
+        tables=tuple(CostTable(-table.costs, table.allowed) for table in network.tables),
+    )
+
+
+def minimise(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
+    """Solve a network whose costs are minimised.
+
+    Parameters
+    ----------
+    start
+        An allowed labelling to begin with.
+    """
+    if len(network.ties):
+        merged = merge_ties(network)
+        own = None if start is None else merged.cut(start)
+        answer = minimise(merged.network, limits, own)
+        if answer.labelling is None:
+            return answer
+        return replace(answer, labelling=merged.restore(answer.labelling))
+    if network.usages:
+        raise InputError("rows are not solved yet")
+    return closed(network, limits, start)
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """A network in which tied nodes are one.
+
+    Parameters
+    ----------
+    network
+        The smaller network.
+    of
+        For each node of the larger one its node in the smaller one.
+    first
+        For each node of the smaller one the first of the larger one.
+    """
+
+    network: Network
+    of: Array
+    first: Array
+
+    def restore(self, labels: Array) -> Array:
+        """Return labels of the larger network."""
+        sizes = self.network.sizes
+        owner = self.first[np.maximum(labels - sizes, 0)]
+        whole = np.where(labels < sizes, labels, sizes + owner)
+        return np.asarray(whole[self.of])
+
+    def cut(self, labels: Array) -> Array:
+        """Return labels of the smaller network."""
+        own, sizes = labels[self.first], self.network.sizes
+        return np.where(own < sizes, own, sizes + self.of[np.maximum(own - sizes, 0)])
+
+
+def merge_ties(network: Network) -> Merged:
+    """Merge tied nodes; what they cost adds up."""
+    count, of = components(len(network), *network.ties.T)
+    first = np.full(count, len(network), np.int64)
+    np.minimum.at(first, of, np.arange(len(network)))
+    cost_at = np.column_stack([of[network.cost_at[:, 0]], network.cost_at[:, 1]])
+    costs = network.costs
+    banned = np.column_stack([of[network.banned[:, 0]], network.banned[:, 1]])
+    ends = of[network.table_edges]
+    inside = ends[:, 0] == ends[:, 1]
+    for u, k in zip(ends[inside, 0].tolist(), network.table_of[inside].tolist(), strict=True):
+        table = network.tables[k]  # of a node with itself: the diagonal
+        size = len(table.costs)
+        here = np.column_stack([np.full(size, u), np.arange(size)])
+        cost_at = np.concatenate([cost_at, here])
+        costs = _joined(costs, np.diagonal(table.costs))
+        if table.allowed is not None:
+            banned = np.concatenate([banned, here[~np.diagonal(table.allowed)]])
+    cost_at, costs = merge_parallel(cost_at, costs)
+    equal = np.sort(of[network.equal_edges], axis=1)
+    apart = equal[:, 0] != equal[:, 1]
+    paid = sum(network.equal_costs[~apart].tolist())
+    equal, equal_costs = merge_parallel(equal[apart], network.equal_costs[apart])
+    smaller = replace(
+        network,
+        nodes=tuple(network.nodes[u] for u in first.tolist()),
+        domain_of=network.domain_of[first],
+        cost_at=cost_at,
+        costs=costs,
+        banned=np.unique(banned, axis=0) if len(banned) else banned,
+        equal_edges=equal,
+        equal_costs=equal_costs,
+        table_edges=ends[~inside],
+        table_of=network.table_of[~inside],
+        ties=network.ties[:0],
+        usages=tuple(replace(usage, nodes=of[usage.nodes]) for usage in network.usages),
+        constant=network.constant + paid,
+    )
+    return Merged(smaller, of, first)
+
+
+def _joined(one: Array, two: Array) -> Array:
+    """Return integers of two arrays in one, of objects if either has objects."""
+    return exact_integers([*one.tolist(), *two.tolist()])
+
+
+def closed(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
+    """Solve a network without ties and rows.
+
+    Components of equality edges alone are a :class:`Labelling` where domains are open, or where a
+    shared fresh label is never better than a named one; all others have tables.
+    """
+    count, of = components(
+        len(network), *np.concatenate([network.equal_edges, network.table_edges]).T
+    )
+    labelled = _labelled(network, of, count)[of]
+    tabled = ~labelled
+    bound: int | None = network.constant
+    stopped = Stopped.FINISHED
+    labels: Array | None = np.zeros(len(network), np.int64)
+    for inside, solve_some in ((labelled, _by_labels), (tabled, _by_tables)):
+        nodes = np.flatnonzero(inside)
+        if not len(nodes):
+            continue
+        part = take(network, nodes)
+        own = None if start is None else _renumbered(start[nodes], part, nodes, inverse=True)
+        share = limits.within(limits.left * (0.5 if labelled.any() and tabled.any() else 1.0))
+        answer = solve_some(part, limits if inside is tabled else share, own)
+        if answer.infeasible:
+            return answer
+        if answer.stopped is not Stopped.FINISHED:
+            stopped = answer.stopped
+        bound = None if bound is None or answer.bound is None else bound + answer.bound
+        if answer.labelling is None:
+            labels = None
+        elif labels is not None:
+            labels[nodes] = _renumbered(answer.labelling, part, nodes, inverse=False)
+    objective = None if labels is None else network.cost(labels)
+    return CostAnswer(objective=objective, bound=bound, labelling=labels, stopped=stopped)
+
+
+def take(network: Network, nodes: Array) -> Network:
+    """Return the part of a network without rows and ties on nodes that no edge leaves.
+
+    Parameters
+    ----------
+    nodes
+        Ascending.
+    """
+    place = np.full(len(network), -1)
+    place[nodes] = np.arange(len(nodes))
+    own, banned = place[network.cost_at[:, 0]] >= 0, place[network.banned[:, 0]] >= 0
+    equal = place[network.equal_edges[:, 0]] >= 0
+    table = place[network.table_edges[:, 0]] >= 0
+
+    def moved(at: Array) -> Array:
+        return np.column_stack([place[at[:, 0]], at[:, 1]])
+
+    return replace(
+        network,
+        nodes=tuple(network.nodes[u] for u in nodes.tolist()),
+        domain_of=network.domain_of[nodes],
+        cost_at=moved(network.cost_at[own]),
+        costs=network.costs[own],
+        banned=moved(network.banned[banned]),
+        equal_edges=place[network.equal_edges[equal]],
+        equal_costs=network.equal_costs[equal],
+        table_edges=place[network.table_edges[table]],
+        table_of=network.table_of[table],
+        ties=network.ties[:0],
+        usages=(),
+        constant=0,
+    )
+
+
+def _renumbered(labels: Array, part: Network, nodes: Array, *, inverse: bool) -> Array:
+    """Return labels of a part as those of the whole, or the other way: fresh ones differ."""
+    sizes = part.sizes
+    fresh = np.maximum(labels - sizes, 0)
+    owner = np.searchsorted(nodes, fresh) if inverse else nodes[np.minimum(fresh, len(nodes) - 1)]
+    return np.where(labels < sizes, labels, sizes + owner)
+
+
+def _labelled(network: Network, of: Array, count: int) -> Array:
+    """Return for each component whether it is solved as a labelling problem.
+
+    In a closed domain without bans and without costs of agreement a fresh label that several
+    nodes share is no better than any named one, once each node's costs are at most 0.
+    """
+    found = np.ones(count, bool)
+    found[of[network.table_edges[:, 0]]] = False
+    closed_node = ~np.array([domain.open for domain in network.domains], bool)[network.domain_of]
+    pays = network.equal_costs > 0
+    hard = np.zeros(count, bool)
+    hard[of[network.equal_edges[pays.astype(bool), 0]]] = True
+    hard[of[network.banned[:, 0]]] = True
+    shut = np.zeros(count, bool)
+    shut[of[closed_node]] = True
+    return found & ~(shut & hard)
+
+
+def _by_labels(part: Network, limits: Limits, start: Array | None) -> CostAnswer:
+    """Solve components of equality edges as one labelling problem, which is maximised."""
+    sizes = part.sizes
+    begin = np.cumsum([0, *(domain.size for domain in part.domains)])
+    shift = begin[part.domain_of]
+    named = int(begin[-1])
+    closed_node = ~np.array([domain.open for domain in part.domains], bool)[part.domain_of]
+    top = _largest_costs(part)  # what each label of a closed domain earns is relative to it
+    top[~closed_node] = 0
+    table = {
+        (u, i): -cost
+        for (u, i), cost in zip(part.cost_at.tolist(), part.costs.tolist(), strict=True)
+    }
+    rewards: dict[tuple[int, int], int] = {}
+    for u in np.flatnonzero(closed_node & (top != 0)).tolist():
+        for i in range(int(sizes[u])):
+            rewards[u, i] = table.get((u, i), 0) + int(top[u])
+    for (u, i), value in table.items():
+        rewards[u, i] = value + int(top[u])
+    kept = {at: value for at, value in rewards.items() if value}
+    at = np.array([*kept], np.int64).reshape(-1, 2)
+    at[:, 1] += shift[at[:, 0]]
+    edges, weights = merge_parallel(np.sort(part.equal_edges, axis=1), -part.equal_costs)
+    problem = Labelling(
+        len(part),
+        named,
+        edges,
+        exact_integers(weights.tolist()),
+        at,
+        exact_integers([*kept.values()]),
+        np.column_stack([part.banned[:, 0], part.banned[:, 1] + shift[part.banned[:, 0]]]),
+    )
+    first = None
+    if start is not None:
+        first = np.where(start < sizes, start + shift, named + np.maximum(start - sizes, 0))
+    found = METHODS["auto"](problem, limits, first)
+    labels = None if found.labelling is None else _named(part, found.labelling, shift, named)
+    bound = None if found.bound is None else sum(top.tolist()) - int(found.bound)
+    objective = None if labels is None else part.cost(labels)
+    return CostAnswer(objective=objective, bound=bound, labelling=labels, stopped=found.stopped)
+
+
+def _largest_costs(part: Network) -> Array:
+    """Return the largest cost of each node's named labels, those of cost 0 included."""
+    count = np.bincount(part.cost_at[:, 0], minlength=len(part))
+    top: list[int | None] = [0 if c < s else None for c, s in zip(count, part.sizes, strict=True)]
+    for u, cost in zip(part.cost_at[:, 0].tolist(), part.costs.tolist(), strict=True):
+        known = top[u]
+        top[u] = cost if known is None else max(known, cost)
+    return exact_integers([x or 0 for x in top])
+
+
+def _named(part: Network, labels: Array, shift: Array, named: int) -> Array:
+    """Return labels of the network: fresh ones of closed domains become the first named one.
+
+    What is no label of a node's own domain is a fresh label that its component shares.
+    """
+    sizes = part.sizes
+    own = (labels >= shift) & (labels < shift + sizes)
+    of = components(len(part), *part.equal_edges.T)[1]
+    groups = np.column_stack([of, labels])
+    _, first, group = np.unique(groups, axis=0, return_index=True, return_inverse=True)
+    fresh = sizes + first[group.reshape(-1)]
+    shut = ~np.array([domain.open for domain in part.domains], bool)[part.domain_of]
+    return np.where(own, labels - shift, np.where(shut, 0, fresh))
+
+
+def _by_tables(part: Network, limits: Limits, start: Array | None) -> CostAnswer:
+    """Solve components of closed domains with tables; equality edges become tables."""
+    sizes = part.sizes.tolist()
+    starts = np.cumsum([0, *sizes])
+    flat: list[int] = [0] * int(starts[-1])
+    for (u, i), cost in zip(part.cost_at.tolist(), part.costs.tolist(), strict=True):
+        flat[starts[u] + i] = cost
+    allowed = np.ones(len(flat), bool)
+    allowed[starts[part.banned[:, 0]] + part.banned[:, 1]] = False
+    tables = [(table.costs, table.allowed) for table in part.tables]
+    table_of = part.table_of.tolist()
+    number: dict[tuple[int, int], int] = {}
+    for u, cost in zip(part.equal_edges[:, 0].tolist(), part.equal_costs.tolist(), strict=True):
+        key = (sizes[u], cost)
+        if key not in number:
+            number[key] = len(tables)
+            diagonal = np.zeros((sizes[u], sizes[u]), object if abs(cost) >= 2**62 else np.int64)
+            np.fill_diagonal(diagonal, cost)
+            tables.append((diagonal, None))
+        table_of.append(number[key])
+    used = sorted(set(table_of))
+    place = {k: i for i, k in enumerate(used)}
+    arrays = [tables[k] for k in used]
+    times = np.bincount([place[k] for k in table_of], minlength=len(used)).tolist()
+    total = sum(abs(x) for x in flat) + sum(
+        t * max(map(abs, own.reshape(-1).tolist()), default=0)
+        for t, (own, _) in zip(times, arrays, strict=True)
+    )
+    unit = math.gcd(*flat, *(x for own, _ in arrays for x in np.unique(own).tolist())) or 1
+    while total // unit >= LARGEST:  # rounded down, so that the bound holds
+        unit *= 2
+    costs = np.array([x // unit for x in flat], np.int64)
+    costs[~allowed] = FORBIDDEN
+    problem = Problem(
+        costs,
+        starts,
+        np.concatenate([part.table_edges, part.equal_edges]),
+        np.array([place[k] for k in table_of], np.int64),
+        tuple(_packed(own // unit, ok) for own, ok in arrays),
+    )
+    answer = solve_pbqp(problem, limits, start)
+    if answer.infeasible:
+        return answer
+    bound = None if answer.bound is None else answer.bound * unit
+    cost = None if answer.labelling is None else part.cost(answer.labelling)
+    return replace(answer, objective=cost, bound=bound)
+
+
+def _packed(costs: Array, allowed: Array | None) -> Array:
+    table = costs.astype(np.int64)
+    if allowed is not None:
+        table[~allowed] = FORBIDDEN
+    return table
