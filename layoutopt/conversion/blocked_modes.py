@@ -1,16 +1,17 @@
 """Modes for orders with parts: what follows on blocks, and on a Flatten of axes in another order.
 
-An op has one such mode for an order of one operand or result, where there is one:
+For an order of one operand or result an op has at most one such mode, a product several:
 
 - a view cuts or joins axes of known size, in whatever order they are;
 - elementwise ops, and those that name other axes, run on parts as on axes;
-- a product of matrices takes the rows of one operand in the order of the other's columns.
+- a product of matrices takes the rows of one operand in the order of the other's columns, and
+  rows and columns as in each of its modes on whole axes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from layoutopt.conversion.modes import Mode, mode_of
@@ -302,8 +303,8 @@ VIEWS = frozenset({"Flatten", "Reshape"})
 """Types of views that cut or join axes."""
 
 
-def further_mode(op: Op, slot: int, order: Order) -> Mode | None:
-    """Return the mode of an op for an order of an operand or result, None if there is none.
+def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> list[Mode]:
+    """Return the modes of an op for an order of an operand or result, no two of equal orders.
 
     Parameters
     ----------
@@ -313,19 +314,24 @@ def further_mode(op: Op, slot: int, order: Order) -> Mode | None:
         The number of the operand, or, behind all operands, of the result.
     order
         Of its own axes.  An order without parts is for views only.
+    whole
+        Its modes on whole axes.
     """
     if op.layouts is not None or category_of(op) in (Category.HEAVY, Category.OPAQUE):
-        return None
+        return []
     shape = (*op.input_shapes, *op.output_shapes)[slot]
     if shape is None or sum(not isinstance(size, int) for size in shape) > 1:
-        return None  # what is cut is written as a Reshape, which leaves one size open
+        return []  # what is cut is written as a Reshape, which leaves one size open
     if op.type in VIEWS:
-        return None if padded_axes(order, shape) else _view(op, slot, order)
-    if not has_parts(order):
-        return None
-    if op.type in ("Gemm", "MatMul"):
-        return None if padded_axes(order, shape) else _product(op, slot, order, shape)
-    return sliced(op, slot, order)
+        found = [None if padded_axes(order, shape) else _view(op, slot, order)]
+    elif not has_parts(order):
+        found = []
+    elif op.type in ("Gemm", "MatMul"):
+        padded = padded_axes(order, shape)
+        found = [None if padded else _product(op, mode, slot, order, shape) for mode in whole]
+    else:
+        found = [sliced(op, slot, order)]
+    return list({mode.orders: mode for mode in found[::-1] if mode is not None}.values())
 
 
 def _view(op: Op, slot: int, order: Order) -> Mode | None:
@@ -416,33 +422,41 @@ def _written(op: Op, source: Form, target: Form) -> tuple[int, ...] | None:
     return tuple(found) if found.count(-1) < 2 and 0 not in after else None
 
 
-def _product(op: Op, slot: int, order: Order, shape: Shape) -> Mode | None:
-    """Return a product with parts of the axis that it sums over, or of one that it keeps."""
+def _product(op: Op, whole: Mode, slot: int, order: Order, shape: Shape) -> Mode | None:
+    """Return a product with parts of the axis that it sums over, or of one that it keeps.
+
+    Otherwise it is as in a mode on whole axes; None if axes are in another order there, or not
+    side by side.
+    """
     axes = _letters(op)
     if axes is None or slot not in axes:
         return None
-    rank = len(shape)
-    dims: list[FormDim] = [-1] * rank
+    shapes = (*op.input_shapes, *op.output_shapes)
+    plain = [
+        form or tuple(range(len(own or ())))
+        for form, own in zip((*whole.inputs, *whole.outputs), shapes, strict=True)
+    ]
     grouped = {main_axis(dim): dim for dim in compact(order)}
-    for axis in range(rank):
-        dims[axis] = grouped.get(axis, axis)
-    if order_of(tuple(dims), shape) != order:
-        return None  # axes are not in the order in which they are written, or not side by side
-    letters = axes[slot][len(axes[slot]) - rank :]
-    cut = {letters[axis]: dims[axis] for axis in range(rank) if axis in grouped}
+    dims = tuple(grouped.get(main_axis(dim), dim) for dim in plain[slot])
+    if order_of(dims, shape) != order:
+        return None
+    letters = axes[slot][len(axes[slot]) - len(shape) :]
+    cut = {letters[axis]: dim for axis, dim in grouped.items()}
     forms: list[Form | None] = []
-    for n, own in enumerate((*op.input_shapes, *op.output_shapes)):
+    for n, own in enumerate(shapes):
         known = axes.get(n)
         if known is None or own is None:
             forms.append(None)
             continue
+        names = known[len(known) - len(own) :]
+        every = tuple(map(main_axis, plain[n]))
         new = tuple(
-            moved_to(cut.get(letter, a), a) if own[a] != 1 else a
-            for a, letter in enumerate(known[len(known) - len(own) :])
+            moved_to(cut.get(names[a], a), a) if a >= 0 and own[a] != 1 else a for a in every
         )
         forms.append(None if new == tuple(range(len(own))) else new)
     count = len(op.inputs)
-    return mode_of(op, dict(op.attributes), tuple(forms[:count]), tuple(forms[count:]))
+    mode = mode_of(op, whole.attributes, tuple(forms[:count]), tuple(forms[count:]))
+    return replace(mode, entries=whole.entries, operands=whole.operands, type=whole.type)
 
 
 def _letters(op: Op) -> dict[int, tuple[str, ...]] | None:

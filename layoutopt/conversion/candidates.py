@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from math import factorial
 from typing import TypeAlias
 
-from layoutopt.conversion.blocked_modes import VIEWS, further_mode
+from layoutopt.conversion.blocked_modes import VIEWS, further_modes
 from layoutopt.conversion.modes import Mode, Modes
 from layoutopt.conversion.orders import Order, ends_of, has_parts, is_nested
 from layoutopt.conversion.rules.op import Op
@@ -75,17 +75,14 @@ class CandidateModes:
         known = len(self.modes.every)
         return self.modes.every[number] if number < known else self.further[number - known]
 
-    def in_parts(self, slot: int, order: Order) -> int | None:
-        """Return the number of the mode for an order with parts, or one that a view cuts so.
-
-        None if there is none.
-        """
-        mode = further_mode(self.op, slot, order)
-        if mode is None:
-            return None
-        if mode not in self.further:
-            self.further.append(mode)
-        return len(self.modes.every) + self.further.index(mode)
+    def in_parts(self, slot: int, order: Order) -> list[int]:
+        """Return the numbers of the modes for an order with parts, or one that a view cuts so."""
+        known, found = len(self.modes.every), list[int]()
+        for mode in further_modes(self.op, slot, order, self.modes.every):
+            if mode not in self.further:
+                self.further.append(mode)
+            found.append(known + self.further.index(mode))
+        return found
 
 
 class Joined:
@@ -144,9 +141,9 @@ class Joined:
         for at, slot in self._slots[number] if has_parts(order) else self.views[number]:
             one = self.every[at]
             own = self.values.own(one.slots[slot], order)
-            further = None if own in one.modes.by_order[slot] else one.in_parts(slot, own)
-            if further is not None:
-                yield at, further
+            if own not in one.modes.by_order[slot]:
+                for mode in one.in_parts(slot, own):
+                    yield at, mode
 
 
 @dataclass(frozen=True)
@@ -315,7 +312,7 @@ class _Closing(Joined):
         for at, slot in self.views[need[0]]:
             one = self.every[at]
             own = self.values.own(one.slots[slot], need[1])
-            if own in one.modes.by_order[slot] or one.in_parts(slot, own) is not None:
+            if own in one.modes.by_order[slot] or one.in_parts(slot, own):
                 found.add(~at)
         return found
 

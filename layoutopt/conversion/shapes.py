@@ -63,7 +63,8 @@ def settled(op: Op, given: Sequence[Shape | None]) -> tuple[Shape | None, ...]:
         pairs = zip(own, told, strict=False)
         if len(own) != len(told) or any(_differ(a, b) for a, b in pairs):
             raise InputError(f"{op}: its result has shape {told}, not {own}")
-        both = tuple(b if a is None else a for a, b in zip(own, told, strict=True))
+        pairs = zip(own, told, strict=True)
+        both = tuple(b if a is None or isinstance(b, int) else a for a, b in pairs)
         # A transpose has the same bytes as before, of which no more may be known.
         found.append(told if op.type == "Transpose" else both)
     return tuple(found)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Arrays = dict[str, NDArray[Any]]
 
 SLIDING = {
-    *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "LpPool", "MaxPool", "QLinearConv"),
-    *("Resize", "Upsample"),
+    *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "GridSample", "LpPool", "MaxPool"),
+    *("MaxRoiPool", "MaxUnpool", "QLinearConv", "Resize", "RoiAlign", "Upsample"),
 }
 """Op types that take room and time by their operands, results and kernels."""
 
@@ -47,7 +47,7 @@ PRODUCTS = {"Gemm", "MatMul"}
 LARGEST_PRODUCT = 2**26
 """Bytes of a result of theirs that is computed."""
 
-WINDOW = {"dilations", "kernel_shape", "strides"}
+WINDOW = {"dilations", "kernel_shape", "sampling_ratio", "strides"}
 """Attributes of windows by which these grow."""
 
 LARGEST_KERNEL = 2**12
@@ -251,7 +251,7 @@ def _may(node: NodeProto) -> bool:
     DequantizeLinear says in which numbers a network computes.
     """
     barred = node.op_type in (RANDOM | WINDOWS | {"DequantizeLinear", "Dropout"}) - SLIDING
-    sizes = [size for a in node.attribute if a.name in WINDOW for size in a.ints]
+    sizes = [n for a in node.attribute if a.name in WINDOW for n in a.ints or [max(a.i, 1)]]
     bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL
     bounded = bounded or node.op_type not in SLIDING
     return is_standard(node.domain) and not barred and bounded and not any(bodies(node))

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 SINCE_SPARSE_CONSTANTS = 11
 """The operator set since which Constant takes sparse values."""
 
+VIEWS = {"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+"""Op types whose results are their first operand's elements in another shape."""
+
 MADE_OF_CONSTANTS = {("DequantizeLinear", True), ("ConstantOfShape", False)}
 """Op types whose results hold nothing but constants, and whether all that they read is known."""
 
@@ -453,12 +456,12 @@ class _Simplifier:
 
     def _join_reshapes(self, graph: GraphProto, scope: _Outside) -> None:
         """Let reshapes to known shapes read what was there before reshapes to unknown ones."""
-        views = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
         made: dict[str, NodeProto] = {}
         for node in graph.node:
-            if node.op_type not in views or not self.keys.is_standard(node):
+            if node.op_type not in VIEWS or not self.keys.is_standard(node):
                 continue
-            made[node.output[0]] = node
+            if node.op_type != "Transpose":
+                made[node.output[0]] = node
             target = scope.values.get(node.input[1]) if len(node.input) > 1 else None
             if node.op_type != "Reshape" or target is None or not np.all(target):
                 continue
@@ -474,13 +477,17 @@ class _Simplifier:
         """Give each transpose of what is made of constants alone its own, if others read it.
 
         That is a constant that is dequantised, which is laid out for it then, as other weights are
-        that are read so and so; a tensor that is filled, whose shape is permuted; and transposes
-        of these.
+        that are read so and so; a tensor that is filled, whose shape is permuted; and views of
+        these that lead to a transpose.
         """
         constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
         reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
         reads.update(value.name for value in graph.output)
+        turned = set[str]()
+        for node in reversed(graph.node):
+            if node.op_type == "Transpose" or (node.op_type in VIEWS and node.output[0] in turned):
+                turned.update((node.input[0], node.output[0]))
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
@@ -488,8 +495,8 @@ class _Simplifier:
             known = constants.issuperset({*node.input} - {""})
             if standard and (node.op_type, known) in MADE_OF_CONSTANTS:
                 made[node.output[0]] = node
-            elif node.op_type == "Transpose" and standard and node.input[0] in made:
-                if reads[node.input[0]] > 1:
+            elif node.op_type in VIEWS and standard and node.input[0] in made:
+                if reads[node.input[0]] > 1 and node.output[0] in turned:
                     reads[node.input[0]] -= 1
                     copies = list(self._copies(graph, node.input[0], made))
                     node.input[0] = copies[-1].output[0]
@@ -509,7 +516,7 @@ class _Simplifier:
         own = NodeProto()
         own.CopyFrom(made[name])
         own.name, own.output[0] = "", self.names.fresh(name)
-        if own.op_type == "Transpose":
+        if own.input[0] in made:
             for copy in self._copies(graph, own.input[0], made):
                 yield copy
                 own.input[0] = copy.output[0]

@@ -13,7 +13,7 @@ from itertools import permutations
 
 import numpy as np
 
-from layoutopt.conversion.blocked_modes import VIEWS, further_mode
+from layoutopt.conversion.blocked_modes import VIEWS, further_modes
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode, ModeTable, mode_of
 from layoutopt.conversion.orders import AxisFactor, Form, has_parts, items_of
@@ -145,6 +145,7 @@ def _every_way(
         list(w) if w and w[0].layouts else _permutations(op)
         for w, op in zip(ways, ops, strict=True)
     ]
+    whole_ways = [list(own) for own in ways]
     slots: dict[int, list[tuple[int, int, str]]] = {}
     for n, op in enumerate(ops):
         for slot, name in enumerate((*op.inputs, *op.outputs)):
@@ -157,14 +158,15 @@ def _every_way(
             for m, slot, other in slots[values.number[name]] if name else ():
                 own = values.own(other, values.order(name, order))
                 if has_parts(own) or ops[m].type in VIEWS:
-                    more = further_mode(ops[m], slot, own)
-                    if more is None or any(more.orders == old.orders for old in ways[m]):
-                        continue
-                    gives = zip(ops[m].outputs, more.orders[len(ops[m].inputs) :], strict=True)
-                    if any(o and values.number[o] in unparted and has_parts(r) for o, r in gives):
-                        continue
-                    ways[m].append(more)
-                    waiting.append((m, more))
+                    for more in further_modes(ops[m], slot, own, whole_ways[m]):
+                        gives = zip(ops[m].outputs, more.orders[len(ops[m].inputs) :], strict=True)
+                        known = any(more.orders == old.orders for old in ways[m])
+                        if known or any(
+                            o and values.number[o] in unparted and has_parts(r) for o, r in gives
+                        ):
+                            continue
+                        ways[m].append(more)
+                        waiting.append((m, more))
     return ways
 
 

@@ -193,7 +193,7 @@ UNTOLD = (
 def test_a_given_shape_is_compared_and_completed() -> None:
     graph = ConversionGraph()
     x = graph.input("x", (2, None))
-    assert graph.tensors[graph.op("Relu", [x], shape=("n", "m"))].shape == ("n", "m")
+    assert graph.tensors[graph.op("Relu", [x], shape=("n", "m"))].shape == (2, "m")
     assert graph.tensors[graph.op("Relu", [x], shape=(None, 5))].shape == (2, 5)
     with refused("Relu 'it': its result has shape (2, None), not (3, 5)"):
         graph.op("Relu", [x], shape=(3, 5), name="it")

@@ -383,6 +383,48 @@ ROWS = {
         2,
         {"given": np.array([3, 2, 3]), "back": np.array([3, 3, 2])},
     ),
+    "a reshape of what has one size open": Past(
+        """g (float[2,4,n] x) => (float[2,4,2] y) {
+            a = Transpose<perm=[0,2,1]>(x) b = Reshape(a, r) y = Transpose<perm=[0,2,1]>(b) }""",
+        0,
+        {"r": np.array([2, 2, 4])},
+    ),
+    "a matrix of joined rows, times itself": Past(
+        """g (float[2,2,2,1] x) => (float[2,2] y) {
+            t = Transpose(x) a = Reshape(t, r) b = Transpose(a) y = MatMul(b, a) }""",
+        0,
+        {"r": np.array([4, 2])},
+    ),
+    "a dequantised constant that is reshaped and then transposed": Past(
+        """g (int64[3] k) => (float[a,b,c] y, float[3,2,1,3] z) {
+            d = DequantizeLinear(w, s) o = Sub(k, k) r = Add(o, given) y = Reshape(d, r)
+            f = Reshape(d, flat) z = Transpose(f) }""",
+        0,
+        {
+            "w": np.arange(18, dtype=np.int8).reshape(3, 2, 3, 1),
+            "s": np.float32(0.5),
+            "given": np.array([3, 2, 3]),
+            "flat": np.array([3, 1, 2, 3]),
+        },
+    ),
+    "a region of a constant": Past(
+        "g (float[2] x) => (float[1,1,2,2] y, float[2] z) { "
+        "a = RoiAlign(w, boxes, k) y = Transpose(a) z = Relu(x) }",
+        0,
+        {
+            "w": (2, 2, 3, 1),
+            "boxes": np.array([[0, 0, 1, 1], [0, 0, 2, 1]], np.float32),
+            "k": np.array([0, 0]),
+        },
+    ),
+    "a size that is declared as a name, and follows to be a number": Past(
+        """g (float[2,2,2,2] x) => (float[1,2,2,2] y) <float[a,b,2,c] t> {
+            u = Transpose(x) t = Slice<axes=[1,-1], starts=[1,-2], ends=[9,2]>(u)
+            v = Reshape(t, r) y = Transpose(v) }""",
+        0,
+        {"r": np.array([2, 2, 2, 1])},
+        more={"opset": 9},
+    ),
 }
 
 

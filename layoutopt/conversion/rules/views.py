@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any, TypeAlias
 
 from layoutopt.conversion.rules.op import Op
@@ -179,7 +180,8 @@ def _products(sizes: Sequence[Known]) -> dict[tuple[int, tuple[str, ...]], int]:
 def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     """Return the sizes before and after a reshape, equal names for equal unknown ones.
 
-    A shape that is told at run time only is taken from the result, where that is known.
+    A shape that is told at run time only is taken from the result, where that is known.  One size
+    that is not known before is what is left of those after it, where these are.
 
     Raises
     ------
@@ -189,8 +191,14 @@ def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
     before: list[Known] = [_named(size, f"?{i}") for i, size in enumerate(op.shape(0) or ())]
     wanted = op.integers("shape")
     known = op.output_shapes[0] if op.output_shapes else None
-    if wanted is None and known is not None and all(isinstance(size, int) for size in known):
-        return before, [size for size in known if isinstance(size, int)]
+    told = [size for size in known or () if isinstance(size, int)]
+    if known is not None and len(told) == len(known):
+        numbers = [size for size in before if isinstance(size, int)]
+        if len(numbers) == len(before) - 1 and 0 not in numbers:
+            left: int = prod(told) // prod(numbers)
+            before = [size if isinstance(size, int) else left for size in before]
+        if wanted is None or len(numbers) < len(before):
+            return before, list[Known](told)
     if wanted is None or (known is not None and len(known) != len(wanted)):
         raise RemapError(f"{op}: its shape is unknown")
     after: list[Known] = []
