@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.limits import Limits
+from layoutopt.base.limits import Limits, Progress, limited
 from layoutopt.base.result import Status, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
@@ -102,7 +102,12 @@ def solve(
     network: Network | CostNetwork,
     limits: Limits | None = None,
     *,
-    start: dict[str, Label] | Sequence[int] | None = None,
+    start: Mapping[str, Label] | Sequence[int] | None = None,
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
     """Return a labelling of least (or most) cost, or the proof that none is allowed.
 
@@ -111,17 +116,23 @@ def solve(
     network
         A network, or one that is still growing.
     limits
-        When to stop, with the best labelling and bound so far.
+        When to stop, with the best labelling and bound so far; instead of the last five.
     start
         An allowed labelling to begin with, by names or as numbers; the answer is never worse.
+    time_limit, gap
+        Seconds for the whole call, none by default; relative gap at which to stop, 0 for a proof.
+    seed, workers
+        Seed of everything random; threads of a search.  With 1, equal calls give equal answers.
+    progress
+        Called with every :class:`~layoutopt.base.limits.Progress`.
 
     Raises
     ------
     InputError
-        If the start is no allowed labelling.
+        If the start is no allowed labelling, or a limit no number.
     """
     begun = time.monotonic()
-    limits = limits or Limits()
+    limits = limits or limited(time_limit, gap, seed, workers, progress)
     given = network.build() if isinstance(network, CostNetwork) else network
     first = None if start is None else started(given, start)
     sign = -1 if given.sense == "max" else 1
@@ -143,7 +154,7 @@ def solve(
     )
 
 
-def started(network: Network, start: dict[str, Label] | Sequence[int]) -> Array:
+def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Array:
     """Return a labelling that a user gives as numbers.
 
     Raises
@@ -151,7 +162,7 @@ def started(network: Network, start: dict[str, Label] | Sequence[int]) -> Array:
     InputError
         If it is none of the network's, or not allowed.
     """
-    if isinstance(start, dict):
+    if isinstance(start, Mapping):
         missing = [name for name in network.nodes if name not in start]
         if missing:
             raise InputError(f"the labelling to begin with has no label of node {missing[0]!r}")
