@@ -13,7 +13,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.files import INSTANCES, named
+from layoutopt.base.files import INSTANCES, STDIN, named, read_utf8
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import read_instance
 
@@ -117,9 +117,9 @@ def read(
     Parameters
     ----------
     path
-        An instance (``.json`` or ``.json.gz``), a network (``.onnx``), or the name of a Python
+        An instance (``.json`` or ``.json.gz``), a network (``.onnx``), the name of a Python
         function that returns a graph (``module:function`` or ``file.py:function``), whose code
-        is run.
+        is run, or ``-``: either kind of file on standard input.
     attractions
         For a network: a TOML file with values that replace some of the shipped table's.
     dims
@@ -134,13 +134,13 @@ def read(
         If the file cannot be read, with the place in it and the reason.
     """
     name = str(named(path))
-    if name.endswith(".onnx"):
+    if name.endswith(".onnx") or (name == STDIN and read_utf8(Path(STDIN)).lstrip()[:1] != b"{"):
         from layoutopt.onnx.read import read_onnx
 
         return read_onnx(path, attractions=attractions, dims=dims, training=training)
     if attractions is not None or dims or training is not None:
         raise InputError("attractions, dims and training are for .onnx files only", file=name)
-    if not name.endswith(SUFFIXES) and not Path(path).is_dir():
+    if not name.endswith((*SUFFIXES, STDIN)) and not Path(path).is_dir():
         if is_function(name):
             return build(name)
         allowed = f"{', '.join(SUFFIXES)} and module:function"

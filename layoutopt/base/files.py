@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import stat
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -137,8 +138,21 @@ def named(path: str | Path) -> Path:
         raise InputError(f"the name of a file is needed, not {type(path).__name__}") from None
 
 
+STDIN = "-"
+"""The name of standard input."""
+
+
+@cache
+def _standard_input() -> bytes:
+    """Return what standard input holds, which can be read only once."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed", file=STDIN)
+    raw = sys.stdin.buffer.read()
+    return gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
+
+
 def read_bytes(path: Path) -> bytes:
-    """Return a file's bytes, unpacked if its name ends in ``.gz``.
+    """Return a file's bytes, unpacked if its name ends in ``.gz``; ``-`` is standard input.
 
     Raises
     ------
@@ -146,6 +160,8 @@ def read_bytes(path: Path) -> bytes:
         If it cannot be read.
     """
     try:
+        if str(path) == STDIN:
+            return _standard_input()
         raw = path.read_bytes()
         return gzip.decompress(raw) if path.suffix == ".gz" else raw
     except IsADirectoryError:

@@ -167,7 +167,7 @@ def _live() -> Iterator[OnProgress]:
 STORE = Path("bench.sqlite")
 
 Suites = Annotated[
-    list[Path], typer.Argument(metavar="SUITE...", help="Suites (.toml), folders and instances.")
+    list[Path], typer.Argument(metavar="SUITE", help="Suites (.toml), folders and instances.")
 ]
 StoreFile = Annotated[Path, typer.Option(metavar="FILE", help="Where results are kept.")]
 SolverList = Annotated[
@@ -291,14 +291,11 @@ def _executor(jobs: int | None, in_process: bool, dask: str | None) -> JobExecut
     return InProcess() if in_process else Processes(jobs or os.cpu_count() or 1)
 
 
-HELP = ("--help",)
-
-
 class _Group(TyperGroup):
     """A group that hands words to ``run``, unless they name another of its commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, *HELP):
+        if args and args[0] not in (*self.commands, *options.HELP):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -317,7 +314,7 @@ def _common(context: typer.Context) -> None:
         say(context.get_help())
 
 
-app.command("run")(command)
+app.command("run", cls=options.Command)(command)
 
 Store = Annotated[Path, typer.Argument(metavar="STORE", help="A store of results.")]
 Solvers = Annotated[
@@ -347,7 +344,7 @@ Plot = Annotated[
 ]
 
 
-@app.command("show")
+@app.command("show", cls=options.Command)
 def show(
     store: Store,
     solver: Solvers = None,
@@ -356,6 +353,7 @@ def show(
     version: Versions = None,
     machine: Machines = None,
     every: Annotated[bool, typer.Option("--rows", help="A line for each solve.")] = False,
+    output: options.Output = None,
     html: options.Html = None,
     plot: Plot = None,
     svg: streams.Svg = None,
@@ -364,6 +362,8 @@ def show(
 ) -> int:
     """Show a store: a line for each solver, or for each solve; write a page, draw a chart."""
     targets = {"--html": html, "--svg": svg, "--png": png}
+    options.place_output(output, targets)
+    html, svg, png = targets.values()
     options.check_targets(targets, overwrite)
     streams.check_png(png)
     pictured = svg is not None or png is not None
@@ -391,7 +391,7 @@ def _write_page(rows: list[Row], path: Path, overwrite: bool) -> None:
     write_out(bench_html(rows, command_line()).encode(), path, overwrite)
 
 
-@app.command("export")
+@app.command("export", cls=options.Command)
 def export(
     store: Store,
     form: Annotated[
@@ -419,11 +419,11 @@ def export(
     return 0
 
 
-@app.command("diff")
+@app.command("diff", cls=options.Command)
 def diff(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A store of results.")],
     after: Annotated[
-        Path | None, typer.Argument(metavar="[AFTER]", help="Another; the same by default.")
+        Path | None, typer.Argument(metavar="AFTER", help="Another; the same by default.")
     ] = None,
     version: Annotated[
         list[str] | None,

@@ -98,7 +98,7 @@ SHOWN = 20
 
 Result = Annotated[
     Path | None,
-    typer.Argument(metavar="[RESULT]", help="A result (.json, .json.gz), or a converted network."),
+    typer.Argument(metavar="RESULT", help="A result (.json, .json.gz), or a converted network."),
 ]
 Certificate = Annotated[
     Path | None,
@@ -106,14 +106,13 @@ Certificate = Annotated[
 ]
 
 
+@options.grouped
 def command(
     instance: options.InstancePath,
     result: Result = None,
     certificate: Certificate = None,
-    attractions: options.Attractions = None,
-    dim: options.Dim = None,
-    training: options.Training = None,
-    tiles: options.Tiles = None,
+    *,
+    reading: options.Reading,
     barriers: options.Barriers = None,
     time_limit: options.TimeLimit = None,
     memory_limit: options.MemoryLimit = None,
@@ -134,7 +133,7 @@ def command(
     options.limit_memory(memory_limit)
 
     def load() -> GraphStore:
-        return options.load(instance, attractions, dim, training, tiles)[0]
+        return reading.load(instance)[0]
 
     def work() -> int:
         return _checked(instance, result, certificate, load, barriers, quiet)

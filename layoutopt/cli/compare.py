@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,50 +43,40 @@ Pairs = Annotated[
 ]
 
 
+@options.grouped
 def command(
-    instances: Annotated[
-        list[Path],
-        typer.Argument(metavar="INSTANCE...", help="Instances (.json, .json.gz) and networks."),
-    ],
+    instances: options.InstancePaths,
     solver: Solvers = None,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For each solver and instance.")
-    ] = None,
-    memory_limit: options.MemoryLimit = None,
-    gap: options.Gap = 0.0,
-    seed: options.Seed = 0,
-    workers: options.Workers = 1,
+    *,
+    search: options.Search,
+    output: options.Output = None,
     json: options.Json = None,
     csv: Csv = None,
     markdown: Markdown = None,
     html: options.Html = None,
     pairs: Pairs = False,
     overwrite: options.Overwrite = False,
-    attractions: options.Attractions = None,
-    dim: options.Dim = None,
-    training: options.Training = None,
-    tiles: options.Tiles = None,
+    reading: options.Reading,
     barriers: options.Barriers = None,
     no_seconds: options.NoSeconds = False,
-    quiet: options.Quiet = False,
 ) -> int:
     """Solve instances by several solvers, in one table.
 
     Without --solver these are auto and greedy0.  "to best bound" is the gap to the lowest bound
     that any of them proved; "loss" is what a solver loses against the best score.
     """
-    options.check_limits(time_limit, gap, workers)
-    options.limit_memory(memory_limit)
+    search.begin()
     targets = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}
+    options.place_output(output, targets)
     options.check_targets(targets, overwrite)
     from layoutopt.base.result import Stopped
     from layoutopt.comparison import compare
 
-    how: dict[str, Any] = {"time_limit": time_limit, "gap": gap, "seed": seed, "workers": workers}
+    how = search.asked() | {"time_limit": search.time_limit}
     every: list[Comparison] = []
     for path in instances:
-        graph = _load(path, attractions, dim, training, tiles, barriers)
-        with shown(quiet) as tell, reserved_stdout():
+        graph = _load(path, reading, barriers)
+        with shown(search.quiet) as tell, reserved_stdout():
             found = compare(graph, _solvers(solver), **how, progress=tell)
         every.append(_named(found, graph.name or path.name, no_seconds))
         if found.results[-1].stopped is Stopped.INTERRUPTED:
@@ -94,7 +84,7 @@ def command(
     with all_done() as attempt:
         with attempt():
             _write(every, targets, pairs, overwrite)
-        if not quiet and "-" not in map(str, targets.values()):
+        if not search.quiet and "-" not in map(str, targets.values()):
             say(_text(every, pairs))
     return max(map(_code, every), default=0)
 
@@ -112,22 +102,14 @@ def _code(found: Comparison) -> int:
     return 0 if found.best is not None else min(map(exit_code, found.results))
 
 
-def _load(
-    path: Path,
-    attractions: Path | None,
-    dim: list[str] | None,
-    training: str | None,
-    tiles: str | None,
-    barriers: str | None,
-) -> GraphStore:
+def _load(path: Path, reading: options.Reading, barriers: str | None) -> GraphStore:
     """Return a graph to be solved; what is for networks is for these only."""
     from layoutopt.graphs.tiling import apply_hook_mode
 
-    given = attractions, dim, training
     if path.suffix != ".onnx":
-        given = attractions if str(attractions) == options.CYCLES else None, None, None
-    graph, _ = options.load(path, *given, tiles)
-    return apply_hook_mode(graph, barriers)
+        cycles = reading.attractions if str(reading.attractions) == options.CYCLES else None
+        reading = options.Reading(cycles, tiles=reading.tiles)
+    return apply_hook_mode(reading.load(path)[0], barriers)
 
 
 def _solvers(names: list[str] | None) -> list[str]:
@@ -156,7 +138,7 @@ def _text(every: Sequence[Comparison], pairs: bool) -> str:
 
 
 def _write(
-    every: Sequence[Comparison], targets: dict[str, Path | None], pairs: bool, overwrite: bool
+    every: Sequence[Comparison], targets: options.Targets, pairs: bool, overwrite: bool
 ) -> None:
     """Write every file that is asked for."""
     from layoutopt.comparison import csv_text, markdown_text

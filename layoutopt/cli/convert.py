@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 FORMAT = "layoutopt/conversion/1"
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A network.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL.onnx", help="A network; - is standard input.")
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="OUT.onnx", help="Where to write; nowhere by default."),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from layoutopt.graphs.store import GraphStore
 
 
+@options.grouped
 def command(
     instance: options.InstancePath,
     result: Annotated[
@@ -39,12 +40,11 @@ def command(
     memory_limit: options.MemoryLimit = None,
     seed: options.Seed = 0,
     workers: options.Workers = 1,
+    output: options.Output = None,
     json: options.Json = None,
     overwrite: options.Overwrite = False,
-    attractions: options.Attractions = None,
-    dim: options.Dim = None,
-    training: options.Training = None,
-    tiles: options.Tiles = None,
+    *,
+    reading: options.Reading,
     barriers: options.Barriers = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -56,13 +56,15 @@ def command(
 
     options.check_limits(time_limit, 0.0, workers)
     options.limit_memory(memory_limit)
-    options.check_targets({"--json": json}, overwrite)
+    targets = {"--json": json}
+    options.place_output(output, targets)
+    options.check_targets(targets, overwrite)
     if (pair is None) == (sink is None):
         raise InputError("layoutopt explain needs either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     allowed = options.left(time_limit)
-    graph: GraphStore = options.load(instance, attractions, dim, training, tiles, allowed)[0]
+    graph: GraphStore = reading.load(instance, allowed)[0]
     graph = apply_hook_mode(graph, barriers)
     names = [sink] if sink is not None else [*(pair or ())]
     _check(graph, names)
@@ -75,7 +77,7 @@ def command(
             told = _told(graph, found, result, names, alternatives, how)
     if told is None:
         return _nothing(found, instance)
-    _answer(graph.name, told, json, overwrite, quiet)
+    _answer(graph.name, told, targets["--json"], overwrite, quiet)
     return 0
 
 

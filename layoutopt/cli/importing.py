@@ -12,8 +12,9 @@ from layoutopt.cli import options
 from layoutopt.cli.streams import say, write_out
 
 
+@options.grouped
 def command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A network.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A network; - is stdin.")],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -24,23 +25,22 @@ def command(
         ),
     ] = None,
     overwrite: options.Overwrite = False,
-    attractions: options.Attractions = None,
-    dim: options.Dim = None,
-    training: options.Training = None,
-    tiles: options.Tiles = None,
+    *,
+    reading: options.Reading,
     quiet: options.Quiet = False,
 ) -> int:
     """Write the unwinding instance of a network."""
     from layoutopt.io.instance import check_name, instance_bytes, write_instance
 
-    if model.suffix != ".onnx":
+    if model.suffix != ".onnx" and str(model) != "-":
         raise InputError("is of no known kind; allowed: .onnx", file=str(model))
-    own = model.stem if training is None else f"{model.stem}-{training}"
-    target = model.with_name(f"{own}.json") if output is None else output
+    own = "-".join(filter(None, (model.stem, reading.training)))
+    beside = model.with_name(f"{own}.json") if str(model) != "-" else model
+    target = beside if output is None else output
     options.check_target(target, overwrite)
     if str(target) != "-":
         check_name(target)
-    graph, _ = options.load(model, attractions, dim, training, tiles)
+    graph, _ = reading.load(model)
     if str(target) == "-":
         write_out(instance_bytes(graph), target, overwrite)
         return 0

@@ -46,7 +46,7 @@ SHOWN = 16
 """Elements in the table of offsets."""
 
 
-@app.command("parse")
+@app.command("parse", cls=options.Command)
 def parse(text: Text, dialect: Dialect = None) -> int:
     """Tell what a layout says, and how other dialects write it."""
     from layoutopt.layout.layout import DIALECTS, LayoutError
@@ -76,7 +76,7 @@ def parse(text: Text, dialect: Dialect = None) -> int:
     return 0
 
 
-@app.command("convert")
+@app.command("convert", cls=options.Command)
 def convert(
     text: Text,
     to: Annotated[str, typer.Option(metavar="DIALECT", help="glow, tvm, onednn or xla.")],
@@ -89,7 +89,7 @@ def convert(
     return 0
 
 
-@app.command("offsets")
+@app.command("offsets", cls=options.Command)
 def offsets(
     text: Text,
     shape: Shape,
@@ -97,7 +97,10 @@ def offsets(
     logical: Logical = None,
     element_bytes: Bytes = 4,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw memory as a grid of elements.")
+        Path | None,
+        typer.Option(
+            "--svg", "--output", "-o", metavar="FILE", help="Draw memory as a grid of elements."
+        ),
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> int:
@@ -130,7 +133,7 @@ def offsets(
     return 0
 
 
-@app.command("transform")
+@app.command("transform", cls=options.Command)
 def transform(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The layout that a tensor has.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The layout that is wanted.")],

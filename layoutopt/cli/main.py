@@ -23,7 +23,7 @@ from layoutopt.base.errors import InputError, LayoutoptError
 from layoutopt.base.lazy import LazyTable
 from layoutopt.base.memory import memory_limit
 from layoutopt.cli import LOADED, options
-from layoutopt.cli.options import BLAS_THREADS, SIGNALLED
+from layoutopt.cli.options import BAD_INPUT, BLAS_THREADS, HELP, SIGNALLED, Command
 from layoutopt.cli.streams import discard_stdout, flush, note, open_streams, say
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
@@ -65,7 +65,6 @@ def heard() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-BAD_INPUT = 2
 OUT_OF_TIME = 4
 INTERNAL = 70
 INTERRUPTED = SIGNALLED + signal.SIGINT
@@ -84,7 +83,7 @@ class Commands(LazyTable[Any]):
             command.name = name
             return command
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name)(found)
+        alone.command(name, cls=Command)(found)
         return get_command(alone)
 
 
@@ -114,7 +113,7 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     help="Provably optimal memory layouts for neural-network graphs.",
-    add_completion=False,
+    context_settings={"help_option_names": list(HELP)},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -6,11 +6,15 @@ import math
 import os
 import sys
 import time
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import check_writable
@@ -26,6 +30,9 @@ if TYPE_CHECKING:
 
 MOMENT = 1e-3
 """Seconds, at least, that are left of any limit."""
+
+BAD_INPUT = 2
+"""The exit code of what cannot be used."""
 
 SIGNALLED = 128
 """Added to the number of a signal, the exit code of a process that it ended."""
@@ -61,14 +68,56 @@ def left(time_limit: float | None) -> float | None:
     return None if time_limit is None else max(time_limit - spent(), min(time_limit, MOMENT))
 
 
-InstancePath = Annotated[
-    Path,
-    typer.Argument(
-        metavar="INSTANCE",
-        help="An instance (.json, .json.gz), a network (.onnx), or a Python function that "
-        "returns a graph (module:function).",
-    ),
-]
+HELP = ("-h", "--help")
+
+
+def grouped(command: Callable[..., int]) -> Callable[..., int]:
+    """Let each field of a dataclass of options be an option of a command that takes it."""
+    hints: dict[str, Any] = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for given in signature(command).parameters.values():
+        kind = hints[given.name]
+        if given.name not in groups:
+            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY, annotation=kind))
+            continue
+        types = get_type_hints(kind, include_extras=True)
+        for entry in fields(kind):
+            option = Parameter(entry.name, Parameter.KEYWORD_ONLY, annotation=types[entry.name])
+            parameters.append(option.replace(default=entry.default))
+
+    @wraps(command)
+    def call(**words: Any) -> int:
+        made = {
+            name: kind(**{entry.name: words.pop(entry.name) for entry in fields(kind)})
+            for name, kind in groups.items()
+        }
+        return command(**words, **made)
+
+    plain: Any = call
+    plain.__signature__ = Signature(parameters)
+    plain.__annotations__ = {given.name: given.annotation for given in parameters}
+    return call
+
+
+class Command(TyperCommand):
+    """A command whose usage line reads ``INSTANCE [RESULT]``, as manuals have it."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line that follow the command."""
+        pieces = ["[OPTIONS]"]
+        for argument in (p for p in self.params if p.param_type_name == "argument"):
+            name = f"{argument.metavar or argument.name}{'...' if argument.nargs != 1 else ''}"
+            pieces.append(name if argument.required else f"[{name}]")
+        return pieces
+
+
+_INSTANCE = (
+    "An instance (.json, .json.gz), a network (.onnx), a Python function that returns a graph "
+    "(module:function), or - for either kind of file on standard input."
+)
+InstancePath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
+InstancePaths = Annotated[list[Path], typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
 SOLVER_NAMES = (
     "Exact: auto, cpsat, mip.  Heuristics: refined, isolating-cuts, alpha-expansion, rounded, "
     "random-greedy, greedy0.  Or one of your own."
@@ -95,6 +144,12 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summ
 Json = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="Write the result here; - is stdout."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write what its ending names, as in OUT.html or -."
+    ),
 ]
 Html = Annotated[
     Path | None,
@@ -215,8 +270,44 @@ def check_target(path: Path | None, overwrite: bool) -> None:
             raise InputError(reason, file=str(path)) from None
 
 
-def check_targets(targets: dict[str, Path | None], overwrite: bool) -> None:
-    """Refuse output files, by option, that must not be replaced, or are named twice."""
+Targets: TypeAlias = dict[str, Path | None]
+"""Output files by the option that asks for them."""
+
+FORMS = {
+    "--json": (".json", ".json.gz"),
+    "--csv": (".csv",),
+    "--markdown": (".md",),
+    "--svg": (".svg",),
+    "--png": (".png",),
+    "--html": (".html",),
+}
+"""How the names of files end that ``-o`` takes for these options."""
+
+
+def place_output(output: Path | None, targets: Targets) -> None:
+    """Enter the file of ``-o`` at the option that its ending names.
+
+    Raises
+    ------
+    InputError
+        If none is, or the option has a file already.
+    """
+    if output is None:
+        return
+    forms = {option: FORMS[option] for option in targets if option in FORMS}
+    fitting = [option for option, endings in forms.items() if output.name.endswith(endings)]
+    if str(output) == "-" or (output.exists() and not output.is_file()):  # has no ending
+        fitting = list(forms)
+    if not fitting:
+        allowed = ", ".join(ending for endings in forms.values() for ending in endings)
+        raise InputError(f"-o takes names that end in {allowed}, or -", file=str(output))
+    if targets[fitting[0]] is not None:
+        raise InputError(f"-o and {fitting[0]} both name a file", file=str(output))
+    targets[fitting[0]] = output
+
+
+def check_targets(targets: Targets, overwrite: bool) -> None:
+    """Refuse output files that must not be replaced, or are named twice."""
     seen: dict[Path, str] = {}
     for option, path in targets.items():
         check_target(path, overwrite)
@@ -260,46 +351,78 @@ def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | 
     return found.layouts
 
 
-def load(
-    path: Path,
-    attractions: Path | None,
-    dims: list[str] | None,
-    training: str | None,
-    tiles: str | None,
-    time_limit: float | None = None,
-    quiet: bool = True,
-) -> tuple[Graph, float]:
-    """Return a file's graph, and the seconds that reading took; say so on a terminal meanwhile.
+@dataclass(frozen=True)
+class Search:
+    """Options of solving; a time limit counts from the command's, or an instance's, begin."""
 
-    Raises
-    ------
-    TimeoutError
-        If it takes longer than the limit.
-    """
-    from layoutopt.base.deadline import LATE, grace, run_with_timeout
-    from layoutopt.base.limits import Progress, limited
-    from layoutopt.io.instance import tile_memory
-    from layoutopt.reading import read
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For each solve; none by default.")
+    ] = None
+    memory_limit: MemoryLimit = None
+    gap: Gap = 0.0
+    seed: Seed = 0
+    workers: Workers = 1
+    quiet: Quiet = False
 
-    started = time.monotonic()
-    memory = None if tiles is None else tile_memory(tiles)
-    by_cycles = attractions is not None and str(attractions) == CYCLES
-    values = None if by_cycles else attractions
-    limits, given = limited(time_limit), sizes(dims)
-    work = partial(read, path, attractions=values, dims=given, training=training)
-    with shown(quiet) as tell, reserved_stdout():  # a function that builds a graph may print
-        if tell is not None:
-            tell(Progress("reading", spent()))
-        try:
-            last = limits.deadline + max(grace(limits), LATE)
-            graph = run_with_timeout(work, lambda: time.monotonic() >= last)
-        except TimeoutError:
-            raise TimeoutError(f"{path}: time ran out while it was read") from None
-    if memory is not None:
-        graph.tile_memory = memory
-    if by_cycles:
-        graph = _in_cycles(graph, path)
-    return graph, time.monotonic() - started
+    def begin(self) -> None:
+        """Refuse limits that mean nothing, and begin that of memory."""
+        check_limits(self.time_limit, self.gap, self.workers)
+        limit_memory(self.memory_limit)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, without end if there is no limit."""
+        return left(self.time_limit)
+
+    def asked(self) -> dict[str, Any]:
+        """Return the arguments of a solve."""
+        more = {"gap": self.gap, "seed": self.seed, "workers": self.workers}
+        return {"time_limit": self.left, **more}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options of how a graph is read."""
+
+    attractions: Attractions = None
+    dim: Dim = None
+    training: Training = None
+    tiles: Tiles = None
+
+    def load(
+        self, path: Path, time_limit: float | None = None, quiet: bool = True
+    ) -> tuple[Graph, float]:
+        """Return a file's graph, and the seconds that reading took; say so on a terminal meanwhile.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer than the limit.
+        """
+        from layoutopt.base.deadline import LATE, grace, run_with_timeout
+        from layoutopt.base.limits import Progress, limited
+        from layoutopt.io.instance import tile_memory
+        from layoutopt.reading import read
+
+        started = time.monotonic()
+        memory = None if self.tiles is None else tile_memory(self.tiles)
+        by_cycles = str(self.attractions) == CYCLES
+        values = None if by_cycles else self.attractions
+        limits, given = limited(time_limit), sizes(self.dim)
+        work = partial(read, path, attractions=values, dims=given, training=self.training)
+        with shown(quiet) as tell, reserved_stdout():  # a function that builds a graph may print
+            if tell is not None:
+                tell(Progress("reading", spent()))
+            try:
+                last = limits.deadline + max(grace(limits), LATE)
+                graph = run_with_timeout(work, lambda: time.monotonic() >= last)
+            except TimeoutError:
+                raise TimeoutError(f"{path}: time ran out while it was read") from None
+        if memory is not None:
+            graph.tile_memory = memory
+        if by_cycles:
+            graph = _in_cycles(graph, path)
+        return graph, time.monotonic() - started
 
 
 def _in_cycles(graph: Graph, path: Path) -> Graph:

@@ -107,6 +107,7 @@ class By(StrEnum):
     TENSOR = "tensor"
 
 
+@options.grouped
 def command(
     path: Annotated[
         Path, typer.Argument(metavar="INSTANCE|RESULT", help="An instance, network or result.")
@@ -115,6 +116,7 @@ def command(
         Path | None,
         typer.Option(metavar="INSTANCE", help="What a result is of, to draw its layouts."),
     ] = None,
+    output: options.Output = None,
     svg: streams.Svg = None,
     png: streams.Png = None,
     html: options.Html = None,
@@ -126,10 +128,8 @@ def command(
         typer.Option("--simulate", help="On a tile memory: peaks, bytes exchanged and cycles."),
     ] = False,
     overwrite: options.Overwrite = False,
-    attractions: options.Attractions = None,
-    dim: options.Dim = None,
-    training: options.Training = None,
-    tiles: options.Tiles = None,
+    *,
+    reading: options.Reading,
 ) -> int:
     """Show what reductions leave of an instance, or a result; draw either.
 
@@ -137,10 +137,12 @@ def command(
     with --by bytes and --by tensor, the tiles of a tile memory.
     """
     targets = {"--svg": svg, "--png": png, "--html": html}
+    options.place_output(output, targets)
+    svg, png, html = targets.values()
     _check(targets, by, overwrite)
-    shown = _shown(path, instance, attractions, dim, training, tiles)
+    shown = _shown(path, instance, reading)
     pictured = svg is not None or png is not None
-    if _graph(shown) is None and (pictured or simulate or tiles is not None):
+    if _graph(shown) is None and (pictured or simulate or reading.tiles is not None):
         reason = "a result alone has no graph to draw or simulate; --instance INSTANCE names it"
         raise InputError(reason, file=str(path))
     found = None
@@ -156,7 +158,7 @@ def command(
     return 0
 
 
-def _check(targets: dict[str, Path | None], by: By, overwrite: bool) -> None:
+def _check(targets: options.Targets, by: By, overwrite: bool) -> None:
     """Refuse options that do not go together, before any work is done."""
     options.check_targets(targets, overwrite)
     streams.check_png(targets["--png"])
@@ -170,23 +172,16 @@ def _read(path: Path) -> UnwindingResult:
     return read_result(path)
 
 
-def _shown(
-    path: Path,
-    instance: Path | None,
-    attractions: Path | None,
-    dim: list[str] | None,
-    training: str | None,
-    tiles: str | None,
-) -> UnwindingResult | Graph:
+def _shown(path: Path, instance: Path | None, reading: options.Reading) -> UnwindingResult | Graph:
     """Return a graph, a result, or a result with its graph."""
     result = _read(path) if _is_result(path) else None
     if result is None:
         if instance is not None:
             raise InputError("is no result; --instance is for results", file=str(path))
-        return options.load(path, attractions, dim, training, tiles)[0]
+        return reading.load(path)[0]
     if instance is None:
         return result
-    graph, _ = options.load(instance, attractions, dim, training, tiles)
+    graph, _ = reading.load(instance)
     return _joined(result, graph, path, instance)
 
 

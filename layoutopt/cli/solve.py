@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,7 @@ import typer
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import exact, number, ratio, seconds
 from layoutopt.cli import options
+from layoutopt.cli.options import BAD_INPUT
 from layoutopt.cli.progress import both, shown
 from layoutopt.cli.streams import (
     all_done,
@@ -25,7 +27,7 @@ from layoutopt.cli.streams import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from layoutopt.base.limits import Trace
     from layoutopt.base.result import UnwindingResult
@@ -35,89 +37,73 @@ if TYPE_CHECKING:
 SHOWN = 12
 """Length of a table of prices."""
 
-Sweep = Annotated[
-    str | None,
-    typer.Option(
-        "--capacity-sweep",
-        metavar="A,B,...",
-        help="On a tile memory, also scores with so many times its bytes per tile.",
-    ),
-]
-SweepCsv = Annotated[
-    Path | None,
-    typer.Option("--sweep-csv", metavar="FILE", help="Write these scores here; - is stdout."),
-]
-Prices = Annotated[
-    bool,
-    typer.Option(
-        "--prices", help="On a tile memory, also what bytes of tiles are worth, and sinks cost."
-    ),
-]
-
 
 @dataclass(frozen=True)
-class Wish:
-    """Requests beside a solution.
+class Questions:
+    """Options that ask what a tile memory's bytes are worth, beside a solution."""
 
-    Parameters
-    ----------
-    scales
-        Factors of the machine's capacity, as written; empty without a sweep.
-    csv
-        Where the scores at these go, if anywhere.
-    prices
-        Whether prices are asked for.
-    """
-
-    scales: tuple[Decimal, ...]
-    csv: Path | None
-    prices: bool
-
-    def __bool__(self) -> bool:
-        return bool(self.scales) or self.prices
-
-
-@dataclass(frozen=True)
-class How:
-    """Options of a computation; a time limit counts from the command's begin."""
-
-    time_limit: float | None
-    seed: int
-    workers: int
-    overwrite: bool
-    quiet: bool
+    capacity_sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="On a tile memory, also scores with so many times its bytes per tile.",
+        ),
+    ] = None
+    sweep_csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write these scores here; - is stdout.")
+    ] = None
+    prices: Annotated[
+        bool,
+        typer.Option(
+            "--prices", help="On a tile memory, also what bytes of tiles are worth, and sinks cost."
+        ),
+    ] = False
 
     @property
-    def left(self) -> float | None:
-        """Seconds left, without end if there is no limit."""
-        return options.left(self.time_limit)
+    def scales(self) -> tuple[Decimal, ...]:
+        """Factors of the machine's capacity, as written; none without a sweep."""
+        return () if self.capacity_sweep is None else _scales(self.capacity_sweep)
+
+    def __bool__(self) -> bool:
+        return self.capacity_sweep is not None or self.prices
+
+    @property
+    def option(self) -> str:
+        """The option that asks first."""
+        return "--prices" if self.capacity_sweep is None else "--capacity-sweep"
+
+    def check(self, fixed: Path | None) -> None:
+        """Refuse what does not go together."""
+        if self.sweep_csv is not None and self.capacity_sweep is None:
+            raise InputError("--sweep-csv FILE is for --capacity-sweep A,B,...")
+        if self and fixed is not None:
+            raise InputError(f"{self.option} does not go with --fixed")
 
 
-def wish(sweep: str | None, csv: Path | None, prices: bool, fixed: Path | None) -> Wish:
-    """Return what options ask for, refused if they do not go together."""
-    if csv is not None and sweep is None:
-        raise InputError("--sweep-csv FILE is for --capacity-sweep A,B,...")
-    found = Wish(() if sweep is None else _scales(sweep), csv, prices)
-    if found and fixed is not None:
-        raise InputError(f"{_option(found)} does not go with --fixed")
-    return found
-
-
-def check_machine(wanted: Wish, graph: Graph) -> None:
+def check_machine(wanted: Questions, graph: Graph) -> None:
     """Refuse questions about a machine where there is none, or that none can be."""
     if wanted and graph.tile_memory is None:
-        raise InputError(f"{_option(wanted)} needs a tile memory; --tiles PRESET|FILE gives one")
+        raise InputError(f"{wanted.option} needs a tile memory; --tiles PRESET|FILE gives one")
     if wanted.scales:
         from layoutopt.machine.whatif import capacities
 
         capacities(graph, wanted.scales)
 
 
-def answer(wanted: Wish, result: UnwindingResult, told: bool, how: How) -> None:
+def answer(
+    wanted: Questions,
+    result: UnwindingResult,
+    csv: Path | None,
+    told: bool,
+    search: options.Search,
+    overwrite: bool,
+) -> None:
     """Print what is asked, and write the file that is asked for.
 
     Parameters
     ----------
+    csv
+        Where the scores of a sweep go, if anywhere.
     told
         Whether anybody reads what is printed.
     """
@@ -125,22 +111,22 @@ def answer(wanted: Wish, result: UnwindingResult, told: bool, how: How) -> None:
         return
     from layoutopt.machine.whatif import capacity_sweep, shadow_prices, smallest_machine
 
-    more: dict[str, Any] = {"seed": how.seed, "workers": how.workers}
+    more: dict[str, Any] = {"seed": search.seed, "workers": search.workers}
     graph = result.graph
-    with shown(how.quiet) as more["progress"], reserved_stdout():
+    with shown(search.quiet) as more["progress"], reserved_stdout():
         prices = points = least = None
         if wanted.prices and told and result.layouts is not None:
-            prices = shadow_prices(graph, result, time_limit=how.left, **more)
-        if wanted.scales and (told or wanted.csv is not None):
-            points = capacity_sweep(graph, wanted.scales, time_limit=how.left, **more)
-            least = smallest_machine(graph, time_limit=how.left, **more) if told else None
+            prices = shadow_prices(graph, result, time_limit=search.left, **more)
+        if wanted.scales and (told or csv is not None):
+            points = capacity_sweep(graph, wanted.scales, time_limit=search.left, **more)
+            least = smallest_machine(graph, time_limit=search.left, **more) if told else None
     lines = [f"\n{prices_text(prices)}"] if wanted.prices and told else []
     if points is not None and least is not None:
         lines += [f"\n{sweep_text(points, graph.tile_memory.bytes_per_tile)}", smallest_text(least)]
     with all_done() as attempt:
-        if points is not None and wanted.csv is not None:
+        if points is not None and csv is not None:
             with attempt():
-                _write_sweep(points, wanted.csv, how.overwrite)
+                _write_sweep(points, csv, overwrite)
         if lines:
             say("\n".join(lines))
 
@@ -213,10 +199,6 @@ def _scales(text: str) -> tuple[Decimal, ...]:
     return found
 
 
-def _option(wanted: Wish) -> str:
-    return "--capacity-sweep" if wanted.scales else "--prices"
-
-
 def _write_sweep(points: Sequence[CapacityPoint], path: Path, overwrite: bool) -> None:
     rows = ["bytes_per_tile,score,bound,status"]
     for p in points:
@@ -228,74 +210,153 @@ def _write_sweep(points: Sequence[CapacityPoint], path: Path, overwrite: bool) -
 PAIRS_SHOWN = 12
 
 
+@options.grouped
 def command(
-    instance: options.InstancePath,
+    instances: options.InstancePaths,
     solver: options.Solver = "auto",
     fixed: options.Fixed = None,
     start: options.Start = None,
-    time_limit: options.TimeLimit = None,
-    memory_limit: options.MemoryLimit = None,
-    gap: options.Gap = 0.0,
-    seed: options.Seed = 0,
-    workers: options.Workers = 1,
+    *,
+    search: options.Search,
+    output: options.Output = None,
     json: options.Json = None,
     html: options.Html = None,
     certificate: options.Certificate = None,
     overwrite: options.Overwrite = False,
-    attractions: options.Attractions = None,
-    dim: options.Dim = None,
-    training: options.Training = None,
-    tiles: options.Tiles = None,
+    reading: options.Reading,
     barriers: options.Barriers = None,
-    capacity_sweep: Sweep = None,
-    sweep_csv: SweepCsv = None,
-    prices: Prices = False,
+    questions: Questions,
     no_seconds: options.NoSeconds = False,
-    quiet: options.Quiet = False,
 ) -> int:
-    """Find the best layouts of a graph's inputs, and prove it."""
-    how = How(time_limit, seed, workers, overwrite, quiet)
-    options.check_limits(time_limit, gap, workers)
-    options.limit_memory(memory_limit)
-    targets = {"--json": json, "--html": html, "--certificate": certificate}
-    targets["--sweep-csv"] = sweep_csv
-    options.check_targets(targets, overwrite)
-    from layoutopt.base.limits import Trace
-    from layoutopt.unwinding import unwind
+    """Find the best layouts of graphs' inputs, and prove it.
 
-    wanted = wish(capacity_sweep, sweep_csv, prices, fixed)
-    graph, spent = options.load(instance, attractions, dim, training, tiles, how.left, quiet)
-    check_machine(wanted, graph)
-    kept, begun = (options.layouts(path, graph, barriers) for path in (fixed, start))
-    asked: dict[str, Any] = {"fixed": kept, "start": begun, "barriers": barriers}
-    asked |= {"time_limit": how.left, "gap": gap, "seed": seed, "workers": workers}
-    trace = Trace()
-    with shown(quiet) as tell, reserved_stdout():
-        asked["progress"] = tell if html is None else both(trace, tell)
-        result = unwind(graph, solver, certificate=certificate is not None, **asked)
-    result = replace(result, seconds={} if no_seconds else _times(result, spent))
-    with all_done() as attempt:
-        with attempt():
-            _answer(result, trace, targets, how)
-        readable = not quiet and "-" not in map(str, targets.values())
-        answer(wanted, result, readable, how)
-    if result.infeasible:
-        note(f"layoutopt: {instance}: infeasible: {result.infeasible}")
-    return exit_code(result)
+    Where an output is a folder, as it must be for several instances, each writes a file of its
+    own name there.
+    """
+    search.begin()
+    questions.check(fixed)
+    named = {"--json": json, "--html": html, "--certificate": certificate}
+    named["--sweep-csv"] = questions.sweep_csv
+    options.place_output(output, named)
+    every = [own_targets(named, instance, len(instances) > 1) for instance in instances]
+    _check_all(every, overwrite)
+
+    def solve(instance: Path, targets: options.Targets) -> UnwindingResult:
+        from layoutopt.base.limits import Trace
+        from layoutopt.unwinding import unwind
+
+        graph, spent = reading.load(instance, search.left, search.quiet)
+        check_machine(questions, graph)
+        kept, begun = (options.layouts(path, graph, barriers) for path in (fixed, start))
+        asked = {"fixed": kept, "start": begun, "barriers": barriers, **search.asked()}
+        trace = Trace()
+        with shown(search.quiet) as tell, reserved_stdout():
+            asked["progress"] = tell if targets["--html"] is None else both(trace, tell)
+            result = unwind(graph, solver, certificate=certificate is not None, **asked)
+        result = replace(result, seconds={} if no_seconds else _times(result, spent))
+        readable = not search.quiet and "-" not in map(str, targets.values())
+        with all_done() as attempt:
+            with attempt():
+                _answer(result, trace, targets, readable, overwrite)
+            csv = targets["--sweep-csv"]
+            answer(questions, result, csv, readable, search, overwrite)
+        if result.infeasible:
+            note(f"layoutopt: {instance}: infeasible: {result.infeasible}")
+        return result
+
+    return _solve_each(solve, instances, every, search.quiet)
+
+
+ENDINGS = {
+    "--json": ".json",
+    "--html": ".html",
+    "--certificate": ".certificate.json",
+    "--sweep-csv": ".csv",
+}
+"""How the files of an instance end in a folder of outputs."""
+
+
+def own_targets(named: options.Targets, instance: Path, several: bool) -> options.Targets:
+    """Return where one instance's outputs go: into a folder by the instance's name.
+
+    Raises
+    ------
+    InputError
+        If several instances have no folder to write to.
+    """
+    stem = "stdin" if str(instance) == "-" else instance.name
+    for ending in (".gz", ".json", ".onnx"):
+        stem = stem.removesuffix(ending)
+    found = dict(named)
+    for option, path in named.items():
+        if path is not None and path.is_dir():
+            found[option] = path / f"{stem.replace(':', '.')}{ENDINGS[option]}"
+        elif path is not None and several and str(path) != "-":
+            reason = "is no folder, which several instances need"
+            raise InputError(f"{option}: {reason}", file=str(path))
+    return found
+
+
+def _check_all(every: Sequence[options.Targets], overwrite: bool) -> None:
+    """Refuse output files that must not be replaced, or that two instances would write."""
+    seen: set[Path] = set()
+    for targets in every:
+        options.check_targets(targets, overwrite)
+        own = {path for path in targets.values() if path is not None and str(path) != "-"}
+        if own & seen:
+            reason = "two instances have this name; solve them apart"
+            raise InputError(reason, file=str(min(own & seen)))
+        seen |= own
+
+
+def _solve_each(
+    solve: Callable[[Path, options.Targets], UnwindingResult],
+    instances: Sequence[Path],
+    every: Sequence[options.Targets],
+    quiet: bool,
+) -> int:
+    """Solve one instance after another, and return the highest exit code.
+
+    Of several, one that cannot be read is told, and the others are solved; Ctrl-C ends all.
+    """
+    from layoutopt.base.result import Stopped
+
+    if len(instances) == 1:
+        return exit_code(solve(instances[0], every[0]))
+    codes = []
+    for number_, (instance, targets) in enumerate(zip(instances, every, strict=True)):
+        if number_:
+            options.begin(time.monotonic())
+            if not quiet and "-" not in map(str, targets.values()):
+                say("")
+        try:
+            result = solve(instance, targets)
+        except InputError as error:
+            note(f"layoutopt: {error}")
+            codes.append(BAD_INPUT)
+            continue
+        codes.append(exit_code(result))
+        if result.stopped is Stopped.INTERRUPTED:
+            break
+    return max(codes)
 
 
 def _answer(
-    result: UnwindingResult, trace: Trace, targets: dict[str, Path | None], how: How
+    result: UnwindingResult,
+    trace: Trace,
+    targets: options.Targets,
+    readable: bool,
+    overwrite: bool,
 ) -> None:
     """Write a result wherever it is asked for, and print its summary."""
     certificate = targets["--certificate"]
     with all_done() as attempt:
         with attempt():
-            _write(result, trace, targets["--json"], targets["--html"], how.overwrite)
+            _write(result, trace, targets["--json"], targets["--html"], overwrite)
         if certificate is not None:
             with attempt():
-                _certify(result, certificate, how.overwrite)
-        if not how.quiet and "-" not in map(str, targets.values()):
+                _certify(result, certificate, overwrite)
+        if readable:
             say(summary(result))
 
 

@@ -10,28 +10,41 @@ import typer
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.convert import Model
-from layoutopt.cli.streams import say
+from layoutopt.cli.streams import say, write_out
 
 if TYPE_CHECKING:
     from layoutopt.conversion.requirements import Requirements
     from layoutopt.conversion.verify import Violation
 
+FORMAT = "layoutopt/violations/1"
 VIOLATION = 1
 
 
 def command(
     model: Model,
     backend: Annotated[str, typer.Option(metavar="NAME", help="canonical, nchw, nhwc or blocked.")],
+    output: options.Output = None,
+    json: options.Json = None,
+    overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> int:
     """List the layouts of a network that are not what a backend needs.
 
     The exit code is 1 if there are any.
     """
+    from layoutopt.base.files import encode_lines
     from layoutopt.conversion.backends import backend_named
 
+    targets = {"--json": json}
+    options.place_output(output, targets)
+    options.check_targets(targets, overwrite)
     found = _violations(model, backend_named(backend))
-    if not quiet:
+    path = targets["--json"]
+    if path is not None:
+        rows = [{name: str(value) for name, value in vars(one).items()} for one in found]
+        head = {"format": FORMAT, "model": str(model), "backend": backend}
+        write_out(encode_lines({**head, "violations": rows}), path, overwrite)
+    if not quiet and str(path) != "-":
         for violation in found:
             say(f"{model}: {violation}")
         if not found:

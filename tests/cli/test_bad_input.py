@@ -122,7 +122,9 @@ def test_bad_files(run: Run, tmp_path: Path) -> None:
         (["--dim", "batch=2"], ".onnx"),
         (["--training", "adam"], ".onnx"),
         (["--json", "missing/result.json"], "directory"),
-        (["--json", "."], "directory"),
+        (["missing.json", "--json", "result.json"], "several instances need"),
+        (["--output", "result.txt"], ".json, .json.gz, .html, or -"),
+        (["-o", "a.json", "--json", "b.json"], "-o and --json both name a file"),
     ],
 )
 def test_bad_usage(run: Run, instance: Path, words: list[str], told: str) -> None:

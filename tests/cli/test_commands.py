@@ -36,6 +36,55 @@ def test_solve_writes_json_alone_to_stdout(run: Run, instance: Path) -> None:
     assert json.loads(ran.out)["score"] == 15
 
 
+def test_solve_takes_several_instances(run: Run, instance: Path) -> None:
+    """Each has a file of its own; one that cannot be read stops none of the others."""
+    folder, other = instance.parent / "results", instance.with_name("random.json")
+    folder.mkdir()
+    write_instance(random_graph(1), other)
+    ran = run("solve", instance, "missing.json", other, "-o", folder, "--html", folder)
+    assert (ran.code, ran.err) == (2, "layoutopt: missing.json: no such file\n")
+    assert ran.out.count("status") == 2
+    assert {path.name for path in folder.iterdir()} == {
+        *("aliases.json", "aliases.html", "random.json", "random.html")
+    }
+    assert run("check", instance, folder / "aliases.json").code == 0
+    assert "exists already" in run("solve", instance, other, "-o", folder).err
+    twins = run("solve", instance, instance, "-o", folder, "--overwrite")
+    assert (twins.code, "two instances have this name" in twins.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["solve", "{}", "-o", "out.json"], '{"format": "layoutopt/result/1"'),
+        (["solve", "{}", "-o", "out.html"], "<!DOCTYPE html>"),
+        (["compare", "{}", "-o", "out.md"], "| instance"),
+        (["compare", "{}", "-o", "out.csv"], "instance,"),
+        (["show", "{}", "-o", "out.svg"], "<svg"),
+        (
+            ["explain", "{}", "--sink", "x", "-o", "out.json"],
+            '{"format": "layoutopt/expl',
+        ),
+        (["layout", "offsets", "NHWC", "1,2,2,2", "-o", "out.svg"], "<svg"),
+        (["generate", "random", "-o", "out.json"], '{"format": "layoutopt/unwinding/1"'),
+        (["schema", "-o", "out.json"], "{"),
+    ],
+)
+def test_whatever_is_written_goes_where_o_says(
+    run: Run, instance: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], start: str
+) -> None:
+    monkeypatch.chdir(instance.parent)
+    assert run(*(word.format(instance) for word in words)).code == 0
+    assert Path(words[-1]).read_text().startswith(start)
+
+
+@pytest.mark.parametrize("command", ["check", "bench diff", "layout parse"])
+def test_help_is_as_manuals_have_it(run: Run, command: str) -> None:
+    usage = {"check": "INSTANCE [RESULT]", "bench diff": "BEFORE [AFTER]", "layout parse": "LAYOUT"}
+    told = run(*command.split(), "-h")
+    assert told.out.startswith(f"Usage: layoutopt {command} [OPTIONS] {usage[command]}\n")
+
+
 def test_quiet_says_nothing(run: Run, instance: Path) -> None:
     assert run("solve", instance, "--quiet") == (0, "", "")
 

@@ -63,6 +63,9 @@ def test_a_network_is_converted_for_a_backend_and_verified(run: Run, model: Path
     after = run("verify", out, "--backend", "nhwc")
     assert (after.code, after.out) == (0, f"{out}: every layout is as nhwc needs it\n")
     assert run("verify", model, "--backend", "nchw").code == 0
+    told = json.loads(run("verify", model, "--backend", "nhwc", "-o", "-").out)
+    assert told["format"] == "layoutopt/violations/1"
+    assert [entry["why"] in before.out for entry in told["violations"]]
     other = model.with_name("other.onnx")
     assert run("convert", model, "-o", other, "--layout", "default=NHWC", "-q").code == 0
     assert run("verify", other, "--backend", "nhwc", "-q").out == ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -82,6 +84,37 @@ def test_a_reader_may_go_away() -> None:
     )
     assert "Traceback" not in ran.stderr
     reader.stdin.close()
+
+
+def test_instances_and_results_come_through_pipes(tmp_path: Path) -> None:
+    """``python -m layoutopt`` reads what ``-`` names from standard input, packed or not."""
+    path = Path("instances/figures/chained_calls_copies.json").absolute()
+    layoutopt = [sys.executable, "-m", "layoutopt"]
+    words: dict[str, object] = {"capture_output": True, "timeout": 60, "cwd": tmp_path}
+
+    def piped(raw: bytes, *command: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([*layoutopt, *command], input=raw, **words)  # type: ignore[call-overload, no-any-return]
+
+    solved = piped(gzip.compress(path.read_bytes()), "solve", "-", "--quiet", "-o", "-")
+    assert json.loads(solved.stdout)["score"] == 130
+    for command in (["show", "-"], ["check", str(path), "-"]):
+        shown = piped(solved.stdout, *command)
+        assert (shown.returncode, b"130" in shown.stdout) == (0, True), shown.stderr
+    assert b"no ONNX model" in piped(b"nonsense", "solve", "-").stderr
+
+
+@pytest.mark.parametrize(("words", "found"), [("solv", "solve"), ("bench sh", "show")])
+def test_shells_complete_commands(words: str, found: str) -> None:
+    asked = {"COMP_WORDS": f"layoutopt {words}", "COMP_CWORD": str(len(words.split()))}
+    ran = subprocess.run(
+        [Path(sys.executable).with_name("layoutopt")],
+        env=os.environ | asked | {"_LAYOUTOPT_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.stdout.split() == [found]
 
 
 def test_native_code_cannot_write_between_the_lines() -> None:

@@ -162,7 +162,7 @@ def test_wrong_wishes_are_told_in_one_line(run: Run, instance: Path, store: Path
     other.write_text("mine")
     for words, told in [
         (["solve", instance, "--html", page, "--json", page], "--json and --html name the same"),
-        (["solve", instance, "--html", instance.parent], "is a directory"),
+        (["show", instance, "--html", instance.parent], "is a directory"),
         (["compare", instance, "--csv", other], "--overwrite"),
         (["compare", instance, "--csv", page, "--markdown", page], "name the same file"),
         (["compare", instance, "--html", "-", "--csv", "-"], "name the same file"),

@@ -31,7 +31,6 @@ def rescued(err: str) -> Path:
 
 WRONG = {
     "none/a.json": "its directory does not exist",
-    "here": "is a directory, a file is needed",
     "file/a.json": "its directory does not exist",
     "there.json": "exists already; --overwrite replaces it",
     "/proc/a.json": "its directory cannot be written to",

@@ -1,0 +1,5 @@
+"""``python -m layoutopt``: the command line."""
+
+from layoutopt.cli.main import start
+
+start()
