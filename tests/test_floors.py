@@ -97,7 +97,7 @@ def imports(path: Path, name: str, package: str = "layoutopt") -> Iterator[tuple
 
 def room_of(name: str) -> str:
     """Return the room of a module within the package."""
-    return name.split(".")[0]
+    return "cli" if name == "__main__" else name.split(".")[0]
 
 
 def fault(name: str, target: str, inside: set[str]) -> str | None:
