@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 
@@ -128,13 +128,14 @@ def unwind(
         If CP-SAT or HiGHS was asked for by name and failed, or a user's solver did.
     """
     limits = limited(time_limit, gap, seed, workers, progress)
-    found = _checked_input(graph, find(solver), start)
+    chosen = _checked_input(graph, find(solver), start)
     kept, first = by_name(graph, fixed, "fixed"), by_name(graph, start, "start")
-    begun = begin(apply_hook_mode(graph, barriers), kept, first)
-    run = _Run(begun, limits, CERTIFYING if certificate else 0.0)
+    share = CERTIFYING if certificate else 0.0
+    call = Call(begin(apply_hook_mode(graph, barriers), kept, first), limits, share)
     with interruptible(limits):
-        run.secure(found)
-        answer = run.certified(run.answer(run.result(found), found))
+        secure(call, chosen)
+        found = find_layouts(call, chosen)  # lower, solve, restore
+        answer = certified(call, check_layouts(call, found, chosen))
     return replace(answer, seconds=answer.seconds | {"total": time.monotonic() - limits.started})
 
 
@@ -142,26 +143,37 @@ solve = unwind
 """The same, under the name of its command."""
 
 
-class _Run:
-    """One call of :func:`unwind`."""
+@dataclass(eq=False)
+class Call:
+    """One call of :func:`unwind`: what its steps share.
 
-    def __init__(self, begun: WarmStart, limits: Limits, kept: float = 0.0) -> None:
-        self.graph, self.limits, self.begun = begun.given.graph, limits, begun
-        self.kept = kept  # share of the time for what comes after the answer
-        self.seconds: dict[str, float] = {}
+    Parameters
+    ----------
+    begun
+        The graph with what is given beforehand.
+    limits
+        Those of the whole call.
+    kept
+        Share of the time for what comes after the answer.
+    """
+
+    begun: WarmStart
+    limits: Limits
+    kept: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    instance_hash: str | None = None
+    solved: SolvedGraph | None = None
+    size: dict[str, int] = field(init=False)
+    reserve: Reserve = field(init=False)
+
+    def __post_init__(self) -> None:
         self.size = counts(self.graph)
-        self.solved: SolvedGraph | None = None
-        self.instance_hash: str | None = None
-        self.reserve = Reserve(begun, limits)
+        self.reserve = Reserve(self.begun, self.limits)
 
-    def secure(self, solver: Solver) -> None:
-        """Find and check layouts before anything else, if time is limited."""
-        if self.limits.left < math.inf:
-            begun = time.monotonic()
-            self.reserve.open(heuristic=solver.kind is not SolverKind.GRAPH)
-            self.seconds["secure"] = time.monotonic() - begun
-        # Here, so that after Ctrl-C only the check is left to do.
-        self.instance_hash = known_hash(self.graph)
+    @property
+    def graph(self) -> GraphStore:
+        """The graph."""
+        return self.begun.given.graph
 
     def phase(self, name: str, work: Callable[[], Answer], limits: Limits | None = None) -> Answer:
         """Return what a phase returns, and count what it takes.
@@ -177,254 +189,273 @@ class _Run:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
-    def result(self, solver: Solver) -> Result:
-        """Return what a solver finds, nothing if time or memory runs out."""
-        try:
-            return self.found(solver)
-        except TimeoutError:
-            return Result(stopped=self.limits.stopped or Stopped.TIME_LIMIT)
-        except MemoryError:
-            return self.limits.exhausted()
-        except SizeError:
-            self.reserve.close(patience=math.inf)
-            if self.reserve.best is not None:
-                return Result(stopped=Stopped.SIZE_LIMIT)
-            if solver.kind is SolverKind.GRAPH:
-                raise
-            return replace(self.result(find("greedy0")), stopped=Stopped.SIZE_LIMIT)
 
-    def found(self, solver: Solver) -> Result:
-        """Return what a solver finds in time."""
-        kinds = {
-            SolverKind.EXACT: self.exact,
-            SolverKind.APPROXIMATE: self.approximate,
-            SolverKind.GRAPH: self.heuristic,
-        }
-        return kinds[solver.kind](solver)
+def secure(call: Call, solver: Solver) -> None:
+    """Find and check layouts before anything else, if time is limited."""
+    if call.limits.left < math.inf:
+        begun = time.monotonic()
+        call.reserve.open(heuristic=solver.kind is not SolverKind.GRAPH)
+        call.seconds["secure"] = time.monotonic() - begun
+    # Here, so that after Ctrl-C only the check is left to do.
+    call.instance_hash = known_hash(call.graph)
 
-    def heuristic(self, solver: Solver) -> Result:
-        """Return the layouts that a heuristic on graphs chooses."""
-        from layoutopt.lowering.heuristics import choose
 
-        own, given = solver.call if solver.own else None, self.begun.given
-        work = partial(choose, self.graph, solver.name, self.limits, given, own=own)
-        return Result(labelling=self.phase("solve", work))
+def find_layouts(call: Call, solver: Solver) -> Result:
+    """Return the layouts that a solver finds, with a bound; nothing if time or memory runs out."""
+    try:
+        return STRATEGIES[solver.kind](call, solver)
+    except TimeoutError:
+        return Result(stopped=call.limits.stopped or Stopped.TIME_LIMIT)
+    except MemoryError:
+        return call.limits.exhausted()
+    except SizeError:
+        call.reserve.close(patience=math.inf)
+        if call.reserve.best is not None:
+            return Result(stopped=Stopped.SIZE_LIMIT)
+        if solver.kind is SolverKind.GRAPH:
+            raise
+        return replace(find_layouts(call, find("greedy0")), stopped=Stopped.SIZE_LIMIT)
 
-    def approximate(self, solver: Solver) -> Result:
-        """Return what a heuristic on labelling problems finds; it knows nothing of capacity."""
-        if self.graph.tile_memory is None:
-            return self._lowered(solver)
-        if hooked(self.graph):
-            from layoutopt.machine.simulated import solve_unhooked
 
-            self._refuse_given()
-            found = solve_unhooked(self.graph, lambda other: self._other(other, solver))
-        else:
-            found = self._lowered(solver)
-        kept = found.labelling
-        if kept is not None and evaluate(self.graph, kept).violations:
-            kept = None
-        return replace(found, objective=None, bound=None, labelling=kept)
+def exact(call: Call, solver: Solver) -> Result:
+    """Return what an exact method finds; on a tile memory, within its capacity."""
+    memory = call.graph.tile_memory
+    if memory is None:
+        return lower_and_solve(call, solver)
+    from layoutopt.check.occupancy import overfull
+    from layoutopt.machine.capacitated import fits, place
 
-    def exact(self, solver: Solver) -> Result:
-        """Return what an exact method finds; on a tile memory, within its capacity."""
-        memory = self.graph.tile_memory
-        if memory is None:
-            return self._lowered(solver)
-        from layoutopt.check.occupancy import overfull
-        from layoutopt.machine.capacitated import fits, place
-
-        if lacking := overfull(self.graph):
-            return Result(infeasible=lacking)
-        if hooked(self.graph):
-            return self._hooked(solver)
-        bound = None
-        if memory.grain == 1 and all(value >= 0 for _, _, value in self.graph.pairs):
-            free = self._lowered(solver)
-            if free.labelling is None or fits(self.graph, free.labelling):
-                return free
-            bound = free.bound
-        if self.begun.given.count:
-            raise InputError("fixed layouts on a tile memory whose capacity binds are not solved")
-        try:
-            placed = self.phase("place", lambda: place(self.graph, self.limits))
-        except TimeoutError:  # what is proved without capacity still holds
-            return Result(bound=bound, stopped=self.limits.stopped or Stopped.TIME_LIMIT)
-        self.size |= placed.size
-        return placed.result
-
-    def _hooked(self, solver: Solver) -> Result:
-        """Solve a graph whose barriers have hooks."""
+    if lacking := overfull(call.graph):
+        return Result(infeasible=lacking)
+    if hooked(call.graph):
         from layoutopt.machine.simulated import solve_hooked
 
-        self._refuse_given()
-        other = partial(self._other, solver=solver)
-        return self.phase("hooks", lambda: solve_hooked(self.graph, self.limits, other))
-
-    def _refuse_given(self) -> None:
-        if self.begun.given.count:
-            raise InputError("fixed layouts of graphs with barrier hooks are not solved")
-
-    def _other(self, graph: GraphStore, solver: Solver) -> Result:
-        """Solve another graph in the time that is left."""
-        run = _Run(begin(graph, None, None), self.limits)
-        result = run.found(solver)
-        self.seconds.update(run.seconds)
-        self.size = run.size | self.size
-        return result
-
-    def _lowered(self, solver: Solver) -> Result:
-        """Lower the graph, solve the problem that comes out, and restore layouts."""
-        given = self.begun.given
-        lowered = self.phase("trace", lambda: lower(tiled(self.graph), self.limits, given))
-        self.size |= lowered.size
-        result = self._solve(lowered, solver)
-        if result.bound is None:
-            result = replace(result, bound=lowered.problem.ceiling())
-        labels = result.labelling
-        restore = partial(lowered.layouts, labels)
-        self.limits.report("restoring layouts")
-        layouts = None if labels is None else self.phase("restore", restore)
-        if labels is not None and solver.kind is SolverKind.EXACT:
-            self.solved = SolvedGraph(lowered, labels)
-        unit, constant = lowered.unit, lowered.constant
-        objective, bound = (
-            None if x is None else to_decimal(constant + int(x), unit)
-            for x in (result.objective, result.bound)
+        _refuse_given(call)
+        return call.phase(
+            "hooks", lambda: solve_hooked(call.graph, call.limits, partial(_other, call, solver))
         )
-        return replace(result, objective=objective, bound=bound, labelling=layouts)
+    bound = None
+    if memory.grain == 1 and all(value >= 0 for _, _, value in call.graph.pairs):
+        free = lower_and_solve(call, solver)
+        if free.labelling is None or fits(call.graph, free.labelling):
+            return free
+        bound = free.bound
+    if call.begun.given.count:
+        raise InputError("fixed layouts on a tile memory whose capacity binds are not solved")
+    try:
+        placed = call.phase("place", lambda: place(call.graph, call.limits))
+    except TimeoutError:  # what is proved without capacity still holds
+        return Result(bound=bound, stopped=call.limits.stopped or Stopped.TIME_LIMIT)
+    call.size |= placed.size
+    return placed.result
 
-    def answer(self, result: Result, solver: Solver) -> UnwindingResult:
-        """Check layouts against the specification, and report what they earn."""
-        checked, layouts = None, result.labelling
-        if layouts is not None:
-            checked, why = self._checked(layouts)
-            if checked is not None:
-                assert_consistent(self.graph, checked, result, solver)
-            else:  # what is not checked is no answer
-                layouts, result = None, replace(result, stopped=why)
-                self._keep_plain(why)
-        elif self.limits.interrupt.is_set():
-            self._keep_plain(Stopped.INTERRUPTED)
-        checked, layouts = self._best(checked, layouts, solver, result.stopped)
-        return UnwindingResult(
-            objective=None if checked is None else checked.score,
-            bound=self._bound(result),
-            labelling=layouts,
-            stopped=result.stopped,
-            infeasible=result.infeasible,
-            seconds=self.seconds,
-            instance=self.graph.name,
-            instance_hash=self.instance_hash,
-            solver=solver.name,
-            version=__version__,
-            seed=self.limits.seed,
-            max_score=most(self.graph) if checked is None else checked.max_score,
-            size=self.size,
-            pairs=() if checked is None else checked.pairs,
-            order=() if checked is None else checked.order,
-            graph=self.graph,
-        )
 
-    def certified(self, answer: UnwindingResult) -> UnwindingResult:
-        """Return an answer with its certificate, if time is kept for one."""
-        if not self.kept:
-            return answer
-        from layoutopt.certify.unwinding import certified
+def approximate(call: Call, solver: Solver) -> Result:
+    """Return what a heuristic on labelling problems finds; it knows nothing of capacity."""
+    if call.graph.tile_memory is None:
+        return lower_and_solve(call, solver)
+    if hooked(call.graph):
+        from layoutopt.machine.simulated import solve_unhooked
 
-        return certified(answer, self.solved, find("auto").call, self.limits)
+        _refuse_given(call)
+        found = solve_unhooked(call.graph, partial(_other, call, solver))
+    else:
+        found = lower_and_solve(call, solver)
+    kept = found.labelling
+    if kept is not None and evaluate(call.graph, kept).violations:
+        kept = None
+    return replace(found, objective=None, bound=None, labelling=kept)
 
-    def _bound(self, result: Result) -> Decimal | None:
-        """Return the best bound that is known; none where there is no solution."""
-        if result.infeasible:
-            return None
-        most = ceiling(self.graph)
-        return most if result.bound is None else min(most, Decimal(result.bound))
 
-    def _keep_plain(self, why: Stopped) -> None:
-        """Secure default layouts where nothing else is in hand, if there is time for that."""
-        limits = self.limits
-        if self.reserve.best is not None:
-            return
-        if limits.interrupt.is_set():
-            self.reserve.plain(max(0.0, limits.interrupt.at + LAST_ENDS - time.monotonic()))
-        elif why is Stopped.SIZE_LIMIT:
-            self.reserve.plain(limits.left + LATE)
+def heuristic(call: Call, solver: Solver) -> Result:
+    """Return the layouts that a heuristic on graphs chooses."""
+    from layoutopt.lowering.heuristics import choose
 
-    def _best(
-        self, checked: Evaluation | None, layouts: Layouts | None, solver: Solver, why: Stopped
-    ) -> tuple[Evaluation | None, Layouts | None]:
-        """Return what was found, or what is in hand if that is better or all that there is."""
-        self.reserve.close()
-        kept = self.reserve.best
-        heuristic = solver.kind is not SolverKind.EXACT
-        told = heuristic and not self.limits.over and why is not Stopped.SIZE_LIMIT
-        if kept is None or (told and self.begun.evaluation is None):
-            return checked, layouts  # what a heuristic finds in time is told as it is
-        mine = None if checked is None else checked.score
-        if mine is None or (
-            (solver.kind is SolverKind.EXACT or self.begun.evaluation is not None)
-            and kept.evaluation.score is not None
-            and kept.evaluation.score > mine
-        ):
-            return kept.evaluation, kept.layouts
-        return checked, layouts
+    own, given = solver.call if solver.own else None, call.begun.given
+    work = partial(choose, call.graph, solver.name, call.limits, given, own=own)
+    return Result(labelling=call.phase("solve", work))
 
-    def _checked(self, layouts: Layouts) -> tuple[Evaluation | None, Stopped]:
-        """Return what layouts earn by the specification; nothing, and why, if that is not told."""
-        self.limits.report("checking")
-        try:
-            found = self.phase("check", partial(evaluate, self.graph, layouts))
-        except TimeoutError:
-            return None, self.limits.stopped or Stopped.TIME_LIMIT
-        except SizeError:
-            return None, Stopped.SIZE_LIMIT
-        return found, Stopped.FINISHED
 
-    def _solve(self, lowered: Lowered, solver: Solver) -> Result:
-        """Solve the lowered problem, messages in the graph's own unit."""
+STRATEGIES = {
+    SolverKind.EXACT: exact,
+    SolverKind.APPROXIMATE: approximate,
+    SolverKind.GRAPH: heuristic,
+}
+"""How layouts are found, by the kind of solver."""
 
-        def score(x: float) -> float:
-            return nearest(lowered.unit * int(x))
 
-        # Restoring and checking layouts take up to about as long as tracing, and half of it again;
-        # a solver of other people needs a moment to stop, too.
-        left = self.limits.left
-        after = max(1.5 * self.seconds["trace"], ENDING * left) if left < math.inf else 0.0
-        early = self.limits.saving(after + self.kept * left)
-        limits = early.steady().restated(score, score).beside(lowered.constant)
-        start, problem = self._start(lowered, limits), lowered.problem
-        limits.report(f"solving {problem.nodes:,} nodes")
-        work: Callable[[], Result] = partial(solver.call, problem, limits, start)
-        try:
-            result = self.phase("solve", work, limits)
-        except TimeoutError:
-            result = Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
-        if result.labelling is None:
-            from layoutopt.network.heuristics.frame import allowed
+def _refuse_given(call: Call) -> None:
+    if call.begun.given.count:
+        raise InputError("fixed layouts of graphs with barrier hooks are not solved")
 
-            if start is None or not allowed(problem, start):
-                start = problem.labels + np.arange(problem.nodes)  # everything fresh
-            result = replace(result, objective=problem.value(start), labelling=start)
-        return result
 
-    def _start(self, lowered: Lowered, limits: Limits) -> IntArray | None:
-        """Return what greedy0 chooses, if it is quick enough to ask."""
-        if self.begun.start is not None:
-            return lowered.labels(self.begun.start)
-        if self.size["elements"] > START_LIMIT or not lowered.problem.nodes:
-            return None
-        if self.reserve.origins is not None:
-            return lowered.labels(self.reserve.origins)
-        if self.reserve.running:
-            return None
-        try:
-            short = limits.within(START_SHARE * limits.left)
-            work = partial(greedy0, self.graph, short, self.begun.given)
-            self.reserve.origins = self.phase("solve", work, short)
-            return lowered.labels(self.reserve.origins)
-        except TimeoutError:
-            return None
+def _other(call: Call, solver: Solver, graph: GraphStore) -> Result:
+    """Solve another graph in the time that is left."""
+    other = Call(begin(graph, None, None), call.limits)
+    result = STRATEGIES[solver.kind](other, solver)
+    call.seconds.update(other.seconds)
+    call.size = other.size | call.size
+    return result
+
+
+def lower_and_solve(call: Call, solver: Solver) -> Result:
+    """Lower the graph to a labelling problem, solve that, and restore layouts."""
+    given = call.begun.given
+    lowered = call.phase("trace", lambda: lower(tiled(call.graph), call.limits, given))
+    call.size |= lowered.size
+    solution = solve_problem(call, lowered, solver)
+    labels = solution.labelling
+    call.limits.report("restoring layouts")
+    layouts = call.phase("restore", partial(lowered.layouts, labels))
+    if solver.kind is SolverKind.EXACT:
+        call.solved = SolvedGraph(lowered, labels)
+    if solution.bound is None:
+        solution = replace(solution, bound=lowered.problem.ceiling())
+    objective, bound = (
+        None if x is None else to_decimal(lowered.constant + int(x), lowered.unit)
+        for x in (solution.objective, solution.bound)
+    )
+    return replace(solution, objective=objective, bound=bound, labelling=layouts)
+
+
+def solve_problem(call: Call, lowered: Lowered, solver: Solver) -> Result:
+    """Solve the lowered problem, messages in the graph's own unit."""
+
+    def score(x: float) -> float:
+        return nearest(lowered.unit * int(x))
+
+    # Restoring and checking layouts take up to about as long as tracing, and half of it again;
+    # a solver of other people needs a moment to stop, too.
+    left = call.limits.left
+    after = max(1.5 * call.seconds["trace"], ENDING * left) if left < math.inf else 0.0
+    early = call.limits.saving(after + call.kept * left)
+    limits = early.steady().restated(score, score).beside(lowered.constant)
+    start, problem = _start(call, lowered, limits), lowered.problem
+    limits.report(f"solving {problem.nodes:,} nodes")
+    work: Callable[[], Result] = partial(solver.call, problem, limits, start)
+    try:
+        result = call.phase("solve", work, limits)
+    except TimeoutError:
+        result = Result(stopped=limits.stopped or Stopped.TIME_LIMIT)
+    if result.labelling is None:
+        from layoutopt.network.heuristics.frame import allowed
+
+        if start is None or not allowed(problem, start):
+            start = problem.labels + np.arange(problem.nodes)  # everything fresh
+        result = replace(result, objective=problem.value(start), labelling=start)
+    return result
+
+
+def _start(call: Call, lowered: Lowered, limits: Limits) -> IntArray | None:
+    """Return what greedy0 chooses, if it is quick enough to ask."""
+    if call.begun.start is not None:
+        return lowered.labels(call.begun.start)
+    if call.size["elements"] > START_LIMIT or not lowered.problem.nodes:
+        return None
+    if call.reserve.origins is not None:
+        return lowered.labels(call.reserve.origins)
+    if call.reserve.running:
+        return None
+    try:
+        short = limits.within(START_SHARE * limits.left)
+        work = partial(greedy0, call.graph, short, call.begun.given)
+        call.reserve.origins = call.phase("solve", work, short)
+        return lowered.labels(call.reserve.origins)
+    except TimeoutError:
+        return None
+
+
+def check_layouts(call: Call, result: Result, solver: Solver) -> UnwindingResult:
+    """Check layouts against the specification, and report what they earn."""
+    checked, layouts = None, result.labelling
+    if layouts is not None:
+        checked, why = _evaluation(call, layouts)
+        if checked is not None:
+            assert_consistent(call.graph, checked, result, solver)
+        else:  # what is not checked is no answer
+            layouts, result = None, replace(result, stopped=why)
+            _keep_plain(call, why)
+    elif call.limits.interrupt.is_set():
+        _keep_plain(call, Stopped.INTERRUPTED)
+    checked, layouts = _best(call, checked, layouts, solver, result.stopped)
+    return UnwindingResult(
+        objective=None if checked is None else checked.score,
+        bound=_bound(call, result),
+        labelling=layouts,
+        stopped=result.stopped,
+        infeasible=result.infeasible,
+        seconds=call.seconds,
+        instance=call.graph.name,
+        instance_hash=call.instance_hash,
+        solver=solver.name,
+        version=__version__,
+        seed=call.limits.seed,
+        max_score=most(call.graph) if checked is None else checked.max_score,
+        size=call.size,
+        pairs=() if checked is None else checked.pairs,
+        order=() if checked is None else checked.order,
+        graph=call.graph,
+    )
+
+
+def _evaluation(call: Call, layouts: Layouts) -> tuple[Evaluation | None, Stopped]:
+    """Return what layouts earn by the specification; nothing, and why, if that is not told."""
+    call.limits.report("checking")
+    try:
+        found = call.phase("check", partial(evaluate, call.graph, layouts))
+    except TimeoutError:
+        return None, call.limits.stopped or Stopped.TIME_LIMIT
+    except SizeError:
+        return None, Stopped.SIZE_LIMIT
+    return found, Stopped.FINISHED
+
+
+def _best(
+    call: Call, checked: Evaluation | None, layouts: Layouts | None, solver: Solver, why: Stopped
+) -> tuple[Evaluation | None, Layouts | None]:
+    """Return what was found, or what is in hand if that is better or all that there is."""
+    call.reserve.close()
+    kept = call.reserve.best
+    heuristic = solver.kind is not SolverKind.EXACT
+    told = heuristic and not call.limits.over and why is not Stopped.SIZE_LIMIT
+    if kept is None or (told and call.begun.evaluation is None):
+        return checked, layouts  # what a heuristic finds in time is told as it is
+    mine = None if checked is None else checked.score
+    if mine is None or (
+        (solver.kind is SolverKind.EXACT or call.begun.evaluation is not None)
+        and kept.evaluation.score is not None
+        and kept.evaluation.score > mine
+    ):
+        return kept.evaluation, kept.layouts
+    return checked, layouts
+
+
+def _keep_plain(call: Call, why: Stopped) -> None:
+    """Secure default layouts where nothing else is in hand, if there is time for that."""
+    limits = call.limits
+    if call.reserve.best is not None:
+        return
+    if limits.interrupt.is_set():
+        call.reserve.plain(max(0.0, limits.interrupt.at + LAST_ENDS - time.monotonic()))
+    elif why is Stopped.SIZE_LIMIT:
+        call.reserve.plain(limits.left + LATE)
+
+
+def _bound(call: Call, result: Result) -> Decimal | None:
+    """Return the best bound that is known; none where there is no solution."""
+    if result.infeasible:
+        return None
+    most = ceiling(call.graph)
+    return most if result.bound is None else min(most, Decimal(result.bound))
+
+
+def certified(call: Call, answer: UnwindingResult) -> UnwindingResult:
+    """Return an answer with its certificate, if time is kept for one."""
+    if not call.kept:
+        return answer
+    from layoutopt.certify.unwinding import certified
+
+    return certified(answer, call.solved, find("auto").call, call.limits)
 
 
 def _checked_input(graph: GraphStore, solver: Solver, start: Assignment | None) -> Solver:

@@ -463,7 +463,7 @@ def test_a_start_out_of_order_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> N
         problem = lowered.problem
         return problem.reward_at[problem.rewards.argmax()][1:]
 
-    monkeypatch.setattr(unwinding._Run, "_start", forbidden)  # noqa: SLF001
+    monkeypatch.setattr(unwinding, "_start", forbidden)
     monkeypatch.setitem(METHODS, "cpsat", lambda *_: Result(stopped=Stopped.SIZE_LIMIT))
     result = unwind(graph, "cpsat")
     assert (result.score, result.layouts) == (0, {"x": (("x", 0, 0, ((1, 1, 1),)),)})
