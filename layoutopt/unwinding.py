@@ -134,8 +134,7 @@ def unwind(
     call = Call(begin(apply_hook_mode(graph, barriers), kept, first), limits, share)
     with interruptible(limits):
         secure(call, chosen)
-        found = find_layouts(call, chosen)  # lower, solve, restore
-        answer = certified(call, check_layouts(call, found, chosen))
+        answer = certified(call, check_layouts(call, find_layouts(call, chosen), chosen))
     return replace(answer, seconds=answer.seconds | {"total": time.monotonic() - limits.started})
 
 
