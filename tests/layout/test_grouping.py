@@ -217,7 +217,7 @@ WRONG_SHAPES = rows("""
 8 | KCX | (2, 8, 3) | in_C | ungrouped | 2 | autogroup ungrouped means groups 1, got
 8 | KCX | (2, 8, 3) | none | depthwise | 1 | depthwise needs a group_layout: separate, in_C or in_K
 8 | KCX | (2, 8, 3) | in_G | auto | 1 | must be one of none, separate, in_C, in_K; got 'in_G'
-8 | KCX | (2, 8, 3) | none | max | 1 | must be one of ungrouped, explicit, auto, depthwise; got 'max'
+8 | KCX | (2, 8, 3) | none | max | 1 | must be one of ungrouped, explicit, auto, depthwise; got
 8 | KCX | (2, 8, 3) | none | ungrouped | '1' | autogroup ungrouped means groups 1, got '1'
 8 | NXC | (2, 8, 3) | none | auto | 1 | filter_layout must be one of XCK, KCX, XGCK, GKCX; got 'NXC'
 8 | KC | (2, 8) | none | auto | 1 | filter_layout must be one of
