@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,16 +33,27 @@ def network(
     Parameters
     ----------
     constants
-        Initialisers by name; a shape stands for random numbers.
+        Initialisers by name; a shape stands for random numbers.  Files of cases tell a shape as a
+        list, and other constants by their type and values, or one value for all of a shape.
     domains
         Further domains, of version 1.
     """
     imports = ", ".join([f'"" : {opset}', *(f'"{domain}" : 1' for domain in domains)])
     model = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {text}")
     for name, given in (constants or {}).items():
-        array = random_array(given) if isinstance(given, tuple) else np.asarray(given)
+        if isinstance(given, dict):
+            values = given["values"] if "values" in given else np.full(given["shape"], given["all"])
+            array = np.array(values, given["type"])
+        else:
+            array = random_array(given) if isinstance(given, tuple | list) else np.asarray(given)
         model.graph.initializer.append(numpy_helper.from_array(array, name))
     return model
+
+
+def cases(name: str) -> dict[str, Any]:
+    """Return the networks of a file, with what is expected of each, by name."""
+    text = (Path(__file__).parents[1] / f"cases/networks/{name}.toml").read_text()
+    return tomllib.loads(text)
 
 
 def random_array(shape: Sequence[int]) -> Any:

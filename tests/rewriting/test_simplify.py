@@ -17,260 +17,27 @@ from layoutopt.onnx.running import largest_difference
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.simplify import simplified
 from tests.rewriting.exports import random_export
-from tests.rewriting.networks import kinds, network, values
+from tests.rewriting.networks import cases, kinds, network, values
 
-PAIR = "t = Transpose<perm=[0,3,1,2]>({}) {} = Conv(t, w)"
-
-CASES: dict[str, tuple[str, dict[str, Any], list[str], tuple[int, int, int]]] = {
-    "a transposed weight": (
-        """g (float[2,3] x) => (float[2,4] y) {
-        wt = Transpose<perm=[1,0]>(w) y = MatMul(x, wt) }""",
-        {"w": (4, 3)},
-        ["MatMul"],
-        (0, 0, 1),
-    ),
-    "a large transposed weight that is read elsewhere too": (
-        """g (float[2,50] x, int64[2] i) => (float[2,40] y, float[2,50] z) {
-        wt = Transpose<perm=[1,0]>(w) y = MatMul(x, wt) z = Gather(w, i) }""",
-        {"w": (40, 50)},
-        ["MatMul", "Gather"],
-        (0, 0, 1),
-    ),
-    "two transposes of one weight": (
-        """g (float[2,50] x) => (float[2,40] y) {
-        a = Transpose<perm=[1,0]>(w) b = Transpose<perm=[1,0]>(w)
-        c = MatMul(x, a) d = MatMul(x, b) y = Sub(c, d) }""",
-        {"w": (40, 50)},
-        ["MatMul", "Sub"],
-        (0, 0, 2),
-    ),
-    "a weight in a node that makes it": (
-        """g (float[1,2] x) => (float[1,2] y) {
-        w = Constant<value = float[2,2] {1,2,3,4}>()
-        v = Cast<to=1>(w) wt = Transpose<perm=[1,0]>(v) y = MatMul(x, wt) }""",
-        {},
-        ["MatMul"],
-        (1, 0, 0),
-    ),
-    "a transposed weight as output": (
-        "g (float[2] x) => (float[3,4] y, float[2] z) { y = Transpose<perm=[1,0]>(w) z = Relu(x) }",
-        {"w": (4, 3)},
-        ["Identity", "Relu"],
-        (0, 0, 1),
-    ),
-    "a filled shape that is large": (
-        """g (float[20,3,30] x) => (float[20,3,30] y) {
-        s = Shape(x) z = ConstantOfShape(s) y = Add(x, z) }""",
-        {},
-        ["ConstantOfShape", "Add"],
-        (0, 0, 0),
-    ),
-    "a filled shape": (
-        "g (float[2,3] x) => (float[2,3] y) { s = Shape(x) z = ConstantOfShape(s) y = Add(x, z) }",
-        {},
-        ["Add"],
-        (0, 0, 0),
-    ),
-    "shapes of shapes": (
-        """g (float[2,3,4,4] x) => (float[n,m] y, int64[k] t) {
-        s = Shape(x) n = Gather(s, zero) t = Concat<axis=0>(n, rest) y = Reshape(x, t) }""",
-        {"zero": np.array([0]), "rest": np.array([-1])},
-        ["Constant", "Reshape"],
-        (0, 0, 0),
-    ),
-    "a product of constants that is larger than they are": (
-        """g (float[2,60] x) => (float[2,60] y) {
-        a = MatMul(u, v) b = Relu(a) c = Transpose<perm=[1,0]>(b) y = MatMul(x, c) }""",
-        {"u": (60, 1), "v": (1, 60)},
-        ["MatMul"],
-        (1, 0, 0),
-    ),
-    "a size that is known of an open shape": (
-        """g (float[n,3,4,4] x) => (float[n,3,4,4] y) {
-        s = Shape(x) a = Gather(s, one) b = Unsqueeze(a, zero) c = ConstantOfShape(b)
-        d = Unsqueeze(c, ends) y = Add(x, d) }""",
-        {"one": np.array(1), "zero": np.array([0]), "ends": np.array([1, 2])},
-        ["Add"],
-        (0, 0, 0),
-    ),
-    "a reshape that one size is open to": (
-        """g (float[n,3,4,4] x) => (float[n,8,6] y) {
-        s = Shape(x) a = Gather(s, zero) t = Concat<axis=0>(a, rest) u = Reshape(x, t)
-        v = Transpose<perm=[0,2,1]>(u) r = Relu(v) y = Transpose<perm=[0,2,1]>(r) }""",
-        {"zero": np.array([0]), "rest": np.array([8, 6])},
-        ["Reshape", "Relu"],
-        (2, 0, 0),
-    ),
-    "a reshape that leaves one size and copies another": (
-        """g (float[n,m,6] x) => (float[n,k,3] y) {
-        s = Shape(x) a = Slice(s, zero, one) t = Concat<axis=0>(a, rest) y = Reshape(x, t) }""",
-        {"zero": np.array([0]), "one": np.array([1]), "rest": np.array([-1, 3])},
-        ["Reshape"],
-        (0, 0, 0),
-    ),
-    "a reshape that two sizes are open to": (
-        """g (float[n,3,m] x) => (float[m,3,n] y) {
-        s = Shape(x) t = Gather(s, back) y = Reshape(x, t) }""",
-        {"back": np.array([2, 1, 0])},
-        ["Shape", "Gather", "Reshape"],
-        (0, 0, 0),
-    ),
-    "one value transposed twice": (
-        """g (float[1,4,4,3] x) => (float[1,3,4,4] y) {
-        a = Transpose<perm=[0,3,1,2]>(x) b = Transpose<perm=[0,3,1,2]>(x)
-        c = Conv(a, w) d = Conv(b, v) y = Sub(c, d) }""",
-        {"w": np.ones((3, 3, 1, 1), np.float32), "v": np.full((3, 3, 1, 1), 2, np.float32)},
-        ["Transpose", "Conv", "Conv", "Sub"],
-        (2, 1, 0),
-    ),
-    "equal subgraphs with equal weights": (
-        """g (float[1,3,4,4] x) => (float[1,4,4,3] y) {
-        a = Conv(x, w) b = Conv(x, v) c = Relu(a) d = Relu(b)
-        e = Transpose<perm=[0,2,3,1]>(c) f = Transpose<perm=[0,2,3,1]>(d) y = Sub(e, f) }""",
-        {"w": (3, 3, 1, 1), "v": (3, 3, 1, 1)},
-        ["Conv", "Relu", "Sub", "Transpose"],
-        (2, 1, 0),
-    ),
-    "what draws is not shared": (
-        """g (float[2,3] x) => (float[2,3] y) {
-        a = RandomNormalLike<seed=1.0>(x) b = RandomNormalLike<seed=1.0>(x)
-        c = Sub(a, b) d = Mul(c, zero) y = Add(x, d) }""",
-        {"zero": np.zeros((2, 3), np.float32)},
-        ["RandomNormalLike", "RandomNormalLike", "Sub", "Mul", "Add"],
-        (0, 0, 0),
-    ),
-    "nodes that pass on what they are given": (
-        """g (float[2,3] x) => (float[2,3] y) {
-        a = Identity(x) b, m = Dropout(a) c = Cast<to=1>(b) d = Relu(c) y = Identity(d) }""",
-        {},
-        ["Relu"],
-        (0, 0, 0),
-    ),
-    "inputs and outputs keep their names": (
-        """g (float[2,3] x) => (float[2,3] y, float[2,3] z, float[2,3] v) {
-        y = Identity(x) a = Relu(x) z = Identity(a) v = Relu(x) }""",
-        {},
-        ["Identity", "Relu", "Identity"],
-        (0, 0, 0),
-    ),
-    "dead nodes": (
-        """g (float[2,3] x) => (float[2,3] y) {
-        t = Transpose<perm=[1,0]>(x) u = MatMul(t, k) y = Relu(x) }""",
-        {"k": (2, 5)},
-        ["Relu"],
-        (0, 0, 0),
-    ),
-    "no nodes are left": (
-        "g (float[2,3] x) => (float[2,3] x) { t = Transpose<perm=[1,0]>(x) }",
-        {},
-        [],
-        (0, 0, 0),
-    ),
-    "an initialiser as output": (
-        "g (float[2] x) => (float[4] k) { y = Relu(x) }",
-        {"k": (4,)},
-        [],
-        (0, 0, 0),
-    ),
-    "one tensor as two outputs": (
-        """g (float[1,4,4,3] x) => (float[1,4,4,3] y, float[1,4,4,3] y) {
-        t = Transpose<perm=[0,3,1,2]>(x) r = Relu(t) y = Transpose<perm=[0,2,3,1]>(r) }""",
-        {},
-        ["Relu"],
-        (2, 0, 0),
-    ),
-    "nodes out of order": (
-        """g (float[1,4,4,3] x) => (float[1,4,4,3] y) {
-        y = Transpose<perm=[0,2,3,1]>(r) r = Relu(t) t = Transpose<perm=[0,3,1,2]>(x) }""",
-        {},
-        ["Relu"],
-        (2, 0, 0),
-    ),
-    "a condition that is known": (
-        """g (float[1,4,4,3] x) => (float[1,4,4,3] y, float[1,3,4,4] r) {
-        c = Constant<value = bool {1}>() t = Transpose<perm=[0,3,1,2]>(x) r = Neg(t)
-        y = If(c) <
-            then_branch = a () => (p) { r = Relu(t) p = Transpose<perm=[0,2,3,1]>(r) },
-            else_branch = b () => (q) { q = Transpose<perm=[0,2,1,3]>(x) }
-        > }""",
-        {},
-        ["Neg", "Relu", "Transpose"],
-        (3, 1, 0),
-    ),
-    "branches that are constant": (
-        """g (float[2] x, bool c) => (float[2] y) {
-        k = If(c) <
-            then_branch = a () => (float[2] p) { p = Constant<value = float[2] {1,2}>() },
-            else_branch = b () => (float[2] q) <float[2] q = {3,4}> { }
-        >
-        y = Add(x, k) }""",
-        {},
-        ["If", "Add"],
-        (0, 0, 0),
-    ),
-    "a condition within a branch": (
-        """g (float[2,3] x, bool c) => (float[2,3] y) {
-        k = Constant<value = bool {0}>()
-        y = If(c) <
-            then_branch = a () => (p) {
-                p = If(k) <then_branch = e () => (m) { m = Exp(x) },
-                           else_branch = f () => (n) { z = Neg(x) n = Identity(z) }>
-            },
-            else_branch = b () => (q) { w = Identity(x) q = Relu(w) }
-        > }""",
-        {},
-        ["If"],
-        (0, 0, 0),
-    ),
-    "a weight that ops read in several ranks": (
-        """g (float[1,4,4,3] x, float[2,3] z) => (float[1,4,4,3] y, float[2,3] u) {
-        t = Transpose<perm=[0,3,1,2]>(x) r = Conv(t, w) s = Transpose<perm=[0,2,3,1]>(r)
-        a = Add(s, k) v = Transpose<perm=[0,3,1,2]>(a) e = Conv(v, w)
-        y = Transpose<perm=[0,2,3,1]>(e) u = Add(z, k) }""",
-        {"w": (3, 3, 1, 1), "k": (3,)},
-        ["Transpose", "Conv", "Add", "Conv", "Transpose", "Add"],
-        (4, 2, 0),
-    ),
-    "a declared shape of an inner tensor": (
-        """g (float[1,8,8,16] x) => (float[1,16,8,8] y) <float[1,8,8,16] r> {
-        t = Transpose<perm=[0,3,1,2]>(x) r = Relu(t) y = Exp(r) }""",
-        {},
-        ["Relu", "Exp", "Transpose"],
-        (1, 1, 0),
-    ),
-    "a declared shape of an output": (
-        """g (float[1,8,8,16] x) => (float[1,8,8,16] y) {
-        t = Transpose<perm=[0,3,1,2]>(x) y = Relu(t) }""",
-        {},
-        ["Relu", "Transpose"],
-        (1, 1, 0),
-    ),
-    "a declared rank": (
-        "g (int64[1] x) => (float[1] y) <float c> { c = Cast<to=1>(x) y = Exp(c) }",
-        {},
-        ["Cast", "Exp"],
-        (0, 0, 0),
-    ),
-}
-"""Graph, constants, types of nodes afterwards; transforms before and after, free ones before."""
+CASES = cases("simplified")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_does_nothing_is_gone(case: str) -> None:
     """The network has the nodes that are left, is valid, computes the same, and is read again."""
-    text, constants, types, counts = CASES[case]
-    model = network(text, constants)
+    expected = CASES[case]
+    model = network(expected["text"], expected.get("constants"))
     given = model.SerializeToString(deterministic=True)
     result = layoutopt.convert(model)
     onnx.checker.check_model(result.model, full_check=True)
-    assert sorted(kinds(result.model)) == sorted(types)
-    found = result.before.transforms, result.after.transforms, result.before.free
-    assert found == counts
+    assert sorted(kinds(result.model)) == sorted(expected["types"])
+    found = [result.before.transforms, result.after.transforms, result.before.free]
+    assert found == expected["transforms"]
     assert result.status == "optimal"
     assert bool(result.notes) == case.startswith("a declared")
     if "draws" not in case:
         assert largest_difference(model, result.model) <= 1e-6
-    assert layoutopt.convert(result.model).after.transforms == counts[1]
+    assert layoutopt.convert(result.model).after.transforms == found[1]
     assert model.SerializeToString(deterministic=True) == given
 
 
