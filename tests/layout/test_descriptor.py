@@ -111,13 +111,6 @@ def test_numbers_of_tags(dims: Shape, tag: str, strides: Shape, padded: Shape, b
     assert (d.dims, d.strides, d.padded_dims, d.blocks) == (dims, strides, padded, blocks)
 
 
-def test_names_in_another_order() -> None:
-    """With names, dims are in logical order, or in one that is given."""
-    assert tagged((2, 5, 3, 4), "nhwc").strides == (60, 1, 20, 5)
-    assert Descriptor.from_tag((2, 3, 4, 5), "nhwc", "NHWC").strides == (60, 20, 5, 1)
-    assert tagged((5, 4, 2, 3), "hwio").strides == (1, 5, 60, 20)
-
-
 def test_room() -> None:
     """Padding and gaps take room, tensors without elements take none."""
     assert tagged((1, 4, 1, 1), "nChw8c").size == 8
@@ -126,14 +119,6 @@ def test_room() -> None:
     assert Descriptor((6, 2), (0, 1)).size == 2
     assert tagged((2, 0), "ab").size == 0
     assert Descriptor((), ()).size == 1
-
-
-def test_scalar() -> None:
-    """A scalar has one element, at 0, unlike oneDNN's descriptor without dims, which is none."""
-    scalar = Descriptor((), ())
-    assert scalar.offsets() == 0
-    assert scalar.permute_axes(()) == scalar
-    assert scalar.reshape((1, 1)).reshape(()) == scalar
 
 
 def test_equal() -> None:
@@ -252,39 +237,6 @@ ADDED = [
 def test_tags_with_added_axes(dims: Shape, tag: str, new: Shape, found: str) -> None:
     """A new axis of size 1 stands outside of the one behind it."""
     assert str(tagged(dims, tag).reshape(new).layout) == found
-
-
-def test_like() -> None:
-    """Other dims lie in the same order, without the gaps."""
-    assert Descriptor((6, 2), (1, 8)).like((3, 4)) == tagged((3, 4), "ba")
-    assert tagged((2, 15), "Ba16b").like((4, 40)) == tagged((4, 40), "Ba16b")
-    with pytest.raises(LayoutError, match="1 entries"):
-        tagged((2, 15), "ba").like((3,))
-
-
-PERMUTED = [
-    (tagged((2, 1), "ab"), tagged((2, 1), "ab"), (0, 1)),
-    (tagged((2, 1), "ab"), tagged((1, 2), "ba"), (1, 0)),
-    (tagged((2, 1), "ba"), tagged((1, 2), "ab"), (1, 0)),
-    (Descriptor((2, 3), (4, 1), (2, 4)), Descriptor((3, 2), (1, 4), (4, 2)), (1, 0)),
-    (Descriptor((3, 2), (2, 30)), Descriptor((2, 3), (30, 2)), (1, 0)),
-    (tagged((2, 3, 4, 5), "acdb"), tagged((2, 4, 5, 3), "abcd"), (0, 3, 1, 2)),
-    (tagged((2, 3, 4, 5), "cdba"), tagged((4, 5, 3, 2), "abcd"), (3, 2, 0, 1)),
-    (tagged((2, 15, 3, 4), "ABcd16b16a"), tagged((15, 2, 3, 4), "BAcd16a16b"), (1, 0, 2, 3)),
-    (
-        tagged((3, 2, 15, 3, 4, 5), "aBCdef16b16c"),
-        tagged((3, 15, 2, 3, 4, 5), "aCBdef16c16b"),
-        (0, 2, 1, 3, 4, 5),
-    ),
-]
-"""oneDNN's own cases, and those of its test of descriptors."""
-
-
-@pytest.mark.parametrize(("before", "after", "perm"), PERMUTED)
-def test_permuted_axes(before: Descriptor, after: Descriptor, perm: Shape) -> None:
-    """Axis d becomes axis perm[d], and the inverse permutation leads back."""
-    assert before.permute_axes(perm) == after
-    assert after.permute_axes([perm.index(axis) for axis in range(len(perm))]) == before
 
 
 @pytest.mark.parametrize("perm", [(0, 1, 2, 2), (0, 1, 2, 4), (0, 1, 2, -1), (0, 1, 2)])
@@ -480,25 +432,6 @@ def test_random_reshapes() -> None:
                 s if n > 1 else 0 for n, s in zip(dims, after.strides, strict=True)
             )
     assert min(outcomes.values()) > 150
-
-
-def test_refused_but_for_blocks() -> None:
-    """One refused case could be told with blocks; like the RFC, a plain tensor stays plain."""
-    d = Descriptor((6, 2), (3, 1))
-    blocked = Descriptor((12,), (3,), blocks=((0, 2),))
-    assert list(placed(d).values()) == list(placed(blocked).values())
-    with pytest.raises(LayoutError, match="do not lie side by side"):
-        d.reshape((12,))
-
-
-def test_many_elements() -> None:
-    """The places of millions of elements are each other's permutation."""
-    d = tagged((8, 40, 64, 64), "aBcd16b")
-    places = d.offsets()
-    assert places.shape == d.dims
-    assert np.unique(places).size == prod(d.dims)
-    assert places.max() < d.size
-    assert places[3, 37, 5, 60] == ((3 * 3 + 2) * 64 * 64 + 5 * 64 + 60) * 16 + 5
 
 
 @pytest.mark.parametrize("dims", [(2**25, 2**25), (0, 2**50)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from layoutopt.layout.layout import Block, Dim, Layout
@@ -87,28 +86,12 @@ def test_refusals(text: str) -> None:
             Layout.parse(text, "glow")
 
 
-def test_limits() -> None:
-    """Six dimensions and the largest alignment are still fine."""
-    assert Layout.parse("NHWCDE", "glow").axes == "NHWCDE"
-    assert Layout.parse(f"N[a={2**63 - 1}]").alignments == (2**63 - 1,)
-
-
 def test_blanks() -> None:
     """Blanks and NULs outside brackets mean nothing, inside they are kept."""
     layout = Layout.parse(" N\0 [a=32]\tH [x: y]", "glow")
     assert layout == Layout.parse("N[a=32]H[x: y]")
     assert str(layout) == "N[a=32]H[x: y]"
     assert Layout.parse(" \0", "glow") == Layout.parse("", "glow")
-
-
-def test_case() -> None:
-    """A letter names one axis in either case, and prints as it was written."""
-    layout = Layout.parse("nHwC", "glow")
-    assert str(layout) == "nHwC"
-    assert layout.axes == "NHWC"
-    assert layout == Layout.parse("NHWC")
-    assert hash(layout) == hash(Layout.parse("NHWC"))
-    assert str(layout.with_alignment(0, 8)) == "n[a=8]HwC"
 
 
 def test_any() -> None:
@@ -118,18 +101,6 @@ def test_any() -> None:
     assert all(Layout.parse(text).is_any for text in anys)
     assert not any(Layout.parse(text).is_any for text in others)
     assert not Layout.parse("__undef__").is_any
-
-
-def test_setting_alignment() -> None:
-    """The old alignment goes, the new one stands last; all else stays as it was."""
-    before = Layout.parse("N[a=16][answer:42]HW[answer:42]C")
-    first = before.with_alignment(0, 32)
-    assert str(first) == "N[answer:42][a=32]HW[answer:42]C"
-    second = first.with_alignment(2, 64)
-    assert str(second) == "N[answer:42][a=32]HW[answer:42][a=64]C"
-    assert second.alignments == (32, 1, 64, 1)
-    assert str(before) == "N[a=16][answer:42]HW[answer:42]C"
-    assert str(Layout.parse("N[ns:a=7]").with_alignment(0, np.int64(2))) == "N[ns:a=7][a=2]"  # type: ignore[arg-type]
 
 
 def test_attributes() -> None:

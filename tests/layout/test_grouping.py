@@ -249,18 +249,6 @@ def test_refused_shapes(ci, filters, shape, layout, mode, groups, told: str) -> 
         )
 
 
-def test_wrong_input() -> None:
-    """Layouts of filters are none of inputs, and letters of dimensions count them."""
-    with refused("input_layout must be one of NXC, NCX; got 'KCX'"):
-        grouped_convolution((2, 5, 8), (3, 8, 4), input_layout="KCX")
-    with refused("input_shape (2, 5, 8) does not have the axes NHWC"):
-        grouped_convolution((2, 5, 8), (3, 8, 4), input_layout="NHWC")
-    with refused("input_shape (2,) does not have the axes NXC"):
-        grouped_convolution((2,), (3, 8, 4))
-    with refused("input_layout must be one of NXC, NCX; got 'NWHC'"):
-        grouped_convolution((2, 5, 5, 8), (3, 3, 8, 4), input_layout="NWHC")
-
-
 def test_letters_of_dimensions() -> None:
     """With D, H, W in place of X, and in lower case, layouts are the same."""
     for letters, extent in {"W": (5,), "HW": (5, 6), "DHW": (5, 6, 7)}.items():
@@ -281,26 +269,6 @@ def test_little() -> None:
     assert grouped_convolution((2, 8), (8, 4)).output_shape == (2, 4)
     with refused("the input has 0 spatial dimensions, the filter 1"):
         grouped_convolution((2, 8), (3, 8, 4))
-
-
-def test_windows_of_a_convolution() -> None:
-    """Strides, dilations and padding reach the output, each along its own dimension."""
-    found = grouped_convolution(
-        (2, 8, 9, 10),
-        (4, 2, 3, 2),
-        input_layout="NCHW",
-        filter_layout="KCHW",
-        group_layout="in_K",
-        autogroup="auto",
-        strides=(2, 1),
-        dilations=(1, 3),
-        data_dilations=(1, 2),
-        autopad="explicit",
-        padding=(1, 0, 2, 4),
-    )
-    # (1 + 9 + 2 - 3) // 2 + 1, and (0 + 19 + 4 - 4) // 1 + 1
-    assert found.output_shape == (2, 4, 5, 20)
-    assert found.pads == ((1, 2), (0, 4))
 
 
 WRONG_FILTERS = rows("""

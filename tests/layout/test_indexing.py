@@ -22,58 +22,6 @@ from layoutopt.layout.transform import apply
 from tests.layout.drawn import Case, cases
 from tests.support import refused
 
-CONVERTED_SHAPES = [
-    ("NCHW", "NCHW16c", (1, 32, 7, 7), (1, 2, 7, 7, 16)),
-    ("OIHW", "OIHW[4o4i]", (64, 28, 7, 7), (16, 7, 7, 7, 16)),
-    ("NHWC", "NCHW", (1, 7, 9, 32), (1, 32, 7, 9)),
-    ("NCHW16c", "NHWC8c", (1, 2, 7, 7, 16), (1, 7, 7, 4, 8)),
-]
-"""The first two are those of TVM's tests, which go both ways."""
-
-
-@pytest.mark.parametrize(("source", "target", "shape", "other"), CONVERTED_SHAPES)
-def test_converted_shapes(
-    source: str, target: str, shape: tuple[int, ...], other: tuple[int, ...]
-) -> None:
-    """The physical shape of one layout tells that of another, in both directions."""
-    assert convert_shape(Layout.parse(source), Layout.parse(target), shape) == other
-    assert convert_shape(Layout.parse(target), Layout.parse(source), other) == shape
-
-
-CONVERTED_INDICES = [
-    ("NCHW", "NCHW16c", (1, 32, 7, 7), (0, 18, 6, 6), (0, 1, 6, 6, 2)),
-    # TVM converts the next two for a tensor of (64, 28, 7, 7), which has no such elements, as it
-    # checks no index; here the tensor is as large as they need.
-    ("OIHW", "OIHW[4o4i]", (64, 32, 8, 8), (63, 29, 7, 7), (15, 7, 7, 7, 13)),
-    ("OIHW[4o4i]", "OIHW", (64, 32, 8, 8), (4, 7, 4, 4, 13), (19, 29, 4, 4)),
-    ("OIHW[4o4i]", "OIHW", (64, 48, 7, 7), (2, 11, 4, 4, 0), (8, 44, 4, 4)),
-]
-
-
-@pytest.mark.parametrize(("source", "target", "shape", "index", "other"), CONVERTED_INDICES)
-def test_converted_indices(
-    source: str,
-    target: str,
-    shape: tuple[int, ...],
-    index: tuple[int, ...],
-    other: tuple[int, ...],
-) -> None:
-    """The place of an element in one layout tells that in another, in both directions."""
-    found = convert_index(Layout.parse(source), Layout.parse(target), index, shape)
-    assert tuple(map(int, found)) == other
-    back = convert_index(Layout.parse(target), Layout.parse(source), other, shape)
-    assert tuple(map(int, back)) == index
-
-
-def test_indices_convert_as_arrays() -> None:
-    """Whole arrays of indices convert at once, and broadcast."""
-    found = convert_index("NC", "NC4c", ([[0], [1]], [3, 4]), (2, 6))
-    assert [along.tolist() for along in np.broadcast_arrays(*found)] == [
-        [[0, 0], [1, 1]],
-        [[0, 1], [0, 1]],
-        [[3, 0], [3, 0]],
-    ]
-
 
 @given(cases(2))
 def test_indices_lead_to_the_same_values(case: Case) -> None:

@@ -124,42 +124,6 @@ def test_conversions_move_nothing(
         assert offsets(numbered, "ABC", shape) == found
 
 
-RECOGNISED: dict[str, Dialect] = {
-    "": "glow",
-    "NCHW": "glow",
-    "NHWCDE": "glow",
-    "N": "glow",
-    "****": "glow",
-    "N[a=32]HW": "glow",
-    "nh[x:{1}]": "glow",
-    "n h": "glow",
-    "ABCDEFG": "tvm",
-    "NCHW16c": "tvm",
-    "OI16i16o": "tvm",
-    "OIHW[4o4i]": "tvm",
-    "[4o4i]OI": "tvm",
-    "__undef__": "tvm",
-    "undef": "onednn",
-    "nchw": "onednn",
-    "acdb": "onednn",
-    "aBcd16b": "onednn",
-    "ABcd16b16a": "onednn",
-    "nChw16c": "onednn",
-    "OI8i16o2i": "onednn",
-    "{}": "xla",
-    "{3,2,1,0}": "xla",
-    " {1,0:T(8,128)}": "xla",
-}
-
-
-@pytest.mark.parametrize("text", RECOGNISED)
-def test_recognition(text: str) -> None:
-    """Each text is recognised by the rules, and then read as if its dialect had been named."""
-    layout = Layout.parse(text)
-    assert layout.dialect == RECOGNISED[text]
-    assert layout == Layout.parse(text, RECOGNISED[text])
-
-
 def test_errors_without_a_dialect() -> None:
     """Wrong texts are explained in the dialect that they look most like."""
     misread("NCHWc", None, 5, "expected a factor before the block c, as in 16c")
@@ -226,40 +190,6 @@ def _with_dialect(dialect: Any) -> Layout:
     return Layout((), dialect)
 
 
-def test_equality_is_by_meaning() -> None:
-    """Layouts are equal, and have equal hashes, whatever dialect they were written in."""
-    same = [Layout.parse("NHWC", "glow"), Layout.parse("NHWC", "tvm"), Layout.parse("nhwc")]
-    assert len(set(same)) == 1
-    assert Layout.parse("{3,2,1,0}") == Layout.parse("abcd") == Layout.parse("ABCD")
-    assert Layout.parse("NCHW16c") == Layout.parse("nChw16c")
-    different = ["NHWC", "NCHW", "NCHW8c", "NCHW16c", "N[a=2]HWC", "N[x:]HWC", "NHW*", "__undef__"]
-    assert len({Layout.parse(text) for text in different}) == len(different)
-
-
-LOGICAL = {
-    "NHWC": "NCHW",
-    "NCHW16c": "NCHW",
-    "HWIO": "OIHW",
-    "HWIGO": "GOIHW",
-    "NDHWC": "NCDHW",
-    "KMN": "NKM",
-    "dcba": "ABCD",
-    "{0,1,2}": "ABC",
-    "CDAB": "ABCD",
-    "TNC": "TNC",
-    "ntc": "TNC",
-    "ldgoi": "LDIGO",
-    "NTHWC": "NCHWT",
-    "": "",
-}
-
-
-@pytest.mark.parametrize("text", LOGICAL)
-def test_logical_order(text: str) -> None:
-    """Shapes name axes in one order, whatever the order in memory; positions by alphabet."""
-    assert Layout.parse(text).logical == LOGICAL[text]
-
-
 CONVERTED: list[tuple[str, Dialect, str | None, str]] = [
     ("NCHW16c", "onednn", None, "nChw16c"),
     ("NCHW16c", "onednn", "NCHW", "aBcd16b"),
@@ -286,13 +216,3 @@ CONVERTED: list[tuple[str, Dialect, str | None, str]] = [
 def test_conversions(text: str, target: Dialect, logical: str | None, expected: str) -> None:
     """Letters become positions in logical order, and positions the letters that are given."""
     assert str(Layout.parse(text).to(target, logical)) == expected
-
-
-def test_case_survives_conversion() -> None:
-    """Glow's lower case comes back after a dialect that has no such case."""
-    others: dict[Dialect, str] = {"tvm": "NHWC", "onednn": "nhwc", "xla": "{1,3,2,0}"}
-    layout = Layout.parse("nHwC", "glow")
-    for dialect, text in others.items():
-        there = layout.to(dialect)
-        assert str(there) == text
-        assert str(there.to("glow", "NCHW" if dialect == "xla" else None)) == "nHwC"

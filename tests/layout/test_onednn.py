@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.layout.layout import Block, Dim, Layout
+from layoutopt.layout.layout import Layout
 from layoutopt.layout.onednn import write
 from tests.layout.notations import misread
 from tests.support import refused
@@ -34,15 +34,6 @@ def test_aliases(line: str) -> None:
     assert str(Layout.parse(alias, "onednn").to("onednn", logical=named.logical)) == tag
     assert str(numbered.to("onednn", logical=named.logical)) == alias
     assert numbered.logical == "ABCDEF"[: len(numbered.logical)]
-
-
-def test_blocks() -> None:
-    """All axes come first, then blocks from the outer inwards, several of an axis if need be."""
-    layout = Layout.parse("ABcd4b16a2b")
-    blocks = [Block("A"), Block("B"), Block("C"), Block("D"), Block("B", 4), Block("A", 16)]
-    assert layout.dims == tuple(Dim((block,)) for block in [*blocks, Block("B", 2)])
-    assert Layout.parse("nChw16c") == Layout.parse("NCHW16c")
-    assert Layout.parse("undef").undefined
 
 
 REFUSED = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
+from layoutopt.layout.layout import Block, Dim, Layout
 from layoutopt.layout.offsets import offset_map
 from layoutopt.layout.placement import (
     byte_strides,
@@ -22,35 +22,6 @@ from layoutopt.layout.placement import (
 )
 from tests.layout.drawn import Case, cases, cells
 from tests.support import refused
-
-SHAPES = [
-    ("NCHW", (1, 32, 7, 7), (1, 32, 7, 7)),
-    ("NHWC", (1, 32, 7, 9), (1, 7, 9, 32)),
-    ("NCHW16c", (1, 32, 7, 7), (1, 2, 7, 7, 16)),
-    ("NCHW16c", (1, 33, 7, 7), (1, 3, 7, 7, 16)),
-    ("NCHW16c", (1, 3, 7, 7), (1, 1, 7, 7, 16)),
-    ("HWIO", (8, 4, 3, 2), (3, 2, 4, 8)),
-    ("OIHW[4o4i]", (64, 28, 7, 7), (16, 7, 7, 7, 16)),
-    ("OIHW16i16o", (20, 40, 3, 3), (2, 3, 3, 3, 16, 16)),
-    ("OIhw4i16o4i", (20, 40, 3, 3), (2, 3, 3, 3, 4, 16, 4)),
-    ("aBcd16b", (2, 15, 3, 4), (2, 1, 3, 4, 16)),
-    ("ABcd16b16a", (2, 15, 3, 4), (1, 1, 3, 4, 16, 16)),
-    ("acdb", (2, 5, 3, 4), (2, 3, 4, 5)),
-    ("{1,3,2,0}", (2, 5, 3, 4), (2, 3, 4, 5)),
-    ("{1,0:T(8,128)}", (10, 200), (2, 2, 8, 128)),
-    ("4cC", (10,), (4, 3)),
-    ("", (), ()),
-    ("NCHW16c", (0, 32, 7, 7), (0, 2, 7, 7, 16)),
-    ("NCHW16c", (1, 0, 7, 7), (1, 0, 7, 7, 16)),
-]
-"""Layout, shape, physical shape; the third and the seventh are those of TVM's own tests."""
-
-
-@pytest.mark.parametrize(("layout", "shape", "physical"), SHAPES)
-def test_physical_shapes(layout: str, shape: tuple[int, ...], physical: tuple[int, ...]) -> None:
-    """Blocks round up, packed blocks multiply, and no block lets an axis stay whole."""
-    assert physical_shape(Layout.parse(layout), shape) == physical
-
 
 STRIDES = [
     # Glow's Type.h: dims [3, 5, 10], alignments [3, 32, 1], elements of a byte.
@@ -91,13 +62,6 @@ def test_padded_shapes_are_logical() -> None:
     layout = Layout.parse("OIhw4i16o4i")
     assert padded_shape(layout, (20, 40, 3, 3)) == (32, 48, 3, 3)
     assert padded_shape(layout, (3, 3, 40, 20), logical="HWIO") == (3, 3, 48, 32)
-
-
-def test_bytes_without_elements() -> None:
-    """Sizes are Python's integers up to 2^63 - 1 bytes, and layouts may be given by their text."""
-    assert nbytes("NCHW16c", (10**6, 10**3 - 1, 10**3, 10**3), 4) == 4 * 1008 * 10**12
-    assert nbytes("N", (2**63 - 1,), 1) == 2**63 - 1
-    assert nbytes("N", (np.int64(2**62),), np.int8(1)) == 2**62
 
 
 @given(cases())
@@ -166,10 +130,3 @@ def test_what_is_refused(call: Callable[[], Any], reason: str) -> None:
     """Whatever has no meaning is refused in one line that says why."""
     with refused(reason):
         call()
-
-
-def test_refusals_are_layout_errors() -> None:
-    """A shape or a layout that cannot be used is an error of layouts."""
-    for layout, shape in (("NC", (2,)), ("N", (-1,)), ("*", (1,)), ("NCHWc", (1,))):
-        with pytest.raises(LayoutError):
-            physical_shape(layout, shape)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from math import prod
-
 import numpy as np
 import pytest
 
 from layoutopt.layout.layout import LayoutError
-from layoutopt.layout.reshape import regroup, reshape_dims
+from layoutopt.layout.reshape import reshape_dims
 
 DIMS = [
     ((2, 3, 4), (6, 4), (6, 4)),
@@ -69,59 +66,3 @@ def test_refused_sizes(shape, wanted, told: str) -> None:
         reshape_dims(shape, wanted)
     assert str(caught.value).startswith(told)
     assert told.endswith(";") or str(caught.value) == told
-
-
-GROUPS = [
-    ((6, 2), (3, 2, 2), {((0,), (0, 1)), ((1,), (2,))}),
-    ((15, 3, 4), (3, 5, 6, 1, 2), {((0,), (0, 1)), ((1, 2), (2, 4)), ((), (3,))}),
-    ((1, 2, 1), (2,), {((0,), ()), ((1,), (0,)), ((2,), ())}),
-    ((2,), (1, 2, 1), {((), (0,)), ((0,), (1,)), ((), (2,))}),
-    # Between groups the last dimensions of 1 pair up; in a group they come and go.
-    ((2, 1, 1, 3), (2, 1, 3), {((0,), (0,)), ((1,), ()), ((2,), (1,)), ((3,), (2,))}),
-    ((2, 1, 3), (6, 1), {((0, 2), (0,)), ((1,), ()), ((), (1,))}),
-    ((2, 0, 3), (2, 0, 3), {((0,), (0,)), ((1,), (1,)), ((2,), (2,))}),
-    ((4, 0, 6), (2, 2, 0, 6), {((0,), (0, 1)), ((1,), (2,)), ((2,), (3,))}),
-    ((), (), set()),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "groups"), GROUPS)
-def test_groups(old: tuple[int, ...], new: tuple[int, ...], groups: set[object]) -> None:
-    """Groups are the smallest of equal product, and dimensions of 1 stand alone."""
-    assert set(regroup(old, new)) == groups
-
-
-def test_dimensions_that_stay() -> None:
-    """Of two dimensions of 1 the one to stay is kept, wherever it is."""
-    assert set(regroup((1, 1), (1,), stay=[0])) == {((0,), (0,)), ((1,), ())}
-    assert set(regroup((1, 1), (1,), stay=[1])) == {((0,), ()), ((1,), (0,))}
-    assert set(regroup((1, 1), (), stay=[1])) == {((0,), ()), ((1,), ())}
-
-
-WRONG_GROUPS = [
-    ((2, 3), (5,), "(2, 3) has 6 elements, (5,) has 5: no reshape"),
-    ((0, 2), (0, 4), "(0, 2) to (0, 4): a dimension of 0 can only be kept"),
-    ((2, 0), (0,), "(2, 0) to (0,): a dimension of 0 can only be kept"),
-    ((0,), (0, 0), "(0,) to (0, 0): a dimension of 0 can only be kept"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "told"), WRONG_GROUPS)
-def test_no_groups(old: tuple[int, ...], new: tuple[int, ...], told: str) -> None:
-    """Other numbers of elements have no groups, nor have dimensions of 0 that are changed."""
-    with pytest.raises(LayoutError) as caught:
-        regroup(old, new)
-    assert str(caught.value) == told
-
-
-def test_groups_cover_all_dimensions() -> None:
-    """Every dimension is in one group, and both sides of a group that has two are equal."""
-    shapes = [s for n in range(5) for s in itertools.product((1, 2, 3, 4), repeat=n)]
-    same = [(a, b) for a, b in itertools.product(shapes, repeat=2) if prod(a) == prod(b)]
-    assert len(same) > 5000
-    for old, new in same:
-        groups = regroup(old, new)
-        for side, shape in enumerate((old, new)):
-            axes = [axis for group in groups for axis in group[side]]
-            assert sorted(axes) == list(range(len(shape)))
-        assert all(prod(old[i] for i in a) == prod(new[j] for j in b) for a, b in groups)

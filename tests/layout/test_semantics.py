@@ -13,7 +13,6 @@ from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.permutations import (
     parse_permutation,
-    permutation_between,
     required_permutation,
 )
 from layoutopt.layout.semantics import SemanticAxes, consumed_as
@@ -158,18 +157,6 @@ def test_meanings_along_random_chains() -> None:
                 digits = np.unravel_index(i, sizes) if sizes else ()
                 assert [index_of(part, values) for part in parts] == [*map(int, digits)]
     assert checked > 150
-
-
-def test_goes_with_a_descriptor() -> None:
-    """Both take the same steps and have the same dims."""
-    descriptor = Descriptor.from_tag((2, 32, 4, 6), "nChw16c")
-    axes = SemanticAxes.named("NCHW", descriptor.dims)
-    to_framework = permutation_between("NCHW", "NHWC")
-    descriptor, axes = descriptor.permute_axes(to_framework), axes.permute_axes(to_framework)
-    assert axes.names == tuple("NHWC")
-    descriptor, axes = descriptor.reshape((2, 24, 32)), axes.reshape((2, 24, 32))
-    assert descriptor.dims == axes.dims == (2, 24, 32)
-    assert axes.names == ("N", "HW", "C")
 
 
 def test_refused() -> None:

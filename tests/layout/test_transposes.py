@@ -82,14 +82,6 @@ def test_both_ways(descriptor: Descriptor, permutation: Permutation) -> None:
         assert copy.moves_bytes is not stays
 
 
-def test_copies_that_move_nothing() -> None:
-    """Only if axes of size 1 alone change places does a copy move nothing."""
-    d = Descriptor.from_tag((1, 3, 1), "abc")
-    assert not transpose_by_copy(d, (0, 1, 2), (2, 1, 0)).moves_bytes
-    assert not transpose_by_copy(d, (0, 1, 2), (1, 0, 2)).moves_bytes
-    assert transpose_by_copy(Descriptor.from_tag((2, 2), "ab"), (0, 1), (1, 0)).moves_bytes
-
-
 @pytest.mark.parametrize(
     ("permutation", "axes"), [((0, 1, 2), (0, 1)), ((0, 1), (0, 0)), ((0, 2), (0, 1)), ((0,), (0,))]
 )

@@ -8,28 +8,6 @@ from layoutopt.layout.layout import Block, Dim, Layout
 from tests.layout.notations import misread
 from tests.support import refused
 
-
-def test_blocks() -> None:
-    """An upper-case letter is an axis, a factor and a lower-case letter a block of it."""
-    layout = Layout.parse("NCHW16c")
-    assert layout.dialect == "tvm"
-    names = [Block("N"), Block("C"), Block("H"), Block("W"), Block("C", 16)]
-    assert layout.dims == tuple(Dim((block,)) for block in names)
-    assert (layout.axes, layout.logical) == ("NCHW", "NCHW")
-    assert Layout.parse("OIHW[4o4i]").dims[4] == Dim((Block("O", 4), Block("I", 4)))
-    assert Layout.parse("16cNCHW").dims[0] == Dim((Block("C", 16),))
-
-
-def test_scalar_and_undefined() -> None:
-    """The empty text is a scalar, ``__undef__`` says nothing at all; they differ."""
-    scalar, undefined = Layout.parse("", "tvm"), Layout.parse("__undef__")
-    assert (str(scalar), str(undefined)) == ("", "__undef__")
-    assert (scalar.dims, undefined.dims) == ((), ())
-    assert (scalar.undefined, undefined.undefined) == (False, True)
-    assert scalar != undefined
-    assert scalar == Layout.parse("", "glow") == Layout.parse("{}")
-
-
 REFUSED = {
     "N4C": (3, "expected a lower-case letter after the factor 4, found 'C'"),
     "NCHWc": (5, "expected a factor before the block c, as in 16c"),

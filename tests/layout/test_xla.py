@@ -13,38 +13,6 @@ from layoutopt.layout.xla import write
 from tests.layout.notations import misread, offsets
 from tests.support import refused
 
-MEANT = {
-    "{}": "",
-    "{0}": "A",
-    "{3,2,1,0}": "ABCD",
-    "{1,3,2,0}": "ACDB",
-    "{1,0:T(8,128)}": "AB8a128b",
-    "{1,0:T(8,128)(2,1)}": "AB4a128b2a1b",
-    "{1,0:T(8,128)(4)}": "AB8a32b4b",
-    "{0,1:T(6,4)(3,2)(3,1)}": "BA2b2a1b2a3b1a",
-    "{2,1,0:T(5)}": "ABC5c",
-    "{0:T(1024)(1024)}": "A1a1024a",
-}
-
-
-@pytest.mark.parametrize("text", MEANT)
-def test_blocks(text: str) -> None:
-    """Axes stand from the outermost on; what a tile leaves of the one before is a block."""
-    layout = Layout.parse(text)
-    assert layout.dialect == "xla"
-    assert "".join(map(str, layout.dims)) == MEANT[text]
-    assert str(layout) == text
-
-
-def test_equal_to_tags() -> None:
-    """The innermost axis stands first in XLA and last in oneDNN."""
-    assert Layout.parse("{3,2,1,0}") == Layout.parse("abcd")
-    assert Layout.parse("{1,3,2,0}") == Layout.parse("acdb")
-    assert Layout.parse("{1,0}") != Layout.parse("{0,1}")
-    assert Layout.parse(" { 1 , 0 : T ( 8 , 128 ) ( 2 , 1 ) } ") == Layout.parse(
-        "{1,0:T(8,128)(2,1)}"
-    )
-
 
 def place(element: tuple[int, ...], bounds: tuple[int, ...], tiles: list[tuple[int, ...]]) -> int:
     """Return an element's offset by XLA's formula: divide by the tile, put remainders behind."""
@@ -118,28 +86,6 @@ def test_refusals(text: str) -> None:
     else:
         with refused(f"column {REFUSED[text][0]} of", REFUSED[text][1]):
             Layout.parse(text, "xla")
-
-
-TILED = {
-    "aBcd16b": "{3,2,1,0:T(16,1,1)}",
-    "ABcd16b16a": "{3,2,1,0:T(16,16,1,1)(16,1,1,1)}",
-    "ABcd16a16b": "{3,2,1,0:T(16,16,1,1)}",
-    "Acdb16a": "{1,3,2,0:T(16,1,1,1)}",
-    "AB4a128b2a": "{1,0:T(8,128)(2,1)}",
-    "AB1a128b": "{1,0:T(1,128)}",
-}
-
-
-@pytest.mark.parametrize("text", TILED)
-def test_blocks_as_tiles(text: str) -> None:
-    """A tile has sizes of 1 for axes inside that are not cut; they go away again."""
-    layout = Layout.parse(text)
-    tiled = layout.to("xla")
-    assert str(tiled) == TILED[text]
-    assert str(tiled.to("onednn")) == text
-    shape = (20, 20, 2, 3)[: len(layout.axes)]
-    order = "ABCD"[: len(shape)]
-    assert offsets(tiled, order, shape) == offsets(layout, order, shape)
 
 
 UNWRITTEN = {
