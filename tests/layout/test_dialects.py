@@ -1,0 +1,498 @@
+"""Notations of layouts: Glow, oneDNN, TVM and XLA, and what they have in common."""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from layoutopt.base.errors import InputError
+from layoutopt.layout import onednn, xla
+from layoutopt.layout.layout import DIALECTS, Block, Dialect, Dim, Layout, LayoutError
+from tests.layout.notations import TEXTS, Written, misread, offsets
+from tests.support import refused
+
+# Layouts in all dialects: recognition, errors, round trips, conversions
+
+
+WRITTEN = st.sampled_from(DIALECTS).flatmap(lambda d: st.tuples(st.just(d), TEXTS[d]()))
+
+SIGNS = st.text(alphabet="NCHWnchwabAB0123456789[]{}(),:T*=_ \0\n-", max_size=16)
+
+
+@given(WRITTEN)
+def test_round_trips(written: tuple[Dialect, Written]) -> None:
+    """Texts have the dimensions that they were made from, and these print as the same texts."""
+    dialect, (text, dims) = written
+    layout = Layout.parse(text, dialect)
+    assert layout.dims == dims
+    assert str(layout) == str(Layout(dims, dialect)) == text
+    assert Layout.parse(str(layout), dialect) == layout
+
+
+@given(WRITTEN)
+def test_recognition_never_changes_a_meaning(written: tuple[Dialect, Written]) -> None:
+    """A text that is read in another dialect than its own means and prints the same.
+
+    Only Glow's letters of small case and its boxes can be taken for something else.
+    """
+    dialect, (text, dims) = written
+    assume(dialect != "glow")
+    layout = Layout.parse(text)
+    assert layout.dims == dims
+    assert str(layout) == text
+
+
+@given(st.one_of(st.text(), SIGNS), st.sampled_from([None, *DIALECTS]))
+def test_garbage(text: str, dialect: Dialect | None) -> None:
+    """Any text is a layout that prints as it is read, or an error that points into the text."""
+    try:
+        layout = Layout.parse(text, dialect)
+    except LayoutError as error:
+        assert error.text == text
+        assert error.at in range(len(text) + 1)
+        assert len(error.picture.split("\n")) == 2
+        assert len(str(error).splitlines()) == 1
+        return
+    again = str(layout)
+    assert Layout.parse(again, layout.dialect) == layout
+    if layout.dialect in ("tvm", "onednn"):
+        assert again == text
+    elif "[" not in text:
+        assert again == text.replace(" ", "").replace("\0", "").replace("\t", "")
+
+
+@given(WRITTEN, st.sampled_from(DIALECTS), st.data())
+def test_there_and_back(
+    written: tuple[Dialect, Written], target: Dialect, data: st.DataObject
+) -> None:
+    """Where a layout can be said in another dialect, it comes back as it was, text and all."""
+    dialect, (text, _) = written
+    layout = Layout.parse(text, dialect)
+    positional = sorted(layout.axes) == list("ABCDEFGHIJKL"[: len(layout.axes)])
+    logical: str | None = None
+    if not positional and target in ("xla", "onednn"):
+        if (
+            target == "xla"
+            or not set(layout.axes) <= set("NCDHWOIGTLX")
+            or data.draw(st.booleans())
+        ):
+            logical = "".join(data.draw(st.permutations(layout.logical)))
+    elif positional and dialect == "onednn" and target != "xla":
+        # Only oneDNN gives positions back for letters.
+        logical = "ZYXWVUTSRQPO"[: len(layout.axes)]
+    try:
+        there = layout.to(target, logical)
+    except LayoutError:
+        assume(False)
+    assert there.dialect == target
+    assert str(Layout.parse(str(there), target)) == str(there)
+    back = there.to(dialect, logical)
+    assert back == layout
+    assert str(back) == text
+
+
+@st.composite
+def small(draw: st.DrawFn) -> tuple[Layout, tuple[int, ...]]:
+    """Return a blocked layout of three axes, with a shape."""
+    dialect = draw(st.sampled_from(["tvm", "onednn", "xla"]))
+    axes = draw(st.permutations("ABC"))
+    sizes = st.sampled_from([1, 2, 3, 4])
+    inner = draw(st.lists(st.tuples(st.sampled_from("ABC"), sizes), max_size=4))
+    blocks = [*map(Block, axes), *(Block(axis, size) for axis, size in inner)]
+    shape = draw(st.tuples(*[st.integers(1, 7)] * 3))
+    try:
+        return Layout(tuple(Dim((b,)) for b in blocks), "onednn").to(dialect), shape
+    except LayoutError:
+        assume(False)
+        raise
+
+
+@given(small(), st.sampled_from(DIALECTS), st.permutations("NHW"))
+def test_conversions_move_nothing(
+    given: tuple[Layout, tuple[int, ...]], target: Dialect, names: list[str]
+) -> None:
+    """A layout in another dialect puts every element at the same offset."""
+    layout, shape = given
+    order = "".join(names)
+    try:
+        there = layout.to(target, order)
+    except LayoutError:
+        assume(False)
+    found = offsets(there, "ABC" if target == "xla" else order, shape)
+    assert found == offsets(layout, "ABC", shape)
+    if target != "xla":
+        numbered = there.to("onednn", order)
+        assert offsets(numbered, "ABC", shape) == found
+
+
+def test_errors_without_a_dialect() -> None:
+    """Wrong texts are explained in the dialect that they look most like."""
+    misread("NCHWc", None, 5, "expected a factor before the block c, as in 16c")
+    misread("NCHW4", None, 6, "after the factor 4, found the end")
+    misread("NHW4c", None, 4, "an axis C that is missing")
+    misread("NCHW4c2c", None, 7, "axis C has more than one block")
+    misread("C4c[4c]", None, 5, "axis C has more than one block")
+    misread("OI[]", None, 4, "two or more blocks")
+    misread("OI[4o4i", None, 8, "close the packed axis")
+    misread("N[b=3]", None, 3, "'a=bytes' or 'namespace:anything'")
+    misread("nChw", None, 2, "no block such as 16c")
+    misread("f32[2,3]{1,0:T(2,1)}", None, 1, "without element type and shape")
+    misread("NHW-", None, 4, "found '-'")
+
+
+def test_errors_keep_their_picture() -> None:
+    """An error that is given a place, or quotes odd characters, still points at the text."""
+    with pytest.raises(LayoutError) as caught:
+        Layout.parse("N\0\nH", "glow")
+    assert str(caught.value).startswith("column 3 of layout 'N\\x00\\nH': expected a letter")
+    assert caught.value.picture == "N··H\n  ^"
+    moved = caught.value.located("$.ops[3].layout", "file.json")
+    assert isinstance(moved, LayoutError)
+    assert str(moved).startswith("file.json: $.ops[3].layout: column 3 of")
+    assert moved.picture == caught.value.picture
+    assert moved.located("$.other").place == "$.ops[3].layout"
+    assert LayoutError("no text").picture == ""
+    assert issubclass(LayoutError, InputError)
+
+
+CASES = tomllib.loads((Path(__file__).parents[1] / "cases/layouts.toml").read_text())
+REFUSED = [
+    (d, text, *told) for d, texts in CASES["refused"].items() for text, told in texts.items()
+]
+UNWRITTEN = [
+    (d, text, why) for d, texts in CASES["unwritten"].items() for why, text in texts.items()
+]
+
+
+@pytest.mark.parametrize(("dialect", "text", "column", "reason"), REFUSED)
+def test_refusals(dialect: Dialect, text: str, column: int, reason: str) -> None:
+    """What is no layout of a dialect is refused, with a caret under the first wrong character."""
+    misread(text, dialect, column, reason)
+
+
+def test_long_texts_are_not_told() -> None:
+    """Of a text beyond a line the place and the reason are told."""
+    with refused("column 5 of layout", "from 1 to 2^63 - 1", "..."):
+        Layout.parse("N[a=" + "9" * 5000 + "]", "glow")
+    with refused("column 70 of", "at most 26 axes"):
+        Layout.parse("{" + ",".join(map(str, range(27))) + "}", "xla")
+
+
+@pytest.mark.parametrize(("dialect", "text", "reason"), UNWRITTEN)
+def test_what_dialects_cannot_say(dialect: Dialect, text: str, reason: str) -> None:
+    """What only others can say is refused with the reason, in any logical order."""
+    layout = Layout.parse(text)
+    with refused(repr(text), f"cannot be written as {dialect}", reason):
+        layout.to(dialect)
+    if dialect == "onednn":
+        with refused(reason):
+            layout.to(dialect, logical=layout.logical)
+
+
+def test_wrong_arguments() -> None:
+    """What is no text, dialect, axis, block or logical order is refused with what is allowed."""
+    wrong: Any
+    for wrong in [None, 3, b"NCHW", ["N"]]:
+        with refused(f"a layout must be a text, got {wrong!r}"):
+            Layout.parse(wrong)
+    for wrong in ["TVM", "", 3]:
+        for call in [lambda d: Layout.parse("NCHW", d), Layout.parse("N").to, _with_dialect]:
+            with refused(f"dialect must be one of glow, tvm, onednn, xla, got {wrong!r}"):
+                call(wrong)
+    for wrong in ["n", "NC", "", 3, "É"]:
+        with refused(f"an axis must be an upper-case letter or '*', got {wrong!r}"):
+            Block(wrong)
+    for axis, size in [("N", 0), ("*", 4)]:
+        with refused("a block must be 1 or more values of a letter's axis"):
+            Block(axis, size)
+    with refused("a dimension must have a block"):
+        Dim(())
+    for wrong, reason in [
+        ("NHW", "must have the axes NCHW in some order"),
+        ("NCHWW", "must have the axes NCHW in some order"),
+        ("nchw", "must be upper-case letters"),
+        (5, "must be upper-case letters"),
+    ]:
+        with refused("layout 'NHWC'", reason, repr(wrong)):
+            Layout.parse("NHWC").to("xla", wrong)
+    for wrong in ["NCH", "NCHWO", "NCCH", "BACD"]:
+        with refused(f"logical must name 4 different axes, got {wrong!r}"):
+            Layout.parse("acdb").to("tvm", wrong)
+
+
+def _with_dialect(dialect: Any) -> Layout:
+    """Return a scalar's layout of a dialect."""
+    return Layout((), dialect)
+
+
+CONVERTED: list[tuple[str, Dialect, str | None, str]] = [
+    ("NCHW16c", "onednn", None, "nChw16c"),
+    ("NCHW16c", "onednn", "NCHW", "aBcd16b"),
+    ("NCHW16c", "xla", None, "{3,2,1,0:T(16,1,1)}"),
+    ("NHWC", "xla", None, "{1,3,2,0}"),
+    ("NHWC", "xla", "NHWC", "{3,2,1,0}"),
+    ("nhwc", "tvm", None, "NHWC"),
+    ("hwio", "onednn", "OIHW", "cdba"),
+    ("acdb", "tvm", "NCHW", "NHWC"),
+    ("acdb", "tvm", None, "ACDB"),
+    ("acdb", "onednn", "NCHW", "nhwc"),
+    ("acdb", "xla", "NCHW", "{1,3,2,0}"),
+    ("{1,3,2,0}", "glow", "NCHW", "NHWC"),
+    ("{1,0:T(8,128)(2,1)}", "onednn", None, "AB4a128b2a"),
+    ("{1,0:T(8,128)(2,1)}", "xla", None, "{1,0:T(8,128)(2,1)}"),
+    ("N[a=2]*[x:y]", "glow", None, "N[a=2]*[x:y]"),
+    ("", "xla", None, "{}"),
+    ("__undef__", "onednn", None, "undef"),
+    ("undef", "tvm", None, "__undef__"),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "logical", "expected"), CONVERTED)
+def test_conversions(text: str, target: Dialect, logical: str | None, expected: str) -> None:
+    """Letters become positions in logical order, and positions the letters that are given."""
+    assert str(Layout.parse(text).to(target, logical)) == expected
+
+
+# Glow strings: the values and refusals of Glow's own tests, and where this reader is stricter
+
+
+ALIGNMENTS = {
+    "NHWC": (1, 1, 1, 1),
+    "N[a=32]HW[a=64]C": (32, 1, 64, 1),
+    "N[a=32][after:align]C[mal:reynolds][answer:42]HW[before:alignment][a=64]": (32, 1, 1, 64),
+    "N[a=32]*H*[a=64]": (32, 1, 1, 64),
+    "****": (1, 1, 1, 1),
+    "": (),
+    # Glow looks for "a=" anywhere, and finds 7, 7 and 5 here.
+    "N[ns:alpha=7]": (1,),
+    "N[ns:a=7]": (1,),
+    "N[a=5:x]": (1,),
+    "N[ns:a=7][a=2]": (2,),
+}
+
+
+@pytest.mark.parametrize("text", ALIGNMENTS)
+def test_alignments(text: str) -> None:
+    """Each dimension has its alignment, 1 by default; namespaces are never looked into."""
+    layout = Layout.parse(text, "glow")
+    assert layout.alignments == ALIGNMENTS[text]
+    assert str(layout) == text
+
+
+def test_extensions_are_kept() -> None:
+    """A layout prints with all it was read with; Glow's own loses extensions until one is set."""
+    text = "N[a=32][x:[ ]*[:]H[y:a=1][y:{1}]w"
+    layout = Layout.parse(text)
+    assert layout.dialect == "glow"
+    assert str(layout) == text
+    assert [dim.extensions for dim in layout.dims] == [
+        ("a=32", "x:[ "),
+        (":",),
+        ("y:a=1", "y:{1}"),
+        (),
+    ]
+    assert layout != Layout.parse("N*Hw")
+
+
+def test_blanks() -> None:
+    """Blanks and NULs outside brackets mean nothing, inside they are kept."""
+    layout = Layout.parse(" N\0 [a=32]\tH [x: y]", "glow")
+    assert layout == Layout.parse("N[a=32]H[x: y]")
+    assert str(layout) == "N[a=32]H[x: y]"
+    assert Layout.parse(" \0", "glow") == Layout.parse("", "glow")
+
+
+def test_any() -> None:
+    """A layout is ANY only if every dimension is ``*`` and no more is said."""
+    anys = ["", "*", "****"]
+    others = ["N", "N[a=32]*H*[a=64]", "***C", "**[a=64]", "*[x:y]"]
+    assert all(Layout.parse(text).is_any for text in anys)
+    assert not any(Layout.parse(text).is_any for text in others)
+    assert not Layout.parse("__undef__").is_any
+
+
+def test_attributes() -> None:
+    """Attributes are found, set and replaced by the name that they begin with."""
+    layout = Layout.parse("N[a=16][answer:q=42]HW[x:1][answer:42][x:2]C")
+    assert layout.attribute(0, "question") == ""
+    assert layout.attribute(0, "a=") == "16"
+    assert layout.attribute(0, "answer:q=") == "42"
+    assert layout.attribute(0, "answer:") == "q=42"
+    assert layout.attribute(2, "answer:") == "42"
+    assert layout.attribute(2, "x:") == "1"
+    assert layout.attribute(2, "answer") == ""
+    assert layout.attribute(3, "answer:") == ""
+    assert Layout.parse("N[ns:a=7]").attribute(0, "a=") == ""
+    assert Layout.parse("N[ns:answer:42]").attribute(0, "answer:") == ""
+    changed = layout.with_attribute(0, "answer:q=", "h2g2")
+    assert str(changed) == "N[a=16][answer:q=h2g2]HW[x:1][answer:42][x:2]C"
+    assert str(changed.with_attribute(2, "x:", "3")) == (
+        "N[a=16][answer:q=h2g2]HW[answer:42][x:3]C"
+    )
+    assert str(layout.with_attribute(1, "a=", "4")).startswith("N[a=16][answer:q=42]H[a=4]W")
+
+
+def test_changes_that_are_refused() -> None:
+    """What could not be read back cannot be set, nor anything of a dimension that is not there."""
+    layout = Layout.parse("NHWC")
+    with refused("dim must be one of the 4 dimensions of NHWC, from 0, got 4"):
+        layout.with_alignment(4, 8)
+    with refused("from 0, got -1"):
+        layout.attribute(-1, "a=")
+    with refused("from 0, got 1.0"):
+        layout.attribute(1.0, "a=")  # type: ignore[arg-type]
+    with refused("bytes must be a number from 1 to 2^63 - 1, got 0"):
+        layout.with_alignment(0, 0)
+    with refused("bytes must be a number from 1 to 2^63 - 1, got 1.5"):
+        layout.with_alignment(0, 1.5)  # type: ignore[arg-type]
+    with refused("name must be 'a=' or a namespace with its colon, got 'answer'"):
+        layout.with_attribute(0, "answer", "42")
+    with refused("cannot contain ']'"):
+        layout.with_attribute(0, "answer:", "4]2")
+    with refused("expected an alignment in bytes, found 'x'"):
+        layout.with_attribute(0, "a=", "x")
+
+
+def test_layouts_by_hand() -> None:
+    """A layout that no dialect can say prints as TVM's blocks with Glow's extensions."""
+    layout = Layout.parse("NCHW16c").with_alignment(1, 64)
+    assert str(layout) == "NC[a=64]HW16c"
+    assert layout.alignments == (1, 64, 1, 1, 1)
+    assert layout.dialect == "glow"
+    for dims in [
+        (Dim((Block("N"),), ("b=3",)),),
+        (Dim((Block("N"),), ("a=1", "a=2")),),
+        (Dim((Block("N"),), ("x:]",)),),
+        (Dim((Block("N"), Block("C"))),),
+        (Dim((Block("N"),)), Dim((Block("N"),))),
+    ]:
+        with refused("cannot be written as glow"):
+            Layout(dims).to("glow")
+
+
+# oneDNN's tags: positions, aliases, blocks; refusals
+
+
+ALIASES = """
+    x=a nc=ab cn=ba tn=ab nt=ba ncw=abc nwc=acb nchw=abcd nhwc=acdb chwn=bcda ncdhw=abcde
+    ndhwc=acdeb oi=ab io=ba oiw=abc owi=acb wio=cba woi=cab iwo=bca oihw=abcd hwio=cdba hwoi=cdab
+    ohwi=acdb ihwo=bcda iohw=bacd oidhw=abcde iodhw=bacde dhwio=cdeba dhwoi=cdeab odhwi=acdeb
+    idhwo=bcdea goiw=abcd gowi=abdc wigo=dcab goihw=abcde gohwi=abdec hwigo=decab giohw=acbde
+    goidhw=abcdef godhwi=abdefc giodhw=acbdef dhwigo=defcab tnc=abc ntc=bac ldnc=abcd ldigo=abcde
+    ldgoi=abdec ldio=abcd ldoi=abdc ldgo=abcd ldOi16o=abDc16d ldOI32o4i=abDC32d4c ldIo32i=abCd32c
+    ldgOi16o=abdEc16e ldgOI64o2i=abdEC64e2c ldgIO32i2o=abdCE32c2e nCdhw16c=aBcde16b
+    nChw16c=aBcd16b nCw8c=aBc8b NCw16n16c=ABc16a16b NChw16n32c=ABcd16a32b OI16i64o=AB16b64a
+    OI4i8o4i=AB4b8a4b OI8i16o2i=AB8b16a2b IOw16o16i=BAc16a16b OIw16i16o=ABc16b16a
+    OwI16i16o=AcB16b16a Oiw16o=Abc16a OIhw16i16o=ABcd16b16a IOhw16i16o=BAcd16b16a
+    OhwI16o4i=AcdB16a4b Ihwo8i=Bcda8b
+"""
+"""Some of the aliases that ``dnnl_types.h`` defines."""
+
+
+@pytest.mark.parametrize("line", ALIASES.split())
+def test_aliases(line: str) -> None:
+    """Aliases are recognised, print as they are, and mean the positions that oneDNN says."""
+    alias, tag = line.split("=")
+    named, numbered = Layout.parse(alias), Layout.parse(tag)
+    assert (str(named), str(numbered)) == (alias, tag)
+    assert str(Layout.parse(alias, "onednn").to("onednn", logical=named.logical)) == tag
+    assert str(numbered.to("onednn", logical=named.logical)) == alias
+    assert numbered.logical == "ABCDEF"[: len(numbered.logical)]
+
+
+def test_letters_that_onednn_has_not() -> None:
+    """Other letters become positions, in logical order; by hand they have no tag."""
+    assert str(Layout.parse("MK16k").to("onednn")) == "bA16a"
+    assert str(Layout.parse("MK16k").to("onednn", logical="MK")) == "aB16b"
+    with refused("oneDNN names axes by position or by n, c, d, h, w, o, i, g, t, l, x, not MK"):
+        onednn.write(Layout.parse("MK").dims)
+
+
+# TVM strings: the values and refusals of TVM's own tests, and where this reader is stricter
+
+
+def test_index_and_factor() -> None:
+    """Axes, blocks and packed dimensions have positions; axes have factors."""
+    layout = Layout.parse("NCHW16c")
+    assert [layout.index_of(name) for name in ["N", "C", "W", "16c", "c"]] == [0, 1, 3, 4, 4]
+    assert layout.factor_of("C") == layout.factor_of("c") == 16
+    assert layout.factor_of("N") == 1  # TVM says -1
+    assert Layout.parse("OIHW[4o4i]").index_of("4o4i") == 4
+    assert Layout.parse("OIHW[4o3i]").factor_of("I") == 3
+    several = Layout.parse("OIhw4i16o2i")
+    assert several.factor_of("I") == 8
+    assert [several.index_of(name) for name in ["4i", "2i", "i", "16o"]] == [4, 6, 4, 5]
+
+
+def test_index_and_factor_of_nothing() -> None:
+    """What a layout does not have, has no position or factor; TVM says -1 for these."""
+    layout = Layout.parse("NCHW16c")
+    for name in ["O", "8c", "n", "16C", "", "CH"]:
+        with refused(f"layout NCHW16c has no dimension {name!r}"):
+            layout.index_of(name)
+    for axis in ["O", "", "NC"]:
+        with refused(f"layout NCHW16c has no axis {axis!r}"):
+            layout.factor_of(axis)
+
+
+def test_layouts_by_hand_of_tvm() -> None:
+    """Dimensions that are no TVM layout are not written as one."""
+    c, four = Block("C"), Block("C", 4)
+    for dims, reason in [
+        ((Dim((four,)),), "axis C has no outermost block"),
+        ((Dim((c,)), Dim((c,))), "axis C is there twice"),
+        ((Dim((Block("N"), c)),), "packs only blocks with sizes, unlike [NC]"),
+    ]:
+        with refused("cannot be written as tvm", reason):
+            Layout(dims, "tvm").to("tvm")
+
+
+# XLA's layouts: orders, tiles as nested blocks, refusals
+
+
+def place(element: tuple[int, ...], bounds: tuple[int, ...], tiles: list[tuple[int, ...]]) -> int:
+    """Return an element's offset by XLA's formula: divide by the tile, put remainders behind."""
+    for tile in tiles:
+        n = len(element) - len(tile)
+        over = [(e // t, e % t, -(-b // t), t) for e, b, t in zip(element[n:], bounds[n:], tile)]  # noqa: B905
+        element = (*element[:n], *(o[0] for o in over), *(o[1] for o in over))
+        bounds = (*bounds[:n], *(o[2] for o in over), *(o[3] for o in over))
+    offset = 0
+    for e, b in zip(element, bounds, strict=True):
+        offset = offset * b + e
+    return offset
+
+
+def test_the_formula_itself() -> None:
+    """XLA's documentation puts element (2, 3) of a 3 x 5 array in tiles of 2 x 2 at 17."""
+    assert place((2, 3), (3, 5), [(2, 2)]) == 17
+
+
+@given(
+    st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)),
+    st.sampled_from(
+        [[(2, 2)], [(2, 4), (2, 1)], [(6,), (3,)], [(1, 2, 6), (2, 3)], [(4, 6), (2, 6), (1, 2)]]
+    ),
+)
+def test_tiles_mean_what_xla_says(
+    shape: tuple[int, int, int], tiles: list[tuple[int, ...]]
+) -> None:
+    """Elements lie where XLA's formula puts them, padding of incomplete tiles included."""
+    written = "".join(f"({','.join(map(str, tile))})" for tile in tiles)
+    layout = Layout.parse("{2,1,0:T" + written + "}")
+    found = offsets(layout, "ABC", shape)
+    assert found == {e: place(e, shape, tiles) for e in product(*map(range, shape))}
+
+
+def test_what_is_not_written_as_it_is() -> None:
+    """Letters have no numbers, and tiles no gaps."""
+    with refused("must be A to the last, not NC"):
+        xla.write(Layout.parse("NC").dims)
+    with refused("need blocks of all the innermost axes"):
+        xla.write(Layout.parse("ABCD16b").dims)
