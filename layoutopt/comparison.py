@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from layoutopt.base import html, numbers
+from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.limits import Progress
 from layoutopt.base.numbers import number, ratio, seconds
-from layoutopt.base.result import PairScore, Result, Stopped, UnwindingResult, picture_html
+from layoutopt.base.result import PairScore, Result, Stopped, UnwindingResult, picture_of
+from layoutopt.base.shown import Figures, Part, Shown, Words
 from layoutopt.base.table import Table
 from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.assignment import Assignment
@@ -62,7 +63,7 @@ class PairLoss:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """Results of several solvers on one instance.
 
     Parameters
@@ -196,24 +197,22 @@ class Comparison:
         """Return a table as Markdown; see :func:`markdown_text`."""
         return markdown_text([self], pairs)
 
-    def to_html(self) -> str:
-        """Return tables and pictures as a part of a page."""
-        drawn = [(f"{r.solver}: {number(r.score)}", picture_html(r)) for r in self.results]
-        parts = [html.heading(self.name or "unnamed"), Table(COLUMNS, self.rows(), 2).html()]
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield tables of results and of what they lose, and their pictures."""
+        yield Words(self.name or "unnamed", "title")
+        yield Table(COLUMNS, self.rows(), 2)
         lost = self.pair_rows()
         if lost:
-            parts.append(html.line("where solvers lose against the best result", html.MUTED))
-            parts.append(Table(PAIR_COLUMNS, lost[:SHOWN], 3).html())
+            yield Words("where solvers lose against the best result", "soft")
+            yield Table(PAIR_COLUMNS, lost[:SHOWN], 3)
         if len(lost) > SHOWN:
-            parts.append(html.line(f"... and {len(lost) - SHOWN:,} more pairs", html.MUTED))
-        return html.block([*parts, html.beside(part for part in drawn if part[1])])
+            yield Words(f"... and {len(lost) - SHOWN:,} more pairs", "soft")
+        drawn = [(f"{r.solver}: {number(r.score)}", picture_of(r)) for r in self.results]
+        yield Figures([figure for figure in drawn if figure[1]])
 
     def __str__(self) -> str:
         head = printable(self.name or "unnamed")
         return f"{head}\n{Table(COLUMNS, self.rows(), 2).text()}"
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
 
 
 def _title(pair: PairScore) -> tuple[str, str, Decimal, int]:

@@ -56,6 +56,8 @@ HOMES = {
     "matplotlib": {"report"},
     "typer": {"cli"},
     "rich": {"cli"},
+    "jinja2": {"report"},
+    "markupsafe": {"report"},
     "models": set(),
     "tests": set(),
 }

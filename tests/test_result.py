@@ -143,7 +143,7 @@ def test_an_evaluation_shows_score_rules_and_pairs(graph: Graph) -> None:
     assert rows(shown)[1] == ["x", "target_x", "10", "0", "6", "60"]
     barrier = FIGURES["chained_calls_barrier"]()
     broken = evaluate(barrier, {"x": [("matmul", 0, 0, ((6, 1, 1),))]})
-    assert "barrier order: &#x27;matmul&#x27; waits for itself" in broken._repr_html_()
+    assert "barrier order: &#39;matmul&#39; waits for itself" in broken._repr_html_()
 
 
 def test_stopped_is_told_only_where_it_matters(graph: Graph) -> None:

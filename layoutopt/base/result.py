@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from layoutopt.base import html, numbers
-from layoutopt.base.errors import InputError
+from layoutopt.base import numbers
+from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import number, ratio, seconds
+from layoutopt.base.shown import Figures, Part, Shown, Words
 from layoutopt.base.table import Table
 
 Index = NDArray[np.int64]
@@ -198,7 +199,7 @@ class PairScore:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnwindingResult(Result):
+class UnwindingResult(Result, Shown):
     """The answer to an unwinding problem.
 
     Parameters
@@ -251,44 +252,90 @@ class UnwindingResult(Result):
         told += [f"gap {ratio(self.gap, self.score)}", f"solver {self.solver!r}"]
         return f"UnwindingResult({self.instance!r}: {self.status}, {', '.join(told)})"
 
-    def _repr_html_(self) -> str:
-        return result_html(self)
+    def summary(self, pairs: int = 12) -> str:
+        """Return in words what is proved, and which pairs lose most.
+
+        Parameters
+        ----------
+        pairs
+            How many pairs are told.
+        """
+        head = printable(self.instance or "unnamed")
+        if self.size:
+            size = {name: f"{count:,}" for name, count in self.size.items()}
+            tensors, every, free, edges = (
+                size.get(name, "-") for name in ("tensors", "elements", "free_elements", "edges")
+            )
+            head += f": {tensors} tensors, {every} elements ({free} free), {edges} pair positions"
+        rows = self._verdict()
+        width = max(len(value) for _, value in rows)
+        lines = [head, Table((), [(name, value.ljust(width)) for name, value in rows]).text()]
+        if self.pairs:
+            lines += ["", pairs_table(self.pairs, pairs).text()]
+        if len(self.pairs) > pairs:
+            lines.append(f"  ... and {len(self.pairs) - pairs:,} more pairs")
+        return "\n".join(lines)
+
+    def _verdict(self) -> list[tuple[str, str]]:
+        why = "" if self.stopped is Stopped.FINISHED else f" ({self.stopped})"
+        given = self.size.get("given", 0)
+        why += f" with {given:,} elements given" if given else ""
+        return [
+            ("status", f"{self.status}{why}"),
+            ("score", number(self.score)),
+            ("bound", number(self.bound)),
+            ("gap", ratio(self.gap, self.score)),
+            ("if all matched", number(self.max_score)),
+            ("seconds", seconds(self.seconds.get("total"))),
+        ]
+
+    def draw(self, tensors: Any = None) -> Any:
+        """Draw the graph with these layouts; see :meth:`layoutopt.Graph.draw`.
+
+        Raises
+        ------
+        InputError
+            If there is no graph, as in a result that was read without one, or it has changed.
+        """
+        if self.graph is None:
+            raise InputError("the result has no graph; read_result(path, graph) gives it one")
+        return self.graph.draw(self, tensors)
+
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield what is proved, what pairs earn, and a picture of the layouts."""
+        yield Words(self.instance or "unnamed", "title")
+        told = [*self._verdict(), ("solver", self.solver)]
+        yield Table([name for name, _ in told], [[value for _, value in told]])
+        yield from pairs_shown(self.pairs)
+        try:
+            picture = picture_of(self)
+        except InputError:
+            yield Words("the graph has changed since it was solved", "soft")
+            return
+        if picture:
+            yield Figures([("", picture)])
 
 
-def result_html(result: UnwindingResult) -> str:
-    """Return a result as HTML: what is proved, what pairs earn, and a picture of the layouts."""
-    head = html.heading(result.instance or "unnamed")
-    return html.block([head, _verdict(result), pairs_html(result.pairs), picture_html(result)])
-
-
-def picture_html(result: UnwindingResult) -> str:
-    """Return the graph with its layouts as HTML; nothing if it is too large, or not there."""
+def picture_of(result: UnwindingResult) -> str:
+    """Return the graph with a result's layouts as SVG; nothing if it is large, or not there."""
     if result.graph is None or result.layouts is None:
         return ""
-    try:
-        picture = result.graph.draw(result.layouts)
-    except InputError:
-        return html.line("the graph has changed since it was solved", html.MUTED)
-    return "" if picture.reduced else html.fitted(str(picture))
+    picture = result.draw()
+    return "" if picture.reduced else str(picture)
 
 
-def _verdict(result: UnwindingResult) -> str:
-    why = "" if result.stopped is Stopped.FINISHED else f" ({result.stopped})"
-    numbers = [number(result.score), number(result.bound), ratio(result.gap, result.score)]
-    rest = [number(result.max_score), seconds(result.seconds.get("total")), result.solver]
-    head = ["status", "score", "bound", "gap", "if all matched", "seconds", "solver"]
-    return Table(head, [[f"{result.status}{why}", *numbers, *rest]]).html()
-
-
-def pairs_html(pairs: Sequence[PairScore]) -> str:
-    """Return a table of what pairs earn, those first that lose most; nothing without pairs."""
-    if not pairs:
-        return ""
-    order = sorted(pairs, key=lambda pair: pair.loss.copy_negate())
+def pairs_table(pairs: Sequence[PairScore], most: int) -> Table:
+    """Return a table of what so many pairs earn, those first that lose most."""
     rows = []
-    for p in order[:PAIRS_SHOWN]:
+    for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate())[:most]:
         counts = [f"{p.matched:,}", f"{p.elements:,}"]
         rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
-    more = f"... and {len(pairs) - PAIRS_SHOWN:,} more pairs" if len(pairs) > PAIRS_SHOWN else ""
-    head = ["pair", "", "value", "matched", "of", "loses"]
-    return Table(head, rows, left=2).html() + html.line(more, html.MUTED)
+    return Table(["pair", "", "value", "matched", "of", "loses"], rows, left=2)
+
+
+def pairs_shown(pairs: Sequence[PairScore]) -> Iterator[Part]:
+    """Yield what notebooks show of pairs; nothing without any."""
+    if pairs:
+        yield pairs_table(pairs, PAIRS_SHOWN)
+    if len(pairs) > PAIRS_SHOWN:
+        yield Words(f"... and {len(pairs) - PAIRS_SHOWN:,} more pairs", "soft")

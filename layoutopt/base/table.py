@@ -1,4 +1,4 @@
-"""Tables of text: columns for terminals, CSV for programs, Markdown and HTML for pages."""
+"""Tables of text: columns for terminals, CSV for programs, Markdown for pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutopt.base.errors import printable
-from layoutopt.base.html import escaped
 
 SIGNS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
 """What Markdown would not show as it is; an underline within a word it does."""
@@ -62,21 +61,6 @@ class Table:
         lines = [" | ".join(map(_markdown_cell, cells)) for cells in (self.head, *self.rows)]
         lines.insert(1, " | ".join(sides))
         return "".join(f"| {line} |\n" for line in lines)
-
-    def html(self) -> str:
-        """Return an HTML table with its style inline, as notebooks show it."""
-        lines = [self._html_row("th", self.head)]
-        lines += [self._html_row("td", row) for row in self.rows]
-        style = "border-collapse:collapse;margin:.5em 0"
-        return f'<table style="{style}">{"".join(lines)}</table>'
-
-    def _html_row(self, tag: str, cells: Sequence[str]) -> str:
-        sides = ["left" if i < self.left else "right" for i in range(len(cells))]
-        inside = (
-            f'<{tag} style="text-align:{side}">{escaped(cell)}</{tag}>'
-            for side, cell in zip(sides, cells, strict=True)
-        )
-        return f"<tr>{''.join(inside)}</tr>"
 
 
 def _markdown_cell(words: str) -> str:

@@ -17,9 +17,17 @@ from functools import partial
 
 import numpy as np
 
-from layoutopt.base import html, result
+from layoutopt.base import result
 from layoutopt.base.numbers import number, to_decimal, to_integers
-from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult, pairs_html
+from layoutopt.base.result import (
+    PairScore,
+    Piece,
+    Status,
+    Step,
+    UnwindingResult,
+    pairs_shown,
+)
+from layoutopt.base.shown import Part, Shown, Words
 from layoutopt.boxes.box import Box
 from layoutopt.boxes.cover import Covers
 from layoutopt.boxes.equation import Equations
@@ -37,7 +45,7 @@ from layoutopt.tiles.blocks import TileMap
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """Score and violations of layouts.
 
     Parameters
@@ -63,10 +71,11 @@ class Evaluation:
     order: tuple[Step, ...] = ()
     missing: int = 0
 
-    def _repr_html_(self) -> str:
-        told = html.line(f"score {number(self.score)} of {number(self.max_score)}")
-        broken = [html.line(line, "color:#b3261e") for line in self.violations]
-        return html.block([told, *broken, pairs_html(self.pairs)])
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield the score, what is broken, and what pairs earn."""
+        yield Words(f"score {number(self.score)} of {number(self.max_score)}")
+        yield from (Words(line, "bad") for line in self.violations)
+        yield from pairs_shown(self.pairs)
 
 
 def evaluate(graph: GraphStore, layouts: Layouts) -> Evaluation:

@@ -11,7 +11,7 @@ import typer
 
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import number, ratio
-from layoutopt.cli import options, solve, streams
+from layoutopt.cli import options, streams
 from layoutopt.cli.streams import command_line, say, table, write_out
 
 if TYPE_CHECKING:
@@ -62,13 +62,9 @@ def simulation_text(found: Simulation) -> str:
     text = table(found.rows(), left=2)
     if not found.phases:
         return text
-    phases = sorted(found.phases, key=lambda phase: -phase.cycles)
-    rows = [["exchange for", "bytes", "most on a tile", "tile", "cycles"]]
-    for p in phases[:PHASES_SHOWN]:
-        rows.append([p.op, f"{p.bytes:,}", f"{p.most:,}", str(p.tile), f"{p.cycles:,}"])
-    lines = [text, "", table(rows)]
-    if len(phases) > PHASES_SHOWN:
-        lines.append(f"  ... and {len(phases) - PHASES_SHOWN:,} more phases")
+    lines = [text, "", found.exchanges(PHASES_SHOWN).text()]
+    if len(found.phases) > PHASES_SHOWN:
+        lines.append(f"  ... and {len(found.phases) - PHASES_SHOWN:,} more phases")
     return "\n".join(lines)
 
 
@@ -235,13 +231,12 @@ def _picture(shown: UnwindingResult | Graph, found: Simulation | None, by: By) -
 def _page(shown: UnwindingResult | Graph) -> str:
     """Return the page of a result, or of an instance."""
     from layoutopt.base.result import UnwindingResult
-    from layoutopt.graphs.display import document
-    from layoutopt.pictures.pages import whole
+    from layoutopt.report.pages import whole
     from layoutopt.report.result import report_html
 
     if isinstance(shown, UnwindingResult):
         return report_html(shown, command=command_line())
-    return whole(shown.name or "unnamed", document(shown))
+    return whole(shown.name or "unnamed", shown.to_html())
 
 
 def _is_result(path: Path) -> bool:
@@ -291,7 +286,7 @@ def instance_text(graph: Graph) -> str:
 
 def result_text(result: UnwindingResult) -> str:
     """Return the summary of a result, and where its sinks lie."""
-    lines = [solve.summary(result)]
+    lines = [result.summary()]
     layouts = result.layouts or {}
     if layouts and result.graph is not None and result.graph.tile_memory is not None:
         lines += ["", occupancy_text(result)]

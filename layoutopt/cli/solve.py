@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutopt.base.errors import InputError, printable
-from layoutopt.base.numbers import exact, number, ratio, seconds
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import exact, number, ratio
 from layoutopt.cli import options
 from layoutopt.cli.options import BAD_INPUT
 from layoutopt.cli.progress import both, shown
@@ -207,9 +207,6 @@ def _write_sweep(points: Sequence[CapacityPoint], path: Path, overwrite: bool) -
     write_out(("\n".join(rows) + "\n").encode(), path, overwrite)
 
 
-PAIRS_SHOWN = 12
-
-
 @options.grouped
 def command(
     instances: options.InstancePaths,
@@ -357,7 +354,7 @@ def _answer(
             with attempt():
                 _certify(result, certificate, overwrite)
         if readable:
-            say(summary(result))
+            say(result.summary())
 
 
 def _times(result: UnwindingResult, read: float) -> dict[str, float]:
@@ -413,45 +410,3 @@ def _certify(result: UnwindingResult, path: Path, overwrite: bool) -> None:
             f"layoutopt: {path}: proves a bound of {exact(proved)} only; "
             f"the search's, {exact(found)}, is not certified"
         )
-
-
-def summary(result: UnwindingResult) -> str:
-    """Return what people want to know of a result."""
-    size = {name: f"{count:,}" for name, count in result.size.items()}
-    name = printable(result.instance or "unnamed")
-    lines = [
-        f"{name}: {size['tensors']} tensors, {size['elements']} elements "
-        f"({size['free_elements']} free), {size['edges']} pair positions",
-        table(_verdict(result)),
-    ]
-    if result.pairs:
-        lines += ["", table(_pairs(result), left=2)]
-    if len(result.pairs) > PAIRS_SHOWN:
-        lines.append(f"  ... and {len(result.pairs) - PAIRS_SHOWN} more pairs")
-    return "\n".join(lines)
-
-
-def _verdict(result: UnwindingResult) -> list[list[str]]:
-    why = "" if result.stopped == "finished" else f" ({result.stopped})"
-    given = result.size.get("given", 0)
-    why += f" with {given:,} elements given" if given else ""
-    rows = [
-        ["status", f"{result.status}{why}"],
-        ["score", number(result.score)],
-        ["bound", number(result.bound)],
-        ["gap", ratio(result.gap, result.score)],
-        ["if all matched", number(result.max_score)],
-        ["seconds", seconds(result.seconds.get("total"))],
-    ]
-    width = max(len(value) for _, value in rows)
-    return [[name, value.ljust(width)] for name, value in rows]
-
-
-def _pairs(result: UnwindingResult) -> list[list[str]]:
-    """Return a table of the pairs, those first that lose most."""
-    order = sorted(result.pairs, key=lambda p: p.loss.copy_negate())
-    rows = [["pair", "", "value", "matched", "of", "loses"]]
-    for p in order[:PAIRS_SHOWN]:
-        counts = [f"{p.matched:,}", f"{p.elements:,}"]
-        rows.append([p.a, p.b, number(p.value), *counts, number(p.loss)])
-    return rows

@@ -8,10 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from layoutopt.base import files, html, numbers
+from layoutopt.base import files, numbers
 from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import exact, exact_decimal, number
-from layoutopt.base.result import PairScore, Piece, Status, pairs_html
+from layoutopt.base.result import PairScore, Piece, Status, pairs_shown
+from layoutopt.base.shown import Part, Shown, Words
 from layoutopt.base.table import Table
 from layoutopt.explain.words import listed, paired, sure
 from layoutopt.graphs.tiling import TILE
@@ -41,7 +42,7 @@ class Share:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SinkExplanation:
+class SinkExplanation(Shown):
     """Explanation of one sink: its locations, their score, and the alternatives.
 
     Parameters
@@ -91,12 +92,14 @@ class SinkExplanation:
             lines += ["", str(explanation)]
         return "\n".join([*lines, *self._more()])
 
-    def _repr_html_(self) -> str:
-        head = html.heading(f"{self.sink}: {self.elements:,} elements")
-        told = [html.line(text) for text in self._lines()]
-        parts = [x._repr_html_() for x in self.alternatives]
-        more = [html.line(text, html.MUTED) for text in self._more()]
-        return html.block([head, *told, pairs_html(self.pairs), *parts, *more])
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield where it lies, what its pairs earn, and the alternatives."""
+        yield Words(f"{self.sink}: {self.elements:,} elements", "title")
+        yield from map(Words, self._lines())
+        yield from pairs_shown(self.pairs)
+        for alternative in self.alternatives:
+            yield from alternative.shown_parts()
+        yield from (Words(text, "soft") for text in self._more())
 
     def _lines(self) -> Iterator[str]:
         for share in self.shares:
@@ -163,7 +166,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PairExplanation:
+class PairExplanation(Shown):
     """Why a pair matches where it does, and what it would take to match everywhere.
 
     *Winning* the pair means to match it at as many positions as it can at all; the *alternative*
@@ -256,9 +259,19 @@ class PairExplanation:
         lines = [self._title(), *(f"  {name:<9} {text}" for name, text in self._lines())]
         return "\n".join(map(printable, lines))
 
-    def _repr_html_(self) -> str:
-        told = [html.line(f"{name}: {text}") for name, text in self._lines()]
-        return html.block([html.heading(self._title()), *told, changes_html(self.changes)])
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield why it loses, and what other pairs would gain and lose."""
+        yield Words(self._title(), "title")
+        yield from (Words(f"{name}: {text}") for name, text in self._lines())
+        if self.changes:
+            head = ["other pair", "", "value", "matches", "then", "difference"]
+            rows = [
+                [c.a, c.b, number(c.value), f"{c.before:,}", f"{c.after:,}", number(c.difference)]
+                for c in self.changes[:ROWS]
+            ]
+            yield Table(head, rows, left=2)
+        if len(self.changes) > ROWS:
+            yield Words(f"... and {len(self.changes) - ROWS:,} more pairs", "soft")
 
     def _title(self) -> str:
         earned = f"matches {self.matched:,} of {self.elements:,}"
@@ -285,20 +298,6 @@ class PairExplanation:
         if self.threshold_more is None or self.threshold_more == least:
             return told
         return f"matching more of it is optimal from {exact(self.threshold_more)} on, {told}"
-
-
-def changes_html(changes: tuple[Change, ...]) -> str:
-    """Return a table of what other pairs gain and lose; nothing without any."""
-    if not changes:
-        return ""
-    head = ["other pair", "", "value", "matches", "then", "difference"]
-    rows = [
-        [c.a, c.b, number(c.value), f"{c.before:,}", f"{c.after:,}", number(c.difference)]
-        for c in changes[:ROWS]
-    ]
-    left = len(changes) - ROWS
-    more = f"... and {left:,} more pairs" if left > 0 else ""
-    return Table(head, rows, left=2).html() + html.line(more, html.MUTED)
 
 
 def _compared(cost: Decimal) -> str:

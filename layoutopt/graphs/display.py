@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from layoutopt.base import html
 from layoutopt.base.result import UnwindingResult
+from layoutopt.base.shown import Part, Words
 from layoutopt.base.table import Table
 from layoutopt.graphs.locations import check_layouts
 from layoutopt.graphs.ops import Kind, type_name
@@ -107,22 +107,22 @@ def draw(
     return Picture(figure_of(graph, layouts, chosen))
 
 
-def document(graph: GraphStore) -> str:
-    """Return what notebooks show of a graph: a picture, or a table where it would be large."""
-    parts = [html.heading(graph.name or "unnamed"), html.line(graph.description, html.MUTED)]
-    parts.append(html.line(_counts(graph)))
-    picture = draw(graph) if len(graph.shapes) <= TENSORS else None
-    if picture is not None:
-        return html.block([*parts, html.fitted(str(picture))])
+def shown_parts(graph: GraphStore) -> Iterator[Part]:
+    """Yield what notebooks show of a graph: a picture, or a table where it would be large."""
+    yield Words(graph.name or "unnamed", "title")
+    yield Words(graph.description, "soft")
+    yield Words(_counts(graph))
+    if len(graph.shapes) <= TENSORS:
+        yield from draw(graph).shown_parts()
+        return
     rows = []
     for i in range(min(ROWS, len(graph.ops))):
         shapes = ", ".join(str(list(graph.shapes[t])) for t in graph.op_outputs[i])
         op = graph.ops[i]
-        rows.append([*map(shortened, (op.id, type_name(op), ", ".join(op.inputs), shapes))])
-    parts.append(Table(["op", "type", "inputs", "shape"], rows, left=4).html())
+        rows.append([op.id, type_name(op), shortened(", ".join(op.inputs)), shapes])
+    yield Table(["op", "type", "inputs", "shape"], rows, left=4)
     if len(graph.ops) > ROWS:
-        parts.append(html.line(f"... and {len(graph.ops) - ROWS:,} more ops", html.MUTED))
-    return html.block(parts)
+        yield Words(f"... and {len(graph.ops) - ROWS:,} more ops", "soft")
 
 
 def _counts(graph: GraphStore) -> str:

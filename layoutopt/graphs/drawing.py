@@ -26,7 +26,7 @@ from layoutopt.pictures.cards import Card, OpCard, Tie
 from layoutopt.pictures.colours import palette
 from layoutopt.pictures.figure import figure
 from layoutopt.pictures.grids import BLANK, OTHERS, OWN, CellGrid, Stripe
-from layoutopt.pictures.svg import abbreviations, shortened
+from layoutopt.pictures.svg import abbreviations, distinct, shortened
 
 ALONE, NAMED = -1, -2
 """In place of a root tensor: locations that nobody shares, and those that mappings name."""
@@ -306,9 +306,10 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
         huge = {t: layout for t, layout in given.items() if t in place and t not in where}
         counts = shares(numbers, large, huge, [t for t in chosen if t not in where], shared)
     looks = cells(numbers, shown, unknown, shared, counts)
+    names = distinct(map(graph.tensor_name, chosen))
     return figure(
         graph.name or "graph",
-        [_card(graph, t, looks.get(t)) for t in chosen],
+        [_card(graph, t, names[graph.tensor_name(t)], looks.get(t)) for t in chosen],
         _steps(graph, place),
         _ties(graph, place, None if layouts is None else where),
         "valued pair: value" + ("" if layouts is None else " · matched of all"),
@@ -492,16 +493,19 @@ def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
     return {n for part in parts for n in unique(part).tolist()}
 
 
-def _card(graph: GraphStore, t: int, look: CellGrid | tuple[Stripe, ...] | None) -> Card:
+def _card(
+    graph: GraphStore, t: int, title: str, look: CellGrid | tuple[Stripe, ...] | None
+) -> Card:
+    """Return a tensor's card, its title unlike those of all others."""
     op, shape = graph.ops[graph.producers[t]], graph.shapes[t]
     name, told = graph.tensor_name(t), str(list(shape))
     kind = op.kind.value
     note = f"{kind} {told}" if op.kind in (Kind.SINK, Kind.SOURCE) else told
     tip = f"{name}: {type_name(op)} of shape {told}"
     if not isinstance(look, tuple):
-        return Card(shortened(name), shortened(note, 28), tip, kind, shape, look)
+        return Card(title, shortened(note, 28), tip, kind, shape, look)
     tip += "".join(f"\n{stripe.tip}" for stripe in look)
-    return Card(shortened(name), shortened(note, 28), tip, kind, shape, None, look)
+    return Card(title, shortened(note, 28), tip, kind, shape, None, look)
 
 
 def _steps(graph: GraphStore, place: Mapping[int, int]) -> list[OpCard]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.memory import require
+from layoutopt.base.shown import Shown
 from layoutopt.graphs import contractions, display, growers, indexing
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
 from layoutopt.graphs.locations import flow, locations_of
@@ -404,7 +405,7 @@ def _draw(graph: Builder, name: str, copies: Copies, value: Value, values: Value
             raise error.located(place) from None
 
 
-class Graph(Builder):
+class Graph(Builder, Shown):
     """An unwinding problem: ops over tensors, and ValuedPairs.
 
     A method with an op's name appends that op, checks it, and returns a handle of its output.
@@ -440,5 +441,5 @@ class Graph(Builder):
     out_regions = out_regions
     index_map = index_map
     draw = display.draw
-    _repr_html_ = display.document
+    shown_parts = display.shown_parts
     __str__ = display.table

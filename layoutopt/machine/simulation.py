@@ -15,10 +15,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from layoutopt.base import html
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import exact_decimal, ratio
 from layoutopt.base.result import Piece, UnwindingResult
+from layoutopt.base.shown import Part, Shown
 from layoutopt.base.table import Table
 from layoutopt.check.spread import Counts, Integers, Spread, spread, summed, uncovered
 from layoutopt.graphs.locations import check_graph, given_layouts
@@ -283,7 +283,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(Shown):
     """Costs of layouts on a machine; see :func:`simulate`.
 
     Parameters
@@ -360,20 +360,21 @@ class Simulation:
             ("busiest tiles", _named(self.busiest())),
         ]
 
-    def _repr_html_(self) -> str:
-        return simulation_html(self)
-
-
-def simulation_html(found: Simulation) -> str:
-    """Return a simulation as HTML: its numbers, its longest phases, and the tiles."""
-    rows = [*occupancy_rows(found.memory, found.always), *found.rows()]
-    parts = [Table(["", ""], rows, left=2).html()]
-    phases = sorted(found.phases, key=lambda phase: -phase.cycles)[:SHOWN]
-    longest = [[p.op, f"{p.bytes:,}", f"{p.most:,}", str(p.tile), f"{p.cycles:,}"] for p in phases]
-    if longest:
+    def exchanges(self, most: int) -> Table:
+        """Return a table of so many exchanges, the longest first."""
+        phases = sorted(self.phases, key=lambda phase: -phase.cycles)[:most]
         head = ["exchange for", "bytes", "most on a tile", "tile", "cycles"]
-        parts.append(Table(head, longest).html())
-    return html.block([*parts, html.fitted(str(found.draw()))])
+        rows = [
+            [p.op, f"{p.bytes:,}", f"{p.most:,}", f"{p.tile:,}", f"{p.cycles:,}"] for p in phases
+        ]
+        return Table(head, rows)
+
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield its numbers, its longest exchanges, and the tiles."""
+        yield Table(["", ""], [*occupancy_rows(self.memory, self.always), *self.rows()], left=2)
+        if self.phases:
+            yield self.exchanges(SHOWN)
+        yield from self.draw().shown_parts()
 
 
 def simulate(

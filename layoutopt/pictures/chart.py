@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutopt.pictures import svg
-from layoutopt.pictures.svg import shortened, width
+from layoutopt.pictures.svg import distinct, shortened, width
 
 TICKS = 5
 """About so many ticks on an axis."""
@@ -293,11 +293,12 @@ def _key(named: Sequence[ChartLine], lines: Sequence[ChartLine], top: float) -> 
     """Return a sample and the name of each line, and the height at which they end."""
     if not named:
         return "", top - 8
+    names = distinct((line.name for line in lines), 40)
     x, y, parts = MARGIN, top, []
     for i, line in enumerate(lines):
         if not line.name:
             continue
-        words = shortened(line.name, 40)
+        words = names[line.name]
         long = SAMPLE + 6 + width(words, SMALL) + 12
         if x > MARGIN and x + long > WIDE - MARGIN:
             x, y = MARGIN, y + ROW

@@ -12,7 +12,7 @@ from layoutopt.pictures.svg import width
 Drawn: TypeAlias = Callable[[float, float, float, float], str]
 """From left, top, width and height to what stands there."""
 
-TIE, FAINT = "#c2477b", "#a3aab5"
+TIE, FAINT = "#14755f", "#a3aab5"
 """Colours of ties, and of lines that matter less."""
 
 DASH = "5 3.5"

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count, product
+from itertools import count, islice, product
 from pathlib import Path
 from string import ascii_lowercase
 from typing import TypeAlias
 
-from layoutopt.base import html
 from layoutopt.base.errors import InputError
 from layoutopt.base.files import atomic_write
-from layoutopt.base.html import escaped
+from layoutopt.base.shown import Figures, Part, Shown
 
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 """The words of a name: ``createMatMul_2`` has four."""
 
 
+ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 does not allow, not even escaped."""
+
 LONGEST = 4
 """Letters of an abbreviation, unless so many names need more."""
+
+
+def escaped(text: object) -> str:
+    """Return text that may stand in XML, in attributes too."""
+    return html.escape(ILLEGAL.sub("\ufffd", str(text)))
 
 
 def width(text: str, size: float) -> float:
@@ -45,6 +53,27 @@ def shortened(text: str, limit: int = 22) -> str:
         return text
     tail = limit // 3
     return f"{text[: limit - tail - 1]}…{text[-tail:]}"
+
+
+def distinct(names: Iterable[str], limit: int = 22) -> dict[str, str]:
+    """Return names of about so many letters, no two alike: longer ones show where they differ."""
+    every = list(dict.fromkeys(names))
+    alike: dict[str, list[str]] = {}
+    for name in every:
+        alike.setdefault(shortened(name, limit), []).append(name)
+    short: dict[str, str] = {}
+    for told, group in alike.items():
+        letters = zip(*group, strict=False)
+        start = next((i for i, each in enumerate(letters) if len(set(each)) > 1), 0)
+        for name in group:
+            differs = shortened(name[max(start - 2, 0) :], limit - 7)
+            short[name] = told if len(group) == 1 else f"{shortened(name[:6])}…{differs}"
+    taken: set[str] = set()
+    for name in every:
+        forms = (f"{short[name]} ({n})" for n in count(2))
+        short[name] = next(x for x in (short[name], *islice(forms, len(every))) if x not in taken)
+        taken.add(short[name])
+    return short
 
 
 def abbreviations(names: Iterable[str]) -> dict[str, str]:
@@ -201,7 +230,7 @@ def document(
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Shown):
     """A picture as SVG, which notebooks show.
 
     Parameters
@@ -244,8 +273,9 @@ class Picture:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def _repr_html_(self) -> str:
-        return html.fitted(self.svg)
+    def shown_parts(self) -> Iterable[Part]:
+        """Yield the picture."""
+        yield Figures([("", self.svg)])
 
     def __str__(self) -> str:
         return self.svg

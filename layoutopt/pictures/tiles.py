@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from layoutopt.base.numbers import ratio
 from layoutopt.pictures import svg
 from layoutopt.pictures.colours import palette
-from layoutopt.pictures.svg import shortened, width
+from layoutopt.pictures.svg import distinct, width
 
 Integers = NDArray[np.int64]
 
@@ -117,7 +117,7 @@ def _told(
     more = "" if last == first else f", the fullest of {first} to {last}"
     yield f"tile {tile}{more}: {amounts[tile]:,} bytes, at most {peaks[tile]:,}"
     for name, amount in shares.of(tile):
-        yield f"{shortened(name, 40)}: {amount:,}"
+        yield f"{name}: {amount:,}"
 
 
 def _by_bytes(amounts: Integers, capacity: int) -> tuple[list[str], list[tuple[str, str]]]:
@@ -146,7 +146,8 @@ def _by_tensor(shares: TileShares, shown: Sequence[int]) -> tuple[list[str], lis
     own, rest = often[:COLOURS], often[COLOURS:]
     colour = {i: c for (i, _), [c] in zip(own, palette([1] * len(own)), strict=True)}
     fills = [EMPTY if i < 0 else colour.get(i, OTHERS) for i in first]
-    entries = [(colour[i], f"{shortened(shares.names[i])} ({n:,})") for i, n in own]
+    names = distinct(shares.names)
+    entries = [(colour[i], f"{names[shares.names[i]]} ({n:,})") for i, n in own]
     if rest:
         told = f"{len(rest):,} others ({sum(n for _, n in rest):,})"
         entries.append((OTHERS, told))

@@ -12,15 +12,13 @@ from typing import TypeAlias
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError
-from layoutopt.base.html import escaped
 from layoutopt.base.numbers import counted, number, ratio
 from layoutopt.base.result import Result, Status
 from layoutopt.bench.analysis import Summary, summaries
 from layoutopt.bench.row import FAILED, Row
-from layoutopt.pictures import pages
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
-from layoutopt.pictures.pages import Cell, Cells, Section
-from layoutopt.report import words
+from layoutopt.report import pages, words
+from layoutopt.report.pages import Cell, Cells, Section
 from layoutopt.report.words import SECONDS, gaps
 
 Instance: TypeAlias = tuple[str, str]
@@ -373,7 +371,7 @@ def _solve(
     return [
         row.instance,
         Cell(solver, kind="label"),
-        Cell(row.status, f'<span class="{tone}">{escaped(row.status)}</span>', kind="short"),
+        Cell(row.status, pages.toned(tone, row.status), kind="short"),
         _number(row.score),
         _number(row.bound),
         _ratio(row.gap, row.score),
@@ -403,7 +401,7 @@ def _losses(found: RowsByInstance) -> str:
                 lost.append((numbers.difference(top, score), instance[0], solver, pairs))
     lost.sort(key=lambda item: item[0].copy_negate())
     rows_shown: list[Cells] = [
-        [name, Cell(solver, kind="label"), number(total), Cell("", "<br>".join(pairs), kind="text")]
+        [name, Cell(solver, kind="label"), number(total), Cell("", pages.lines(pairs), kind="text")]
         for total, name, solver, pairs in lost[:LOSSES]
     ]
     head = ["instance", "solver", "loses", "where most, of the pairs that both rows name"]
@@ -419,7 +417,7 @@ def _lost(row: Row, best: Row) -> list[str]:
     for a, b, value, _, matched in row.pairs:
         loss = numbers.times(Decimal(value), there.get((a, b, value), matched) - matched)
         if loss > 0:
-            found.append((loss, f"{escaped(a)}, {escaped(b)}: {number(loss)}"))
+            found.append((loss, f"{a}, {b}: {number(loss)}"))
     found.sort(key=lambda item: item[0].copy_negate())
     return [told for _, told in found[:LOST]]
 

@@ -6,15 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.html import escaped
 from layoutopt.base.numbers import counted, number, ratio
 from layoutopt.base.result import UnwindingResult
 from layoutopt.comparison import COLUMNS, Comparison
 from layoutopt.graphs.display import TENSORS
-from layoutopt.pictures import pages
-from layoutopt.pictures.pages import Cell, Cells, Section
-from layoutopt.report import words
+from layoutopt.report import pages, words
 from layoutopt.report.layouts import changed, drawn
+from layoutopt.report.pages import Cell, Cells, Section
 
 PAIRS = 30
 """So many pairs are shown for each solver."""
@@ -62,8 +60,8 @@ def _solvers(every: Sequence[Comparison]) -> str:
     """Return a table of all results; that of an instance leads to where it is told more."""
     rows: list[Cells] = []
     for i, found in enumerate(every):
-        name = escaped(found.name or "unnamed")
-        linked = f'<a href="#{_key(i)}">{name}</a>' if len(every) > 1 and i < INSTANCES else name
+        name = found.name or "unnamed"
+        linked = pages.link(_key(i), name) if len(every) > 1 and i < INSTANCES else name
         instance = [Cell(found.name, linked)] if len(every) > 1 else []
         each = zip(found.results, found.rows(), found.gaps(), found.losses(), strict=True)
         for result, cells, gap, loss in each:
@@ -73,7 +71,7 @@ def _solvers(every: Sequence[Comparison]) -> str:
                 [
                     *instance,
                     Cell(solver, kind="label"),
-                    Cell(status, f'<span class="{tone}">{status}</span>', kind="short"),
+                    Cell(status, pages.toned(tone, status), kind="short"),
                     _cell(score, result.score),
                     _cell(bound, result.bound),
                     _cell(own, result.gap),
@@ -135,7 +133,7 @@ def _lost(found: Comparison) -> str:
             more = f"... and {counted(len(pairs) - PAIRS, 'more pair')}"
             parts.append(pages.paragraph(more, "soft"))
     nothing = "All solvers that found layouts match the same pairs at as many positions."
-    return "".join(parts) or pages.paragraph(nothing)
+    return pages.joined(parts) or pages.paragraph(nothing)
 
 
 def _sum(result: UnwindingResult, best: UnwindingResult) -> str:
@@ -149,12 +147,7 @@ def _pictures(found: Comparison) -> str:
         small = result.graph is not None and len(result.graph.shapes) <= TENSORS
         if small and not changed(result):
             names[drawn(result)].append(f"{result.solver}: {number(result.score)}")
-    parts = [
-        f"<figure><figcaption>{escaped(', '.join(some))}</figcaption>{picture}</figure>"
-        for picture, some in names.items()
-        if picture
-    ]
-    return f'<div class="beside">{"".join(parts)}</div>' if parts else ""
+    return pages.beside([(", ".join(some), drawn) for drawn, some in names.items() if drawn])
 
 
 def _made(every: Sequence[Comparison]) -> list[tuple[str, str]]:

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.html import escaped
 from layoutopt.base.numbers import counted, times
 from layoutopt.base.result import PairScore, Piece, UnwindingResult, elements
 from layoutopt.graphs.display import TENSORS
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import TILE
-from layoutopt.pictures import pages
-from layoutopt.pictures.pages import Cell, Cells
+from layoutopt.report import pages
+from layoutopt.report.pages import Cell, Cells
 
 
 def by_loss(pairs: Iterable[PairScore]) -> list[PairScore]:
@@ -169,18 +168,17 @@ def _role(graph: GraphStore, sink: str, origin: str) -> tuple[str, tuple[int, ..
 
 def _row(graph: GraphStore | None, sinks: Sequence[str], counts: Counter[str]) -> Cells:
     total = sum(counts.values())
-    name = escaped(sinks[0])
-    if len(sinks) > 1:
-        name += pages.alike(sinks[1:])
+    name = pages.joined([sinks[0], pages.alike(sinks[1:]) if len(sinks) > 1 else ""])
     shape = "" if graph is None else str(list(graph.shapes[graph.number(sinks[0])]))
-    lines = [
-        f"{pages.bar(count / total)} {escaped(_whose(graph, sinks[0], origin))}: {count:,}"
+    shares = [
+        (count / total, f"{_whose(graph, sinks[0], origin)}: {count:,}")
         for origin, count in counts.most_common(ORIGINS)
     ]
+    rest = "" if counts else "it has no elements"
     if len(counts) > ORIGINS:
         left = sum(count for _, count in counts.most_common()[ORIGINS:])
-        lines.append(f"{len(counts) - ORIGINS:,} other tensors: {left:,}")
-    takes = "<br>".join(lines) or "it has no elements"
+        rest = f"{len(counts) - ORIGINS:,} other tensors: {left:,}"
+    takes = pages.bars(shares, rest)
     return [Cell(sinks[0], name), shape, f"{total:,}", Cell("", takes, kind="text")]
 
 

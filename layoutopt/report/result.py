@@ -10,7 +10,6 @@ from itertools import groupby
 
 from layoutopt.base import numbers
 from layoutopt.base.errors import InputError, SizeError, SolverError
-from layoutopt.base.html import escaped
 from layoutopt.base.limits import Point
 from layoutopt.base.numbers import counted, exact, number, ratio, seconds
 from layoutopt.base.result import PairScore, UnwindingResult
@@ -18,11 +17,10 @@ from layoutopt.explain.explanation import Change, PairExplanation
 from layoutopt.explain.pair import explain_pair
 from layoutopt.explain.words import listed, paired, sure
 from layoutopt.machine.simulation import Simulation, occupancy_rows, simulate
-from layoutopt.pictures import pages
-from layoutopt.pictures.pages import Cell, Cells, Section
 from layoutopt.program.steps import BarrierReady, Place, ProgramStep, steps
-from layoutopt.report import words
+from layoutopt.report import pages, words
 from layoutopt.report.layouts import by_class, by_loss, changed, drawn, sinks_by_class
+from layoutopt.report.pages import Cell, Cells, Section
 from layoutopt.report.words import progress_charts
 
 PHASES = 12
@@ -42,24 +40,18 @@ def occupancy(result: UnwindingResult) -> str:
 def occupancy_of(found: Simulation) -> str:
     """Return a simulation: numbers, tiles by bytes and by tensor, the longest exchanges."""
     rows = [*occupancy_rows(found.memory, found.always), *found.rows()]
-    phases = sorted(found.phases, key=lambda phase: -phase.cycles)
-    longest = [
-        [p.op, f"{p.bytes:,}", f"{p.most:,}", f"{p.tile:,}", f"{p.cycles:,}"]
-        for p in phases[:PHASES]
-    ]
-    head = ["exchange for", "bytes", "most on a tile", "tile", "cycles"]
-    told = f"The longest of {len(phases):,} exchanges" if len(phases) > PHASES else "Exchanges"
-    pictures = (
-        "<figure><figcaption>By bytes that always stay there</figcaption>"
-        f"{pages.picture(str(found.draw('bytes')), shades=True)}</figure>"
-        "<figure><figcaption>By the tensor that has most there</figcaption>"
-        f"{pages.picture(str(found.draw('tensor')))}</figure>"
+    longest, count = found.exchanges(PHASES), len(found.phases)
+    told = f"The longest of {count:,} exchanges" if count > PHASES else "Exchanges"
+    by_bytes = pages.picture(str(found.draw("bytes")), shades=True)
+    by_tensor = pages.picture(str(found.draw("tensor")))
+    pictures = pages.beside(
+        [
+            ("By bytes that always stay there", by_bytes),
+            ("By the tensor that has most there", by_tensor),
+        ]
     )
-    return (
-        pages.listing(rows)
-        + f'<div class="beside">{pictures}</div>'
-        + pages.table(head, longest, caption=told, sortable=True)
-    )
+    table = pages.table(longest.head, longest.rows, caption=told, sortable=True)
+    return pages.joined([pages.listing(rows), pictures, table])
 
 
 NAMED = 12
@@ -86,9 +78,8 @@ def in_order(result: UnwindingResult) -> str:
         "A sink that takes locations of a barrier's output can be set only once that is known, "
         "and a barrier is known once all that it reads is set."
     )
-    items = [f"<li>{_told(group, result)}</li>" for group in groups[:MOST]]
-    first = f'<ol class="steps">{"".join(items[:STEPS])}</ol>'
-    rest = f'<ol class="steps" start="{STEPS + 1}">{"".join(items[STEPS:])}</ol>'
+    items = [_told(group, result) for group in groups[:MOST]]
+    first, rest = pages.steps(items[:STEPS]), pages.steps(items[STEPS:], STEPS + 1)
     if len(groups) > MOST:
         rest += pages.paragraph(f"... and {len(groups) - MOST:,} more steps", "soft")
     more = pages.details(f"{len(groups) - STEPS:,} more steps", rest) if items[STEPS:] else ""
@@ -109,9 +100,9 @@ def _told(group: Sequence[ProgramStep], result: UnwindingResult) -> str:
     """Return what is done in one step."""
     barriers = [step.barrier for step in group if isinstance(step, BarrierReady)]
     if barriers:
-        verb = "is" if len(barriers) == 1 else "are"
-        return f'<span class="known">{_names(barriers)} {verb} known</span>'
-    return f"set {_names(list(_sinks(group, result)))}"
+        known = " is known" if len(barriers) == 1 else " are known"
+        return pages.toned("known", pages.names(barriers, NAMED) + known)
+    return "set " + pages.names(list(_sinks(group, result)), NAMED)
 
 
 def _sinks(group: Sequence[ProgramStep], result: UnwindingResult) -> Iterator[str]:
@@ -122,12 +113,6 @@ def _sinks(group: Sequence[ProgramStep], result: UnwindingResult) -> Iterator[st
         yield sink if count == every else f"{sink} ({count:,} of its {every:,} pieces)"
 
 
-def _names(names: Sequence[str]) -> str:
-    told = ", ".join(f"<strong>{escaped(name)}</strong>" for name in names[:NAMED])
-    more = len(names) - NAMED
-    return told + (f" and {more:,} more" if more > 0 else "")
-
-
 def _listed(result: UnwindingResult) -> str:
     """Return the order as the result has it, where there is no graph."""
     if not result.order:
@@ -135,7 +120,7 @@ def _listed(result: UnwindingResult) -> str:
     names = [
         step if isinstance(step, str) else f"{step[0]} (piece {step[1]})" for step in result.order
     ]
-    return f"<p>Set {_names(names)}.</p>"
+    return pages.paragraph("Set " + pages.names(names, NAMED) + ".")
 
 
 SHOWN = 40
@@ -183,7 +168,7 @@ def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> 
     first, count = alike[0], len(alike)
     loss = numbers.times(first.loss, count)
     share = numbers.share(loss, lost) if lost else 0.0
-    drawn = f"{pages.bar(share)} {ratio(share)}" if loss > 0 else ""
+    drawn = pages.bars([(share, ratio(share))]) if loss > 0 else ""
     others = pages.alike([f"{p.a}, {p.b}" for p in alike[1:]]) if count > 1 else ""
     return [
         _named(first.a, first.b, others),
@@ -218,7 +203,7 @@ def reasons(result: UnwindingResult, seconds: float) -> str:
     if result.size.get("given"):  # the rest of them is the best, not all
         return pages.paragraph("Not explained, as some layouts were given.", "soft")
     end = time.monotonic() + seconds
-    parts = []
+    parts: list[str] = []
     for i, alike in enumerate(losing):
         left, more = end - time.monotonic(), len(losing) - i
         if left <= 0:
@@ -233,7 +218,7 @@ def reasons(result: UnwindingResult, seconds: float) -> str:
             parts.append(pages.paragraph(f"Not explained: {error}", "soft"))
             break
         parts.append(_explained(found, len(alike) - 1))
-    return "".join(parts)
+    return pages.joined(parts)
 
 
 def _losing(pairs: Sequence[PairScore]) -> list[list[PairScore]]:
@@ -247,17 +232,15 @@ def _losing(pairs: Sequence[PairScore]) -> list[list[PairScore]]:
 
 def _explained(found: PairExplanation, others: int) -> str:
     """Return what it would take to win one pair, of which there are others like it."""
-    title = f"{escaped(found.a)}, {escaped(found.b)}: loses {number(found.loses)}"
-    if others:
-        title += f' <span class="soft">(and {others:,} like it)</span>'
+    title = f"{found.a}, {found.b}: loses {number(found.loses)}"
+    like = f"(and {others:,} like it)" if others else ""
     told = [f"{found.reason[:1].upper()}{found.reason[1:]}.", *_wanting(found)]
     changes = sorted(found.changes, key=lambda change: change.difference)
     rows = [_changed(change) for change in changes[:CHANGES]]
     head = ["what else would change", "earns", "value", "matches now", "then"]
-    parts = [f"<h3>{title}</h3>", pages.paragraph(" ".join(told)), pages.table(head, rows)]
-    if len(changes) > CHANGES:
-        parts.append(pages.paragraph(f"... and {len(changes) - CHANGES:,} more pairs", "soft"))
-    return f'<div class="why">{"".join(parts)}</div>'
+    more = len(changes) - CHANGES
+    rest = f"... and {more:,} more pairs" if more > 0 else ""
+    return pages.why(title, like, " ".join(told), pages.table(head, rows), rest)
 
 
 def _wanting(found: PairExplanation) -> Iterator[str]:

@@ -8,13 +8,12 @@ from decimal import Decimal
 from importlib.metadata import version
 
 from layoutopt import __version__
-from layoutopt.base.html import escaped
 from layoutopt.base.limits import Point
 from layoutopt.base.numbers import number, ratio
 from layoutopt.base.result import Result, Status, Stopped
-from layoutopt.pictures import pages
 from layoutopt.pictures.chart import ChartAxis, ChartLine, chart
-from layoutopt.pictures.pages import Section
+from layoutopt.report import pages
+from layoutopt.report.pages import Section
 
 TONES: dict[str, str] = {
     Status.OPTIMAL: "good",
@@ -30,8 +29,8 @@ PACKAGES = ("ortools", "numpy", "scipy", "networkx")
 
 def verdict(result: Result) -> str:
     """Return in a sentence what is proved."""
-    told = f'<strong class="{TONES[result.status]}">{str(result.status).capitalize()}</strong>'
-    return f'<p class="verdict">{told}: {escaped(_proved(result))}{_why(result)}</p>'
+    stopped = "" if result.stopped is Stopped.FINISHED else f"Stopped: {result.stopped}."
+    return pages.verdict(TONES[result.status], str(result.status), _proved(result), stopped)
 
 
 def _proved(result: Result) -> str:
@@ -49,12 +48,6 @@ def _proved(result: Result) -> str:
     bound = number(Decimal(result.bound))
     above = f", which is {ratio(result.gap)} above this score" if result.objective else ""
     return f"no layouts earn more than {bound}{above}."
-
-
-def _why(result: Result) -> str:
-    if result.stopped is Stopped.FINISHED:
-        return ""
-    return f' <span class="soft">Stopped: {escaped(result.stopped)}.</span>'
 
 
 def origin(command: str, made: Iterable[tuple[str, str]]) -> Section:

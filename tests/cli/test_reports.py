@@ -12,7 +12,7 @@ from layoutopt import Graph, read, read_result, write_instance
 from tests.cli.conftest import Run
 from tests.pictures.test_chart import read as read_svg
 from tests.pictures.test_chart import texts
-from tests.pictures.test_pages import read as read_page
+from tests.report.test_parts import read as read_page
 from tests.report.test_result import sections
 
 

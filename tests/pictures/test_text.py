@@ -5,9 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from layoutopt.base.html import escaped
 from layoutopt.base.numbers import number, ratio
-from layoutopt.pictures.svg import abbreviations, shortened, width
+from layoutopt.pictures.svg import abbreviations, distinct, escaped, shortened, width
 
 
 @pytest.mark.parametrize(
@@ -28,6 +27,22 @@ from layoutopt.pictures.svg import abbreviations, shortened, width
 def test_abbreviations(names: list[str], expected: list[str]) -> None:
     """Short names are the shortest that tell the names apart."""
     assert abbreviations(names) == dict(zip(names, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["x", "y"], ["x", "y"]),
+        (["a b", "a  b"], ["a b…a b", "a b…a b (2)"]),
+        (
+            [f"{'x' * 30}{i}{'y' * 30}" for i in (1, 2)],
+            [f"xxxxxx…xx{i}yyyyyy…yyyyy" for i in (1, 2)],
+        ),
+    ],
+)
+def test_long_names_show_where_they_differ(names: list[str], told: list[str]) -> None:
+    """No two are told alike."""
+    assert distinct(names) == dict(zip(names, told, strict=True))
 
 
 def test_abbreviations_are_all_different() -> None:

@@ -10,10 +10,9 @@ from benchmarks.figures import FIGURES
 from layoutopt import Graph, UnwindingResult, compare, unwind
 from layoutopt.base.result import Stopped
 from layoutopt.bench.row import Row
-from layoutopt.graphs.display import document
-from layoutopt.pictures.pages import whole
 from layoutopt.report.batch import bench_html
 from layoutopt.report.comparison import comparison_html
+from layoutopt.report.pages import whole
 from layoutopt.report.result import report_html
 from layoutopt.tiles.memory import TileMemory
 
@@ -147,7 +146,7 @@ PAGES: dict[str, Callable[[], str]] = {
     ),
     "batch": lambda: bench_html(batch(), f"layoutopt bench show {LONG}"),
     "no batch": lambda: bench_html([]),
-    "instance": lambda: whole("awkward", document(awkward())),
-    "large instance": lambda: whole("many", document(many())),
+    "instance": lambda: whole("awkward", awkward().to_html()),
+    "large instance": lambda: whole("many", many().to_html()),
 }
 """Pages by name."""

@@ -6,8 +6,8 @@ import re
 from decimal import Decimal
 
 from layoutopt.report.batch import LOSSES, SOLVES, bench_html
-from tests.pictures.test_pages import read
 from tests.report.samples import LONG, MARKUP, batch, row
+from tests.report.test_parts import read
 from tests.report.test_result import cells, sections
 
 

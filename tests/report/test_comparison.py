@@ -8,9 +8,9 @@ from benchmarks.figures import FIGURES
 from layoutopt import Comparison, compare
 from layoutopt.report.comparison import comparison_html
 from layoutopt.unwinding import SOLVERS
-from tests.pictures.test_pages import read
 from tests.report.samples import empty, many, nothing
 from tests.report.test_batch import part
+from tests.report.test_parts import read
 from tests.report.test_result import cells, sections
 
 

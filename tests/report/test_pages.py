@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser, View
-from tests.pictures.test_pages import read
 from tests.report.samples import LONG, MARKUP, PAGES
+from tests.report.test_parts import read
 
 PHONE, DESK = 390, 1280
 """Widths of windows."""

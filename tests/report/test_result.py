@@ -15,8 +15,8 @@ from layoutopt.machine.simulation import simulate
 from layoutopt.report import result as report_pairs
 from layoutopt.report.layouts import PART, around, drawn, sinks_by_class
 from layoutopt.report.result import MOST, STEPS, in_order, pair_tables, reasons, report_html
-from tests.pictures.test_pages import read
 from tests.report.samples import TRACE, empty, infeasible, many, nothing, tiled
+from tests.report.test_parts import read
 
 
 @pytest.fixture

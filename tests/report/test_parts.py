@@ -4,9 +4,12 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from markupsafe import Markup
 
-from layoutopt.pictures import pages
-from layoutopt.pictures.pages import Cell, Section
+from layoutopt.base.shown import Figures, Words
+from layoutopt.base.table import Table
+from layoutopt.report import pages
+from layoutopt.report.pages import Cell, Section
 
 VOID = {"meta", "br"}
 
@@ -57,14 +60,14 @@ def read(text: str) -> Reader:
 
 def test_a_page_is_whole() -> None:
     """It names its encoding and title, and holds its sections, with a link to each."""
-    sections = [Section("a", "One <1>", "<p>1</p>"), Section("b", "Two", "<p>2</p>")]
-    text = pages.page("<t>", "a kind", "<p>lead</p>", sections, "foot")
+    sections = [Section("a", "One <1>", Markup("<p>1</p>")), Section("b", "Two", "2")]
+    text = pages.page("<t>", "a kind", Markup("<p>lead</p>"), sections)
     seen = read(text)
     assert text.startswith("<!DOCTYPE html>")
     assert seen.tags[:3] == ["html", "head", "meta"]
     assert seen.links == ["#a", "#b"]
     assert seen.ids == ["a", "b"]
-    for told in ("<t>", "a kind", "lead", "One <1>", "1", "2", "foot"):
+    for told in ("<t>", "a kind", "lead", "One <1>", "1", "2"):
         assert told in seen.text
 
 
@@ -88,7 +91,7 @@ def test_a_page_loads_nothing() -> None:
 
 def test_a_table_holds_its_cells() -> None:
     """Texts are escaped, HTML is not; columns know what they hold."""
-    cells = [Cell("n", "<b>n</b>", kind="name"), Cell("5 of 6", order="5"), "<7>"]
+    cells = [Cell("n", Markup("<b>n</b>"), kind="name"), Cell("5 of 6", order="5"), "<7>"]
     text = pages.table(["a", "b", "<c>"], [cells], caption="<caption>")
     seen = read(text)
     assert seen.text[:4] == ["<caption>", "a", "b", "<c>"]
@@ -142,6 +145,25 @@ def test_nothing_is_nothing(part: str) -> None:
 def test_bars_stay_in_their_box(share: float, width: str) -> None:
     """They are as long as their share."""
     assert f"width:{width}" in pages.bar(share)
+
+
+def test_notebooks_show_parts() -> None:
+    """Words, tables and pictures, whatever is in them escaped; pictures shrink."""
+    picture = "<svg width='9'><svg></svg></svg>"
+    text = pages.notebook(
+        [
+            Words("<script>", "title"),
+            Words(""),
+            Table(["<a>", "b", "c"], [["1", "&\x00", '"']], left=2),
+            Figures([("", picture)]),
+            Figures([("<1>", picture), ("2", picture)]),
+        ]
+    )
+    seen = read(text)
+    assert seen.tags[:4] == ["div", "div", "table", "tr"]
+    assert seen.text == ["<script>", "<a>", "b", "c", "1", "&\ufffd", '"', "<1>", "2"]
+    assert (text.count("text-align:left"), text.count("text-align:right")) == (4, 2)
+    assert text.count("max-width:100%;height:auto") == 3
 
 
 def test_many_alike_are_counted() -> None:
