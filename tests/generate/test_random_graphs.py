@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.ops import Kind, Source, type_name
+from layoutopt.graphs.ops import type_name
 from layoutopt.io.instance import OP_TYPES, instance_bytes, parse_instance
 
 
@@ -30,17 +30,3 @@ def test_equal_arguments_give_equal_graphs() -> None:
         assert graph == random_graph(seed, negative=True)
         assert parse_instance(instance_bytes(graph)) == graph
         assert graph.name == f"random-{seed}"
-
-
-def test_switches() -> None:
-    """What is switched off does not occur; sizes keep to their limits."""
-    for seed in range(80):
-        graph = random_graph(seed, elements=5, ops=3, pairs=4, barriers=False, mappings=False)
-        opaque = {type_name(op) for op in graph.ops if op.kind in (Kind.BARRIER, Kind.FIXED_POINT)}
-        assert opaque <= {"sum_like_reduce"}  # which sums add
-        assert all(op.mapping is None for op in graph.ops if isinstance(op, Source))
-        assert all(value > 0 for _, _, value in graph.pairs)
-        assert sum(sink.size for sink in graph.sinks()) <= 5
-    assert any(v <= 0 for s in range(20) for _, _, v in random_graph(s, negative=True).pairs)
-    mapped = (op.mapping for s in range(20) for op in random_graph(s).ops if isinstance(op, Source))
-    assert any(mapping is not None for mapping in mapped)

@@ -12,7 +12,6 @@ from layoutopt.graphs.ops import OpError, Shape, Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
-from tests.support import proved
 
 SHAPES: list[Shape] = [(4,), (3, 4), (4, 5), (2, 3, 4), (2, 4, 5), (1, 4, 5), (6, 1, 4, 5), (0, 4)]
 MEMORY = TileMemory(24, 1024)
@@ -86,18 +85,3 @@ def test_rules_of_conv() -> None:
     assert len(tile_map(w.shape, MEMORY, rules["c.weights.target"]).tiles()) == w.size
     with_its_rule = {"kind": "conv_out"} | sizes
     assert len(tile_map(out.shape, MEMORY, with_its_rule).tiles()) == out.size
-
-
-def test_rules_do_nothing_without_a_tile_memory() -> None:
-    """Score and work are those without rules: groups that differ in rules only are solved once."""
-    ruled, plain = Graph(), Graph()
-    for kind in ("linear", "grid", "no rule of this package"):
-        for graph, rule in ((ruled, {"kind": kind}), (plain, None)):
-            x = graph.sink((4, 4), name=f"{kind} x")
-            target = graph.source((4, 4), rule=rule, name=f"{kind} target")
-            graph.valued_pair(x, target, 2)
-            graph.valued_pair(graph.dim_shuffle(x, (1, 0)), target, 3)
-    with_rules, without = proved(ruled), proved(plain)
-    assert with_rules.score == without.score == 3 * (4 * 5 + 12 * 3)
-    assert with_rules.size == without.size
-    assert with_rules.layouts == without.layouts

@@ -10,7 +10,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 from layoutopt.base.errors import InputError
-from layoutopt.graphs.contractions import ConvTensor, MatmulTensor
+from layoutopt.graphs.contractions import ConvTensor
 from layoutopt.graphs.ops import Kind, Shape
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
@@ -61,86 +61,6 @@ def test_matmul_has_the_shape_of_numpy(lhs: Shape) -> None:
     assert (taken > 0) is (lhs != ())
 
 
-@pytest.mark.parametrize(
-    ("lhs", "rhs", "reason"),
-    [
-        ((), (2,), "both operands must have at least one dimension"),
-        ((2, 3), (2, 3), "the inner dimensions 3 and 2 must be equal"),
-        ((2,), (3, 2), "the inner dimensions 2 and 3 must be equal"),
-        ((4, 2, 3), (5, 3, 2), "shapes [[4], [5]] do not broadcast"),
-    ],
-)
-def test_wrong_operands_of_matmul(lhs: Shape, rhs: Shape, reason: str) -> None:
-    """The line says what does not fit."""
-    with refused(reason):
-        operands(lhs, rhs).grow_matmul("x", "y")
-
-
-@pytest.mark.parametrize(
-    ("lhs", "rhs", "chained"),
-    [
-        ((4, 5), (5, 3), ""),
-        ((4, 5), (5, 5), "x"),
-        ((5, 5), (5, 3), "y"),
-        ((5, 5), (5, 5), "xy"),
-        ((2, 4, 5), (5, 5), "x"),
-        ((5, 5), (2, 5, 5), "y"),
-        ((5,), (5, 5), "x"),
-        ((5,), (5,), ""),
-    ],
-)
-def test_pairs_of_matmul(lhs: Shape, rhs: Shape, chained: str) -> None:
-    """Each operand has a target; those of the output's shape are drawn to it, too."""
-    graph = operands(lhs, rhs)
-    out = graph.grow_matmul("x", "y", name="mm")
-    assert isinstance(out, MatmulTensor)
-    assert named_pairs(graph) == [
-        ("x", "mm.lhs.target", 100),
-        ("y", "mm.rhs.target", 100),
-        *((operand, "mm", 50) for operand in chained),
-    ]
-    assert (out.lhs_target.name, out.rhs_target.name) == ("mm.lhs.target", "mm.rhs.target")
-    assert out.lhs_target.kind is out.rhs_target.kind is Kind.SOURCE
-    assert (out.kind, out.op.inputs) == (Kind.FIXED_POINT, ("x", "y"))
-
-
-def test_values_of_matmul() -> None:
-    """Each default value can be changed; without a name the ops are numbered by type."""
-    graph = operands((2, 2), (2, 2))
-    graph.grow_matmul("x", "y", lhs_value=1, rhs_value="2.5", chain_value=-3)
-    assert named_pairs(graph) == [
-        ("x", "source0", 1),
-        ("y", "source1", 2.5),
-        ("x", "fixed_point0", -3),
-        ("y", "fixed_point0", -3),
-    ]
-
-
-def test_product_of_a_tensor_with_itself() -> None:
-    """One tensor on both sides has both targets, and is drawn to the output from both."""
-    graph = operands((2, 2))
-    graph.grow_matmul("x", "x", name="mm")
-    assert [value for _, _, value in named_pairs(graph)] == [100, 100, 50, 50]
-    assert proved(graph).score == 4 * 100
-
-
-@pytest.mark.parametrize(
-    ("values", "best"),
-    [
-        ({}, 6 * 100 + 4 * 100),
-        ({"chain_value": 99}, 6 * 100 + 4 * 100),
-        ({"chain_value": 101}, 6 * 101 + 4 * 100),
-        ({"lhs_value": 10}, 6 * 50 + 4 * 100),
-        ({"rhs_value": 10}, 6 * 100 + 4 * 10),
-    ],
-)
-def test_optimum_of_matmul(values: dict[str, int], best: int) -> None:
-    """The left operand lies at its target or at the output, where it is worth more."""
-    graph = operands((3, 2), (2, 2))
-    graph.grow_matmul("x", "y", **values)
-    assert proved(graph).score == best
-
-
 def convolved(
     data: Shape, weights: Shape, strides: Any, padding: Any, dilations: Any, groups: int
 ) -> Shape:
@@ -182,24 +102,6 @@ def test_conv_has_the_shape_of_one_that_is_computed(
                 graph.grow_conv("x", "y", **given, groups=groups)
         else:
             assert graph.grow_conv("x", "y", **given, groups=groups).shape == expected
-
-
-@pytest.mark.parametrize(
-    ("data", "weights", "given", "expected"),
-    [
-        ((1, 3, 8), (4, 3, 3), {}, (1, 4, 6)),
-        ((1, 3, 8), (4, 3, 3), {"padding": 1}, (1, 4, 8)),
-        ((1, 3, 8), (4, 3, 3), {"padding": [(2, 0)]}, (1, 4, 8)),
-        ((1, 3, 8), (4, 3, 3), {"strides": np.int64(3)}, (1, 4, 2)),
-        ((1, 3, 224, 224), (64, 3, 7, 7), {"strides": 2, "padding": 3}, (1, 64, 112, 112)),
-        ((5, 3, 9, 8, 7), (2, 3, 3, 2, 1), {"strides": (2, 3, 4)}, (5, 2, 4, 3, 2)),
-        ((1, 6, 5), (6, 1, 2), {"groups": 6, "dilations": 4}, (1, 6, 1)),
-        ((0, 3, 8), (4, 3, 3), {}, (0, 4, 6)),
-    ],
-)
-def test_shapes_of_conv(data: Shape, weights: Shape, given: Any, expected: Shape) -> None:
-    """Examples of all ranks, by the usual formula; one number serves all dimensions."""
-    assert operands(data, weights).grow_conv("x", "y", **given).shape == expected
 
 
 @pytest.mark.parametrize(
@@ -270,14 +172,6 @@ def test_pairs_of_conv() -> None:
     assert (out.bias_target.shape, out.bias_target.op.inputs) == ((4, 1, 1), ("c",))
     where = graph.locations()
     assert (where["c.bias.aligned"].ravel() == where["z"]).all()
-
-
-def test_pairs_of_conv_without_bias_or_chain() -> None:
-    """Without a bias nothing is reduced, and data of another shape are not chained."""
-    graph = operands((2, 4, 8), (4, 4, 3))
-    out = graph.grow_conv("x", "y", data_value=1, weights_value=2, chain_value=9, name="c")
-    assert named_pairs(graph) == [("x", "c.data.target", 1), ("y", "c.weights.target", 2)]
-    assert (out.bias_target, out.op.inputs) == (None, ("x", "y"))
 
 
 @pytest.mark.parametrize(

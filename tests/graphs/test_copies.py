@@ -200,72 +200,6 @@ def test_wrong_arguments(add: Callable[[Graph], Any], reason: str) -> None:
     assert graph == subgraphs()
 
 
-@pytest.mark.parametrize(
-    ("copy", "best"),
-    [
-        # The callee's input lies at its target, 3 * 4, or where one caller has it; both copies
-        # out match in any case.
-        (1, 3 * 4 + 2 * 3 * 1),
-        (3, 3 * 4 + 2 * 3 * 3),
-        (5, 3 * 5 + 2 * 3 * 5),
-    ],
-)
-def test_optimum_of_two_calls(copy: int, best: int) -> None:
-    """Two callers that lie apart: the callee takes its target, or follows one of them."""
-    graph = Graph()
-    x = graph.sink((3,), name="x")
-    y = graph.reverse(x, [0], name="y")
-    graph.valued_pair(x, graph.source((3,)), 4)
-    for _ in range(2):
-        graph.call([(graph.source((3,)), x)], [y], copy)
-    assert proved(graph).score == best
-
-
-@pytest.mark.parametrize(
-    ("target", "carried", "best"),
-    [
-        # x[0] and x[2] change places in every iteration, x[1] stays where it is.
-        (5, 1, 2 * 5 + (5 + 1)),
-        (5, 3, 5 + 2 * 3 + (5 + 3)),
-        (4, 2, 2 * 4 + (4 + 2)),
-        (4, "2.5", 4 + 2 * 2.5 + (4 + 2.5)),
-    ],
-)
-def test_optimum_of_a_loop(target: Any, carried: Any, best: Any) -> None:
-    """A carried value ties the body's end to its start where the target is worth less.
-
-    The body turns its input round.  Its ends can lie at their targets, or both at one place.
-    """
-    graph = Graph()
-    x = graph.sink((3,), name="x")
-    graph.valued_pair(x, graph.source((3,)), target)
-    graph.loop([], [(graph.reverse(x, [0]), x)], [], values_carried=[carried])
-    assert proved(graph).score == best
-
-
-@pytest.mark.parametrize(
-    ("target", "chain", "carried", "best"),
-    [
-        # The state lies at the matmul's target (6 elements), or where the product leaves it.
-        (10, 5, 1, 6 * 10 + 4 * 10 + 12),
-        (10, 5, 6, 6 * (5 + 6) + 4 * 10 + 12),
-        (10, 5, 5, 6 * 10 + 4 * 10 + 12),
-        (7, 5, 4, 6 * (5 + 4) + 4 * 7 + 12),
-    ],
-)
-def test_optimum_of_a_loop_over_a_product(target: int, chain: int, carried: int, best: int) -> None:
-    """A state that is multiplied again and again lies like the product if that is worth more.
-
-    Copies in and out, worth 1 for each of 6 elements, match either way.
-    """
-    graph = Graph()
-    state, w = graph.sink((3, 2)), graph.sink((2, 2))
-    values = {"lhs_value": target, "rhs_value": target, "chain_value": chain}
-    out = graph.grow_matmul(state, w, **values)
-    graph.loop([(graph.sink((3, 2)), state)], [(out, state)], [out], values_carried=[carried])
-    assert proved(graph).score == best
-
-
 def two_branches(first: Any, second: Any, out: Any) -> Graph:
     """Return a graph with two branches, whose inputs have targets of their own worth 10."""
     graph = Graph()
@@ -299,12 +233,3 @@ def two_branches(first: Any, second: Any, out: Any) -> Graph:
 def test_optimum_of_a_condition(first: int, second: int, out: int, best: int) -> None:
     """Two branches compete for what they share, and agree where copies are worth more."""
     assert proved(two_branches(first, second, out)).score == best
-
-
-@pytest.mark.parametrize(("values", "branch"), [((3, 7), "b"), ((7, 3), "a")])
-def test_the_dearer_branch_gets_the_layout(values: tuple[int, int], branch: str) -> None:
-    """What both branches read lies like the input of the branch whose copy is worth more."""
-    graph = two_branches(*values, 1)
-    where = graph.locations(proved(graph).layouts)
-    assert (where["x"] == where[branch]).all()
-    assert (where["a"] != where["b"]).all()

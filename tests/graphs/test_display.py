@@ -14,14 +14,11 @@ import pytest
 from benchmarks.figures import FIGURES, chained_calls
 from layoutopt.base.errors import InputError
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.pictures.cards import HEAD
-from layoutopt.pictures.colours import oklab
-from layoutopt.pictures.frames import FAINT
 from layoutopt.pictures.grids import BLANK, OWN
-from layoutopt.pictures.svg import INK, Picture
+from layoutopt.pictures.svg import Picture
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 
@@ -107,37 +104,6 @@ def test_equal_colours_are_equal_locations(name: str, solver: str) -> None:
     assert not {n for n, _ in coloured} & {n for n, fill in pairs if fill == OWN}
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-def test_pale_elements_share_with_nobody(name: str) -> None:
-    """A location that is drawn pale belongs to one sink, and matches in no pair."""
-    graph = GRAPHS[name]()
-    result = unwind(graph)
-    where = graph.locations(result.layouts)
-    pale: set[int] = set()
-    owners: dict[int, set[str]] = {}
-    for tensor, drawn in read(graph.draw(result)).items():
-        numbers = where[tensor].reshape(-1).tolist()
-        pale |= {n for n, fill in zip(numbers, drawn.fills, strict=True) if fill == OWN}
-        if graph.kind(tensor) is not Kind.VIEW:
-            for n in numbers:
-                owners.setdefault(n, set()).add(tensor)
-    assert all(len(owners[n]) == 1 for n in pale)
-    assert all(graph.kind(owner) is Kind.SINK for n in pale for owner in owners[n])
-    for a, b, _ in graph.pairs:
-        first, second = where[graph.tensor_name(a)], where[graph.tensor_name(b)]
-        assert a == b or pale.isdisjoint(first[first == second].tolist())
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_no_two_tensors_overlap(name: str) -> None:
-    """The frames, with the names above them, have no point in common."""
-    graph = GRAPHS[name]()
-    boxes = [drawn.box for drawn in read(graph.draw()).values()]
-    for i, a in enumerate(boxes):
-        for b in boxes[:i]:
-            assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3]
-
-
 def mixed() -> Graph:
     """Return a graph in which some is known before anything is chosen."""
     graph = Graph("mixed")
@@ -150,151 +116,6 @@ def mixed() -> Graph:
     graph.identity("after_x", name="view_of_barrier")
     graph.barrier(["fixed"], (1,), name="after_fixed")
     return graph
-
-
-def test_what_depends_on_sinks_is_blank_before_they_are_laid_out() -> None:
-    """White are sinks, their views, and barriers that read any of them; the rest is coloured."""
-    graph = mixed()
-    found = read(graph.draw())
-    blank = {name: [fill == BLANK for fill in drawn.fills] for name, drawn in found.items()}
-    assert blank == {
-        "x": [True, True],
-        "s": [False, False],
-        "joined": [True, True, False, False],
-        "turned": [False, False, True, True],
-        "after_x": [True, True],
-        "after_s": [False, False],
-        "fixed": [False, False],
-        "view_of_barrier": [True, True],
-        "after_fixed": [False],
-    }
-    assert found["turned"].fills[:2] == found["s"].fills[::-1]
-    assert not any(OWN in drawn.fills for drawn in found.values())
-
-
-def test_everything_is_coloured_or_pale_with_layouts() -> None:
-    """Even with no layout given for any sink nothing is white: elements lie at their own places."""
-    found = read(mixed().draw({}))
-    assert found["x"].fills == (OWN, OWN)
-    assert found["joined"].fills[:2] == (OWN, OWN)
-    assert OWN not in found["after_x"].fills
-    assert not any(BLANK in drawn.fills for drawn in found.values())
-
-
-def test_colours_of_sources_are_the_same_in_all_pictures() -> None:
-    """Without layouts, and for two solutions, the sources have the same colours."""
-    graph = chained_calls(10, 9, 1)
-    pictures = [graph.draw(), graph.draw(unwind(graph)), graph.draw(unwind(graph, "greedy0"))]
-    for name in ("target_w", "target_x", "matmul"):
-        assert len({fills(picture, name) for picture in pictures}) == 1
-    x = [fills(picture, "x") for picture in pictures]
-    assert x[1] == fills(pictures[1], "matmul")
-    assert x[2] == fills(pictures[2], "target_x")
-
-
-def test_colours_of_sources_do_not_depend_on_shared_sinks() -> None:
-    """Two sinks that lie at one fresh location get a colour that changes no other."""
-    graph = Graph()
-    x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
-    graph.source((2,), name="s")
-    graph.valued_pair(x, y, 1)
-    solved = graph.draw({"x": [("x", 0, 0, ((2, 1, 1),))], "y": [("x", 0, 0, ((2, 1, 1),))]})
-    assert fills(solved, "x") == fills(solved, "y")
-    assert len({*fills(solved, "x"), *fills(solved, "s"), OWN}) == 5
-    assert fills(solved, "s") == fills(graph.draw(), "s")
-
-
-def test_a_location_that_another_sink_takes_is_coloured() -> None:
-    """It is so whether or not a pair ties the two; a pair of a tensor with itself ties nothing."""
-    graph = Graph()
-    x = graph.sink((2,), name="x")
-    graph.sink((1,), name="y")
-    graph.valued_pair(x, x, 1)
-    picture = graph.draw({"y": [("x", 1, 0, ())]})
-    assert fills(picture, "x")[0] == OWN
-    assert fills(picture, "x")[1] == fills(picture, "y")[0] != OWN
-
-
-def test_elements_of_one_source_have_hues_alike() -> None:
-    """Three sources have hues in three arcs apart; mapped values all have hues of their own."""
-    graph = Graph()
-    for name in "abc":
-        graph.source((2, 2), name=name)
-    arcs = [hues(fills(graph.draw(), name)) for name in "abc"]
-    for i, arc in enumerate(arcs):
-        assert apart(arc, arc).max() < 60
-        for other in arcs[:i]:
-            assert apart(arc, other).min() > 30
-    mapped = Graph()
-    mapped.source((4,), [1, 2, 3, 4], name="m")
-    arc = hues(fills(mapped.draw(), "m"))
-    assert (apart(arc, arc) + 180 * np.eye(4)).min() > 30
-
-
-def hues(colours: tuple[str, ...]) -> np.ndarray:
-    """Return hues in degrees."""
-    _, a, b = oklab(colours).T
-    return np.rad2deg(np.arctan2(b, a))
-
-
-def apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return how far each two hues are apart."""
-    return np.abs((one[:, None] - other[None] + 180) % 360 - 180)
-
-
-def test_values_of_mappings_are_one_location_in_all_sources() -> None:
-    """Where two sources map to one value, these two cells have one colour, and no others."""
-    graph = Graph()
-    graph.source((2,), ["here", 7], name="a")
-    graph.source((3,), [7, "there", "7"], name="b")
-    picture = graph.draw()
-    a, b = fills(picture, "a"), fills(picture, "b")
-    assert a[1] == b[0]
-    assert len({*a, *b}) == 4
-
-
-def test_words_and_tips_name_locations() -> None:
-    """Cells hold a short name, the tip the whole one, and equal words are equal locations."""
-    graph = chained_calls(10, 9, 1)
-    found = read(graph.draw(unwind(graph)))
-    assert found["x"].words == found["matmul"].words == ("m0", "m1", "m2", "m3", "m4", "m5")
-    assert found["w"].words == ("tw0", "tw1", "tw2", "tw3")
-    assert found["x"].tips[4] == "x[2, 0]: at matmul[2, 0]"
-    named = Graph()
-    values = ["dark red", "dark green", 12, "12"]
-    named.source((4,), values, name="s")
-    named.sink((), name="x")
-    (s, x) = read(named.draw()).values()
-    assert s.words == ("dr", "dg")  # 12 and "12" would be the same word
-    assert s.tips == tuple(f"s[{i}]: at location {w!r}" for i, w in enumerate(values))
-    assert x.tips == ("x: to be chosen",)
-
-
-def test_pairs_tell_value_and_matches() -> None:
-    """Labels are values; with layouts, also how many positions of how many match."""
-    graph = chained_calls(10, 9, 1)
-    assert labels(graph.draw()) == sorted(["10", "10", "9", *["1"] * 6])
-    expected = ["10 · 4 of 4", "10 · 0 of 6", "9 · 6 of 6", *["1 · 6 of 6"] * 6]
-    assert labels(graph.draw(unwind(graph))) == sorted(expected)
-
-
-def test_arrows_tell_which_inputs_pass_locations_on() -> None:
-    """Strong is what a view carries on: one of the two operands of a sum, none of a barrier's."""
-    graph = Graph()
-    x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
-    graph.barrier([graph.sum_like([x, y], name="sum")], (1,), name="b")
-    root = ElementTree.fromstring(str(graph.draw()).encode())
-    paths = root.findall(f"{SVG}g[@class='arrows']/{SVG}path[@stroke]")
-    assert [path.get("stroke") for path in paths[:3]] == [INK, FAINT, FAINT]
-
-
-def test_repeated_pairs_are_one_line() -> None:
-    """Values of one pair of tensors add up, in whichever order it was given."""
-    graph = Graph()
-    a, b = graph.sink((2,), name="a"), graph.sink((2,), name="b")
-    for x, y, value in [(a, b, "0.5"), (b, a, 2), (a, b, 1), (a, a, 7)]:
-        graph.valued_pair(x, y, value)
-    assert labels(graph.draw()) == ["3.5", "7"]
 
 
 def test_only_chosen_tensors_are_drawn() -> None:
@@ -427,15 +248,6 @@ def test_layouts_of_huge_tensors_are_not_written_out() -> None:
     )
 
 
-def test_pairs_of_plain_boxes_count_their_matches() -> None:
-    """Matches are counted in tensors of any size that can be traced."""
-    graph = Graph()
-    x, s = graph.sink((1000,), name="x"), graph.source((1000,), name="s")
-    graph.valued_pair(x, s, 2)
-    half = [("s", 0, 0, ((500, 1, 1),)), ("x", 500, 500, ((500, 1, 1),))]
-    assert labels(graph.draw({"x": half})) == ["2 · 500 of 1,000"]
-
-
 def test_many_cells_are_not_drawn_all() -> None:
     """A picture of 40 tensors of 256 elements stays small."""
     graph = Graph()
@@ -479,21 +291,6 @@ def test_a_graph_of_100_000_ops_is_a_short_table() -> None:
     assert "described &amp; drawn" in shown
 
 
-def test_a_small_graph_shows_its_picture() -> None:
-    """A notebook shows name, description, counts and the picture."""
-    graph = FIGURES["matmul"]()
-    shown = graph._repr_html_()
-    assert "9 ops, 9 tensors, 3 sinks, 2 sources, 1 fixed point, 3 views, 2 valued pairs" in shown
-    assert graph.description in shown
-    assert shown.count("<svg") == 1
-
-
-def test_an_empty_graph_shows_itself() -> None:
-    """A graph without anything is no error."""
-    assert read(Graph().draw()) == {}
-    assert "0 ops" in Graph()._repr_html_()
-
-
 def test_names_are_escaped() -> None:
     """Names of any letters, also such that XML forbids, are drawn and come out as they went in."""
     graph = Graph("<svg>&\"'")
@@ -503,14 +300,6 @@ def test_names_are_escaped() -> None:
     assert set(found) == {"<b>&\"'\ufffd", "]]>"}
     assert found["]]>"].tips == ("]]>[0]: at location '</title>'",)
     ElementTree.fromstring(graph._repr_html_().encode())
-
-
-def test_tensors_of_several_outputs_are_all_drawn() -> None:
-    """Each output of an op is a grid of its own under its own name."""
-    graph = Graph()
-    graph.barrier([graph.sink((1,), name="x")], shapes=[(2,), (3,)], name="b")
-    assert list(read(graph.draw())) == ["x", "b:0", "b:1"]
-    assert list(read(graph.draw(tensors=["b:1"]))) == ["b:1"]
 
 
 DRAW = (

@@ -12,7 +12,6 @@ import pytest
 
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs import ops
-from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
 from tests.support import refused
@@ -97,32 +96,6 @@ class TestRemove:
             graph.remove(*(graph.tensor(name) if handles else name for name in which))
             assert same(graph, wanted)
 
-    def test_other_handles_stay(self) -> None:
-        """A handle names its tensor, whatever number that has now; a removed one says so."""
-        graph = small()
-        handles = {x.name: x for x in graph.tensors()}
-        graph.remove("x", "b", "c")
-        assert [x.name for x in (handles["y"], handles["r"])] == ["y", "r"]
-        assert [x.index for x in (handles["y"], handles["r"])] == [0, 1]
-        assert handles["r"] == graph.tensor("r")
-        assert graph.identity(handles["r"]).shape == (2,)
-        assert graph.valued_pair(handles["y"], handles["r"], 1).b == handles["r"]
-        for name in ("x", "b:0", "b:1", "c"):
-            assert repr(handles[name]) == "Tensor(removed)"
-            with refused("the tensor's op was removed from its graph"):
-                graph.identity(handles[name])
-
-    def test_names_are_free_again(self) -> None:
-        """The name of a removed op can be used again, and means the new op only."""
-        graph = small()
-        old = graph.tensor("c")
-        graph.remove("c")
-        new = graph.sink((1,), name="c")
-        assert (graph.tensor("c"), graph.op("c").inputs) == (new, ())
-        assert new != old
-        graph.remove("c", "b")
-        assert graph.sink((1,), name="b:1").name == "b:1"  # ambiguous as long as there was a b
-
     @pytest.mark.parametrize(
         ("which", "reason"),
         [
@@ -186,21 +159,6 @@ class TestRemovePairs:
         assert [int(v) for _, _, v in graph.pairs] == [2, 3, 5, 6]
         assert [(p.name, int(v)) for p, v in graph.valued_partners("y")] == [("b:0", 2)]
         assert same(graph, rebuilt(graph))
-
-    def test_a_tensor_with_itself(self) -> None:
-        """A tensor's pair with itself is one of two equal tensors, and no other pair."""
-        graph = small()
-        [pair] = graph.remove_pairs(graph.tensor("x"), "x")
-        assert (pair.a, pair.b, pair.value) == (graph.tensor("x"), graph.tensor("x"), 3)
-        assert [int(v) for _, _, v in graph.pairs] == [1, 2, 4, 5, 6]
-
-    def test_added_again(self) -> None:
-        """What is returned can be added again."""
-        graph = small()
-        for pair in graph.remove_pairs("y", "x"):
-            graph.valued_pair(pair.a, pair.b, pair.value)
-        assert [int(v) for _, _, v in graph.pairs] == [2, 3, 5, 6, 1, 4]
-        assert [int(v) for _, v in graph.valued_partners("x")] == [3, 1, 4]
 
     def test_there_is_none(self) -> None:
         """Two tensors without a pair are refused, by name."""
@@ -305,28 +263,6 @@ class TestCopies:
             assert same(kept, small())
             assert same(changed, rebuilt(changed))
 
-    def test_handles_are_their_own(self, way: int) -> None:
-        """A handle of the one is refused by the other, and survives a removal there."""
-        graph = small()
-        other = COPIERS[way](graph)
-        c = graph.tensor("c")
-        assert other.tensor("c") != c
-        with refused("tensor 'c' belongs to another graph"):
-            other.identity(c)
-        other.remove("c")
-        assert graph.identity(c).shape == (4,)
-
-    def test_tile_memory_and_data(self, way: int) -> None:
-        """Everything that a file keeps is copied."""
-        text = (
-            b'{"format": "layoutopt/unwinding/1", "name": "n", "description": "d", '
-            b'"ops": [{"type": "source", "id": "s", "inputs": [], "shape": [2], '
-            b'"rule": {"kind": "linear"}}], "tile_memory": {"tiles": 2, "bytes_per_tile": 8, '
-            b'"element_bytes": {"default": 2}}}'
-        )
-        graph = parse_instance(text)
-        assert instance_bytes(COPIERS[way](graph)) == instance_bytes(graph)
-
 
 @pytest.mark.parametrize("road", [copy.deepcopy, lambda held: pickle.loads(pickle.dumps(held))])
 def test_handles_that_are_copied_with_their_graph(road: Callable[[Any], Any]) -> None:
@@ -347,16 +283,6 @@ def test_handles_that_are_copied_with_their_graph(road: Callable[[Any], Any]) ->
         assert other.identity(r).shape == (2,)
         assert {r: 1}[other.tensor("r")] == 1
         assert graph.tensor("total") == total
-
-
-def test_a_handle_alone_is_copied_with_its_graph() -> None:
-    """A shallow copy names the same tensor, a deep one a tensor of a graph of its own."""
-    x = small().tensor("x")
-    assert copy.copy(x) == x
-    deep: Tensor = copy.deepcopy(x)
-    assert deep.graph == x.graph
-    assert deep.graph is not x.graph
-    assert deep.graph.tensor("x") == deep != x
 
 
 def test_input_names_of_data_survive_renaming() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from layoutopt.graphs.growers import DynamicTensor, OptimizerStep, SumLikeTensor
-from layoutopt.graphs.ops import Kind, Shape, type_name
+from layoutopt.graphs.growers import DynamicTensor
+from layoutopt.graphs.ops import Kind, Shape
 from layoutopt.graphs.unwinding import Graph
 from tests.support import named_pairs, proved, refused
 
@@ -19,51 +18,6 @@ def sinks(**shapes: Shape) -> Graph:
     for name, shape in shapes.items():
         graph.sink(shape, name=name)
     return graph
-
-
-OPERANDS: dict[str, Shape] = {
-    "x": (2, 3),
-    "y": (2, 3),
-    "row": (1, 3),
-    "column": (2, 1),
-    "bias": (3,),
-    "scalar": (),
-}
-
-
-@pytest.mark.parametrize(
-    ("names", "op", "follows", "pairs"),
-    [
-        ("x", "identity", "x", []),
-        ("scalar", "identity", "scalar", []),
-        ("x y", "sum_like", "x", [("x", "y")]),
-        ("y x", "sum_like", "y", [("y", "x")]),
-        ("x x", "sum_like", "x", []),
-        ("bias x", "sum_like", "x", [("e.0.reduce", "bias")]),
-        (
-            "scalar y x",
-            "sum_like",
-            "y",
-            [("e.0.reduce", "scalar"), ("e.0.reduce2", "scalar"), "yx"],
-        ),
-        ("row column", "barrier", "", []),
-        ("row bias", "sum_like", "row", [("e.1.reduce", "bias")]),
-        ("bias column", "barrier", "", []),
-    ],
-)
-def test_elementwise(names: str, op: str, follows: str, pairs: list[Any]) -> None:
-    """The output follows the first operand of its shape; where none has it, nothing does."""
-    graph = sinks(**OPERANDS)
-    out = graph.grow_elementwise(names.split(), name="e")
-    assert isinstance(out, SumLikeTensor)
-    assert (out.name, type_name(out.op)) == ("e", op)
-    assert out.shape == np.broadcast_shapes(*(OPERANDS[name] for name in names.split()))
-    assert named_pairs(graph) == [(*pair, 20) for pair in pairs]
-    if follows:
-        where = graph.locations()
-        assert (where["e"] == where[follows]).all()
-    else:
-        assert out.kind is Kind.BARRIER
 
 
 def test_wrong_arguments_of_elementwise() -> None:
@@ -78,16 +32,6 @@ def test_wrong_arguments_of_elementwise() -> None:
     with refused("value 'a' is not a decimal number"):
         graph.grow_elementwise(["x", "x", graph.tensor("x"), graph.sink((2,), name="w")], value="a")
     assert graph == sinks(x=(2,), z=(3,), w=(2,))
-
-
-@pytest.mark.parametrize(("value", "best"), [(None, 4 * 30), (29, 4 * 30), (31, 4 * 31)])
-def test_optimum_of_elementwise(value: Any, best: int) -> None:
-    """A sink beside a source lies at its own target, worth 30, until the source is worth more."""
-    graph = Graph()
-    x = graph.sink((4,))
-    graph.valued_pair(x, graph.source((4,)), 30)
-    graph.grow_elementwise([x, graph.source((4,))], **({} if value is None else {"value": value}))
-    assert proved(graph).score == best
 
 
 @pytest.mark.parametrize("update", [False, True])
@@ -164,47 +108,6 @@ def test_optimum_of_dynamic(part: int, values: dict[str, int], best: int, update
     graph = sinks(part=(part,), whole=(4,))
     graph.grow_dynamic("part", "whole", update=update, **values)
     assert proved(graph).score == best
-
-
-@pytest.mark.parametrize(
-    ("states", "pairs"),
-    [
-        ("", [("w", "g", 7)]),
-        ("m", [("w", "g", 7), ("w", "m", 7), ("g", "m", 3)]),
-        (
-            "m v",
-            [
-                ("w", "g", 7),
-                ("w", "m", 7),
-                ("w", "v", 7),
-                ("g", "m", 3),
-                ("g", "v", 3),
-                ("m", "v", 3),
-            ],
-        ),
-    ],
-)
-def test_optimizer_step(states: str, pairs: list[tuple[str, str, int]]) -> None:
-    """Every two tensors are drawn together, and what is updated lies where it was."""
-    graph = sinks(w=(2, 3), g=(2, 3), m=(2, 3), v=(2, 3))
-    step = graph.grow_optimizer_step(
-        "w", "g", states.split(), weights_value=7, states_value=3, name="u"
-    )
-    assert isinstance(step, OptimizerStep)
-    assert named_pairs(graph) == pairs
-    where = graph.locations()
-    assert step.weights.name == "u"
-    assert [x.name for x in step.states] == [f"u.state{n}" for n in range(len(states.split()))]
-    for old, new in zip(["w", *states.split()], [step.weights, *step.states], strict=True):
-        assert (where[new.name] == where[old]).all()
-
-
-def test_optimizer_step_defaults() -> None:
-    """All pairs are worth 20 by default, and plain gradient descent has no states."""
-    graph = sinks(w=(2,), g=(2,), m=(2,))
-    assert graph.grow_optimizer_step("w", "g").states == ()
-    graph.grow_optimizer_step("w", "g", ["m"])
-    assert [value for _, _, value in named_pairs(graph)] == [20] * 4
 
 
 @pytest.mark.parametrize(

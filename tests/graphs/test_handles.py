@@ -85,16 +85,6 @@ def test_methods_do_what_numpy_does(row: int) -> None:
     assert types or y is x
 
 
-def test_broadcast_to() -> None:
-    """The method of handles does what the function of NumPy does, by an ``expand``."""
-    for shape, wanted in [((3,), (2, 3)), ((2, 1), (4, 2, 3)), ((), (2,)), ((1,), 5), ((2,), (2,))]:
-        x = sink(*shape)
-        y, array = x.broadcast_to(wanted), np.broadcast_to(numbered(*shape), wanted)
-        assert y.shape == array.shape
-        assert np.array_equal(x.graph.index_map(x, y), array)
-        assert added(x) == (["expand"] if array.shape != shape else [])
-
-
 s_ = np.s_
 
 INDICES: list[tuple[tuple[int, ...], Any, list[str]]] = [
@@ -319,16 +309,6 @@ OPERATORS: list[Callable[[Any, Any], Any]] = [
 class TestOperators:
     """Elementwise operators: one as the other, as far as layouts go."""
 
-    def test_one_shape(self, row: int) -> None:
-        """The first operand gives the locations; one pair of value 1 ties the two."""
-        graph = Graph()
-        x, y = graph.sink((2, 3), name="x"), graph.sink((2, 3), name="y")
-        z = OPERATORS[row](y, x)
-        assert added(x) == ["sink", "sum_like"]
-        assert z.shape == (2, 3)
-        assert np.array_equal(graph.index_map(y, z), numbered(2, 3))
-        assert [(p.a, p.b, p.value) for p in graph.valued_pairs()] == [(y, x, 1)]
-
     def test_broadcast(self, row: int) -> None:
         """The operand of the output's shape gives the locations, wherever it stands."""
         for x_first in (True, False):
@@ -362,14 +342,6 @@ class TestOperators:
                 with pytest.raises(TypeError):
                     OPERATORS[row](*operands)
         assert added(x) == []
-
-    def test_shapes_that_do_not_fit(self, row: int) -> None:
-        """Operands that do not broadcast are refused, and nothing is added."""
-        graph = Graph()
-        x, y = graph.sink((2, 3), name="x"), graph.sink((2,), name="y")
-        with refused("sum_like of 'x', 'y': shapes [[2, 3], [2]] do not broadcast"):
-            OPERATORS[row](x, y)
-        assert added(x) == ["sink"]
 
     def test_another_graph(self, row: int) -> None:
         """A handle of another graph is refused, as everywhere."""

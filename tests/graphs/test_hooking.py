@@ -50,24 +50,6 @@ def test_views_are_what_hooks_compute(
         assert found[a].reshape(-1).tolist() == tile.tolist()
 
 
-def test_chains_and_names() -> None:
-    """Readers of a barrier read its views; sinks, sources and opaque barriers keep their names."""
-    graph = Graph("chain")
-    x = graph.sink((4,), name="x")
-    y = graph.barrier([x], (2,), hook="pool", name="y")
-    z = graph.barrier([y], (2,), name="z")
-    w = graph.barrier([y, z], shapes=[(2,), (2,)], hook="same", name="w")
-    graph.sink((2,), name="y#")
-    graph.valued_pair(w[1], y, 2)
-    graph.tile_memory = TileMemory(4, 64)
-    found = viewed(graph)
-    assert [t.name for t in found.sinks()] == ["x", "y#"]
-    assert [t.name for t in found.barriers()] == ["z"]
-    assert found.kind(found.valued_pairs()[0].a) is Kind.VIEW
-    assert found.inputs("z")[0].shape == (2,)
-    assert found.tile_memory == graph.tile_memory
-
-
 def test_hooks_that_do_not_matter() -> None:
     """A user's hook whose outputs influence no pair is left out; others stay."""
     with own_hooks():

@@ -22,30 +22,6 @@ def small() -> Graph:
     return graph
 
 
-def test_numbers_without_layouts_by_hand() -> None:
-    """Roots are counted through; equal values of mappings are one number, views carry them."""
-    own = small().locations()
-    assert {name: where.tolist() for name, where in own.items()} == {
-        "x": [0, 1],
-        "y": [[2, 3]],
-        "s": [11, 12, 11],
-        "t": [12, 13],
-        "reshape0": [[0, 1]],
-        "joined": [[0, 1], [2, 3]],
-        "b": [9, 10],
-    }
-
-
-def test_numbers_with_layouts_by_hand() -> None:
-    """Sinks take what their pieces name; what is left out stays where it is; roots stay too."""
-    graph = small()
-    layouts = {"x": [("t", 1, 0, ((2, -1, 1),))], "y": [("b", 0, 1, ((1, 1, 1),))]}
-    where = graph.locations(layouts)
-    assert where["x"].tolist() == [13, 12]
-    assert where["joined"].tolist() == [[13, 12], [2, 9]]
-    assert where["b"].tolist() == [9, 10]
-
-
 def test_origins_name_the_first_element_of_each_location() -> None:
     """The way back finds the first tensor that has a location; negative numbers have none."""
     graph = small()
@@ -67,7 +43,3 @@ def test_matches_of_pairs_agree_with_the_specification() -> None:
             np.concatenate([np.zeros(0, int), *(w.reshape(-1) for w in where.values())])
         )
         assert all(graph.handle(t).kind is not Kind.VIEW for t in np.unique(again[0]).tolist())
-
-
-def test_an_empty_graph_has_no_locations() -> None:
-    assert Graph().locations() == {}

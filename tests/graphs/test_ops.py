@@ -77,16 +77,6 @@ SHAPES: list[tuple[Add, tuple[int, ...]]] = [
 ]
 
 
-def test_shapes_are_inferred() -> None:
-    """Each op's output has the shape that the table says, and the op keeps it."""
-    for add, shape in SHAPES:
-        graph = graph_with_operands()
-        assert add(graph).shape == shape
-        reduces = {"sum_like_reduce"}
-        added = [op for op in graph.ops[8:] if type_name(op) not in reduces or len(graph.ops) == 9]
-        assert added[0].shape == shape
-
-
 def test_every_op_type_is_in_the_table() -> None:
     """The table of shapes leaves no op type out."""
     graph = graph_with_operands()
@@ -286,18 +276,6 @@ def test_kinds() -> None:
         "fixed_point": Kind.FIXED_POINT,
     }
     assert {tag: kind for tag, kind in kinds.items() if kind is not Kind.VIEW} == roots
-
-
-def test_carriers() -> None:
-    """A sum passes its first listed unwindable input on, a concat all, a barrier none."""
-    graph = Graph()
-    a, b, c = (graph.sink((2,)) for _ in range(3))
-    graph.sum_like([a, b, c], unwindable=[2, 0])
-    assert graph.carriers(3) == [c.index]
-    joint = graph.concat([a, b, a], 0)
-    assert graph.carriers(graph.producers[joint.index]) == [a.index, b.index, a.index]
-    opaque = graph.barrier([a, b], (1,))
-    assert graph.carriers(graph.producers[opaque.index]) == []
 
 
 def test_broadcasting_is_numpys() -> None:

@@ -113,17 +113,6 @@ def test_all_views_are_in_the_table() -> None:
     assert found == {cls for cls in get_args(AnyOp) if cls.kind is Kind.VIEW}
 
 
-def test_roots_lie_apart() -> None:
-    """Outputs of sources, barriers, reduces and fixed points share no location with anything."""
-    graph = operands()
-    graph.source((2, 3))
-    graph.barrier(["x2_3"], shapes=[(2, 3), (3,)])
-    graph.fixed_point(["x2_3"], (2, 3))
-    graph.sum_like_reduce("x2_3", (3,))
-    every = np.concatenate([a.reshape(-1) for a in graph.locations().values()])
-    assert len(set(every.tolist())) == len(every)
-
-
 def origins(graph: Graph) -> Iterator[tuple[str, list[tuple[int, int]]]]:
     """Yield each view's name, and input index and flat element of each output element.
 
@@ -216,58 +205,8 @@ def test_regions_by_hand() -> None:
     assert graph.out_regions(empty, s_[:]).shape == (0, 2)
 
 
-def test_is_unwindable() -> None:
-    """Views pass on what they show; sums only their layout's input; opaque ops nothing."""
-    graph = Graph()
-    a, b, c = (graph.sink((2,), name=n) for n in "abc")
-    graph.sum_like([a, b, c], unwindable=[2, 0], name="sum")
-    graph.concat([a, b, a], 0, name="joint")
-    graph.barrier([a, b], shapes=[(1,), (2,)], name="bar")
-    graph.fixed_point([a], (2,), name="fix")
-    graph.sum_like_reduce(a, (1,), name="reduce")
-    assert [graph.is_unwindable("sum", k) for k in range(3)] == [False, False, True]
-    assert all(graph.is_unwindable("joint", k) for k in range(3))
-    assert not any(graph.is_unwindable("bar", k, o) for k in range(2) for o in range(2))
-    assert not graph.is_unwindable("bar:1")
-    assert not graph.is_unwindable("fix")
-    assert not graph.is_unwindable("reduce")
-    assert graph.is_unwindable(graph.identity(c))
-
-
 class TestIndexMap:
     """From which element of one tensor each element of another comes."""
-
-    def test_by_hand(self) -> None:
-        """Through several views, from a sink and from a tensor halfway."""
-        graph = Graph()
-        x, y = graph.sink((2, 3), name="x"), graph.sink((3,), name="y")
-        turned = x[:, ::-1].T  # 2 5 / 1 4 / 0 3
-        joint = graph.concat([turned, y.reshape(3, 1)], 1)
-        assert graph.index_map(x, joint).tolist() == [[2, 5, -1], [1, 4, -1], [0, 3, -1]]
-        assert graph.index_map(y, joint).tolist() == [[-1, -1, 0], [-1, -1, 1], [-1, -1, 2]]
-        assert graph.index_map(turned, joint).tolist() == [[0, 1, -1], [2, 3, -1], [4, 5, -1]]
-        assert graph.index_map(joint, joint).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-        assert graph.index_map("x", "x").tolist() == [[0, 1, 2], [3, 4, 5]]
-
-    def test_what_does_not_come_from_there(self) -> None:
-        """Nothing comes from a reader, or through what is opaque."""
-        graph = Graph()
-        x = graph.sink((2,), name="x")
-        opaque = graph.barrier([x], (2,))
-        assert graph.index_map(opaque, x).tolist() == [-1, -1]
-        assert graph.index_map(x, opaque).tolist() == [-1, -1]
-        assert graph.index_map(x[::-1], x).tolist() == [-1, -1]
-        assert graph.index_map(x, x + graph.source((2,))).tolist() == [0, 1]
-        assert graph.index_map(x, graph.source((2,)) + x).tolist() == [-1, -1]
-        assert graph.index_map(x, x[:0]).shape == (0,)
-
-    def test_result_can_be_written_to(self) -> None:
-        """The array is the caller's own, also behind an expand."""
-        graph = Graph()
-        x = graph.sink((2, 1))
-        found = graph.index_map(x, x.broadcast_to((2, 3)))
-        found[0, 0] = 7
-        assert found.tolist() == [[7, 0, 0], [1, 1, 1]]
 
     def test_random_graphs(self) -> None:
         """Composed over whole graphs, it is what following the statement's ops gives."""

@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import (
     OP_TYPES,
-    TileMemory,
     instance_bytes,
     parse_instance,
     read_instance,
@@ -64,35 +62,6 @@ def test_values_round_trip_digit_by_digit(digits: int, places: int) -> None:
         assert parse_instance(instance_bytes(graph)).pairs == graph.pairs
 
 
-def test_spelling_of_values_is_kept() -> None:
-    """Trailing zeros and exponents are written as they were read."""
-    for text in ("9.0", "1.50", "3", "-2.5E-7", "1E+3", "0.1", "12345678901234567890.1234567890"):
-        raw = instance_bytes(parse_instance(with_value(text)))
-        assert f'"value":{text}}}'.encode() in raw
-
-
-def test_texts_round_trip() -> None:
-    """Names and descriptions may hold any text."""
-    graph = Graph('quote " and \\ and \n', "ünïcode ☃")
-    graph.sink((1,), name="a b/c:d\n☃")
-    graph.valued_pair(graph.tensors()[0], graph.tensors()[0], 1)
-    again = parse_instance(instance_bytes(graph))
-    assert again == graph
-    assert again.name == graph.name
-    assert again.description == graph.description
-
-
-def test_tile_memory_round_trips() -> None:
-    """A tile memory is kept."""
-    graph = Graph("tiles")
-    graph.sink((4,), name="x")
-    graph.source((4,), rule={"kind": "linear", "grain": 8}, name="s")
-    graph.tile_memory = TileMemory(16, 65536, {"default": 2, "x": 4}, 8, 4)
-    again = parse_instance(instance_bytes(graph))
-    assert again == graph
-    assert again.tile_memory.element_bytes == {"default": 2, "x": 4}
-
-
 def test_mappings_keep_their_types() -> None:
     """The integer 1 and the string "1" are two locations; large integers are exact."""
     where = [1, "1", 2**80, "", -1, 1]
@@ -100,15 +69,6 @@ def test_mappings_keep_their_types() -> None:
     graph = parse_instance(document(source))
     assert list(graph.ops[0].mapping) == where
     assert parse_instance(instance_bytes(graph)) == graph
-
-
-def test_helpers_add_nothing_when_read() -> None:
-    """A sum in a file brings no pairs and reduces of its own."""
-    total = {"id": "t", "type": "sum_like", "inputs": ["x", "s"], "unwindable_inputs": [0]}
-    graph = parse_instance(document(SINK, SOURCE, total))
-    assert len(graph.ops) == 3
-    assert graph.pairs == []
-    assert graph.shapes[2] == (2, 3)
 
 
 def test_files(tmp_path: Path) -> None:

@@ -23,12 +23,6 @@ def test_presets_and_files(tmp_path: Path) -> None:
     assert tile_memory(str(path), element_bytes={}, tiles=3) == TileMemory(3, 64)
 
 
-def test_presets_stay_as_they_are() -> None:
-    """Overrides make a new memory."""
-    assert tile_memory("ipu-mk2", tiles=2) != PRESETS["ipu-mk2"]
-    assert PRESETS["ipu-mk2"].tiles == 1472
-
-
 def test_unknown_names(tmp_path: Path) -> None:
     """A name that is neither preset nor file is answered with the presets."""
     with refused("unknown tile memory 'ipu-mk9'; known: ipu-mk1, ipu-mk2, or a JSON file"):

@@ -90,7 +90,6 @@ REAL = (
     "Tanh ThresholdedRelu Abs Cosh Sinh IsInf"
 )
 POSITIVE = "Acos Asin Atanh Log Sqrt"
-REDUCED = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
 BINARY = "Add Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mul PRelu Sub Sum"
 
 ONE = [
