@@ -1,8 +1,9 @@
-"""The named families: sizes as published, optima as counted by hand, and both ways to solve."""
+"""Generated graphs: named families, and random ones."""
 
 from __future__ import annotations
 
 import tracemalloc
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -11,12 +12,17 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
 from layoutopt.generate.families import FAMILIES, generate, parameters, summary
+from layoutopt.generate.random_graphs import random_graph
+from layoutopt.graphs.ops import type_name
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.io.instance import instance_bytes, parse_instance
+from layoutopt.io.instance import OP_TYPES, instance_bytes, parse_instance
 from layoutopt.lowering.lower import lower
 from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
 from tests.lifting.test_lifting import assert_alike
+
+# The named families: sizes as published, optima as counted by hand, and both ways to solve
+
 
 STATES = (".m", ".momentum")
 
@@ -235,3 +241,29 @@ def test_wrong_settings(family: str, settings: str, told: str) -> None:
         build(family, settings)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+# The family of random graphs: seeded, legal, and of every kind
+
+
+def test_every_op_type_occurs() -> None:
+    """A few hundred graphs hold every op of the format, and odd sizes besides."""
+    types: Counter[str] = Counter()
+    shapes = set()
+    for seed in range(400):
+        graph = random_graph(seed)
+        types.update(type_name(op) for op in graph.ops)
+        shapes.update(graph.shapes)
+    assert set(types) == set(OP_TYPES)
+    assert min(types.values()) > 20
+    assert () in shapes
+    assert any(0 in shape for shape in shapes)
+
+
+def test_equal_arguments_give_equal_graphs() -> None:
+    """The seed decides everything, and files of the graphs are read again."""
+    for seed in range(50):
+        graph = random_graph(seed, negative=True)
+        assert graph == random_graph(seed, negative=True)
+        assert parse_instance(instance_bytes(graph)) == graph
+        assert graph.name == f"random-{seed}"

@@ -1,4 +1,4 @@
-"""The builder: handles, names and pairs."""
+"""The builder: handles, names, pairs, exact values, and barrier hooks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from layoutopt.base.numbers import exact_decimal, to_decimal, to_integers
 from layoutopt.graphs import ops
+from layoutopt.graphs.locations import flow
 from layoutopt.graphs.ops import Kind
+from layoutopt.graphs.tiling import check_hooks, hooked, opaque, output_tiles, relaxed, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance
-from tests.support import refused
+from layoutopt.tiles.memory import TileMemory
+from tests.hooked import own_hooks, random_hooked
+from tests.support import named_pairs, refused
+
+# The builder: handles, names and pairs
 
 
 def pairs(graph: Graph) -> list[tuple[str, str, Decimal]]:
@@ -177,3 +187,174 @@ class TestQueries:
         assert [t.name for t in graph.tensors()] == ["x", "s", "b:0", "b:1", "f", "r", "y", "i"]
         assert [t.index for t in graph.tensors()] == list(range(8))
         assert graph.kind("i") is Kind.VIEW
+
+
+# Exact decimals in, exact integers of one unit out
+
+
+decimals = st.builds(
+    lambda digits, places: Decimal(digits).scaleb(-places),
+    st.integers(-(10**25), 10**25),
+    st.integers(-30, 60),
+)
+
+
+@given(st.lists(decimals))
+def test_scaling_is_exact(values: list[Decimal]) -> None:
+    """Integers times the unit are the values again, and the unit is the largest possible."""
+    whole, unit = to_integers(values)
+    assert all(isinstance(w, int) for w in whole)
+    assert [w * unit for w in whole] == [Fraction(v) for v in values]
+    assert unit > 0
+    common = 0
+    for w in whole:
+        while w:
+            common, w = w, common % w
+    assert abs(common) in (0, 1)
+
+
+@given(st.lists(decimals, min_size=1, max_size=6), st.integers(-(10**9), 10**9))
+def test_sums_come_back_as_decimals(values: list[Decimal], times: int) -> None:
+    """Any multiple of the unit is written exactly, with a digit after the point."""
+    whole, unit = to_integers(values)
+    total = times * sum(whole)
+    written = to_decimal(total, unit)
+    assert Fraction(written) == total * unit
+    assert int(written.as_tuple().exponent) <= -1
+    assert "." in f"{written:f}"
+
+
+@given(decimals)
+def test_decimals_are_kept(value: Decimal) -> None:
+    """Decimals, their text and their fraction are all the same exact value."""
+    assert exact_decimal(value) == value
+    assert exact_decimal(str(value)) == value
+    assert exact_decimal(Fraction(value)) == value
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_are_their_shortest_decimal(value: float) -> None:
+    """A float is the decimal that prints as it, and reads back as the same float."""
+    kept = exact_decimal(value)
+    assert kept == Decimal(repr(value))
+    assert float(kept) == value
+
+
+def test_fractions_keep_all_digits() -> None:
+    """A fraction of more than 28 digits is not rounded, as Python's decimals would be."""
+    many = Fraction(10**40 + 1, 10**20)
+    assert Fraction(exact_decimal(many)) == many
+    assert Fraction(exact_decimal(-many)) == -many
+
+
+def test_no_numbers() -> None:
+    """Booleans, texts, infinities and endless fractions are refused in one line."""
+    for value, reason in [
+        (True, "not a decimal number"),
+        ("", "not a decimal number"),
+        ("1,5", "not a decimal number"),
+        ("a\nb", "not a decimal number"),
+        (None, "not a decimal number"),
+        (Fraction(1, 3), "not a decimal number"),
+        ([1], "not a decimal number"),
+        (1j, "not a decimal number"),
+        (float("nan"), "not finite"),
+        ("-inf", "not finite"),
+        (Decimal("sNaN"), "not finite"),
+    ]:
+        with refused(reason):
+            exact_decimal(value)
+
+
+def test_tenths_add_up() -> None:
+    """0.1 + 0.2 is 0.3, and 1e-30 beside 1 is not lost."""
+    whole, unit = to_integers([Decimal("0.1"), Decimal("0.2"), Decimal("0.3")])
+    assert whole == [1, 2, 3]
+    assert to_decimal(whole[0] + whole[1], unit) == Decimal("0.3")
+    whole, unit = to_integers([Decimal(1), Decimal("1e-30")])
+    assert whole == [10**30, 1]
+    assert str(to_decimal(sum(whole), unit)) == "1.000000000000000000000000000001"
+
+
+# Graphs with barrier hooks, and without
+
+
+VIEWS = [
+    ("same", (2, 3), [(2, 3)]),
+    ("normalisation", (4, 3), [(4, 3), (4, 1), (4,)]),
+    ("reduce", (2, 3, 2), [(2,), (2, 3), (3,), (1, 3, 1), ()]),
+    ("broadcast", (2, 3, 2), [(2,), (3, 1), (3, 2), (1, 1, 2), ()]),
+    ("pool", (1, 7, 4), [(1, 3, 2), (1, 2, 4), (1, 7, 1)]),
+    ("reduce", (2, 0), [(2, 0), (0,)]),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "outputs"), VIEWS)
+def test_views_are_what_hooks_compute(
+    name: str, shape: tuple[int, ...], outputs: list[tuple[int, ...]]
+) -> None:
+    """The views that stand for a barrier carry each tile to where the hook puts it."""
+    graph = Graph("views")
+    x = graph.sink(shape, name="x")
+    outs = graph.barrier([x], shapes=outputs, hook=name, name="b")
+    for k, out in enumerate(outs):
+        graph.valued_pair(out, graph.source(out.shape, name=f"s{k}"), 1)
+    graph.tile_memory = TileMemory(64, 1024)
+    tiles = np.random.default_rng(1).permutation(64)[: x.size]
+    expected = output_tiles(graph, hooked(graph)[0], [tiles])
+    plain = viewed(graph)
+    assert not hooked(plain)
+    roots = {
+        t: np.full(s, -1)
+        for t, s in enumerate(plain.shapes)
+        if plain.kind(plain.handle(t)) is not Kind.VIEW
+    }
+    roots[plain.number("x")] = tiles.reshape(shape)
+    found = flow(plain, roots, [a for a, _, _ in plain.pairs])
+    for (a, _, _), tile in zip(plain.pairs, expected, strict=True):
+        assert found[a].reshape(-1).tolist() == tile.tolist()
+
+
+def test_hooks_that_do_not_matter() -> None:
+    """A user's hook whose outputs influence no pair is left out; others stay."""
+    with own_hooks():
+        graph = Graph("idle")
+        x = graph.sink((2,), name="x")
+        one = graph.barrier([x], (2,), hook="ascending", name="one")
+        two = graph.barrier([one], (2,), hook="crowd", name="two")
+        graph.barrier([two], (2,), hook="crowd", name="idle")
+        graph.valued_pair(graph.reverse(two, [0]), x, 1)
+        graph.tile_memory = TileMemory(4, 64)
+        found = viewed(graph)
+        assert [found.ops[i].id for i in hooked(found)] == ["one", "two"]
+        free = relaxed(graph)
+        assert [t.name for t in free.sinks()] == ["x", "one#", "two#", "idle#"]
+
+
+def test_opaque_graphs() -> None:
+    """They are the same graph but for the hooks; without a tile memory there are none."""
+    with own_hooks():
+        for seed in range(20):
+            graph = random_hooked(seed)
+            found = opaque(graph)
+            assert hooked(graph)
+            assert not hooked(found)
+            assert named_pairs(found) == named_pairs(graph)
+            text = instance_bytes(graph)
+            for name in {graph.ops[i].hook for i in hooked(graph)}:
+                text = text.replace(b',"hook":"%s"' % str(name).encode(), b"")
+            assert instance_bytes(found) == text
+            graph.tile_memory = None
+            assert not hooked(graph)
+
+
+def test_hooks_that_do_not_fit() -> None:
+    """Errors name barrier and hook."""
+    graph = Graph("unfit")
+    graph.barrier([graph.sink((2,), name="x")], (3,), hook="pool", name="b")
+    check_hooks(graph)  # without tiles a hook says nothing
+    graph.tile_memory = TileMemory(4, 64)
+    with refused("barrier 'b': hook 'pool': output shape [3] has no windows over [2]"):
+        check_hooks(graph)
+    with refused("barrier 'b': hook 'pool': output shape [3]"):
+        viewed(graph)
