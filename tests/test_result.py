@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import FIGURES
-from layoutopt import Graph, UnwindingResult, compare, evaluate, read_result, unwind, write_result
+from layoutopt import (
+    Graph,
+    InputError,
+    UnwindingResult,
+    compare,
+    evaluate,
+    explain_pair,
+    read_result,
+    steps,
+    unwind,
+    write_result,
+)
 from layoutopt.base.result import PairScore, Stopped
 
 
@@ -151,3 +162,22 @@ def test_stopped_is_told_only_where_it_matters(graph: Graph) -> None:
     result = unwind(graph)
     assert result.stopped is Stopped.FINISHED
     assert "finished" not in result._repr_html_()
+
+
+def test_a_result_that_was_read_is_one_that_was_solved(tmp_path: Path) -> None:
+    """With its graph it is drawn, explained, kept and scored as the one that was solved."""
+    graph, path = FIGURES["chained_calls_copies"](), tmp_path / "result.json"
+    solved = unwind(graph)
+    write_result(solved, path)
+    found = read_result(path, graph)
+    assert type(found) is type(solved)
+    assert (str(found.draw()), found.summary()) == (str(solved.draw()), solved.summary())
+    assert found.to_html() == solved.to_html()
+    assert evaluate(graph, found).score == unwind(graph, fixed=found).score == solved.score
+    a, b = solved.pairs[0].a, solved.pairs[0].b
+    assert str(explain_pair(graph, found, a, b)) == str(explain_pair(graph, solved, a, b))
+    assert steps(graph, found) == steps(graph, solved)
+    with pytest.raises(InputError, match="has no graph"):
+        read_result(path).draw()
+    with pytest.raises(InputError, match="is of 'chained_calls_copies', but the graph is"):
+        read_result(path, FIGURES["matmul"]())

@@ -220,7 +220,7 @@ class UnwindingResult(Result, Shown):
     certificate, uncertified
         Evidence for score and bound, plain data; or why there is none, if it was asked for.
     graph
-        The graph that was solved, not a copy; ``None`` for a result read from a file.
+        The graph that was solved, not a copy; ``None`` for a result that was read without it.
     """
 
     instance: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -162,15 +161,11 @@ def _check(targets: options.Targets, by: By, overwrite: bool) -> None:
         raise InputError(f"--by {by} is for --svg FILE and --png FILE")
 
 
-def _read(path: Path) -> UnwindingResult:
-    from layoutopt.io.result import read_result
-
-    return read_result(path)
-
-
 def _shown(path: Path, instance: Path | None, reading: options.Reading) -> UnwindingResult | Graph:
     """Return a graph, a result, or a result with its graph."""
-    result = _read(path) if _is_result(path) else None
+    from layoutopt.io.result import read_result, with_graph
+
+    result = read_result(path) if _is_result(path) else None
     if result is None:
         if instance is not None:
             raise InputError("is no result; --instance is for results", file=str(path))
@@ -178,7 +173,7 @@ def _shown(path: Path, instance: Path | None, reading: options.Reading) -> Unwin
     if instance is None:
         return result
     graph, _ = reading.load(instance)
-    return _joined(result, graph, path, instance)
+    return with_graph(result, graph, str(path))
 
 
 def _graph(shown: UnwindingResult | Graph) -> Graph | None:
@@ -186,27 +181,6 @@ def _graph(shown: UnwindingResult | Graph) -> Graph | None:
 
     graph: Graph | None = shown.graph if isinstance(shown, UnwindingResult) else shown
     return graph
-
-
-def _joined(result: UnwindingResult, graph: Graph, path: Path, instance: Path) -> UnwindingResult:
-    """Return a result with its graph."""
-    from layoutopt.graphs.tiling import TILE, opaque
-    from layoutopt.io.instance import check_hash, known_hash
-
-    if graph.name != result.instance:
-        whose = f"is of {result.instance!r}, but {instance} is {graph.name!r}"
-        raise InputError(whose, file=str(path))
-    try:
-        graph.draw(result)
-    except InputError as error:
-        pieces = [piece for layout in (result.layouts or {}).values() for piece in layout]
-        if graph.tile_memory is None and any(origin == TILE for origin, *_ in pieces):
-            reason = "names tiles, but there is no tile memory; --tiles PRESET|FILE gives one"
-            raise InputError(reason, file=str(path)) from None
-        raise error.located(file=str(path)) from None
-    if result.instance_hash != known_hash(opaque(graph)):  # a result of --barriers opaque has that
-        check_hash(result.instance_hash, graph, str(path))
-    return replace(result, graph=graph)
 
 
 def _text(shown: UnwindingResult | Graph, found: Simulation | None) -> str:

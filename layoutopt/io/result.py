@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,8 +14,11 @@ from layoutopt.base import files
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import SUM_DIGITS
 from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult
+from layoutopt.graphs.display import draw
 from layoutopt.graphs.locations import check_result
-from layoutopt.io.instance import PATTERN
+from layoutopt.graphs.store import GraphStore
+from layoutopt.graphs.tiling import TILE, opaque
+from layoutopt.io.instance import PATTERN, check_hash, known_hash
 
 FORMAT = "layoutopt/result/1"
 
@@ -165,21 +169,55 @@ def read_document(path: str | Path) -> ResultDocument:
     return parse_document(files.read_bytes(path), str(path))
 
 
-def read_result(path: str | Path) -> UnwindingResult:
+def read_result(path: str | Path, graph: GraphStore | None = None) -> UnwindingResult:
     """Read a result file, packed with gzip if its name ends in ``.gz``.
+
+    Parameters
+    ----------
+    graph
+        The graph that it is of; pictures and simulations need it.
 
     Returns
     -------
     UnwindingResult
-        What :func:`layoutopt.unwind` returned when the file was written, but for the graph.  Status
-        and gap follow from score and bound; ``layoutopt check`` tells whether these are so.
+        What :func:`layoutopt.unwind` returned when the file was written.  Status and gap follow
+        from score and bound; ``layoutopt check`` tells whether these are so.
 
     Raises
     ------
     InputError
-        If it cannot be read or is no result.
+        If it cannot be read, is no result, or is of another graph.
     """
-    return read_document(path).result()
+    found = read_document(path).result()
+    return found if graph is None else with_graph(found, graph, str(path))
+
+
+def with_graph(result: UnwindingResult, graph: GraphStore, file: str) -> UnwindingResult:
+    """Return a result with its graph.
+
+    Parameters
+    ----------
+    file
+        Name that errors give to the result.
+
+    Raises
+    ------
+    InputError
+        If it is of another graph.
+    """
+    if graph.name != result.instance:
+        raise InputError(f"is of {result.instance!r}, but the graph is {graph.name!r}", file=file)
+    try:
+        draw(graph, result, tensors=[])  # which looks at all layouts
+    except InputError as error:
+        pieces = [piece for layout in (result.layouts or {}).values() for piece in layout]
+        if graph.tile_memory is None and any(origin == TILE for origin, *_ in pieces):
+            reason = "names tiles, but the graph has no tile memory; --tiles PRESET|FILE gives one"
+            raise InputError(reason, file=file) from None
+        raise error.located(file=file) from None
+    if result.instance_hash != known_hash(opaque(graph)):  # a result of --barriers opaque has that
+        check_hash(result.instance_hash, graph, file)
+    return replace(result, graph=graph)
 
 
 def write_result(result: UnwindingResult, path: str | Path, *, overwrite: bool = True) -> None:
