@@ -38,6 +38,26 @@ def sliced(size: int, start: int, end: int, step: int) -> range:
     return range(size)[slice(start, end, step)]
 
 
+def window_count(size: int, pads: tuple[int, int], reach: int, stride: int, *, up: bool) -> int:
+    """Return how many windows a pool or convolution of ONNX has along an axis.
+
+    That is ``(size + pads - reach) / stride + 1``, rounded towards 0, or up; runtimes start no
+    window in the padding behind.
+
+    Parameters
+    ----------
+    size, pads
+        The axis, and what is added in front and behind.
+    reach
+        Places from the first to the last of a window: ``dilation * (kernel - 1) + 1``.
+    """
+    free = size + sum(pads) - reach
+    if not up:
+        return free // stride + 1 if free >= 0 else 1 - -free // stride
+    steps = -(-free // stride)
+    return steps + (steps * stride < size + pads[0])
+
+
 def total(values: Iterable[Decimal]) -> Decimal:
     """Return the sum of decimals."""
     found = Decimal(0)

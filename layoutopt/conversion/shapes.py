@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import sliced
+from layoutopt.base.numbers import sliced, window_count
 from layoutopt.conversion.rules.axes import REDUCTIONS
 from layoutopt.conversion.rules.op import Op, Shape, Size
 from layoutopt.conversion.rules.operator import Category
@@ -190,13 +190,14 @@ def _resized(op: Op, shape: Shape) -> Shape:
 
 
 def _window(op: Op, shape: Shape) -> Shape | None:
-    """Return the shape of a convolution or pool; its formula is ONNX's.
+    """Return the shape of a convolution or pool.
 
-    ``(size + pads - dilation * (kernel - 1) - 1) / stride + 1``, rounded towards 0 or, for
-    ``ceil_mode``, up; ``ceil(size / stride)`` where pads keep the size.
+    Where pads keep the size, it is ``ceil(size / stride)``; runtimes disagree for dilated pools.
     """
     place = _WEIGHTS.get(op.type)
-    weights, spatial = None if place is None else op.shape(place), shape[2:]
+    last = _is_last(op)
+    spatial = shape[1:-1] if last else shape[2:]
+    weights = None if place is None else op.shape(place)
     kernel = op.integers("kernel_shape") or (weights[2:] if weights else None)
     if kernel is None or len(kernel) != len(spatial) or (place is not None and not weights):
         return None
@@ -210,11 +211,14 @@ def _window(op: Op, shape: Shape) -> Shape | None:
         if not (isinstance(size, int) and isinstance(wide, int)):
             sizes.append(None)
         elif auto in ("SAME_UPPER", "SAME_LOWER"):
-            sizes.append(-(-size // strides[i]))
+            told = place is not None or dilations[i] == 1
+            sizes.append(-(-size // strides[i]) if told else None)
         else:
-            free = size + pads[i] + pads[count + i] - dilations[i] * (wide - 1) - 1
-            sizes.append(_steps(op, free, strides[i], size + pads[i]))
-    return (shape[0], weights[0] if weights else shape[1], *sizes)
+            ends, reach = (pads[i], pads[count + i]), dilations[i] * (wide - 1) + 1
+            up = bool(op.integer("ceil_mode", 0))
+            sizes.append(window_count(size, ends, reach, strides[i], up=up))
+    channels = weights[0] if weights else shape[-1 if last else 1]
+    return (shape[0], *sizes, channels) if last else (shape[0], channels, *sizes)
 
 
 def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple[int, ...]:
@@ -226,15 +230,25 @@ def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple
     return found
 
 
-def _steps(op: Op, free: int, stride: int, start_below: int) -> int:
-    if not op.integer("ceil_mode", 0):
-        return free // stride + 1 if free >= 0 else 1 - -free // stride  # towards 0
-    steps = -(-free // stride) + 1  # no window starts in the padding behind
-    return steps - ((steps - 1) * stride >= start_below)
-
-
 def _one_each(op: Op, shape: Shape) -> Shape:
-    return (*shape[:2], *(1,) * (len(shape) - 2))
+    ones = (1,) * (len(shape) - 2)
+    return (shape[0], *ones, shape[-1]) if _is_last(op) else (*shape[:2], *ones)
+
+
+def _is_last(op: Op) -> bool:
+    """Return whether channels are the last axis."""
+    return bool(op.integer("channels_last", 0))
+
+
+def _blocks(op: Op, shape: Shape) -> Shape | None:
+    """Return the shape after blocks of a plane have become channels, or channels blocks."""
+    size = op.integer("blocksize", 1)
+    if len(shape) != 4 or size < 1 or not all(isinstance(n, int) for n in shape):
+        return (None,) * len(shape)
+    batch, channels, height, width = (n for n in shape if isinstance(n, int))
+    if op.type == "SpaceToDepth":
+        return (batch, channels * size**2, height // size, width // size)
+    return (batch, channels // size**2, height * size, width * size)
 
 
 def _flatten(op: Op, shape: Shape) -> Shape:
@@ -380,8 +394,14 @@ def _gather(op: Op, shape: Shape) -> Shape | None:
     return None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
-_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "com.microsoft::FusedConv": 1}
+_WEIGHTS = {
+    **{"Conv": 1, "ConvInteger": 1, "QLinearConv": 3},
+    **{"com.microsoft::FusedConv": 1, "com.microsoft::QLinearConv": 3},
+}
 """The weights of convolutions."""
+
+_SLIDING = {"AveragePool", "LpPool", "MaxPool", "com.microsoft::QLinearAveragePool"} | {*_WEIGHTS}
+"""Op types with windows."""
 
 _OTHER_SHAPE = {"Size", "DynamicQuantizeLinear"}
 
@@ -399,9 +419,10 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(_SAME.split(), _same),
     **dict.fromkeys(REDUCTIONS.split(), _reduced),
     **dict.fromkeys(["ArgMax", "ArgMin"], _found),
-    **dict.fromkeys(["AveragePool", "LpPool", "MaxPool", *_WEIGHTS], _window),
+    **dict.fromkeys(_SLIDING, _window),
     **dict.fromkeys(["CenterCropPad", "ConvTranspose"], _same_rank),
-    **dict.fromkeys(["DepthToSpace", "GridSample", "SpaceToDepth"], _same_rank),
+    **dict.fromkeys(["DepthToSpace", "SpaceToDepth"], _blocks),
+    "GridSample": _same_rank,
     **dict.fromkeys(["Resize", "Upsample"], _resized),
     **dict.fromkeys(
         [f"com.microsoft::QLinear{name}" for name in ("Add", "Mul", "Where")], _quantised_broadcast
@@ -413,6 +434,7 @@ _RULES: dict[str, Rule] = {
     "com.microsoft::FusedGemm": _gemm,
     "com.microsoft::QLinearConcat": _quantised_concat,
     **dict.fromkeys(["GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"], _one_each),
+    "com.microsoft::QLinearGlobalAveragePool": _one_each,
     **dict.fromkeys(["Squeeze", "Transpose", "Unsqueeze"], _followed),
     "Compress": _compressed,
     "Concat": _concat,

@@ -71,6 +71,29 @@ def take_declared(graph: GraphProto) -> Declared:
     return found
 
 
+def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declared:
+    """Return the types of tensors whose rank nodes do not tell, without sizes.
+
+    Parameters
+    ----------
+    declared
+        As :func:`take_declared` returned it.
+    told
+        What follows from the nodes.
+    """
+    from onnx import TypeProto
+
+    found: Declared = {}
+    for name, kind in declared.items():
+        other = told.get(name)
+        if kind is not None and (other is None or not other.tensor_type.HasField("shape")):
+            new = found[name] = TypeProto()
+            new.CopyFrom(kind)
+            for dim in new.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
+                dim.Clear()
+    return found
+
+
 def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list[str]]:
     """Return a network without declared shapes of results.
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import window_count
 from layoutopt.onnx.folding import WINDOWS
 from layoutopt.onnx.protobuf import SMALL, first_line, graphs
-from layoutopt.onnx.rules import rule_of
+from layoutopt.onnx.rules import is_standard, rule_of
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 SHRINKING = WINDOWS | {"Pad"}
 """Op types whose results can be smaller than nothing."""
+
+POOLS = {"AveragePool", "LpPool", "MaxPool"}
+"""Op types whose windows may round up."""
 
 UNREAD = "layoutopt.unread"
 """A domain of ops that nothing is known of."""
@@ -89,18 +93,109 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
 
     _without_negative_sizes(model)
     known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
+    hidden = [k for k, node in enumerate(_nodes(model)) if _is_misread(node)]
     try:
         check_cropping(model)
-        plain = shape_inference.infer_shapes(model)
-        while _tell_ranks(model, plain):
-            plain = shape_inference.infer_shapes(model)
-        if not _is_short(plain):
-            return shape_inference.infer_shapes(model, strict_mode=True) if strict else plain
-        return shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
+        _set_domains(model, hidden, UNREAD)
+        found = shape_inference.infer_shapes(model)
+        while _tell_ranks(model, found) or (hidden and _tell_windows(model, found)):
+            found = shape_inference.infer_shapes(model)
+        short = _is_short(found)
+        if short or strict:
+            found = shape_inference.infer_shapes(model, strict_mode=strict, data_prop=short)
     except InputError:
         raise
     except known as error:
         raise InputError(f"shapes cannot be inferred ({first_line(error)})") from None
+    finally:
+        _set_domains(model, hidden, "")
+    _set_domains(found, hidden, "")
+    return found
+
+
+def _nodes(model: ModelProto) -> Iterator[NodeProto]:
+    return (node for graph in graphs(model.graph) for node in graph.node)
+
+
+def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> None:
+    """Set the domain of some nodes, :data:`UNREAD` or ONNX's own."""
+    from onnx import helper
+
+    if not numbers:
+        return
+    if domain:
+        model.opset_import.append(helper.make_opsetid(domain, 1))
+    else:
+        model.opset_import.pop()
+    for k, node in enumerate(_nodes(model)):
+        if k in numbers:
+            node.domain = domain
+
+
+def _window(node: NodeProto) -> tuple[dict[str, list[int]], bool, bool]:
+    """Return lists of a pool's attributes, whether it rounds up, and whether pads keep sizes."""
+    lists = {a.name: list(a.ints) for a in node.attribute if a.ints}
+    up = any(a.name == "ceil_mode" and a.i for a in node.attribute)
+    same = any(a.name == "auto_pad" and a.s.startswith(b"SAME") for a in node.attribute)
+    return lists, up, same
+
+
+def _is_misread(node: NodeProto) -> bool:
+    """Return whether ONNX's inference may tell other sizes of a pool than runtimes make."""
+    if node.op_type not in POOLS or not is_standard(node.domain):
+        return False
+    lists, up, same = _window(node)
+    return up or (same and max(lists.get("dilations", [1])) > 1)
+
+
+def _tell_windows(model: ModelProto, inferred: ModelProto) -> bool:
+    """Tell shapes of the results of pools that ONNX misreads; return whether any were unknown.
+
+    Parameters
+    ----------
+    model
+        The model, with these pools in the domain :data:`UNREAD`; it is changed.
+    inferred
+        The same with shapes.
+    """
+    told = False
+    for graph, known in zip(graphs(model.graph), graphs(inferred.graph), strict=True):
+        kinds = {x.name: x.type for x in (*known.value_info, *known.output, *known.input)}
+        own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
+        for node in graph.node:
+            kind = kinds.get(node.input[0]) if node.domain == UNREAD else None
+            if kind is None or not kind.tensor_type.HasField("shape"):
+                continue
+            for new, name in zip(_pooled(node, kind), node.output, strict=False):
+                if name and name not in own:
+                    own[name] = graph.value_info.add(name=name).type
+                if name and own[name] != new:
+                    own[name].CopyFrom(new)
+                    told = True
+    return told
+
+
+def _pooled(node: NodeProto, kind: TypeProto) -> Iterator[TypeProto]:
+    """Yield the types of a pool's result, and of the places in its operand that this is from."""
+    from onnx import TensorProto, TypeProto
+
+    lists, up, same = _window(node)
+    kernel = lists.get("kernel_shape", [])
+    strides, dilations = (lists.get(x, [1] * len(kernel)) for x in ("strides", "dilations"))
+    pads = lists.get("pads", [0, 0] * len(kernel))
+    for element in (kind.tensor_type.elem_type, TensorProto.INT64):
+        new = TypeProto()
+        new.CopyFrom(kind)
+        new.tensor_type.elem_type = element
+        for k, dim in enumerate(new.tensor_type.shape.dim[2:]):
+            size = dim.dim_value if dim.HasField("dim_value") and k < len(kernel) else -1
+            dim.Clear()
+            if same and size >= 0 and dilations[k] == 1:
+                dim.dim_value = -(-size // strides[k])
+            elif not same and size >= 0:
+                ends, reach = (pads[k], pads[len(kernel) + k]), dilations[k] * (kernel[k] - 1) + 1
+                dim.dim_value = window_count(size, ends, reach, strides[k], up=up)
+        yield new
 
 
 def _tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.elementwise import ONE_OPERAND
 from layoutopt.conversion.rules.op import Shape
-from layoutopt.onnx.declared import give_back, input_names, take_declared, types_of
+from layoutopt.onnx.declared import give_back, input_names, ranks_of, take_declared, types_of
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, copied_except, graphs
@@ -95,7 +95,8 @@ def skeleton(model: ModelProto) -> ModelProto:
         if not tell_operands(bare.graph):
             break
         bare = with_shapes(bare)
-    give_back(bare.graph, declared, types_of(bare.graph))
+    told = types_of(bare.graph)
+    give_back(bare.graph, ranks_of(declared, told), told)
     return with_shapes(bare)
 
 

@@ -376,6 +376,26 @@ ROWS = {
         0,
         {"w": np.arange(18, dtype=np.int8).reshape(3, 2, 3, 1), "k": np.float32(0.5)},
     ),
+    "a transpose of what is declared wrong, in number too": Past(
+        """g (float[2,4,4] x, int64[1] k) => (float[n,m,1,k] y) <float[2,1,5,4] a> {
+            s = Sub(k, k) r = Add(s, given) a = Reshape(x, r) y = Transpose<perm=[0,2,1,3]>(a) }""",
+        1,
+        {"given": np.array([2, 1, 4, 4])},
+    ),
+    "a pool that rounds up, behind which no runtime begins a window": Past(
+        """g (float[3,1,3,4] x) => (float[3,4,2,1] y) {
+            a = AveragePool<kernel_shape=[1,1], strides=[1,2], ceil_mode=1>(x)
+            b = Resize(a, "", k) y = Transpose<perm=[0,2,3,1]>(b) }""",
+        0,
+        {"k": np.array([1, 1.5, 1.5, 1], np.float32)},
+        more={"opset": 19},
+    ),
+    "a dilated pool whose pads keep sizes, of which runtimes make others": Past(
+        """g (float[1,1,3,3] x) => (float[1,n,m,1] y) {
+            a = MaxPool<kernel_shape=[2,2], dilations=[2,1], auto_pad="SAME_UPPER">(x)
+            b = Relu(a) y = Transpose<perm=[0,2,3,1]>(b) }""",
+        0,
+    ),
     "a shape that is known at run time only, and declared wrong": Past(
         """g (float[2,9] x, int64[1] k) => (float[3,3,3] y, float[2,3,3] z) {
             s = Sub(k, k) r = Add(s, given) a = Reshape(x, r) y = Transpose(a)
