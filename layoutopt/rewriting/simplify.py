@@ -455,8 +455,14 @@ class _Simplifier:
         self._set_nodes(graph, _renamed_outputs(kept, outputs - self.pinned, fixed))
 
     def _join_reshapes(self, graph: GraphProto, scope: _Outside) -> None:
-        """Let reshapes to known shapes read what was there before reshapes to unknown ones."""
+        """Let reshapes to known shapes read what was there before other reshapes.
+
+        That is where nobody else reads between them, where it comes back as it was, or where sizes
+        between them are not known.
+        """
         made: dict[str, NodeProto] = {}
+        reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
+        reads.update(value.name for value in graph.output)
         for node in graph.node:
             if node.op_type not in VIEWS or not self.keys.is_standard(node):
                 continue
@@ -466,12 +472,21 @@ class _Simplifier:
             if node.op_type != "Reshape" or target is None or not np.all(target):
                 continue
             while (before := made.get(node.input[0])) is not None:
-                kind = self.types.get(node.input[0])
+                known = known_elements(self.types.get(node.input[0])) is not None
+                same = self._same_shape(before.input[0], node.output[0])
                 names = {*before.input, *before.output}
-                if known_elements(kind) is not None or self.pinned & names:
+                if self.pinned & names or (known and not same and reads[node.input[0]] > 1):
                     break
+                reads[node.input[0]] -= 1
                 node.input[0] = before.input[0]
+                reads[node.input[0]] += 1
                 self.again = True
+
+    def _same_shape(self, one: str, other: str) -> bool:
+        """Return whether two tensors are known to have the same sizes."""
+        kinds = self.types.get(one), self.types.get(other)
+        shapes = [None if kind is None else typed(kind).shape for kind in kinds]
+        return shapes[0] == shapes[1] and known_elements(kinds[0]) is not None
 
     def _separate(self, graph: GraphProto) -> None:
         """Give each transpose of what is made of constants alone its own, if others read it.
@@ -548,6 +563,8 @@ class _Simplifier:
             return None
         source: str = node.input[0] if node.input else ""
         if node.op_type == "Identity":
+            return source
+        if node.op_type == "Reshape" and self._same_shape(source, node.output[0]):
             return source
         if node.op_type == "Dropout" and only_passes(node, scope.values):
             return None if read.intersection(node.output[1:2]) - {""} else source

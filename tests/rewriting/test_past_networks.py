@@ -409,6 +409,14 @@ ROWS = {
         0,
         {"r": np.array([2, 2, 4])},
     ),
+    "a reshape back to what was there, beside another reader": Past(
+        """g (float[4,4] x) => (float[4,4] y, float[16] z, float[16] u) {
+            a = Transpose(x) b = Reshape(a, flat) c = Reshape(b, square) y = Transpose(c)
+            z = Round(b) d = Reshape(x, flat) e = Reshape(d, square) f = Transpose(e)
+            u = Reshape(f, flat) }""",
+        1,
+        {"flat": np.array([16]), "square": np.array([4, 4])},
+    ),
     "a matrix of joined rows, times itself": Past(
         """g (float[2,2,2,1] x) => (float[2,2] y) {
             t = Transpose(x) a = Reshape(t, r) b = Transpose(a) y = MatMul(b, a) }""",
