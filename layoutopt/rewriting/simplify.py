@@ -433,9 +433,10 @@ class _Simplifier:
                 left.extendleft(reversed(inlined))
                 continue
             source = self._passed_on(node, scope, read | outputs)
-            if source is not None and node.output[0] not in fixed:
+            if source is not None and node.output[0] not in self.pinned:
                 same[node.output[0]] = source
-                continue
+                if node.output[0] not in outputs:
+                    continue
             key = self.keys.node(node, scope.keys, scope.values)
             if key is not None and node.op_type == "ConstantOfShape":
                 scope.keys[node.output[0]], key = key, None  # each reader has its own layout of it
@@ -450,7 +451,7 @@ class _Simplifier:
                     first.output[k] = name
                 elif name in fixed:
                     kept.append(_identity(first.output[k], name))
-                elif name:
+                if name and name != first.output[k] and name not in self.pinned:
                     same[name] = first.output[k]
         self._set_nodes(graph, _renamed_outputs(kept, outputs - self.pinned, fixed))
 

@@ -417,6 +417,19 @@ ROWS = {
         1,
         {"flat": np.array([16]), "square": np.array([4, 4])},
     ),
+    "outputs that are the same transpose, one of which is read": Past(
+        """g (float[4,2] x) => (float[2,4] y, float[2,4] z, float[4,2] u) {
+            y = Transpose(x) z = Transpose(x) u = Transpose(z) }""",
+        1,
+    ),
+    "a batch without elements, before a matrix": Past(
+        """g (float[0,0,3] x) => (float[0,3,0] y, float[0,3,0] z) {
+            y = Transpose<perm=[0,2,1]>(x) a = MatMul(x, w)
+            z = Transpose<perm=[0,2,1]>(a) }""",
+        0,
+        {"w": (3, 3)},
+        asked={"free_io": True, "objective": "bytes"},
+    ),
     "a matrix of joined rows, times itself": Past(
         """g (float[2,2,2,1] x) => (float[2,2] y) {
             t = Transpose(x) a = Reshape(t, r) b = Transpose(a) y = MatMul(b, a) }""",

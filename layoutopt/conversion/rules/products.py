@@ -44,6 +44,8 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
         swapped = last == row and swap
         if last != column and not swapped:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
+        if swapped and any(0 in (op.shape(n) or ()) for n in (left, right)):
+            raise RemapError(f"{op}: runtimes take no matrix before a batch without elements")
         near, far = (right, left) if swapped else (left, right)
         # Both operands have the result's axes, but for one that is summed over: of the left
         # operand that is the last, of the right one the last but one.
