@@ -17,6 +17,7 @@ class Format(StrEnum):
 
     INSTANCE = "instance"
     RESULT = "result"
+    NETWORK = "network"
 
 
 def command(
@@ -26,15 +27,20 @@ def command(
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> int:
-    """Write the JSON Schema (2020-12) of instance or result files."""
+    """Write the JSON Schema (2020-12) of instance, result or network files."""
     import msgspec
 
     from layoutopt.base.files import write_bytes
     from layoutopt.io.instance import InstanceDocument
     from layoutopt.io.result import ResultDocument
+    from layoutopt.network.document import NetworkDocument
 
     options.check_target(output, overwrite)
-    document = InstanceDocument if which is Format.INSTANCE else ResultDocument
+    document: type = {
+        Format.INSTANCE: InstanceDocument,
+        Format.RESULT: ResultDocument,
+        Format.NETWORK: NetworkDocument,
+    }[which]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     text = msgspec.json.format(msgspec.json.encode(head | msgspec.json.schema(document)), indent=2)
     if output is None:

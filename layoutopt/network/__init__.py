@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from layoutopt.base.limits import Limits
     from layoutopt.network.builder import CostNetwork
+    from layoutopt.network.files import read, write
     from layoutopt.network.network import CostTable, Domain, Network, Usage
     from layoutopt.network.pipeline import Solution, solve
 
@@ -22,10 +23,23 @@ _HOME = {
     "Solution": "network.pipeline",
     "CostTable": "network.network",
     "Usage": "network.network",
+    "read": "network.files",
     "solve": "network.pipeline",
+    "write": "network.files",
 }
 
-__all__ = ["CostNetwork", "CostTable", "Domain", "Limits", "Network", "Solution", "Usage", "solve"]
+__all__ = [
+    "CostNetwork",
+    "CostTable",
+    "Domain",
+    "Limits",
+    "Network",
+    "Solution",
+    "Usage",
+    "read",
+    "solve",
+    "write",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -60,6 +60,8 @@ class Domain:
     def __post_init__(self) -> None:
         if self.size < (0 if self.open else 1):
             raise InputError("a closed domain needs one label or more")
+        if self.size >= 2**31:
+            raise InputError(f"a domain has fewer than 2**31 labels, got {self.size}")
         if self.names and len(set(self.names)) != self.size:
             raise InputError(f"{self.size} labels need as many different names")
 
@@ -279,8 +281,15 @@ class Network:
             for i in np.flatnonzero((label < 0) | (label >= self.sizes[node]))[:1].tolist():
                 name = self.nodes[node[i]]
                 raise InputError(f"an amount is of label {label[i]} that node {name!r} lacks")
-        if len(usage.high) != usage.rows or len(usage.starts) != usage.rows + 1:
-            raise InputError("rows need as many lower limits, upper limits and lists of nodes")
+            if _twice(item, label):
+                raise InputError("an amount of one label is given twice")
+        starts, names = usage.starts, len(usage.names) or usage.rows
+        if not len(usage.high) == names == usage.rows == len(starts) - 1:
+            raise InputError("rows need as many names, lower and upper limits, and lists of nodes")
+        if starts[0] != 0 or starts[-1] != len(usage.members) or (np.diff(starts) < 0).any():
+            raise InputError("the lists of nodes that rows count do not follow each other")
+        if _twice(np.repeat(np.arange(usage.rows), np.diff(starts)), usage.members):
+            raise InputError("a row counts one node twice")
         if len(usage.members) and not (
             0 <= usage.members.min() <= usage.members.max() < len(usage.nodes)
         ):
@@ -390,6 +399,13 @@ class Network:
         edges = len(self.equal_edges) + len(self.table_edges)
         rows = sum(usage.rows for usage in self.usages)
         return f"Network({self.name!r}: {len(self)} nodes, {edges} edges, {rows} rows)"
+
+
+def _twice(one: Array, two: Array) -> bool:
+    """Return whether some pair of natural numbers is there twice."""
+    order = np.lexsort((two, one))
+    one, two = one[order], two[order]
+    return bool(((one[1:] == one[:-1]) & (two[1:] == two[:-1])).any())
 
 
 def _range(scaled: Sequence[Any]) -> str:

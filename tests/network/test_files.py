@@ -1,0 +1,177 @@
+"""Networks of costs written to files and read again."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.base.errors import InputError
+from layoutopt.network import CostNetwork, Network, read, write
+from tests.network.oracle import draw
+
+ENDINGS = (".json", ".json.gz", ".npz")
+
+
+def assert_same(one: Any, two: Any, place: str = "network") -> None:
+    """Two networks have equal arrays, of equal kinds, and equal other parts."""
+    assert type(one) is type(two), place
+    if isinstance(one, np.ndarray):
+        assert one.dtype == two.dtype, place
+        assert one.shape == two.shape, place
+        assert one.tolist() == two.tolist(), place
+    elif isinstance(one, tuple):
+        assert len(one) == len(two), place
+        for i, (a, b) in enumerate(zip(one, two, strict=True)):
+            assert_same(a, b, f"{place}[{i}]")
+    elif dataclasses.is_dataclass(one):
+        for part in dataclasses.fields(one):
+            name = part.name
+            assert_same(getattr(one, name), getattr(two, name), f"{place}.{name}")
+    else:
+        assert one == two, place
+
+
+def odd() -> Network:
+    """Return a network with numbers of all kinds, windows, and names that need care."""
+    net = CostNetwork('odd \\ "name" é \u2028', "max")
+    d, e = net.domain(["NCHW", "NHWC", ""]), net.domain(2, open=True)
+    x, y = net.node("x y", d, [Fraction(1, 3), 10**40, None]), net.node("", d)
+    a, b = net.node("a", e, [Decimal("0.125"), -7]), net.node("é", e)
+    net.table(x, y, [[1, None, 2], [0, 0, -(10**30)], [None, None, Fraction(-5, 7)]])
+    net.table(y, x, [[1, None, 2], [0, 0, -(10**30)], [None, None, Fraction(-5, 7)]])
+    net.equal(a, b, Decimal("1e-20"))
+    net.tie(a, b)
+    net.row({(x, 0): Fraction(1, 7), (y, 1): 10**25}, low=-3, high=10**26, name="a row")
+    net.row({(x, 1): 1}, high=Fraction(1, 2))
+    net.windows({x: (0, 4), y: [(2, 6), (9, 10)]}, {x: [1, 2, 3], y: [Decimal("2.5")] * 3}, 4)
+    return dataclasses.replace(net.build(), constant=-(10**50))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_network_is_read_as_it_was_written(tmp_path: Path, ending: str) -> None:
+    """Arrays, their kinds and units are the same, whatever the network."""
+    path = tmp_path / f"network{ending}"
+    empty = CostNetwork().build()
+    for network in (empty, odd(), *(draw(seed, rows=seed % 2 == 1) for seed in range(300))):
+        write(network, path)
+        again = read(path)
+        assert_same(network, again)
+        assert_same(network.usages, again.usages)
+
+
+def test_numbers_of_any_unit_are_kept(tmp_path: Path) -> None:
+    """What numbers mean does not depend on the unit that a network counts in."""
+    net = CostNetwork()
+    d = net.domain(2)
+    net.node("a", d, [3, 5])
+    for unit in (
+        Fraction(2),
+        Fraction(1, 10),
+        Fraction(7, 3),
+        Fraction(1, 10**401),
+        Fraction(10**401),
+    ):
+        network = dataclasses.replace(net.build(), unit=unit)
+        for ending in ENDINGS:
+            write(network, tmp_path / f"n{ending}")
+            assert_same(network, read(tmp_path / f"n{ending}"))
+
+
+BY_HAND = """
+{"format": "layoutopt/network/1", "name": "step",
+ "domains": [{"labels": ["NCHW", "NHWC"]}], "nodes": ["conv", "relu"],
+ "costs": [["conv", "NHWC", 3]], "tables": [[[0, 2.5], ["1/3", null]]],
+ "table_edges": [["conv", "relu", 0]],
+ "usages": [{"amounts": [["conv", "NHWC", 40], ["relu", 1, 8]],
+             "rows": [{"high": 64, "name": "t"}]}]}
+"""
+
+
+def test_files_by_hand_may_use_names(tmp_path: Path) -> None:
+    """Names stand for numbers, and what is left out is nothing."""
+    path = tmp_path / "hand.json"
+    path.write_text(BY_HAND)
+    net = CostNetwork("step")
+    d = net.domain(["NCHW", "NHWC"])
+    x, y = net.node("conv", d, {"NHWC": 3}), net.node("relu", d)
+    net.table(x, y, [[0, Decimal("2.5")], [Fraction(1, 3), None]])
+    net.row({(x, "NHWC"): 40, (y, "NHWC"): 8}, high=64, name="t")
+    assert_same(net.build(), read(path))
+
+
+def test_the_example_of_the_docs_is_read(tmp_path: Path) -> None:
+    """What docs/formats.md shows is a network."""
+    text = (Path(__file__).parents[2] / "docs/formats.md").read_text()
+    [shown] = re.findall(r'```json\n(\{"format": "layoutopt/network/1".*?)```', text, re.DOTALL)
+    (tmp_path / "shown.json").write_text(shown)
+    assert repr(read(tmp_path / "shown.json")) == "Network('step': 4 nodes, 2 edges, 1 rows)"
+
+
+HEAD = '{"format": "layoutopt/network/1", "domains": [{"labels": 2}], "nodes": ["a", "b"]'
+
+BAD = {
+    "": "is empty",
+    '{"format": "lay': "ends too early",
+    '{"format": "layoutopt/unwinding/1"}': "$.format",
+    HEAD + ', "costs": [[0, 0, NaN]]}': "NaN is not a finite number",
+    HEAD + ', "costs": [[0, 0, true]]}': "$.costs[0]",
+    HEAD + ', "costs": [[0, 0, 1e999]]}': "more than 400 digits",
+    HEAD + ', "costs": [[0, 0, "1/0"]]}': "must be a number",
+    HEAD + ', "costs": [[0, 0, 1], ["c", 0, 1]]}': "$.costs[1]: there is no node 'c'",
+    HEAD + ', "costs": [[0, 5, 1]]}': "label 5 that node 'a' lacks",
+    HEAD + ', "costs": [["a", "x", 1]]}': "node 'a' has no label 'x'",
+    HEAD + ', "costs": [[0, 0, 1], ["a", 0, 1]]}': "given twice",
+    HEAD + ', "costs": [[100000000000000000000, 0, 1]]}': "too large",
+    HEAD + ', "unit": "1/2", "costs": [[0, 0, "1/3"]]}': "no multiple of the unit 1/2",
+    HEAD + ', "unit": -1}': "$.unit: must be positive",
+    HEAD + ', "tables": [[[1, 2], [3]]]}': "$.tables[0]: rows have different lengths",
+    HEAD + ', "tables": [[[1, 2]]], "table_edges": [[0, 1, 0]]}': "1 x 2",
+    HEAD + ', "ties": [[0, 0]]}': "joins node 'a' to itself",
+    HEAD + ', "more": 1}': "unknown field `more`",
+    HEAD.replace('"b"', '"a"') + "}": "two nodes have the same name",
+    HEAD.replace("2}", "2000000000000}") + "}": "$.domains[0]: a domain has fewer than",
+    HEAD + ', "usages": [{"amounts": [[0, 0, 1], [0, 0, 2]], "rows": [{"low": 1}]}]}': "twice",
+    HEAD + ', "usages": [{"amounts": [], "rows": [{"members": [0, 0]}]}]}': "one node twice",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_files_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    """The line names the file, and what is wrong."""
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert str(caught.value).startswith(str(path))
+    assert BAD[text] in str(caught.value)
+
+
+def test_archives_are_read_by_their_content(tmp_path: Path) -> None:
+    """Arrays that lack something, hold something else or end too early are refused."""
+    path = tmp_path / "n.npz"
+    write(odd(), path)
+    raw = path.read_bytes()
+    path.write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(InputError, match=r"no whole \.npz file"):
+        read(path)
+    path.write_bytes(raw)
+    with np.load(path) as archive:
+        good = dict(archive)
+    for key, wrong in (
+        ("costs", np.zeros((1, 2), np.int64)),
+        ("domain_of", np.array([0.5])),
+        ("nodes", np.array([1, 2])),
+        ("usages.0.starts", np.array([0, 99])),
+        ("unit", np.array("0")),
+        ("strange", np.array(1)),
+    ):
+        np.savez(path, **(good | {key: wrong}))
+        with pytest.raises(InputError, match=key.partition(".")[0] if "." not in key else "lists"):
+            read(path)
