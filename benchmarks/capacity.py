@@ -1,6 +1,6 @@
 """Tiles of limited capacity: classes in many copies, placed with a proof.
 
-``python -m benchmarks.capacity [--quick]`` prints the table of the README.  Every class has a home
+``python -m benchmarks.capacity [--quick]`` prints a table of results.  Every class has a home
 tile, a second one, and two that are worth less; every other tile is worth nothing.  Copies that
 stay whole are one node; copies that may be divided are two or three, which earn more together.
 """

@@ -1,6 +1,6 @@
 """Networks as channels-last exporters write them: their transposes, and what optimisers leave.
 
-``python -m benchmarks.exports`` prints the two tables of the README: the nine networks of the
+``python -m benchmarks.exports`` prints tables of results: the nine networks of the
 ``onnx`` wheel with each convolution and pool between transposes, and random exports.  Each answer
 is run beside the original in onnxruntime, optimisation off.
 """

@@ -1,6 +1,6 @@
 """Seconds to proof on hard cores, method by method.
 
-``python -m benchmarks.hard_cores`` prints the table of the README; ``--methods auto --largest
+``python -m benchmarks.hard_cores`` prints a table of results; ``--methods auto --largest
 1000`` makes it a short one.
 """
 

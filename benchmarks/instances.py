@@ -17,7 +17,7 @@ from onnx import ModelProto
 
 from benchmarks.cores import as_graph, dense
 from benchmarks.measure import markdown
-from benchmarks.readme import SUITES, written
+from benchmarks.results import SUITES, written
 from benchmarks.tiled import TILED
 from benchmarks.transposed import NETWORKS
 from layoutopt.base.files import write_bytes

@@ -1,6 +1,6 @@
 """Training steps of whole transformers on a tile memory: 1472 tiles, ragged blocks.
 
-``python -m benchmarks.machines [FAMILY[:LOAD] ...]`` prints the table of the README.  Every operand
+``python -m benchmarks.machines [FAMILY[:LOAD] ...]`` prints a table of results.  Every operand
 of a product lies by the rule that is made for it on this machine, forward and backward by different
 partitions, and everything else by the linear rule.  ``LOAD`` is what a tile holds, as a multiple of
 what it would hold if all tiles held as much; without it there is ample room.

@@ -1,6 +1,6 @@
 """A training step of growing size, and the plain CP-SAT model of the same graph.
 
-``python -m benchmarks.training_step [--quick]`` prints the tables of the README.  No two layers
+``python -m benchmarks.training_step [--quick]`` prints tables of results.  No two layers
 are alike, so nothing is saved by solving one layer for several.
 """
 

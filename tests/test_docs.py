@@ -121,12 +121,11 @@ def test_nothing_is_loaded_from_a_network(site: Path, pages: dict[Path, Seen]) -
 
 @pytest.mark.slow
 def test_everything_has_its_page(site: Path, pages: dict[Path, Seen]) -> None:
-    """Each op, category, solver and front door has a page, each public name a place."""
+    """Each op, category and solver has a page, each public name a place."""
     there = {path.relative_to(site).with_suffix("").as_posix() for path in pages}
     wanted = {f"ops/{name}" for name in OP_TYPES} | {f"solvers/{s}" for s in layoutopt.SOLVERS}
     wanted |= {f"solvers/conversion/{name}" for name in convert.SOLVERS}
     wanted |= {f"operators/{category.name.lower()}" for category in Category}
-    wanted |= {f"doors/{door.stem}" for door in DOCS.glob("doors/*.md")}
     assert wanted <= there
     places = set().union(*(seen.places for seen in pages.values()))
     names = {name for name in layoutopt.__all__ if not name.startswith("_")}

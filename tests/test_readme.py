@@ -1,4 +1,4 @@
-"""The README and the guide show what really happens."""
+"""The README and the guides show what really happens."""
 
 from __future__ import annotations
 
@@ -23,12 +23,7 @@ GUIDES = {
     "bench": (4, 0),
     "certificates": (1, 0),
     "conversion": (3, 1),
-    "doors/convert": (3, 0),
-    "doors/function": (1, 1),
-    "doors/graph": (2, 1),
-    "doors/json": (3, 1),
-    "doors/layouts": (3, 1),
-    "doors/onnx": (3, 0),
+    "doors": (7, 2),
     "explain": (9, 2),
     "faults": (1, 0),
     "graph": (20, 2),
@@ -38,11 +33,15 @@ GUIDES = {
     "program": (6, 2),
     "reports": (8, 1),
     "requirements": (21, 3),
-    "solvers": (3, 1),
     "tiles": (3, 7),
-    "write_your_own": (9, 0),
+    "using_results": (2, 0),
+    "write_your_own": (10, 1),
 }
 """For each guide with examples how many comments are compared, at least, and how many outputs."""
+
+
+COMMANDS = 3
+"""How many commands the README shows with their outputs."""
 
 
 def blocks(kind: str) -> list[str]:
@@ -59,7 +58,7 @@ def test_the_python_examples_run_and_their_comments_hold() -> None:
     """The README's examples are one program; tuples may be shown without brackets."""
     names: dict[str, Any] = {}
     shown = [pair for code in blocks("python") for pair in run_statements(code, names, plainly)]
-    assert len(shown) == 4
+    assert len(shown) == 2
     for comment, value in shown:
         assert comment in (value, value.removeprefix("(").removesuffix(")"))
 
@@ -71,16 +70,18 @@ def plainly(value: object) -> str:
     return str(value).removesuffix(".0")
 
 
-def test_the_shown_outputs_are_real(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(README.parent)
-    solved, compared, *_ = blocks("text")
-    ran = run("solve", "instances/figures/chained_calls_copies.json")
-    *lines, dots = words(solved)
-    assert dots == ["..."]
-    assert words(ran.out)[: len(lines)] == lines
-    command, *lines = compared.splitlines()
-    ran = run(*command.removeprefix("$ layoutopt").split())
-    assert words(ran.out) == words("\n".join(lines))
+def test_the_shown_outputs_are_real(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "instances").symlink_to(README.parent / "instances")
+    monkeypatch.chdir(tmp_path)  # where commands may write
+    shown = blocks("text")
+    assert len(shown) == COMMANDS
+    for command, _, told in (text.partition("\n") for text in shown):
+        lines, out = words(told), words(run(*command.removeprefix("$ layoutopt").split()).out)
+        if lines[-1] == ["..."]:
+            out = [*out[: len(lines) - 1], ["..."]]
+        assert out == lines
 
 
 def run_statements(
@@ -147,6 +148,17 @@ def test_no_guide_is_left_out() -> None:
         if "```python" in path.read_text("utf-8")
     }
     assert shown == set(GUIDES)
+
+
+def test_the_readme_is_short_and_its_files_are_there() -> None:
+    """It is read in two minutes; every link leads to a file, and to a heading of it."""
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 200
+    for target, _, place in (x.partition("#") for x in re.findall(r"\]\(([^)h][^)]*)\)", text)):
+        path = README.parent / target
+        assert path.exists(), target
+        heads = re.findall("^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE) if place else []
+        assert not place or place in {head.lower().replace(" ", "-") for head in heads}, place
 
 
 def test_wrong_comments_are_found() -> None:

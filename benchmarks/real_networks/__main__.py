@@ -20,7 +20,7 @@ from benchmarks.real_networks.export import Export, exports, write
 from benchmarks.real_networks.measuring import measured
 from benchmarks.real_networks.table import page, summary, table
 
-PAGE = Path(__file__).parents[2] / "docs/real_networks.md"
+PAGE = Path(__file__).with_name("README.md")
 
 EXPORT_SECONDS = 600.0
 """Seconds that an exporter may take."""

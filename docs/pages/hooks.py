@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -11,7 +12,6 @@ from mkdocs.structure.pages import Page
 
 from op_pages import op_pages, op_table
 from operator_pages import operator_pages, operator_table
-from readme_pages import readme_pages, section
 from reference_pages import reference_pages
 from solver_pages import solver_pages, solver_table
 
@@ -25,9 +25,9 @@ ROLE = re.compile(r":\w+:<code>(~?)([\w.]+)</code>")
 
 def on_config(config: MkDocsConfig) -> None:
     """Make the pages, and put them where the navigation names their folders."""
-    PAGES.update(
-        op_pages() | operator_pages() | solver_pages() | reference_pages() | readme_pages()
-    )
+    problem = (Path(__file__).parents[2] / "models/README.md").read_text(encoding="utf-8")
+    PAGES.update(op_pages() | operator_pages() | solver_pages() | reference_pages())
+    PAGES["mathematics.md"] = problem
     config.nav = [_filled(item) for item in config.nav or []]
 
 
@@ -38,10 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Fill in tables and sections of the README; links to files that are no pages become text."""
+    """Fill in tables; links to files that are no pages become text."""
     markdown = re.sub(r"<!-- table: (\w+) -->", lambda mark: TABLES[mark[1]](), markdown)
-    markdown = re.sub(r"<!-- README: (.*) -->", lambda mark: section(mark[1]), markdown)
-    markdown = markdown.replace("](../README.md#results)", "](results.md)")
     if "/" not in page.file.src_uri:
         markdown = re.sub(r"\[([^]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
     return markdown

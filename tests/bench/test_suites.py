@@ -1,4 +1,4 @@
-"""The suites of this repository, and the tables of the README that are made of them."""
+"""The suites of this repository, and the tables of results that are made of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import readme
+from benchmarks import results
 from layoutopt.bench.executors import InProcess
 from layoutopt.bench.run import batch
 from layoutopt.bench.suite import read_document, read_suite
 from layoutopt.registry import built_in
 from tests.bench.support import row
 
-SUITES = sorted(readme.SUITES.glob("*.toml"))
-DOCS = readme.README.parent / "docs"
+SUITES = sorted(results.SUITES.glob("*.toml"))
+DOCS = results.PAGE.parent
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
@@ -27,7 +27,7 @@ def test_suites_can_be_read(path: Path) -> None:
 
 def test_the_small_suite_is_what_it_says() -> None:
     """It has 1000 different instances, and five solvers."""
-    suite = read_suite(readme.SUITES / "small.toml", built_in)
+    suite = read_suite(results.SUITES / "small.toml", built_in)
     assert len({(source.family, source.name) for source in suite.sources}) == 1000
     assert len(suite.solves) == 5
 
@@ -43,7 +43,7 @@ def test_the_suite_of_the_guide_is_one(tmp_path: Path) -> None:
 
 def test_folders_of_instances_are_suites(tmp_path: Path) -> None:
     """Two shipped sets are solved whole, and proved, by their folders alone."""
-    folders = [readme.README.parent / "instances" / name for name in ("figures", "greedy")]
+    folders = [DOCS.parent / "instances" / name for name in ("figures", "greedy")]
     with InProcess() as executor:
         report = batch(folders, tmp_path / "b.sqlite", executor)
     files = [path for folder in folders for path in folder.glob("*.json")]
@@ -52,22 +52,22 @@ def test_folders_of_instances_are_suites(tmp_path: Path) -> None:
     assert {r.status for r in report.rows if r.solver == "auto"} == {"optimal"}
 
 
-def test_tables_are_in_the_readme() -> None:
+def test_tables_are_in_the_page() -> None:
     """Every table has its place there, which is found and filled."""
-    text = readme.README.read_text(encoding="utf-8")
-    for name in readme.TABLES:
-        changed = readme.written(text, name, "| new |\n| --- |")
+    text = results.PAGE.read_text(encoding="utf-8")
+    for name in results.TABLES:
+        changed = results.written(text, name, "| new |\n| --- |")
         assert changed != text
-        assert readme.written(changed, name, "| new |\n| --- |") == changed
-    assert text.count("<!-- results:") == len(readme.TABLES)
+        assert results.written(changed, name, "| new |\n| --- |") == changed
+    assert text.count("<!-- results:") == len(results.TABLES)
 
 
 def test_one_table_is_replaced_and_nothing_else() -> None:
     """Text before, between and after tables stays."""
     page = "a\n\n<!-- results: x -->\n\n| 1 |\n| 2 |\n\nb\n\n<!-- results: y -->\n\n| 3 |\nc\n"
-    assert readme.written(page, "x", "| 4 |") == page.replace("| 1 |\n| 2 |", "| 4 |")
+    assert results.written(page, "x", "| 4 |") == page.replace("| 1 |\n| 2 |", "| 4 |")
     with pytest.raises(ValueError, match="no table z"):
-        readme.written(page, "z", "")
+        results.written(page, "z", "")
 
 
 def test_tables_say_what_rows_say() -> None:
@@ -75,21 +75,21 @@ def test_tables_say_what_rows_say() -> None:
     size = {"ops": 1234, "pairs": 5, "free_elements": 70, "classes": 3}
     best = row(instance="light_net+adam", phases={"read": 0.5, "check": 0.25}, size=size)
     other = row(instance="light_net+adam", solver="greedy0", score=Decimal(9), seconds=1.5)
-    assert readme.training([best, other]).splitlines()[2] == (
+    assert results.training([best, other]).splitlines()[2] == (
         "| net | 1,234 | 5 | 70 | 3 | optimal | 12 | 20.5 | 0.50 | 0.25 | 0.25 | 1,024 | 25% |"
     )
-    assert readme.training([best]).endswith("| - |")
-    assert readme.networks([best]).splitlines()[2].endswith("| 0.50 | 0.25 | 0.25 | 1,024 |")
-    lines = readme.transformers([row(instance="z", size=size), row(instance="a", size={})])
+    assert results.training([best]).endswith("| - |")
+    assert results.networks([best]).splitlines()[2].endswith("| 0.50 | 0.25 | 0.25 | 1,024 |")
+    lines = results.transformers([row(instance="z", size=size), row(instance="a", size={})])
     assert [line.split(" ")[1] for line in lines.splitlines()[2:]] == ["a", "z"]
-    [line] = readme.transformers_greedy([best, other]).splitlines()[2:]
+    [line] = results.transformers_greedy([best, other]).splitlines()[2:]
     assert line == "| light_net+adam | 12 | 9 | 25% | 1.50 | 1,024 |"
     views = [
         row(instance="random-views-seed=1-ops=16", size=size),
         row(instance="random-views-ops=16", size=size, status="feasible", seconds=0.75),
         row(instance="random-views-ops=16-size=4", size=size),
     ]
-    assert readme.random_views(views).splitlines()[2:] == [
+    assert results.random_views(views).splitlines()[2:] == [
         "| 16 | 4 | 70 | 3 | 1 optimal | 0.25 | 0.25 | 1,024 |",
         "| 16 | 8 | 70 | 3 | 1 optimal, 1 feasible | 0.50 | 0.75 | 1,024 |",
     ]

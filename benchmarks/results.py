@@ -1,7 +1,7 @@
-"""Tables of the README, from a store of results: ``python -m benchmarks.readme [--store FILE]``.
+"""Tables of ``docs/results.md``: ``python -m benchmarks.results [--store FILE]``.
 
 What the store does not know yet is solved first, one solve at a time.  Then each table of the
-README that follows ``<!-- results: NAME -->`` is written anew; with ``--only NAME ...``, these.
+page that follows ``<!-- results: NAME -->`` is written anew; with ``--only NAME ...``, these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutopt.bench.executors import JobExecutor, Processes
 from layoutopt.bench.row import Row
 from layoutopt.bench.run import batch
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs/results.md"
 SUITES = Path(__file__).parent / "suites"
 
 SIZES = ("ops", "pairs", "sink elements", "classes", "status")
@@ -146,16 +146,16 @@ def tables(store: Path, executor: JobExecutor, names: Sequence[str]) -> dict[str
 def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, default=Path("readme.sqlite"))
+    parser.add_argument("--store", type=Path, default=Path("results.sqlite"))
     parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES))
     given = parser.parse_args()
     with Processes(1) as executor:
         found = tables(given.store, executor, given.only)
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     for name, table in found.items():
         print(table, end="\n\n")
         text = written(text, name, table)
-    README.write_text(text, encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
