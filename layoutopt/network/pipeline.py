@@ -22,6 +22,7 @@ from layoutopt.network.costs.solve import solve_pbqp
 from layoutopt.network.methods import METHODS
 from layoutopt.network.network import Array, CostTable, Network
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
+from layoutopt.network.rows import coupled
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,7 +212,7 @@ def minimise(network: Network, limits: Limits, start: Array | None) -> CostAnswe
             return answer
         return replace(answer, labelling=merged.restore(answer.labelling))
     if network.usages:
-        raise InputError("rows are not solved yet")
+        return coupled(network, limits, start)
     return closed(network, limits, start)
 
 

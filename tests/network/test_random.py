@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from layoutopt.network import rows as coupling
 from layoutopt.network import solve
 from tests.network.oracle import best, draw
 
 
-@pytest.mark.parametrize("first", range(0, 300, 50))
-def test_answers_are_the_best_of_all(first: int) -> None:
-    """Status, cost and bound of random networks are those of all labellings."""
+def _agree(first: int, *, rows: bool) -> None:
     for seed in range(first, first + 50):
-        network = draw(seed)
+        network = draw(seed, rows=rows)
         wanted, found = best(network), solve(network)
         if wanted is None:
             assert found.status == "infeasible", seed
@@ -21,3 +20,20 @@ def test_answers_are_the_best_of_all(first: int) -> None:
             assert not network.fault(found.choice), seed
             got = (network.cost(found.choice), found.cost, found.least)
             assert got == (wanted,) * 3, seed
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_answers_are_the_best_of_all(first: int) -> None:
+    """Status, cost and bound of random networks are those of all labellings."""
+    _agree(first, rows=False)
+
+
+@pytest.mark.parametrize("way", ["as it is", "priced", "without OR-Tools"])
+def test_answers_keep_rows(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with rows: by branching, by prices and CP-SAT, and by prices and branching."""
+    if way != "as it is":
+        monkeypatch.setattr(coupling, "BRANCHES", 0)
+    if way == "without OR-Tools":
+        monkeypatch.setattr(coupling, "find_spec", lambda _: None)
+    for first in (0, 50):
+        _agree(first, rows=True)

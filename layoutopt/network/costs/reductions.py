@@ -32,7 +32,7 @@ def settle(work: Work, u: int) -> list[int] | None:
 
 def alone(work: Work, u: int) -> list[int] | None:
     """Let a node without neighbours go, ``None`` if it has some."""
-    if work.near[u]:
+    if work.near[u] or u in work.held:
         return None
     work.constant += int(min(work.costs[u]))
     work.leave(u)
@@ -41,7 +41,7 @@ def alone(work: Work, u: int) -> list[int] | None:
 
 def leaf(work: Work, u: int) -> list[int] | None:
     """Let a node of one neighbour go, ``None`` if it has more or less."""
-    if len(work.near[u]) != 1:
+    if len(work.near[u]) != 1 or u in work.held:
         return None
     own = work.costs[u]
     for v in work.near[u]:
@@ -59,7 +59,7 @@ def leaf(work: Work, u: int) -> list[int] | None:
 
 def between(work: Work, u: int) -> list[int] | None:
     """Let a node of two neighbours go, which an edge joins then; ``None`` if it has not two."""
-    if len(work.near[u]) != 2:
+    if len(work.near[u]) != 2 or u in work.held:
         return None
     own = work.costs[u]
     v, w = work.near[u]
@@ -92,7 +92,7 @@ def dominate(work: Work, nodes: Iterable[int]) -> list[int]:
     moves: Moves = {}
     found: dict[int, None] = {}
     for u in nodes:
-        if not work.gone[u] and _thin(work, u, moves):
+        if not work.gone[u] and u not in work.held and _thin(work, u, moves):
             found.update(dict.fromkeys([u, *work.near[u]]))
     return list(found)
 
@@ -101,7 +101,7 @@ def _thin(work: Work, u: int, moves: Moves) -> bool:
     """Take dominated labels from a node; return whether there were any."""
     own = work.costs[u]
     # Nodes of many labels: looking at all that they might answer takes long and finds little.
-    free = {v for v in work.near[u] if len(work.costs[v]) <= 2}
+    free = {v for v in work.near[u] if len(work.costs[v]) <= 2 and v not in work.held}
     before = own.count(inf)
     for i in work.labels(u):
         for j in work.labels(u):
@@ -183,7 +183,7 @@ def follow(work: Work, u: int) -> list[int] | None:
     list or None
         Who hears of it; ``None`` if the node is nobody's follower.
     """
-    for v in work.near[u] if len(work.near[u]) <= MANY else ():
+    for v in work.near[u] if len(work.near[u]) <= MANY and u not in work.held else ():
         replies = _replies(work, u, v)
         if replies is not None:
             break

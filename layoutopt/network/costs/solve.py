@@ -210,7 +210,7 @@ def _better(work: Work, *candidates: list[int] | None) -> list[int] | None:
 
 
 @dataclass(frozen=True)
-class _Written:
+class WrittenWork:
     """A part as an integer programme, with its nodes and their labels that are left."""
 
     given: CostProgramme
@@ -234,7 +234,8 @@ class _Written:
         return self.given.point([own.index(labels[u]) for u, own in each])
 
 
-def _write(work: Work) -> _Written:
+def write(work: Work) -> WrittenWork:
+    """Return what is left as an integer programme."""
     nodes = work.left()
     place = {u: k for k, u in enumerate(nodes)}
     labels = {u: work.labels(u) for u in nodes}
@@ -245,13 +246,13 @@ def _write(work: Work) -> _Written:
             table = tuple(tuple([table[i][j] for j in labels[v]]) for i in labels[u])
         edges.append((place[u], place[v], table))
     costs = [[work.costs[u][i] for i in labels[u]] for u in nodes]
-    return _Written(programme(costs, edges), nodes, [labels[u] for u in nodes])
+    return WrittenWork(programme(costs, edges), nodes, [labels[u] for u in nodes])
 
 
 def _relax(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
     """Solve the linear relaxation, round it, and go on with what may still be better."""
     limits.report("relaxation")
-    written = _write(part)
+    written = write(part)
     relaxed = relax(written.given, limits)
     if relaxed is None:  # no time, or no solution
         return _solve_part(part, limits, start, 2)
@@ -293,7 +294,7 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
         exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
         if exact is not None:
             return FoundLabels(exact, int(part.value(exact)))
-    written = _write(part)
+    written = write(part)
     best = _better(part, start)
     integer, unit = coarse(written.given.integer)
     found = cpsat(integer, limits, written.point(best))

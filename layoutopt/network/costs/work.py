@@ -50,6 +50,9 @@ class Work:
         What is paid whatever the other nodes choose.
     shrunk
         Nodes that lost a label since their edges were last looked at.
+    held
+        Nodes that may not choose freely: they leave only with their last label, and no label of
+        theirs stands in for another.
     """
 
     def __init__(self, costs: list[list[Cost]]) -> None:
@@ -59,6 +62,7 @@ class Work:
         self.order: list[int] = []
         self.constant: int = 0
         self.shrunk: set[int] = set()
+        self.held: set[int] = set()
 
     @classmethod
     def of(cls, problem: Problem) -> Work:
@@ -93,6 +97,7 @@ class Work:
         twin.order = list(self.order)
         twin.constant = self.constant
         twin.shrunk = set(self.shrunk)
+        twin.held = self.held
         return twin
 
     def left(self) -> list[int]:

@@ -166,15 +166,29 @@ class Relaxed:
         For each node and label its share.
     messages
         For each edge; any are sound, so that their rounding costs tightness, not truth.
+    prices
+        For each row what a unit of it saves; not below 0 but for rounding.
     """
 
     point: list[list[float]]
     messages: list[Message]
+    prices: list[float]
 
 
-def relax(given: CostProgramme, limits: Limits) -> Relaxed | None:
-    """Solve the linear relaxation by HiGHS, return ``None`` if time is too short."""
+LinearRow: TypeAlias = tuple[dict[int, float], float]
+"""Factors of variables, and the most that they may add up to."""
+
+
+def relax(given: CostProgramme, limits: Limits, rows: Sequence[LinearRow] = ()) -> Relaxed | None:
+    """Solve the linear relaxation by HiGHS, return ``None`` if time is too short.
+
+    Parameters
+    ----------
+    rows
+        What must hold besides.
+    """
     from scipy.optimize import linprog
+    from scipy.sparse import csr_array, vstack
 
     integer = given.integer
     equal = integer.low == integer.high
@@ -184,12 +198,16 @@ def relax(given: CostProgramme, limits: Limits) -> Relaxed | None:
     options: Any = {}
     if limits.left < inf:
         options["time_limit"] = max(limits.left, 0.01)
+    places = [r for r, (factors, _) in enumerate(rows) for _ in factors]
+    at = [column for factors, _ in rows for column in factors]
+    values = [factor for factors, _ in rows for factor in factors.values()]
+    more = csr_array((values, (places, at)), shape=(len(rows), len(costs)))
 
     def solve() -> Any:
         return linprog(
             costs / scale,
-            A_ub=matrix[~equal],
-            b_ub=integer.high[~equal],
+            A_ub=vstack([matrix[~equal], more]),
+            b_ub=np.concatenate([integer.high[~equal], [high for _, high in rows]]),
             A_eq=matrix[equal],
             b_eq=integer.high[equal],
             bounds=(0, None),
@@ -204,14 +222,16 @@ def relax(given: CostProgramme, limits: Limits) -> Relaxed | None:
     if answer.status != 0:
         return None
     dual = np.zeros(len(equal))
-    dual[equal], dual[~equal] = answer.eqlin.marginals, answer.ineqlin.marginals
+    own = int((~equal).sum())
+    dual[equal], dual[~equal] = answer.eqlin.marginals, answer.ineqlin.marginals[:own]
     rates = dual * -scale
     messages = [
         (_message(rates, one, a), _message(rates, two, b))
         for (one, two), (a, b) in zip(given.sent, given.widths, strict=True)
     ]
     shares = answer.x.tolist()
-    return Relaxed([shares[a:b] for a, b in pairwise(given.first)], messages)
+    prices = (answer.ineqlin.marginals[own:] * -scale).tolist()
+    return Relaxed([shares[a:b] for a, b in pairwise(given.first)], messages, prices)
 
 
 def _message(rates: NDArray[np.float64], sent: Sent, width: int) -> list[float]:

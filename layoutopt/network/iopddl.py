@@ -1,0 +1,308 @@
+"""Networks of costs of the IOPDDL contest (ASPLOS 2025), read as a stream.
+
+One strategy per node; nodes and pairs of nodes have costs; at every time the usages of the nodes
+that are live then add up to a limit at most.  The JSON holds ::
+
+    {"problem": {"name": ..., "nodes": {"intervals": [[begin, end], ...], "costs": [[...], ...],
+     "usages": [[...], ...]}, "edges": {"nodes": [[u, v], ...], "costs": [[...], ...]},
+     "usage_limit": ...}}
+
+with costs of edges row by row; 10^18 is forbidden.  Files of a gigabyte are read list by list, so
+that memory holds arrays of numbers and every table once.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+
+from layoutopt.base.errors import InputError
+from layoutopt.network.network import Array, CostTable, Domain, Network, Usage
+
+FORBIDDEN = 10**18
+"""The cost of what is forbidden, or more."""
+
+CHUNK = 2**20
+"""Bytes that are read at a time."""
+
+
+class _Stream:
+    """The text of a file, from a place on."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.file, self.name = file, name
+        self.text, self.at, self.before = b"", 0, 0
+
+    def fault(self, what: str) -> InputError:
+        """Return the error that says what is wrong at this place."""
+        return InputError(f"{self.name}: {what} at byte {self.before + self.at}")
+
+    def _more(self) -> bool:
+        new = self.file.read(CHUNK)
+        self.before += self.at
+        self.text, self.at = self.text[self.at :] + new, 0
+        return bool(new)
+
+    def peek(self) -> bytes:
+        """Return the next character that is no space; nothing at the end."""
+        while True:
+            while self.at < len(self.text):
+                found = self.text[self.at : self.at + 1]
+                if not found.isspace():
+                    return found
+                self.at += 1
+            if not self._more():
+                return b""
+
+    def take(self, wanted: bytes) -> None:
+        """Go past a character that must come next."""
+        if self.peek() != wanted:
+            raise self.fault(f"{wanted.decode()!r} is missing")
+        self.at += 1
+
+    def until(self, ends: bytes) -> bytes:
+        """Return the text up to the first of some characters, and go there."""
+        begin = self.at
+        while True:
+            places = [x for end in ends if (x := self.text.find(bytes([end]), begin)) >= 0]
+            if places:
+                found = self.text[self.at : min(places)]
+                self.at = min(places)
+                return found
+            begin = len(self.text) - self.at
+            if not self._more():
+                raise self.fault("the text ends too early")
+
+    def entries(self) -> Iterator[str]:
+        """Yield the keys of an object; whoever asks reads each value."""
+        self.take(b"{")
+        while self.peek() != b"}":
+            self.take(b'"')
+            name = self.until(b'"').decode("utf-8", "replace")
+            self.take(b'"')
+            self.take(b":")
+            yield name
+            if self.peek() != b"}":
+                self.take(b",")
+        self.take(b"}")
+
+    def lists(self, what: str) -> Iterator[Array]:
+        """Yield the lists of a list, whole numbers each."""
+        self.take(b"[")
+        place = 0
+        while self.peek() != b"]":
+            self.take(b"[")
+            self.at -= 1
+            text = self.until(b"]") + b"]"
+            try:
+                yield np.array(msgspec.json.decode(text, type=list[int]), np.int64)
+            except (msgspec.MsgspecError, OverflowError):
+                raise self.fault(f"{what}[{place}] is no list of whole numbers") from None
+            self.take(b"]")
+            place += 1
+            if self.peek() != b"]":
+                self.take(b",")
+        self.take(b"]")
+
+    def value(self, what: str) -> Any:
+        """Return a number or a string."""
+        self.peek()
+        if self.text[self.at : self.at + 1] == b'"':
+            self.take(b'"')
+            text = b'"' + self.until(b'"') + b'"'
+            self.take(b'"')
+        else:
+            text = self.until(b",}")
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.MsgspecError:
+            raise self.fault(f"{what} is neither a number nor a string") from None
+
+
+def read(path: str | Path) -> Network:
+    """Return the network of a file, ``.json`` or ``.json.gz``.
+
+    Raises
+    ------
+    InputError
+        If the file is not what it should be, or cannot be read.
+    """
+    file: Any = gzip.open(path) if str(path).endswith(".gz") else open(path, "rb")  # noqa: SIM115
+    with file:
+        try:
+            return _read(_Stream(file, str(path)))
+        except (OSError, EOFError) as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+class _Parts:
+    """What has been read of a problem."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.intervals: list[Array] = []
+        self.costs: list[Array] = []
+        self.usages: list[Array] = []
+        self.edges: list[Array] = []
+        self.table_of: list[int] = []
+        self.tables: list[Array] = []
+        self.limit: int | None = None
+
+
+def _read(text: _Stream) -> Network:
+    parts = _Parts()
+    for outer in text.entries():
+        if outer != "problem":
+            raise text.fault(f"unknown key {outer!r}, allowed is 'problem'")
+        for key in text.entries():
+            if key == "name":
+                parts.name = str(text.value("name"))
+            elif key == "usage_limit":
+                limit = text.value("usage_limit")
+                if not isinstance(limit, int):
+                    raise text.fault(f"usage_limit must be a whole number, got {limit!r}")
+                parts.limit = limit
+            elif key == "nodes":
+                _read_nodes(text, parts)
+            elif key == "edges":
+                _read_edges(text, parts)
+            else:
+                known = "name, nodes, edges and usage_limit"
+                raise text.fault(f"unknown key {key!r}, allowed are {known}")
+    return _network(text, parts)
+
+
+def _read_nodes(text: _Stream, parts: _Parts) -> None:
+    for key in text.entries():
+        if key not in ("intervals", "costs", "usages"):
+            raise text.fault(f"unknown key {key!r}, allowed are intervals, costs and usages")
+        getattr(parts, key).extend(text.lists(f"nodes.{key}"))
+
+
+def _read_edges(text: _Stream, parts: _Parts) -> None:
+    known: dict[bytes, int] = {}
+    for key in text.entries():
+        if key == "nodes":
+            parts.edges = list(text.lists("edges.nodes"))
+        elif key == "costs":
+            for table in text.lists("edges.costs"):
+                digest = blake2b(table.tobytes(), digest_size=16).digest()
+                number = known.setdefault(digest, len(parts.tables))
+                if number == len(parts.tables):
+                    parts.tables.append(table)
+                parts.table_of.append(number)
+        else:
+            raise text.fault(f"unknown key {key!r}, allowed are nodes and costs")
+
+
+def _network(text: _Stream, parts: _Parts) -> Network:
+    n = len(parts.costs)
+    if not len(parts.usages) == len(parts.intervals) == n:
+        raise InputError(f"{text.name}: {n} nodes need as many intervals, costs and usages")
+    if len(parts.edges) != len(parts.table_of):
+        raise InputError(f"{text.name}: {len(parts.edges)} edges need as many lists of costs")
+    for what, given, size in (("interval", parts.intervals, 2), ("edge", parts.edges, 2)):
+        wrong = next((k for k, own in enumerate(given) if len(own) != size), None)
+        if wrong is not None:
+            raise InputError(f"{text.name}: {what} {wrong} needs two numbers")
+    sizes = np.array([*map(len, parts.costs)], np.int64)
+    wrong = next((u for u, own in enumerate(parts.usages) if len(own) != sizes[u]), None)
+    if wrong is not None or not sizes.all():
+        u = int(np.flatnonzero(sizes == 0)[0]) if wrong is None else wrong
+        raise InputError(f"{text.name}: node {u} needs as many usages as costs, and one at least")
+    edges = np.array(parts.edges, np.int64).reshape(-1, 2)
+    if len(edges) and not 0 <= edges.min() <= edges.max() < n:
+        raise InputError(f"{text.name}: edges join nodes 0 to {n - 1}")
+    own = np.concatenate([np.zeros(0, np.int64), *parts.costs])
+    at = _label_numbers(sizes)
+    banned = own >= FORBIDDEN
+    paid = (own != 0) & ~banned
+    kept, domain_of = np.unique(sizes, return_inverse=True)
+    tables, table_of = _shaped(text, parts, sizes, edges)
+    return Network(
+        nodes=tuple(map(str, range(n))),
+        domains=tuple(Domain(size) for size in kept.tolist()),
+        domain_of=domain_of.reshape(-1),
+        cost_at=at[paid],
+        costs=own[paid],
+        banned=at[banned],
+        table_edges=edges,
+        table_of=table_of,
+        tables=tables,
+        usages=() if parts.limit is None else _usages(text, parts, parts.limit),
+        name=parts.name,
+    )
+
+
+def _label_numbers(sizes: Array) -> Array:
+    """Return node and label of all labels, shape ``(labels, 2)``."""
+    ends = np.cumsum(sizes)
+    node = np.repeat(np.arange(len(sizes)), sizes)
+    return np.column_stack([node, np.arange(len(node)) - (ends - sizes)[node]])
+
+
+def _shaped(
+    text: _Stream, parts: _Parts, sizes: Array, edges: Array
+) -> tuple[tuple[CostTable, ...], Array]:
+    """Return tables in the shapes that edges need, and each edge's table."""
+    number: dict[tuple[int, int], int] = {}
+    made: list[CostTable] = []
+    table_of = []
+    for k, ((u, v), place) in enumerate(zip(edges.tolist(), parts.table_of, strict=True)):
+        key = place, int(sizes[u])
+        if key not in number:
+            flat = parts.tables[place]
+            if len(flat) != sizes[u] * sizes[v]:
+                need = f"{sizes[u]} x {sizes[v]}"
+                raise InputError(f"{text.name}: edge {k} needs {need} costs, got {len(flat)}")
+            allowed = (flat < FORBIDDEN).reshape(sizes[u], sizes[v])
+            costs = np.where(allowed, flat.reshape(allowed.shape), 0)
+            number[key] = len(made)
+            made.append(CostTable(costs, None if allowed.all() else allowed))
+        elif len(parts.tables[place]) != sizes[u] * sizes[v]:
+            raise InputError(f"{text.name}: edge {k} has a list of costs of a wrong length")
+        table_of.append(number[key])
+    return tuple(made), np.array(table_of, np.int64)
+
+
+def _usages(text: _Stream, parts: _Parts, limit: int) -> tuple[Usage, ...]:
+    """Return a row for each time at which a largest set of nodes is live."""
+    spans = np.array(parts.intervals, np.int64).reshape(-1, 2)
+    if any((own < 0).any() for own in parts.usages):
+        raise InputError(f"{text.name}: usages must not be negative")
+    live = np.array([own.any() for own in parts.usages], bool) & (spans[:, 0] < spans[:, 1])
+    nodes = np.flatnonzero(live)
+    begin, end = spans[nodes].T
+    times = _largest_times(begin, end)
+    rows = [np.flatnonzero((begin <= t) & (t < end)).astype(np.int32) for t in times.tolist()]
+    amounts = [parts.usages[u] for u in nodes.tolist()]
+    at = _label_numbers(np.array([*map(len, amounts)], np.int64))
+    flat = np.concatenate([np.zeros(0, np.int64), *amounts])
+    return (
+        Usage(
+            nodes=nodes,
+            at=at[flat != 0],
+            amounts=flat[flat != 0],
+            starts=np.cumsum([0, *map(len, rows)]),
+            members=np.concatenate([np.zeros(0, np.int32), *rows]),
+            low=(None,) * len(rows),
+            high=(limit,) * len(rows),
+            names=tuple(f"t={t}" for t in times.tolist()),
+        ),
+    )
+
+
+def _largest_times(begin: Array, end: Array) -> Array:
+    """Return the times of beginnings after which something ends before anything else begins."""
+    starts = np.unique(begin)
+    following = np.append(starts[1:], np.iinfo(np.int64).max)
+    first_end = np.sort(end)
+    place = np.searchsorted(first_end, starts, side="right")
+    ends = np.append(first_end, np.iinfo(np.int64).max)[place]
+    return np.asarray(starts[ends <= following])

@@ -1,0 +1,747 @@
+"""Networks of costs with rows, solved exactly: narrow, reduce, price, dive, search.
+
+Rows take part in everything.  *Narrowing* forbids labels that use more than a row has left when
+all others use their least.  Nodes that no row counts leave by the reductions of networks without
+rows.  The linear relaxation then *prices* rows: with multipliers ``p >= 0`` of rows
+``a x <= b`` ::
+
+    cost(x) >= cost(x) + p (a x - b) >= min_y [cost(y) + p a y] - p b
+
+where the right side is a network without rows, whose bound counts.  Multipliers and messages are
+whole multiples of one fraction, so the bound is exact whatever the relaxation's rounding was.
+What costs more than the best labelling under these prices is forbidden, and a search by CP-SAT,
+or by branching where that is missing or numbers are too large for it, decides what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from layoutopt.base.errors import InternalError
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Stopped
+from layoutopt.network.components import components
+from layoutopt.network.costs.problem import CostAnswer
+from layoutopt.network.costs.reductions import apply, reduce
+from layoutopt.network.costs.solve import (
+    LARGEST,
+    WrittenWork,
+    forbid,
+    solve_parts,
+    split,
+    tighten,
+    write,
+)
+from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, level
+from layoutopt.network.network import Array, Domain, Network, Usage
+from layoutopt.network.solvers.integer import OPEN, Integer, coarse, cpsat, fits
+from layoutopt.network.solvers.pairwise import relax
+
+BRANCHES = 200
+"""Branches that are tried before anything else."""
+
+SMALL = 100
+"""Most labels for that."""
+
+ROUNDS = 6
+"""Most often the relaxation is solved."""
+
+PRICED = 0.999
+"""Share of its solution from which on a label is taken at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Rows over the same items.
+
+    Parameters
+    ----------
+    nodes, amounts
+        For each item its node, and what each of the node's labels uses.
+    starts, members
+        The items of each row, as in :class:`Usage`.
+    low, high
+        Limits of each row; where there is none, one that nothing reaches.
+    """
+
+    nodes: list[int]
+    amounts: list[list[int]]
+    starts: Array
+    members: Array
+    low: Array
+    high: Array
+
+    def ranges(self, work: Work) -> tuple[Array, Array]:
+        """Return the least and the most that each item may use."""
+        least, most = [], []
+        for u, own in zip(self.nodes, self.amounts, strict=True):
+            left = [x for x, cost in zip(own, work.costs[u], strict=True) if cost < inf]
+            least.append(min(left))
+            most.append(max(left))
+        kind = self.low.dtype
+        return np.array(least, kind), np.array(most, kind)
+
+    def sums(self, used: Array) -> Array:
+        """Return what items use in each row."""
+        sums = np.zeros(len(self.members) + 1, self.low.dtype)
+        np.cumsum(used[self.members], out=sums[1:])
+        return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]])
+
+    def least_of(self, room: Array, free: int) -> Array:
+        """Return for each item the least of a number per row over its rows."""
+        found = np.full(len(self.nodes), free, self.low.dtype)
+        np.minimum.at(found, self.members, np.repeat(room, np.diff(self.starts)))
+        return found
+
+
+class RowSet:
+    """All rows of a network, beside a :class:`Work` of the same nodes and labels.
+
+    Parameters
+    ----------
+    groups
+        Rows by usages.
+    """
+
+    def __init__(self, groups: Sequence[_Group]) -> None:
+        self.groups = [group for group in groups if len(group.low)]
+
+    @classmethod
+    def of(cls, network: Network) -> RowSet:
+        """Return the rows of a network of closed domains."""
+        return cls([_grouped(usage, network.sizes) for usage in network.usages])
+
+    @property
+    def nodes(self) -> set[int]:
+        """Nodes that rows count."""
+        return {u for group in self.groups for u in group.nodes}
+
+    def narrow(self, work: Work) -> list[int]:
+        """Forbid labels that cannot hold together with any others; return their nodes.
+
+        Raises
+        ------
+        Infeasible
+            If a row cannot hold.
+        """
+        touched: dict[int, None] = {}
+        again = True
+        while again:
+            again = False
+            for group in self.groups:
+                found = _narrowed(group, work)
+                touched.update(dict.fromkeys(found))
+                again |= bool(found)
+        return list(touched)
+
+    def simplify(self, work: Work) -> None:
+        """Drop rows that hold anyway, and items that use the same whatever they choose."""
+        kept = []
+        for group in self.groups:
+            least, most = group.ranges(work)
+            down, up = group.sums(least), group.sums(most)
+            rows = np.flatnonzero((up > group.high) | (down < group.low))
+            fixed = least == most
+            used = np.zeros(len(fixed), bool)
+            for r in rows.tolist():
+                used[group.members[group.starts[r] : group.starts[r + 1]]] = True
+            items = np.flatnonzero(used & ~fixed)
+            place = np.full(len(fixed), -1)
+            place[items] = np.arange(len(items))
+            own = [place[group.members[a:b]] for a, b in pairwise(group.starts.tolist())]
+            own = [own[r][own[r] >= 0] for r in rows.tolist()]
+            paid = group.sums(np.where(fixed, least, 0))[rows]
+            kept.append(
+                _Group(
+                    [group.nodes[k] for k in items.tolist()],
+                    [group.amounts[k] for k in items.tolist()],
+                    np.cumsum([0, *map(len, own)]),
+                    np.concatenate([np.zeros(0, np.int64), *own]),
+                    group.low[rows] - paid,
+                    group.high[rows] - paid,
+                )
+            )
+        self.groups = [group for group in kept if len(group.low)]
+
+    def one_sided(self, work: Work) -> list[OneSided]:
+        """Return the rows as ``sum of amounts <= high``; amounts above each item's least."""
+        found = []
+        for group in self.groups:
+            least, most = (each.tolist() for each in group.ranges(work))
+            down, up = (
+                group.sums(np.array(least, group.low.dtype)),
+                group.sums(np.array(most, group.low.dtype)),
+            )
+            for r, (a, b) in enumerate(pairwise(group.starts.tolist())):
+                items = group.members[a:b].tolist()
+                if up[r] > group.high[r]:
+                    above = [
+                        (group.nodes[k], [x - least[k] for x in group.amounts[k]]) for k in items
+                    ]
+                    found.append(OneSided(above, int(group.high[r] - down[r])))
+                if down[r] < group.low[r]:
+                    below = [
+                        (group.nodes[k], [most[k] - x for x in group.amounts[k]]) for k in items
+                    ]
+                    found.append(OneSided(below, int(up[r] - group.low[r])))
+        return found
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """A row ``sum of amounts <= high``.
+
+    Parameters
+    ----------
+    amounts
+        Nodes, and what their labels use, 0 or more where labels are left.
+    high
+        The most that may be used, 0 or more.
+    """
+
+    amounts: list[tuple[int, list[int]]]
+    high: int
+
+
+def _grouped(usage: Usage, sizes: Array) -> _Group:
+    amounts = [[0] * int(sizes[u]) for u in usage.nodes.tolist()]
+    for (k, i), amount in zip(usage.at.tolist(), usage.amounts.tolist(), strict=True):
+        amounts[k][i] = amount
+    most = [max((abs(x) for x in own), default=0) for own in amounts]
+    free = 2 * sum(most) + 1
+    low = [-free if x is None else max(-free, min(x, free)) for x in usage.low]
+    high = [free if x is None else max(-free, min(x, free)) for x in usage.high]
+    # Sums of sums below stay within four times the largest.
+    kind: Any = np.int64 if 8 * free * max(1, len(usage.nodes)) < 2**62 else object
+    return _Group(
+        usage.nodes.tolist(),
+        amounts,
+        np.asarray(usage.starts),
+        np.asarray(usage.members, np.int64),
+        np.array(low, kind),
+        np.array(high, kind),
+    )
+
+
+def _narrowed(group: _Group, work: Work) -> list[int]:
+    """Forbid what one group's rows rule out; return the nodes that lost labels."""
+    least, most = group.ranges(work)
+    down, up = group.sums(least), group.sums(most)
+    if (down > group.high).any() or (up < group.low).any():
+        raise Infeasible
+    free = int((most - least).max(initial=0)) + 1
+    rise = group.least_of(group.high - down, free)
+    fall = group.least_of(up - group.low, free)
+    touched = []
+    spread = most - least
+    for k in np.flatnonzero((spread > rise) | (spread > fall)).tolist():
+        u, top, bottom = group.nodes[k], int(least[k] + rise[k]), int(most[k] - fall[k])
+        lost = False
+        for i in work.labels(u):
+            if not bottom <= group.amounts[k][i] <= top:
+                work.forbid(u, i)
+                lost = True
+        if lost:
+            touched.append(u)
+    return touched
+
+
+@dataclass(frozen=True, eq=False)
+class Shut:
+    """A network with closed domains instead of open ones.
+
+    Parameters
+    ----------
+    network
+        The network; a node's labels beyond its ``named`` ones stand for fresh ones.
+    named
+        Number of named labels of each node.
+    owners
+        For each node the nodes whose fresh labels it may choose.
+    """
+
+    network: Network
+    named: Array
+    owners: list[Array]
+
+    def restore(self, labels: Array) -> Array:
+        """Return labels of the network with open domains."""
+        whole = labels.copy()
+        for u in np.flatnonzero(labels >= self.named).tolist():
+            whole[u] = self.named[u] + self.owners[u][labels[u] - self.named[u]]
+        return whole
+
+    def cut(self, labels: Array) -> Array | None:
+        """Return labels of the closed network; ``None`` where it has too few fresh ones."""
+        own = labels.copy()
+        seen: dict[tuple[int, int], int] = {}
+        count: dict[int, int] = {}
+        for u in np.flatnonzero(labels >= self.named).tolist():
+            root = int(self.owners[u][0])
+            key = root, int(labels[u] - self.named[u])
+            if key not in seen:
+                seen[key] = count[root] = count.get(root, -1) + 1
+            if seen[key] >= len(self.owners[u]):
+                return None
+            own[u] = self.named[u] + seen[key]
+        return own
+
+
+def shut(network: Network) -> Shut:
+    """Close the open domains: nodes that equality edges join share as many fresh labels as help.
+
+    Fresh labels cost nothing, and rows do not count them.  Two of them can be made one where no
+    cost of agreement is positive; with ``m`` positive ones ``f`` are enough where
+    ``f (f - 1) / 2 <= m``.
+    """
+    sizes = network.sizes
+    count, of = components(len(network), *network.equal_edges.T)
+    pays = np.zeros(count, np.int64)
+    np.add.at(pays, of[network.equal_edges[:, 0]], (network.equal_costs > 0).astype(np.int64))
+    size = np.bincount(of, minlength=count)
+    opened = np.array([domain.open for domain in network.domains], bool)[network.domain_of]
+    domains: dict[tuple[int, int], int] = {}
+    domain_of = []
+    by_root: dict[int, Array] = {}
+    owners = []
+    order = np.argsort(of, kind="stable")
+    ends = np.cumsum(size)
+    for u, k in enumerate(network.domain_of.tolist()):
+        c, more = int(of[u]), 0
+        if opened[u]:
+            more = min(int(size[c]), (1 + math.isqrt(1 + 8 * int(pays[c]))) // 2)
+            if c not in by_root:
+                by_root[c] = order[ends[c] - size[c] : ends[c] - size[c] + more]
+        owners.append(by_root[c] if opened[u] else np.zeros(0, np.int64))
+        domain_of.append(domains.setdefault((k, more), len(domains)))
+    closed = replace(
+        network,
+        domains=tuple(Domain(network.domains[k].size + more) for k, more in domains),
+        domain_of=np.array(domain_of, np.int64),
+    )
+    return Shut(closed, sizes, owners)
+
+
+def work_of(network: Network) -> Work:
+    """Return a network of closed domains, without its rows, as one to work on.
+
+    Raises
+    ------
+    Infeasible
+        If all labels of a node are forbidden.
+    """
+    costs: list[list[Cost]] = [[0] * size for size in network.sizes.tolist()]
+    for (u, i), cost in zip(network.cost_at.tolist(), network.costs.tolist(), strict=True):
+        costs[u][i] = cost
+    for u, i in network.banned.tolist():
+        costs[u][i] = inf
+    work = Work(costs)
+    work.constant = network.constant
+    if any(min(own) == inf for own in costs):
+        raise Infeasible
+    tables: list[Table] = []
+    for table in network.tables:
+        rows = table.costs.tolist()
+        if table.allowed is not None:
+            allowed = table.allowed.tolist()
+            rows = [
+                [x if ok else inf for x, ok in zip(row, oks, strict=True)]
+                for row, oks in zip(rows, allowed, strict=True)
+            ]
+        tables.append(tuple(map(tuple, rows)))
+    for (u, v), k in zip(network.table_edges.tolist(), network.table_of.tolist(), strict=True):
+        work.add(u, v, tables[k])
+    known: dict[tuple[int, int], Table] = {}
+    each = zip(network.equal_edges.tolist(), network.equal_costs.tolist(), strict=True)
+    for (u, v), cost in each:
+        n = len(costs[u])
+        if (n, cost) not in known:
+            known[n, cost] = tuple(
+                tuple([cost if i == j else 0 for j in range(n)]) for i in range(n)
+            )
+        work.add(u, v, known[n, cost])
+    return work
+
+
+def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
+    """Solve a network with rows and without ties.
+
+    Parameters
+    ----------
+    start
+        An allowed labelling to begin with.
+    """
+    closed = shut(network)
+    begin = None if start is None else closed.cut(start)
+    solver = _Solver(closed.network, limits, begin)
+    try:
+        bound = solver.run()
+    except Infeasible:
+        if start is not None:
+            raise InternalError("an allowed labelling contradicts infeasibility") from None
+        return CostAnswer(infeasible=True)
+    best, cost = solver.best, solver.worth
+    labels = None if best is None else closed.restore(np.array(best, np.int64))
+    if cost is not None and cost < bound:
+        raise InternalError(f"a labelling costs {cost}, less than the bound {bound}")
+    stopped = Stopped.FINISHED
+    if cost != bound:
+        timed = limits.deadline < inf
+        stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
+    return CostAnswer(objective=cost, bound=bound, labelling=labels, stopped=stopped)
+
+
+class _Solver:
+    """The state of one call.
+
+    Attributes
+    ----------
+    best, worth
+        The best allowed labelling, and its cost.
+    """
+
+    def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
+        self.network, self.limits = network, limits
+        self.best: list[int] | None = None
+        self.worth: int | None = None
+        if start is not None:
+            self.take(start.tolist())
+
+    def take(self, labels: list[int]) -> bool:
+        """Keep a labelling if it is allowed and better; return whether it is allowed."""
+        whole = np.array(labels, np.int64)
+        if self.network.fault(whole):
+            return False
+        cost = self.network.cost(whole)
+        if self.worth is None or cost < self.worth:
+            self.best, self.worth = labels, cost
+            self.limits.report("rows", cost)
+        return True
+
+    def run(self) -> int:
+        """Solve the network; return a bound.
+
+        Raises
+        ------
+        Infeasible
+            If no labelling is allowed.
+        """
+        work, rows = work_of(self.network), RowSet.of(self.network)
+        settle(work, rows, self.limits)
+        lost = self._free_parts(work, rows)
+        least = work.bound()
+        if not rows.groups:
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            self.take(labels)
+            return least - lost
+        try:
+            return max(least, self._search(work, rows)) - lost
+        except Infeasible:
+            if self.worth is None:
+                raise
+            return self.worth - lost
+
+    def _free_parts(self, work: Work, rows: RowSet) -> int:
+        """Solve the parts that no row counts; return how far they may be from optimal."""
+        held, lost = rows.nodes, 0
+        for part, nodes in split(work):
+            if not held.isdisjoint(nodes):
+                continue
+            found = solve_parts(part, self.limits, None)
+            labels = found.labels
+            if labels is None:  # it stays, and is searched with the rest
+                continue
+            for u, label in zip(nodes, labels, strict=True):
+                for i in work.labels(u):
+                    if i != label:
+                        work.forbid(u, i)
+            at = work.constant
+            apply(work, Limits(), nodes)
+            lost += work.constant - at - found.bound
+        return lost
+
+    def _search(self, work: Work, rows: RowSet) -> int:
+        """Return a bound on what is left; the best labelling is kept besides."""
+        small = sum(len(work.labels(u)) for u in work.left()) <= SMALL
+        if small and _Branching(self, work, rows, BRANCHES).run():
+            return self._proved()
+        bound = work.bound()
+        for turn in range(ROUNDS):
+            if self.limits.over:
+                return self._least(bound)
+            before = sum(map(len, map(work.labels, work.left())))
+            found = self._price(work, rows)
+            if found is None:
+                break
+            bound = max(bound, found)
+            if self.worth is not None and bound >= self.worth:
+                return self.worth
+            settle(work, rows, self.limits)
+            if not rows.groups:
+                return self._finish(work, bound)
+            after = sum(map(len, map(work.labels, work.left())))
+            if turn and after > 0.8 * before:
+                break
+        if self.limits.over:
+            return self._least(bound)
+        return self._least(max(bound, self._decide(work, rows)))
+
+    def _finish(self, work: Work, bound: int) -> int:
+        """Solve what is left once no row is; everything worse than the best is forbidden."""
+        found = solve_parts(work, self.limits, None)
+        if found.labels is not None:
+            self.take(found.labels)
+        return self._least(max(bound, found.bound))
+
+    def _proved(self) -> int:
+        if self.worth is None:
+            raise Infeasible
+        return self.worth
+
+    def _least(self, bound: int) -> int:
+        return bound if self.worth is None else min(bound, self.worth)
+
+    def _price(self, work: Work, rows: RowSet) -> int | None:
+        """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
+
+        Returns
+        -------
+        int or None
+            A bound; ``None`` where the relaxation was not solved.
+        """
+        self.limits.report("relaxation of rows", self.worth)
+        if work.size() >= LARGEST:
+            return None
+        written, single = write(work), rows.one_sided(work)
+        each = zip(single, by_columns(written, single), strict=True)
+        scaled = [
+            ({k: x / max(row.high, 1) for k, x in own.items()}, min(row.high, 1.0))
+            for row, own in each
+        ]
+        relaxed = relax(written.given, self.limits, scaled)
+        if relaxed is None:
+            return None
+        scale = _scale(single)
+        tight = tighten(work, scale, relaxed.messages, written.labels)
+        prices = zip(single, relaxed.prices, strict=True)
+        charge(tight, [(row, round(price / max(row.high, 1) * scale)) for row, price in prices])
+        bound = -(-tight.constant // scale)
+        shares: list[dict[int, float]] = [{} for _ in work.costs]
+        for u, own, share in zip(written.nodes, written.labels, relaxed.point, strict=True):
+            shares[u] = dict(zip(own, share, strict=True))
+        dive(self, work, rows, shares)
+        if self.worth is not None and bound < self.worth:
+            forbid(tight, (self.worth - 1) * scale)
+            forbid_too(work, tight)
+        return bound
+
+    def _decide(self, work: Work, rows: RowSet) -> int:
+        """Search what is left by CP-SAT, else by branching; return a bound."""
+        self.limits.report("search", self.worth)
+        if find_spec("ortools") is not None and work.size() < LARGEST:
+            written = write(work)
+            integer = with_rows(written, rows.one_sided(work))
+            if integer is not None:
+                integer, unit = coarse(integer)
+                hint = None
+                if self.best is not None and work.value(self.best) < inf:
+                    hint = written.point(self.best)
+                found = cpsat(integer, self.limits, hint)
+                if found.infeasible:
+                    return self._proved()
+                labels = written.chosen(found.values)
+                if labels is not None:
+                    whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
+                    work.restore(whole)
+                    self.take(whole)
+                if found.bound is not None:
+                    return max(work.bound(), work.constant - found.bound * unit)
+                return work.bound()
+        if _Branching(self, work, rows, None).run():
+            return self._proved()
+        return work.bound()
+
+
+def _scale(rows: Sequence[OneSided]) -> int:
+    """Return what one unit of cost is, so that rounding multipliers loses next to nothing."""
+    return 1 << min(64, 16 + sum(row.high for row in rows).bit_length())
+
+
+def charge(tight: Work, prices: Sequence[tuple[OneSided, int]]) -> None:
+    """Add a price for what each row uses above its limit to a problem's costs.
+
+    No labelling that keeps the rows becomes dearer; prices below 0 are left out.
+    """
+    for row, price in prices:
+        if price > 0:
+            tight.constant -= price * row.high
+            for u, amounts in row.amounts:
+                own = zip(tight.costs[u], amounts, strict=True)
+                tight.costs[u] = [cost + price * x for cost, x in own]
+    level(tight)
+
+
+def forbid_too(work: Work, tight: Work) -> None:
+    """Forbid what another problem of the same nodes and labels forbids."""
+    for u in work.left():
+        for i, (old, new) in enumerate(zip(work.costs[u], tight.costs[u], strict=True)):
+            if new == inf and old < inf:
+                work.forbid(u, i)
+    for u, v, table in list(work.edges()):
+        other = tight.near[u].get(v, ())
+        if any(inf in row for row in other):
+            rows = zip(table, other, strict=True)
+            work.put(u, v, tuple(tuple(map(_forbidden_too, *pair)) for pair in rows))
+
+
+def _forbidden_too(cost: Cost, other: Cost) -> Cost:
+    return inf if other == inf else cost
+
+
+def settle(work: Work, rows: RowSet, limits: Limits) -> None:
+    """Narrow and reduce until neither finds anything; rows that hold anyway go.
+
+    Raises
+    ------
+    Infeasible
+        If no labelling is allowed.
+    """
+    rows.narrow(work)
+    rows.simplify(work)
+    while True:
+        work.held = rows.nodes
+        reduce(work, limits)
+        rows.narrow(work)
+        rows.simplify(work)
+        if limits.over or (not work.shrunk and rows.nodes == work.held):
+            break
+    work.held = rows.nodes
+    level(work)
+
+
+def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:
+    """Round a relaxed solution: take labels of large shares first, narrowing in between."""
+    trial = work.copy()
+    trial.order = []
+    order = sorted(trial.left(), key=lambda u: -max(shares[u].values(), default=0.0))
+    try:
+        for u in order:
+            if trial.gone[u] or solver.limits.over:
+                continue
+            own = trial.labels(u)
+            best = max(own, key=lambda i: (shares[u].get(i, 0.0), -trial.costs[u][i]))
+            for i in own:
+                if i != best:
+                    trial.forbid(u, i)
+            if shares[u].get(best, 0.0) < PRICED:
+                apply(trial, Limits(), [u, *rows.narrow(trial)])
+        rows.narrow(trial)
+        apply(trial, Limits(), trial.left())
+    except Infeasible:
+        return
+    if solver.limits.over:
+        return
+    labels = [0] * len(work.costs)
+    trial.restore(labels)
+    work.restore(labels)
+    solver.take(labels)
+
+
+def by_columns(written: WrittenWork, rows: Sequence[OneSided]) -> list[dict[int, int]]:
+    """Return what each row's variables use, those that use nothing left out."""
+    place = {u: k for k, u in enumerate(written.nodes)}
+    found = []
+    for row in rows:
+        sums: dict[int, int] = {}
+        for u, amounts in row.amounts:
+            first = written.given.first[place[u]]
+            for j, i in enumerate(written.labels[place[u]], first):
+                if amounts[i]:
+                    sums[j] = sums.get(j, 0) + amounts[i]
+        found.append(sums)
+    return found
+
+
+def with_rows(written: WrittenWork, rows: Sequence[OneSided]) -> Integer | None:
+    """Return a programme with rows; ``None`` where numbers are too large for CP-SAT."""
+    from scipy.sparse import csr_array, vstack
+
+    given = written.given.integer
+    sums = by_columns(written, rows)
+    units = [math.gcd(*own.values()) or 1 for own in sums]
+    values = [x // unit for own, unit in zip(sums, units, strict=True) for x in own.values()]
+    high = [row.high // unit for row, unit in zip(rows, units, strict=True)]
+    if max([*values, *high], default=0) >= OPEN:
+        return None
+    places = np.repeat(np.arange(len(rows)), [*map(len, sums)])
+    at = np.array([k for own in sums for k in own], np.int64)
+    shape = (len(rows), len(given.upper))
+    more = csr_array((np.array(values, np.int64), (places, at)), shape=shape)
+    whole = Integer(
+        given.objective,
+        given.upper,
+        csr_array(vstack([given.matrix, more], format="csr")),
+        np.concatenate([given.low, np.full(len(rows), -OPEN)]),
+        np.concatenate([given.high, np.array(high, np.int64)]),
+    )
+    return whole if fits(coarse(whole)[0]) else None
+
+
+class _Branching:
+    """Depth-first search that keeps to exact integers of any size.
+
+    Parameters
+    ----------
+    most
+        Most branches; ``None`` for as many as it takes.
+    """
+
+    def __init__(self, solver: _Solver, work: Work, rows: RowSet, most: int | None) -> None:
+        self.solver, self.rows, self.left = solver, rows, inf if most is None else most
+        self.root = work
+
+    def run(self) -> bool:
+        """Search; return whether everything was looked at."""
+        open_ = [self.root.copy()]
+        while open_:
+            if self.left <= 0 or self.solver.limits.over:
+                return False
+            self.left -= 1
+            open_ += self._branch(open_.pop())
+        return True
+
+    def _branch(self, work: Work) -> list[Work]:
+        """Return the branches at a node that may hold better labellings, the best one last."""
+        rows = RowSet(self.rows.groups)
+        worth = self.solver.worth
+        try:
+            settle(work, rows, self.solver.limits)
+        except Infeasible:
+            return []
+        if worth is not None and work.bound() >= worth:
+            return []
+        left = work.left()
+        if not left:
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            if not self.solver.take(labels):
+                raise InternalError("a labelling that keeps all rows breaks one")
+            return []
+        u = max(left, key=lambda u: (len(work.near[u]), -len(work.labels(u))))
+        found = []
+        for i in sorted(work.labels(u), key=lambda i: -work.costs[u][i]):
+            branch = work.copy()
+            for j in work.labels(u):
+                if j != i:
+                    branch.forbid(u, j)
+            found.append(branch)
+        return found
