@@ -1,0 +1,75 @@
+"""Instances of the IOPDDL contest as networks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layoutopt.base.errors import InputError
+from layoutopt.network import solve
+from layoutopt.network.iopddl import read
+
+NEVER = 10**18
+
+PROBLEM: dict[str, Any] = {
+    "name": "small",
+    "nodes": {
+        "intervals": [[0, 2], [1, 4], [3, 3], [2, 5]],
+        "costs": [[4, 7], [1, 0, NEVER], [3], [2, 9]],
+        "usages": [[6, 2], [5, 9, 1], [7], [5, 3]],
+    },
+    "edges": {"nodes": [[1, 0], [2, 3]], "costs": [[1, 5, NEVER, 0, 2, 2], [1, 4]]},
+    "usage_limit": 10,
+}
+
+
+def _written(path: Path, problem: Any) -> Path:
+    text = json.dumps({"problem": problem}).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_network_is_the_problem(tmp_path: Path, name: str) -> None:
+    """Costs, what is forbidden, and a row for each largest set of live nodes."""
+    network = read(_written(tmp_path / name, PROBLEM))
+    assert network.name == "small"
+    assert [usage.names for usage in network.usages] == [("t=1", "t=2")]
+    found = solve(network)  # t=1: nodes 0 and 1; t=2: 1 and 3
+    assert found.status == "optimal"
+    assert found.choice is not None
+    assert found.choice.tolist() == [1, 0, 0, 0]
+    assert found.objective == 7 + 1 + 3 + 2 + 5 + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"usage_limit": "much"}, "usage_limit must be a whole number"),
+        ({"colour": 1}, "unknown key 'colour'"),
+        ({"edges": {"nodes": [[0, 9]], "costs": [[1]]}}, "edges join nodes 0 to 3"),
+        ({"edges": {"nodes": [[0, 1]], "costs": [[1]]}}, "edge 0 needs 2 x 3 costs, got 1"),
+        ({"nodes": {"intervals": [[0, 1]], "costs": [["x"]], "usages": [[1]]}}, "nodes.costs[0]"),
+        ({"nodes": {"intervals": [[0, 1]], "costs": [], "usages": []}}, "as many intervals"),
+        ({"nodes": {"intervals": [[0]], "costs": [[1]], "usages": [[1]]}}, "interval 0"),
+        ({"nodes": PROBLEM["nodes"] | {"usages": [[-1, 2], [1] * 3, [7], [5, 3]]}}, "not be negat"),
+        ({"nodes": {"intervals": [[0, 1]], "costs": [[1]], "usages": [[]]}}, "node 0 needs"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, change: dict[str, Any], text: str) -> None:
+    """Bad files get one line."""
+    with pytest.raises(InputError, match=r"a\.json: ") as caught:
+        read(_written(tmp_path / "a.json", PROBLEM | change))
+    assert text in str(caught.value)
+
+
+def test_end_too_early(tmp_path: Path) -> None:
+    """A file that was cut off is told so."""
+    path = _written(tmp_path / "a.json", PROBLEM)
+    path.write_bytes(path.read_bytes()[:80])
+    with pytest.raises(InputError, match="too early"):
+        read(path)
