@@ -18,7 +18,7 @@ from layoutopt.base.result import Status, Stopped
 from layoutopt.check import elements
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.network.solvers import cpsat, mip
+from layoutopt.network.solvers.formulation import by_cpsat, by_highs
 from layoutopt.registry import find
 from tests.support import hard_problem
 
@@ -115,7 +115,7 @@ def test_a_limit_that_is_over_at_once(solver: str) -> None:
     assert unwind(small(), solver, time_limit=0).status is Status.UNKNOWN
 
 
-@pytest.mark.parametrize("solver", [cpsat, mip])
+@pytest.mark.parametrize("solver", [by_cpsat, by_highs])
 @pytest.mark.parametrize(
     ("left", "stopped"), [(0.05, Stopped.TIME_LIMIT), (math.inf, Stopped.SIZE_LIMIT)]
 )
@@ -125,9 +125,9 @@ def test_a_programme_that_is_too_large(
     """It is refused before it is written, by the memory and by the time that there is."""
     if stopped is Stopped.SIZE_LIMIT:
         monkeypatch.setattr("layoutopt.base.memory.available", lambda: 2**26)
-    monkeypatch.setattr(f"{solver.__name__}.programme", None)
+    monkeypatch.setattr("layoutopt.network.solvers.formulation.indicators", None)
     problem = hard_problem(1, 1000, 20)
-    result = solver.solve(problem, Limits(deadline=time.monotonic() + left), None)
+    result = solver(problem, Limits(deadline=time.monotonic() + left), None)
     assert (result.labelling, result.stopped) == (None, stopped)
     assert result.bound == problem.ceiling()
 

@@ -9,13 +9,12 @@ now, it is where the hook says.  There are finitely many such rows, so bound and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from scipy.sparse import coo_array
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
@@ -42,9 +41,13 @@ from layoutopt.graphs.tiling import (
 )
 from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
-from layoutopt.network.problem import IntArray, exact_integers
-from layoutopt.network.solvers import integer
-from layoutopt.network.solvers.integer import OPEN, Integer
+from layoutopt.network.problem import IntArray
+from layoutopt.network.solvers.programme import (
+    Programme,
+    ProgrammeResult,
+    ProgrammeWriter,
+    solve_programme,
+)
 from layoutopt.tiles.memory import MOST, TileMemory
 
 Row = tuple[tuple[tuple[int, int], ...], int, int]
@@ -85,78 +88,32 @@ class OnTiles:
         return together + sum(r for (u, t), r in self.rewards.items() if on[u] == t)
 
 
-@dataclass
-class _Table:
-    """Rows of a programme, by entries."""
-
-    row: list[int] = field(default_factory=list)
-    column: list[int] = field(default_factory=list)
-    entry: list[int] = field(default_factory=list)
-    low: list[int] = field(default_factory=list)
-    high: list[int] = field(default_factory=list)
-
-    def add(self, columns: Iterable[int], entries: Iterable[int], low: int, high: int) -> None:
-        """Append a row."""
-        columns = list(columns)
-        self.row += [len(self.low)] * len(columns)
-        self.column += columns
-        self.entry += entries
-        self.low.append(low)
-        self.high.append(high)
-
-
-def programme(problem: OnTiles, rows: Iterable[Row]) -> Integer:
+def programme(problem: OnTiles, rows: Iterable[Row]) -> Programme:
     """State the programme with some rows."""
-    tiles, edges = problem.tiles, list(problem.edges.items())
-    together = problem.nodes * tiles
-    loose = together + len(edges) * tiles
-    table = _Table()
-    every = range(tiles)
-    for u in range(problem.nodes):
-        table.add((u * tiles + t for t in every), [1] * tiles, 1, 1)
-    for e, ((u, v), weight) in enumerate(edges):
-        for t in every:
-            y, ends = together + e * tiles + t, (u * tiles + t, v * tiles + t)
-            if weight > 0:
-                for x in ends:
-                    table.add((y, x), (1, -1), -OPEN, 0)
-            else:
-                table.add((y, *ends), (1, -1, -1), -1, OPEN)
+    to, tiles = ProgrammeWriter(), problem.tiles
+    earned = np.zeros((problem.nodes, tiles), object)
+    for at, reward in problem.rewards.items():
+        earned[at] += reward
+    x = to.block(earned)
+    together = [(e, to.block(np.full(tiles, w, object))) for e, w in problem.edges.items()]
+    kinds = problem.loose if problem.room is not None else ()
+    loose = [to.block(np.zeros(tiles, np.int64), count) for _, count in kinds]
+    to.family(x, [1] * tiles, 1, 1)
+    for (u, v), y in together:
+        if problem.edges[u, v] > 0:
+            for end in (x[u], x[v]):
+                to.family(np.stack([y, end], axis=1), (1, -1), high=0)
+        else:
+            to.family(np.stack([y, x[u], x[v]], axis=1), (1, -1, -1), low=-1)
     for conditions, v, tile in rows:
-        columns = [u * tiles + t for u, t in conditions]
-        entries = [1] * len(columns)
-        table.add([*columns, v * tiles + tile], [*entries, -1], -OPEN, len(columns) - 1)
-    kinds = len(problem.loose) if problem.room is not None else 0
-    for k in range(kinds):
-        count = problem.loose[k][1]
-        table.add((loose + k * tiles + t for t in every), [1] * tiles, count, count)
+        columns = [int(x[u, t]) for u, t in conditions]
+        to.row([*columns, int(x[v, tile])], [1] * len(columns) + [-1], high=len(columns) - 1)
+    for taken, (_, count) in zip(loose, kinds, strict=True):
+        to.row(taken.tolist(), [1] * tiles, count, count)
     if problem.room is not None:
-        for t in every:
-            columns = [*range(t, together, tiles), *range(loose + t, loose + kinds * tiles, tiles)]
-            entries = [*problem.width.tolist(), *(width for width, _ in problem.loose)]
-            table.add(columns, entries, 0, problem.room)
-    return _stated(problem, table, kinds)
-
-
-def _stated(problem: OnTiles, table: _Table, kinds: int) -> Integer:
-    """Return a table of rows with objective and limits of variables."""
-    tiles = problem.tiles
-    earned = [0] * (problem.nodes * tiles)
-    for (u, t), reward in problem.rewards.items():
-        earned[u * tiles + t] += reward
-    earned += [weight for weight in problem.edges.values() for _ in range(tiles)]
-    counts = [count for _, count in problem.loose[:kinds] for _ in range(tiles)]
-    upper = [1] * len(earned) + counts
-    matrix = coo_array(
-        (table.entry, (table.row, table.column)), shape=(len(table.low), len(upper)), dtype=np.int64
-    )
-    return Integer(
-        exact_integers([*earned, *([0] * len(counts))]),
-        np.array(upper, np.int64),
-        matrix.tocsr(),
-        np.array(table.low, np.int64),
-        np.array(table.high, np.int64),
-    )
+        widths = [*problem.width.tolist(), *(width for width, _ in kinds)]
+        to.family(np.stack([*x, *loose], axis=1), widths, 0, problem.room)
+    return to.finished()
 
 
 def chosen(problem: OnTiles, values: IntArray) -> tuple[IntArray, IntArray]:
@@ -434,7 +391,7 @@ def solve_hooked(
     if roots * memory_of(graph).tiles > VARIABLES:
         return _beyond(graph, solve)
     known = traced(graph)
-    if not integer.fits(programme(known.problem, ())):
+    if not programme(known.problem, ()).fits():
         return _beyond(graph, solve)
     return _Search(known, limits, table).result()
 
@@ -484,7 +441,9 @@ class _Search:
                 stopped = limits.stopped or Stopped.TIME_LIMIT
                 break
             start = None if self.on is None else point(known.problem, self.on)
-            found = integer.cpsat(programme(known.problem, self._all()), limits, start, self.bound)
+            found = solve_programme(
+                programme(known.problem, self._all()), limits, start, self.bound
+            )
             if found.infeasible:
                 found = self._without_rows()
                 if found.infeasible:
@@ -502,9 +461,9 @@ class _Search:
         layouts = None if self.on is None else known.layouts(self.on, self.loose)
         return Result(objective=score, bound=bound, labelling=layouts, stopped=stopped)
 
-    def _without_rows(self) -> integer.ProgrammeResult:
+    def _without_rows(self) -> ProgrammeResult:
         """Return whether any layout fits, hooks aside: rows rule none out, or contradict."""
-        found = integer.cpsat(programme(self.known.problem, ()), self.limits)
+        found = solve_programme(programme(self.known.problem, ()), self.limits)
         if found.values is not None:
             raise InputError("hooks gave different outputs for equal inputs")
         return found

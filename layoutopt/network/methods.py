@@ -19,8 +19,8 @@ Method: TypeAlias = Callable[[Labelling, Limits, IntArray | None], Result]
 METHODS = LazyTable[Method](
     {
         "auto": "layoutopt.network.order:solve",
-        "cpsat": "layoutopt.network.solvers.cpsat:solve",
-        "mip": "layoutopt.network.solvers.mip:solve",
+        "cpsat": "layoutopt.network.solvers.formulation:by_cpsat",
+        "mip": "layoutopt.network.solvers.formulation:by_highs",
     }
 )
 """Exact methods."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from layoutopt.base.deadline import run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
@@ -27,6 +26,7 @@ from layoutopt.network.components import strong_components
 from layoutopt.network.parts import solve_parts
 from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, split, take
 from layoutopt.network.solvers.formulation import reachable
+from layoutopt.network.solvers.programme import ProgrammeWriter, solve_programme
 
 Arc = tuple[int, int]
 
@@ -83,34 +83,24 @@ def best_order(
     losses = [-(-(tops[cut.part] - cut.value) // unit) for cut in cuts]
     while sum(losses) >= LARGEST:  # rounding losses down keeps the bound true
         unit, losses = 2 * unit, [loss // 2 for loss in losses]
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    rank = [model.new_int_var(0, barriers - 1, f"rank{b}") for b in range(barriers)]
+    to = ProgrammeWriter()
+    rank = to.block(np.zeros(barriers, np.int64), barriers - 1).tolist()
     for b, c in static:
-        model.add(rank[b] < rank[c])
-    opened = {arc: model.new_bool_var(f"z{arc}") for cut in cuts for arc in cut.closed}
-    for (b, c), z in opened.items():
-        model.add(rank[b] < rank[c]).only_enforce_if(z)
+        to.row([rank[b], rank[c]], [-1, 1], low=1)
+    opened = {arc: to.variable() for arc in sorted({arc for cut in cuts for arc in cut.closed})}
+    for (b, c), z in opened.items():  # z = 1 makes b come before c
+        to.row([rank[b], rank[c], z], [-1, 1, -barriers], low=1 - barriers)
     worst: dict[int, int] = {}
     for cut, loss in zip(cuts, losses, strict=True):
         worst[cut.part] = max(worst.get(cut.part, 0), loss)
-    lost = {p: model.new_int_var(0, most, f"lost{p}") for p, most in worst.items()}
-    for cut, loss in zip(cuts, losses, strict=True):
-        closed = [opened[arc].negated() for arc in sorted(cut.closed)]
-        model.add(lost[cut.part] >= loss).only_enforce_if(closed)
-    model.minimize(sum(lost.values()))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = limits.seed % 2**31
-    solver.parameters.catch_sigint_signal = False
-    if limits.left < float("inf"):
-        solver.parameters.max_time_in_seconds = limits.left
-    status = run_stoppable(lambda: solver.solve(model), solver.stop_search, limits)
-    least = max(0, int(solver.response_proto.inner_objective_lower_bound))
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return OrderSolution(sum(tops) - least * unit, None)
-    return OrderSolution(sum(tops) - least * unit, [solver.value(r) for r in rank])
+    lost = {part: to.variable(-1, most) for part, most in worst.items()}
+    for cut, loss in zip(cuts, losses, strict=True):  # that much is lost unless one is open
+        arcs = [opened[arc] for arc in cut.closed]
+        to.row([lost[cut.part], *arcs], [1] + [loss] * len(arcs), low=loss)
+    found = solve_programme(to.finished(), limits)
+    least = 0 if found.bound is None else max(0, -found.bound)
+    chosen = None if found.values is None else found.values[:barriers].tolist()
+    return OrderSolution(sum(tops) - least * unit, chosen)
 
 
 BAN_BYTES = 100

@@ -42,8 +42,9 @@ from layoutopt.network.costs.solve import (
 )
 from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, level
 from layoutopt.network.network import Array, Domain, Network, Usage
-from layoutopt.network.solvers.integer import OPEN, Integer, coarse, cpsat, fits
+from layoutopt.network.solvers.cpsat import solve
 from layoutopt.network.solvers.pairwise import relax
+from layoutopt.network.solvers.programme import OPEN, Programme, coarse
 
 BRANCHES = 200
 """Branches that are tried before anything else."""
@@ -549,13 +550,13 @@ class _Solver:
         self.limits.report("search", self.worth)
         if find_spec("ortools") is not None and work.size() < LARGEST:
             written = write(work)
-            integer = with_rows(written, rows.one_sided(work))
-            if integer is not None:
-                integer, unit = coarse(integer)
+            given = with_rows(written, rows.one_sided(work))
+            if given is not None:
+                given, unit = coarse(given)
                 hint = None
                 if self.best is not None and work.value(self.best) < inf:
                     hint = written.point(self.best)
-                found = cpsat(integer, self.limits, hint)
+                found = solve(given, self.limits, hint)
                 if found.infeasible:
                     return self._proved()
                 labels = written.chosen(found.values)
@@ -671,29 +672,18 @@ def by_columns(written: WrittenWork, rows: Sequence[OneSided]) -> list[dict[int,
     return found
 
 
-def with_rows(written: WrittenWork, rows: Sequence[OneSided]) -> Integer | None:
+def with_rows(written: WrittenWork, rows: Sequence[OneSided]) -> Programme | None:
     """Return a programme with rows; ``None`` where numbers are too large for CP-SAT."""
-    from scipy.sparse import csr_array, vstack
-
-    given = written.given.integer
     sums = by_columns(written, rows)
     units = [math.gcd(*own.values()) or 1 for own in sums]
-    values = [x // unit for own, unit in zip(sums, units, strict=True) for x in own.values()]
-    high = [row.high // unit for row, unit in zip(rows, units, strict=True)]
-    if max([*values, *high], default=0) >= OPEN:
+    more = [
+        ({k: x // unit for k, x in own.items()}, row.high // unit)
+        for row, own, unit in zip(rows, sums, units, strict=True)
+    ]
+    if max([max([high, *own.values()]) for own, high in more], default=0) >= OPEN:
         return None
-    places = np.repeat(np.arange(len(rows)), [*map(len, sums)])
-    at = np.array([k for own in sums for k in own], np.int64)
-    shape = (len(rows), len(given.upper))
-    more = csr_array((np.array(values, np.int64), (places, at)), shape=shape)
-    whole = Integer(
-        given.objective,
-        given.upper,
-        csr_array(vstack([given.matrix, more], format="csr")),
-        np.concatenate([given.low, np.full(len(rows), -OPEN)]),
-        np.concatenate([given.high, np.array(high, np.int64)]),
-    )
-    return whole if fits(coarse(whole)[0]) else None
+    whole = written.given.programme.with_rows(more)
+    return whole if coarse(whole)[0].fits() else None
 
 
 class _Branching:

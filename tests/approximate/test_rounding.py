@@ -14,12 +14,12 @@ from layoutopt.network.heuristics import methods
 from layoutopt.network.heuristics.methods import on_simplex, relax, round_off
 from layoutopt.network.methods import APPROXIMATE
 from layoutopt.network.problem import Labelling, split
-from layoutopt.network.solvers.formulation import Programme, programme
+from layoutopt.network.solvers.formulation import Indicators, indicators
 from tests.approximate.proved import exact
 from tests.support import hard_problem, labelling, optimum, random_problem
 
 
-def linear_optimum(given: Programme) -> float:
+def linear_optimum(given: Indicators) -> float:
     """Return the optimum of the relaxation by HiGHS, row by row as it is written."""
     x, y = len(given.node), len(given.match)
     rows, limits = [], []
@@ -47,7 +47,7 @@ def linear_optimum(given: Programme) -> float:
     return float(-found.fun)
 
 
-def value_of(given: Programme, fractions: np.ndarray) -> float:
+def value_of(given: Indicators, fractions: np.ndarray) -> float:
     """Return what fractions are worth."""
     a, b = fractions[given.match.T]
     earned = np.where(given.weights > 0, np.minimum(a, b), np.maximum(a + b - 1, 0))
@@ -56,7 +56,7 @@ def value_of(given: Programme, fractions: np.ndarray) -> float:
 
 def check_relaxed(problem: Labelling) -> None:
     """Check that fractions are fractions, and near the optimum from below."""
-    given = programme(problem)
+    given = indicators(problem)
     fractions = relax(given, Limits())
     assert (fractions >= 0).all()
     assert np.allclose(np.bincount(given.node, fractions), 1)
@@ -114,7 +114,7 @@ def test_thresholds_decide_fractions() -> None:
     wishes = {(u, label): 3 for u in range(3) for label in range(3) if u != label}
     edges = {(0, 1): 1, (0, 2): 1, (1, 2): 1}
     problem = labelling(3, 3, edges, wishes)
-    given = programme(problem)
+    given = indicators(problem)
     fractions = relax(given, Limits())
     assert value_of(given, fractions) == pytest.approx(10.5, abs=0.05)
     assert sorted(fractions.tolist()) == pytest.approx([0] * 3 + [0.5] * 6, abs=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from layoutopt.network.capacity.search import (
     tabulate,
 )
 from layoutopt.network.capacity.solve import solve_capacity
-from layoutopt.network.solvers import integer
+from layoutopt.network.solvers.programme import ProgrammeWriter
 from tests.capacity.cases import (
     all_labellings,
     assert_sound,
@@ -91,17 +92,22 @@ def test_configurations_and_nodes_make_one_search(
         solve, "STRATEGIES", {name: solve.STRATEGIES[name] for name in ("free", "search")}
     )
     mixed = []
-    side_by_side = integer.side_by_side
-    monkeypatch.setattr(
-        integer, "side_by_side", lambda *given: mixed.append(1) or side_by_side(*given)
-    )
+    both = search._solve  # noqa: SLF001
+
+    def watched(
+        state: State, to: ProgrammeWriter, listed: object, nodes: object, *more: Any
+    ) -> None:
+        mixed.append(listed is not None and nodes is not None)
+        both(state, to, listed, nodes, *more)
+
+    monkeypatch.setattr(search, "_solve", watched)
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         problem = random_case(seed)
         if seed % 7:
             best, answer = optimum(problem), solve_capacity(problem, Limits())
             assert answer.objective == best
             assert answer.status is (Status.INFEASIBLE if best is None else Status.OPTIMAL)
-    assert mixed
+    assert any(mixed)
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -116,7 +122,8 @@ def test_a_placement_is_a_point_to_start_from(block: int) -> None:
         tiles = given.labels
         room = np.full(tiles, problem.total_bytes)
         kinds = Pool(replace(problem, problem=given, capacity=room))
-        asked = node_programme(kinds, list(range(kinds.kinds)), room)
+        to = ProgrammeWriter()
+        asked = node_programme(to, kinds, list(range(kinds.kinds)), room)
         alike += bool(asked.alike)
         draw = np.random.default_rng(seed)
         rows = Rows()
@@ -126,10 +133,8 @@ def test_a_placement_is_a_point_to_start_from(block: int) -> None:
                 rows.add(kind, 1, draw.integers(0, tiles, copy.nodes), size)
         value = sum(worth(kinds, rows.filling().columns).tolist())
         point = node_start(asked, rows.filling())
-        sums = asked.integer.matrix @ point
-        assert (sums >= asked.integer.low).all()
-        assert (sums <= asked.integer.high).all()
-        assert asked.integer.objective @ point == value
+        assert to.finished().holds(point)
+        assert to.finished().objective @ point == value
         assert sum(worth(kinds, node_filling(asked, point).columns).tolist()) == value
     assert alike > 5
 

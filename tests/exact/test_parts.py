@@ -28,7 +28,7 @@ from layoutopt.network.presolve import elimination
 from layoutopt.network.presolve.cuts import isolating_cuts
 from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.problem import Labelling, split
-from layoutopt.network.solvers import cpsat, mip
+from layoutopt.network.solvers.formulation import by_cpsat, by_highs
 from layoutopt.network.solvers.relaxation import Ascent, begin, field_of
 from tests.support import (
     allowed,
@@ -138,7 +138,7 @@ class TestSearch:
         assert found[0] == found[1]
         assert found[0][2]
 
-    @pytest.mark.parametrize("search", [cpsat.solve, mip.solve], ids=["cpsat", "mip"])
+    @pytest.mark.parametrize("search", [by_cpsat, by_highs], ids=["cpsat", "mip"])
     def test_each_search_alone(
         self, monkeypatch: pytest.MonkeyPatch, search: Callable[..., Result]
     ) -> None:
@@ -203,7 +203,7 @@ class TestSearch:
             decided += isolating_cuts(part).constant
             heard: list[Progress] = []
             result = solve_parts(problem, Limits(tell=heard.append))
-            best = mip.solve(problem, Limits(), None).objective
+            best = by_highs(problem, Limits(), None).objective
             assert result.objective == result.bound == best
             assert heard
             assert all((m.objective or 0) <= (best or 0) <= (m.bound or 0) for m in heard)

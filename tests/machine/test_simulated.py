@@ -17,7 +17,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked
 from layoutopt.network.solvers import integer
-from layoutopt.network.solvers.integer import ProgrammeResult
+from layoutopt.network.solvers.programme import ProgrammeResult
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import MOST, TileMemory
 from layoutopt.unwinding import unwind

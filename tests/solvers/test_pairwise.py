@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.solvers import pairwise
-from layoutopt.network.solvers.integer import cpsat
+from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.pairwise import Edge, Message, programme, relax
 
 Costs = list[list[int]]
@@ -68,7 +67,7 @@ def test_the_programme_has_the_same_optimum(seed: int) -> None:
     """CP-SAT's point is a labelling that costs what the programme says, the least of all."""
     costs, edges = random_costs(seed)
     given = programme(costs, edges)
-    found = cpsat(given.integer, Limits())
+    found = cpsat.solve(given.programme, Limits())
     best = least(costs, edges)
     assert found.infeasible == (best == inf)
     if found.values is not None:
@@ -76,7 +75,7 @@ def test_the_programme_has_the_same_optimum(seed: int) -> None:
         assert (
             worth(costs, edges, tuple(labels))
             == best
-            == -int(given.integer.objective @ found.values)
+            == -int(given.programme.objective @ found.values)
         )
         point = given.point(labels)
         assert (point[point >= 0] == found.values[point >= 0]).all()
@@ -111,12 +110,12 @@ def test_one_cost_on_rows_and_columns_takes_one_row() -> None:
     """An op of three modes that needs a transform in two of them: no variables for pairs."""
     costs = [[0, 0, 0], [0, 5]]
     given = programme(costs, [(0, 1, [[inf, 0], [inf, 0], [0, 0]])])
-    assert given.integer.matrix.shape == (3, 5)
+    assert given.programme.matrix.shape == (3, 5)
     given = programme(costs, [(0, 1, [[4, 0], [4, 0], [0, 0]])])
-    assert given.integer.matrix.shape == (3, 6)  # and one for the cost of 4
+    assert given.programme.matrix.shape == (3, 6)  # and one for the cost of 4
     given = programme(costs, [(0, 1, [[4, 0], [3, 0], [0, 0]])])
-    assert given.integer.matrix.shape == (2 + 3 + 2, 5 + 6)
-    assert programme(costs, [(0, 1, [[0, 0]] * 3)]).integer.matrix.shape == (2, 5)
+    assert given.programme.matrix.shape == (2 + 3 + 2, 5 + 6)
+    assert programme(costs, [(0, 1, [[0, 0]] * 3)]).programme.matrix.shape == (2, 5)
 
 
 def test_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,5 +126,5 @@ def test_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     given = programme([[0, 1], [2, 0]], [(0, 1, [[0, 3], [2, 0]])])
     assert relax(given, Limits()) is not None
-    monkeypatch.setattr(pairwise, "run_stoppable", too_late)
+    monkeypatch.setattr(highs, "run_stoppable", too_late)
     assert relax(given, Limits()) is None

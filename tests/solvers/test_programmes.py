@@ -13,8 +13,7 @@ import pytest
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.network.problem import IntArray, Labelling, Precedence
-from layoutopt.network.solvers import cpsat, mip
-from layoutopt.network.solvers.formulation import programme, reachable
+from layoutopt.network.solvers.formulation import by_cpsat, by_highs, indicators, reachable
 from tests.support import (
     Edges,
     allowed,
@@ -28,7 +27,7 @@ from tests.support import (
 
 Solver = Callable[[Labelling, Limits, IntArray | None], Result]
 
-SOLVERS: dict[str, Solver] = {"cpsat": cpsat.solve, "mip": mip.solve}
+SOLVERS: dict[str, Solver] = {"cpsat": by_cpsat, "mip": by_highs}
 
 solvers = pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
 
@@ -58,24 +57,24 @@ class TestProgramme:
 
     def test_by_hand(self) -> None:
         """Two nodes, two labels that both may take, no fresh one: 4 indicators, 2 matches."""
-        given = programme(labelling(2, 3, PAIR, {(0, 2): 5, (1, 0): 6}))
+        given = indicators(labelling(2, 3, PAIR, {(0, 2): 5, (1, 0): 6}))
         assert given.node.tolist() == [0, 0, 1, 1]
         assert given.label.tolist() == [0, 2, 0, 2]
         assert given.rewards.tolist() == [0, 5, 6, 0]
         assert given.match.tolist() == [[0, 2], [1, 3]]
         assert given.weights.tolist() == [4, 4]
-        assert given.indicators(np.array([2, 0])).tolist() == [1, 2]
+        assert given.point(np.array([2, 0])).tolist() == [0, 1, 1, 0, 0, 0]
         assert given.labelling(np.array([0, 3])).tolist() == [0, 2]
 
     def test_only_useful_columns(self) -> None:
         """Fresh labels come with bans, negative numbers and readers; bans take indicators away."""
         rewards = {(0, 0): 5, (1, 0): 6}
         counts = {
-            "plain": len(programme(labelling(2, 1, PAIR, rewards)).node),
-            "no label": len(programme(labelling(2, 0, PAIR)).node),
-            "banned": len(programme(labelling(2, 1, PAIR, rewards, [(0, 0)])).node),
-            "negative reward": len(programme(labelling(2, 1, PAIR, {(0, 0): -5})).node),
-            "negative edge": len(programme(labelling(2, 1, {(0, 1): -4}, rewards)).node),
+            "plain": len(indicators(labelling(2, 1, PAIR, rewards)).node),
+            "no label": len(indicators(labelling(2, 0, PAIR)).node),
+            "banned": len(indicators(labelling(2, 1, PAIR, rewards, [(0, 0)])).node),
+            "negative reward": len(indicators(labelling(2, 1, PAIR, {(0, 0): -5})).node),
+            "negative edge": len(indicators(labelling(2, 1, {(0, 1): -4}, rewards)).node),
         }
         assert counts == {
             "plain": 2,
@@ -88,7 +87,7 @@ class TestProgramme:
     def test_states_the_problem(self) -> None:
         """The best choice of one indicator per node is the problem's optimum."""
         for problem in problems(250):
-            given = programme(problem)
+            given = indicators(problem)
             bounds = np.searchsorted(given.node, np.arange(problem.nodes + 1)).tolist()
             gates: dict[int, list[tuple[int, int]]] = {}
             for indicator, arc in given.gates.tolist():
@@ -206,7 +205,7 @@ class TestSolvers:
     def test_too_large_for_cpsat(self) -> None:
         """Beyond 2^55 CP-SAT says what there is to earn, rather than something wrong."""
         for size, known in [(2**55 - 8, True), (2**55, False), (2**80, False)]:
-            result = cpsat.solve(labelling(2, 1, {(0, 1): size}, {(0, 0): 3}), Limits(), None)
+            result = by_cpsat(labelling(2, 1, {(0, 1): size}, {(0, 0): 3}), Limits(), None)
             assert (result.objective == size + 3) == known
             if not known:
                 assert result.bound == size + 3
@@ -216,14 +215,14 @@ class TestSolvers:
     def test_too_large_for_doubles(self) -> None:
         """HiGHS takes multiples of a large unit, but nothing that doubles cannot hold."""
         edges, rewards = {(0, 1): 10**30}, {(0, 0): 3 * 10**30}
-        result = mip.solve(labelling(2, 1, edges, rewards), Limits(), None)
+        result = by_highs(labelling(2, 1, edges, rewards), Limits(), None)
         assert result.objective == result.bound == 4 * 10**30
-        result = mip.solve(labelling(2, 1, edges, {(0, 0): 3}), Limits(), None)
+        result = by_highs(labelling(2, 1, edges, {(0, 0): 3}), Limits(), None)
         assert (result.bound, result.stopped) == (10**30 + 3, Stopped.SIZE_LIMIT)
 
     def test_bounds_of_doubles_are_raised(self) -> None:
         """HiGHS may not call a rounded sum optimal: near 2^50 its bound keeps a distance."""
-        result = mip.solve(labelling(2, 1, {(0, 1): 2**49}, {(0, 0): 3}), Limits(), None)
+        result = by_highs(labelling(2, 1, {(0, 1): 2**49}, {(0, 0): 3}), Limits(), None)
         assert result.objective == 2**49 + 3
         assert result.bound is not None
         assert result.bound >= result.objective
@@ -232,7 +231,7 @@ class TestSolvers:
         """Every message of a run holds the optimum between its two numbers."""
         heard: list[Progress] = []
         problem = hard_problem(2, 40, 4)
-        result = cpsat.solve(problem, Limits(tell=heard.append), None)
+        result = by_cpsat(problem, Limits(tell=heard.append), None)
         assert heard
         for message in heard:
             assert message.objective is not None
@@ -242,7 +241,7 @@ class TestSolvers:
     def test_time_limit_of_highs(self) -> None:
         """A model that takes HiGHS minutes is given up soon after the limit."""
         begun = time.monotonic()
-        result = mip.solve(hard_problem(1, 2000, 8), Limits(deadline=begun + 1), None)
+        result = by_highs(hard_problem(1, 2000, 8), Limits(deadline=begun + 1), None)
         assert time.monotonic() - begun < 30
         assert result.stopped is Stopped.TIME_LIMIT
 

@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog, minimize
-from scipy.sparse import csr_array
+from scipy.optimize import minimize
+from scipy.sparse import csr_array, vstack
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.problem import IntArray
+from layoutopt.network.solvers import highs
+from layoutopt.network.solvers.programme import OPEN, Programme
 
 LEAST = 1_000
 """Fewer kinds are not worth choosing from."""
@@ -186,21 +188,18 @@ def _linear(
     many = len(value)
     kinds, row = np.unique(kind, return_inverse=True)
     once = csr_array((np.ones(many), (row, np.arange(many))), shape=(len(kinds), many))
-    options: dict[str, Any] = {}
-    if limits.left < float("inf"):
-        options["time_limit"] = max(limits.left, 0.01)
-    answer: Any = linprog(  # type: ignore[call-overload]  # its types know no sparse rows
-        -value,
-        A_ub=matrix.T.astype(float),
-        b_ub=capacity.astype(float),
-        A_eq=once,
-        b_eq=copies[kinds].astype(float),
-        method="highs",
-        options=options,
+    given = Programme(
+        value,
+        copies[kind],
+        csr_array(vstack([once, matrix.T], format="csr")),
+        np.concatenate([copies[kinds], np.full(len(capacity), -OPEN)]),
+        np.concatenate([copies[kinds], capacity]),
+        np.ones(many, bool),
     )
-    if answer.status != 0:
+    found = highs.relax(given, limits, "highs")
+    if found is None:
         return None
-    return Master(np.maximum(-answer.ineqlin.marginals, 0.0), answer.x, complete=True)
+    return Master(np.maximum(found.prices[len(kinds) :], 0.0), found.values, complete=True)
 
 
 class SmoothDual:

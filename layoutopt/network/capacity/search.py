@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
@@ -18,46 +17,60 @@ from layoutopt.network.capacity.fill import Filling, Rows
 from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced, one_copy
 from layoutopt.network.capacity.problem import Columns
-from layoutopt.network.problem import IntArray, Labelling, exact_integers
-from layoutopt.network.solvers import integer
-from layoutopt.network.solvers.integer import OPEN, Integer
+from layoutopt.network.problem import IntArray, Labelling
+from layoutopt.network.solvers.programme import (
+    LARGEST,
+    OPEN,
+    ProgrammeWriter,
+    coarse,
+    solve_programme,
+)
 
 VARIABLES = 200_000
 """Variables that the programme may have."""
 
 
 @dataclass(frozen=True, eq=False)
+class _OnTiles:
+    """What takes room: variables, their tiles, and the grains that each takes there."""
+
+    variable: IntArray
+    tile: IntArray
+    grains: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class PlacementProgramme:
-    """An integer programme, and what its variables mean.
+    """A part of an integer programme, and what its variables mean: ``x`` first, then ``z``.
 
     Parameters
     ----------
-    integer
-        The numbers: ``x`` first, then ``z``.
     columns
-        The configurations.
+        The configurations; ``x`` is how often each is taken.
     column, slot, tile
         Shape ``(z,)``: what each ``z`` speaks of; ``slot`` counts over all configurations.
+    taking
+        What takes room.
     """
 
-    integer: Integer
     columns: Columns
     column: IntArray
     slot: IntArray
     tile: IntArray
+    taking: _OnTiles
 
 
 def programme(
-    columns: Columns, copies: IntArray, room: IntArray, own: dict[int, set[int]]
+    to: ProgrammeWriter, columns: Columns, copies: IntArray, tiles: int, own: dict[int, set[int]]
 ) -> PlacementProgramme | None:
-    """State the programme, or return ``None`` if it is too large.
+    """Write the programme down, all but the limits of tiles; ``None`` if it is too large.
 
     Parameters
     ----------
     own
         The own tiles of each kind.
     """
-    tiles, m = len(room), len(columns.kind)
+    m = len(columns.kind)
     slotted = columns.labels >= tiles
     key = np.column_stack([columns.column[slotted], columns.labels[slotted]])
     pairs, inverse = np.unique(key, axis=0, return_inverse=True)
@@ -70,40 +83,31 @@ def programme(
         allowed[i, list(own[kind])] = False
     slot, tile = np.nonzero(allowed)
     column = pairs[slot, 0]
-    z = m + np.arange(len(slot))
+    x = to.block(columns.value, copies[columns.kind])
+    z = to.block(np.zeros(len(slot), np.int64), copies[columns.kind[column]])
+    to.sparse(columns.kind, x, np.ones_like(x), copies, copies)
+    _sums(to, slot, z, x[pairs[:, 0]], 0)
     several = np.flatnonzero(np.bincount(pairs[:, 0], minlength=m) > 1)
     crowd = np.flatnonzero(np.isin(column, several))
     meets, row = np.unique(column[crowd] * tiles + tile[crowd], return_inverse=True)
+    _sums(to, row, z[crowd], x[meets // tiles], -OPEN)
     named = use(columns, tiles).tocoo()
-    kinds, p = len(copies), len(pairs)
-    a, b, c = kinds, kinds + p, kinds + p + len(meets)
-    entries = [
-        (columns.kind, np.arange(m), np.ones(m)),
-        (a + slot, z, np.ones(len(z))),
-        (a + np.arange(p), pairs[:, 0], -np.ones(p)),
-        (b + row.reshape(-1), z[crowd], np.ones(len(crowd))),
-        (b + np.arange(len(meets)), meets // tiles, -np.ones(len(meets))),
-        (c + named.col, named.row, named.data),
-        (c + tile, z, size[slot]),
-    ]
-    rows, cols, data = (
-        np.concatenate(each).astype(np.int64) for each in zip(*entries, strict=True)
+    taking = _OnTiles(
+        np.concatenate([x[named.row], z]),
+        np.concatenate([named.col, tile]),
+        np.concatenate([named.data, size[slot]]),
     )
-    shape = (c + tiles, m + len(z))
-    none = np.zeros(p + len(meets), np.int64)
-    low = np.concatenate([copies, none[:p], np.full(len(meets) + tiles, -OPEN)])
-    return PlacementProgramme(
-        Integer(
-            np.concatenate([columns.value, np.zeros(len(z), np.int64)]),
-            np.concatenate([copies[columns.kind], copies[columns.kind[column]]]),
-            coo_array((data, (rows, cols)), shape=shape).tocsr(),
-            low,
-            np.concatenate([copies, none, room]),
-        ),
-        columns,
-        column,
-        slot,
-        tile,
+    return PlacementProgramme(columns, column, slot, tile, taking)
+
+
+def _sums(to: ProgrammeWriter, row: IntArray, terms: IntArray, of: IntArray, low: int) -> None:
+    """Write that terms, by row, add up to no more than a variable each; or to just that."""
+    to.sparse(
+        np.concatenate([row, np.arange(len(of))]),
+        np.concatenate([terms, of]),
+        np.repeat([1, -1], [len(terms), len(of)]),
+        np.full(len(of), low),
+        np.zeros(len(of), np.int64),
     )
 
 
@@ -111,7 +115,7 @@ def filling(given: PlacementProgramme, values: IntArray) -> Filling:
     """Return the configurations, all nodes on tiles, that a point of a programme stands for."""
     columns = given.columns
     m = len(columns.kind)
-    counts, z = values[:m], values[m:]
+    counts, z = values[:m], values[m : m + len(given.tile)]
     tiles = int(given.tile.max(initial=-1)) + 1
     kind: list[int] = []
     count: list[int] = []
@@ -184,104 +188,72 @@ def variables(pool: Pool) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class NodeProgramme:
-    """An integer programme over nodes, and what its variables mean.
+    """A part of an integer programme over nodes, and what its variables mean.
 
     Parameters
     ----------
-    integer
-        Of each copy ``x``, node by node, then ``y``; the last rows are the tiles'.
     kinds
         The kind of each copy; the first is the leader.
     copies
         For each copy its problem and the grains of its nodes.
     first
-        Where the variables of each copy begin.
+        Where the variables of each copy begin, ``x`` node by node and then ``y``; and where the
+        last one's end.
     alike
         Tiles that are alike for all nodes, two or more each, ascending.
+    taking
+        What takes room.
     """
 
-    integer: Integer
     kinds: list[int]
     copies: list[tuple[Labelling, IntArray]]
     first: list[int]
     alike: list[list[int]]
+    taking: _OnTiles
 
 
-def node_programme(pool: Pool, kinds: list[int], room: IntArray) -> NodeProgramme:
-    """State the programme for all copies of some kinds.
+def node_programme(
+    to: ProgrammeWriter, pool: Pool, kinds: list[int], room: IntArray
+) -> NodeProgramme:
+    """Write the programme for all copies of some kinds down, all but the limits of tiles.
 
     Parameters
     ----------
     room
         Shape ``(tiles,)``: in grains.
     """
-    tiles = pool.tiles
     shapes = {kind: one_copy(pool, kind) for kind in kinds}
     order = sorted(kinds, key=lambda kind: -shapes[kind][0].nodes)
     each = [kind for kind in order for _ in range(int(pool.copies[kind]))]
     copies = [shapes[kind] for kind in each]
-    size = [(problem.nodes + len(problem.edges)) * tiles for problem, _ in copies]
-    first: list[int] = np.cumsum([0, *size]).tolist()
     alike = _alike(pool, room)
-    rows = _Rows()
-    objective: list[int] = []
-    at = []
-    for begin, (problem, _) in zip(first, copies, strict=False):
-        x = begin + np.arange(problem.nodes * tiles).reshape(-1, tiles)
-        objective += _agreement(rows, problem, x)
-        at.append(x)
-    _lead(rows, at[0], alike)
+    first, at = [], []
+    for problem, _ in copies:
+        first.append(to.variables)
+        at.append(_agreement(to, problem, pool.tiles))
+    _lead(to, at[0], alike)
+    tile = np.arange(pool.tiles)
     for c, (kind, after) in enumerate(pairwise(each[1:]), 1):
         if kind == after:
-            tile = np.arange(tiles)
-            rows.add(np.concatenate([at[c][0], at[c + 1][0]])[None], np.r_[tile, -tile], -OPEN, 0)
-    grains = np.concatenate([weight for _, weight in copies])
-    rows.add(np.concatenate(at).T, grains, -OPEN, room)
-    return NodeProgramme(rows.integer(exact_integers(objective)), each, copies, first, alike)
+            to.family(np.concatenate([at[c][0], at[c + 1][0]])[None], np.r_[tile, -tile], high=0)
+    x, grains = np.concatenate(at), np.concatenate([weight for _, weight in copies])
+    taking = _OnTiles(x.reshape(-1), np.tile(tile, len(x)), np.repeat(grains, pool.tiles))
+    return NodeProgramme(each, copies, [*first, to.variables], alike, taking)
 
 
-class _Rows:
-    """The rows of a programme, as they are written down."""
-
-    def __init__(self) -> None:
-        self.entries: list[IntArray] = []
-        self.limits: list[IntArray] = []
-        self.count = 0
-
-    def add(self, at: IntArray, data: IntArray, low: int, high: IntArray | int) -> None:
-        """Add rows of equal length, variables ``at`` and their coefficients in columns."""
-        many = len(at)
-        row = np.broadcast_to(self.count + np.arange(many)[:, None], at.shape)
-        entries = (row, at, np.broadcast_to(data, at.shape))
-        self.entries.append(np.stack([each.reshape(-1) for each in entries]))
-        self.limits.append(np.stack([np.broadcast_to(each, many) for each in (low, high)]))
-        self.count += many
-
-    def integer(self, objective: IntArray) -> Integer:
-        """Return the programme of Boolean variables with these rows."""
-        row, at, data = np.concatenate(self.entries, axis=1)
-        low, high = np.concatenate(self.limits, axis=1)
-        matrix = coo_array((data, (row, at)), shape=(self.count, len(objective))).tocsr()
-        return Integer(objective, np.ones(len(objective), np.int64), matrix, low, high)
-
-
-def _agreement(rows: _Rows, problem: Labelling, x: IntArray) -> list[int]:
-    """Add the rows of one copy, and return what its variables earn."""
-    nodes, tiles = x.shape
-    rows.add(x, np.ones(1, np.int64), 1, 1)
-    y = x[-1, -1] + 1 + np.arange(len(problem.edges) * tiles).reshape(-1, tiles)
-    u, v = x[problem.edges[:, 0]], x[problem.edges[:, 1]]
-    for end in (u, v):
-        good = problem.weights > 0
-        pairs = np.stack([y[good], end[good]], axis=-1).reshape(-1, 2)
-        rows.add(pairs, np.array([1, -1]), -OPEN, 0)
-    bad = problem.weights < 0
-    triples = np.stack([u[bad], v[bad], y[bad]], axis=-1).reshape(-1, 3)
-    rows.add(triples, np.array([1, 1, -1]), -OPEN, 1)
-    table = np.zeros((nodes, tiles), object)
+def _agreement(to: ProgrammeWriter, problem: Labelling, tiles: int) -> IntArray:
+    """Write one copy down, and return its ``x``, shape ``(nodes, tiles)``."""
+    table = np.zeros((problem.nodes, tiles), object)
     table[tuple(problem.reward_at.T)] = problem.rewards
-    earned: list[int] = table.reshape(-1).tolist()
-    return earned + np.repeat(problem.weights, tiles).tolist()
+    x = to.block(table)
+    y = to.block(np.repeat(problem.weights[:, None], tiles, axis=1), free=True)
+    to.family(x, [1] * tiles, 1, 1)
+    u, v = x[problem.edges[:, 0]], x[problem.edges[:, 1]]
+    good, bad = problem.weights > 0, problem.weights < 0
+    for end in (u, v):
+        to.family(np.stack([y[good], end[good]], axis=-1).reshape(-1, 2), (1, -1), high=0)
+    to.family(np.stack([u[bad], v[bad], y[bad]], axis=-1).reshape(-1, 3), (1, 1, -1), high=1)
+    return x
 
 
 def _alike(pool: Pool, room: IntArray) -> list[list[int]]:
@@ -299,13 +271,13 @@ def _alike(pool: Pool, room: IntArray) -> list[list[int]]:
     return [tiles for tiles in found.values() if len(tiles) > 1]
 
 
-def _lead(rows: _Rows, x: IntArray, alike: list[list[int]]) -> None:
+def _lead(to: ProgrammeWriter, x: IntArray, alike: list[list[int]]) -> None:
     """Make the leader use tiles that are alike in their order."""
     for tiles in alike:
         for before, tile in pairwise(tiles):
             for u in range(len(x)):
                 at = np.r_[x[u, tile], x[:u, before]]
-                rows.add(at[None], np.r_[1, np.full(u, -1)], -OPEN, 0)
+                to.family(at[None], np.r_[1, np.full(u, -1)], high=0)
 
 
 def node_filling(given: NodeProgramme, values: IntArray) -> Filling:
@@ -330,7 +302,7 @@ def node_start(given: NodeProgramme, filling: Filling) -> IntArray:
     for kind, rows in of_kind.items():
         of_kind[kind] = sorted((renamed[row] for row in rows), key=lambda row: int(row[0]))
     of_kind[given.kinds[0]].insert(0, renamed[leader])
-    point = np.zeros(given.first[-1], np.int64)
+    point = np.full(given.first[-1], -1)
     for kind, begin, (problem, _) in zip(given.kinds, given.first, given.copies, strict=False):
         x = of_kind[kind].pop(0)[:, None] == np.arange(problem.labels)
         y = x[problem.edges[:, 0]] & x[problem.edges[:, 1]]
@@ -526,17 +498,16 @@ def _search(state: State, limits: Limits) -> None:
     alone = _node_by_node(state, core)
     if alone is None:
         return
-    listed = None
+    to, listed, nodes = ProgrammeWriter(), None, None
     if core is not None and not alone.all():
         kept = core.chosen(np.flatnonzero(~alone[core.kind]))
         copies = np.where(alone, 0, state.pool.copies)
-        listed = programme(kept, copies, state.room, state.pool.own)
+        listed = programme(to, kept, copies, state.pool.tiles, state.pool.own)
         if listed is None:
             return
-    nodes = None
     if alone.any():
-        nodes = node_programme(state.pool, np.flatnonzero(alone).tolist(), state.room)
-    _solve(state, listed, nodes, limits)
+        nodes = node_programme(to, state.pool, np.flatnonzero(alone).tolist(), state.room)
+    _solve(state, to, listed, nodes, limits)
 
 
 def _node_by_node(state: State, core: Columns | None) -> IntArray | None:
@@ -565,28 +536,36 @@ def _node_by_node(state: State, core: Columns | None) -> IntArray | None:
 
 
 def _solve(
-    state: State, listed: PlacementProgramme | None, nodes: NodeProgramme | None, limits: Limits
+    state: State,
+    to: ProgrammeWriter,
+    listed: PlacementProgramme | None,
+    nodes: NodeProgramme | None,
+    limits: Limits,
 ) -> None:
-    """Solve both programmes as one, and note what that finds and proves."""
-    parts = [part.integer for part in (listed, nodes) if part is not None]
-    asked = parts[0]
-    if len(parts) == 2:
-        asked = integer.side_by_side(parts[0], parts[1], state.pool.tiles)
-    small, unit = integer.coarse(asked)
-    if not integer.fits(small):
+    """Solve both parts together, and note what that finds and proves."""
+    taking = [part.taking for part in (listed, nodes) if part is not None]
+    to.sparse(
+        np.concatenate([each.tile for each in taking]),
+        np.concatenate([each.variable for each in taking]),
+        np.concatenate([each.grains for each in taking]),
+        np.full(len(state.room), -OPEN),
+        state.room,
+    )
+    asked = to.finished()
+    small, unit = coarse(asked)
+    if not small.fits():
         return
     exact = not (asked.objective % unit).any()
     most = state.bound // unit if exact and state.bound is not None else None
-    if most is not None and abs(most) >= integer.LARGEST:
+    if most is not None and abs(most) >= LARGEST:
         most = None  # more than a programme that fits can be worth
-    split = 0 if listed is None else len(listed.integer.upper)
     start = None
     if nodes is not None and state.filling is not None:
-        start = np.concatenate([np.full(split, -1), node_start(nodes, state.filling)])
-    found = integer.cpsat(small, limits, start, most)
+        start = node_start(nodes, state.filling)
+    found = solve_programme(small, limits, start, most)
     if found.values is not None:
-        whole = [] if listed is None else [filling(listed, found.values[:split])]
-        whole += [] if nodes is None else [node_filling(nodes, found.values[split:])]
+        whole = [] if listed is None else [filling(listed, found.values)]
+        whole += [] if nodes is None else [node_filling(nodes, found.values)]
         state.offer(Filling.joined(whole))
     if found.infeasible:
         state.proved()

@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import islice
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, vstack
+from scipy.sparse import csr_array
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
@@ -22,7 +22,8 @@ from layoutopt.network.capacity.pool import Pool, large_column, one_copy, tables
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import search, tabulated
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
-from layoutopt.network.solvers import integer
+from layoutopt.network.solvers import highs
+from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter, solve_programme
 
 FINER = 2**12
 """Parts of one unit of worth by which staying at home is told from moving."""
@@ -258,17 +259,13 @@ def polished(
     asked = columns.chosen(chosen)
     given = copies.copy()
     np.subtract.at(given, columns.kind, counts)
+    to = ProgrammeWriter()
+    every = to.block(asked.value, given[asked.kind])
     kinds, row = np.unique(asked.kind, return_inverse=True)
-    many = len(chosen)
-    once = coo_array((np.ones(many, np.int64), (row, np.arange(many))), shape=(len(kinds), many))
-    problem = integer.Integer(
-        asked.value,
-        given[asked.kind],
-        csr_array(vstack([once, matrix[chosen].T], format="csr")),
-        np.concatenate([given[kinds], np.full(len(room), -integer.OPEN)]),
-        np.concatenate([given[kinds], left]),
-    )
-    found = integer.highs(problem, limits)
+    to.sparse(row, every, np.ones_like(every), given[kinds], given[kinds])
+    used = matrix[chosen].tocoo()
+    to.sparse(used.col, used.row, used.data, np.full(len(room), -OPEN), left)
+    found = highs.solve(to.finished(), limits)
     if found.values is None:
         return None
     counts[chosen] += found.values
@@ -304,9 +301,9 @@ def packed(
     if table is not None or len(sizes) * len(room) > VARIABLES:
         return table, False
     asked = _programme(sizes, numbers, room)
-    if not integer.fits(asked):
+    if not asked.fits():
         return None, False
-    found = integer.cpsat(asked, limits.within(limits.left / 3).turn(EFFORT))
+    found = solve_programme(asked, limits.within(limits.left / 3).turn(EFFORT))
     if found.values is None:
         return None, found.infeasible
     return found.values.reshape(len(sizes), len(room)), False
@@ -327,20 +324,13 @@ def best_fit(sizes: IntArray, numbers: IntArray, room: IntArray) -> IntArray | N
     return table
 
 
-def _programme(sizes: IntArray, numbers: IntArray, room: IntArray) -> integer.Integer:
-    s, tiles = len(sizes), len(room)
-    size, tile = np.divmod(np.arange(s * tiles), tiles)
-    every = np.arange(s * tiles)
-    rows = np.concatenate([size, s + tile])
-    data = np.concatenate([np.ones(s * tiles, np.int64), sizes[size]])
-    matrix = coo_array((data, (rows, np.concatenate([every, every]))), shape=(s + tiles, s * tiles))
-    return integer.Integer(
-        np.zeros(s * tiles, np.int64),
-        np.minimum(numbers[size], room[tile] // sizes[size]),
-        matrix.tocsr(),
-        np.concatenate([numbers, np.full(tiles, -integer.OPEN)]),
-        np.concatenate([numbers, room]),
-    )
+def _programme(sizes: IntArray, numbers: IntArray, room: IntArray) -> Programme:
+    to, shape = ProgrammeWriter(), (len(sizes), len(room))
+    most = np.minimum(numbers[:, None], room // sizes[:, None])
+    taken = to.block(np.zeros(shape, np.int64), most)
+    to.family(taken, [1] * len(room), numbers, numbers)
+    to.family(taken.T, sizes, high=room)
+    return to.finished()
 
 
 TRIES = 4

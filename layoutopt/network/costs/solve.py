@@ -19,8 +19,8 @@ from layoutopt.network.costs.reductions import reduce
 from layoutopt.network.costs.roof_duality import cut_part, two_labels
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all
 from layoutopt.network.problem import IntArray
-from layoutopt.network.solvers.integer import coarse, cpsat
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
+from layoutopt.network.solvers.programme import coarse, solve_programme
 
 
 def split(work: Work) -> list[tuple[Work, list[int]]]:
@@ -296,8 +296,8 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
             return FoundLabels(exact, int(part.value(exact)))
     written = write(part)
     best = _better(part, start)
-    integer, unit = coarse(written.given.integer)
-    found = cpsat(integer, limits, written.point(best))
+    small, unit = coarse(written.given.programme)
+    found = solve_programme(small, limits, written.point(best))
     if found.infeasible:
         raise Infeasible
     bound = part.bound()

@@ -21,7 +21,7 @@ from layoutopt.network.heuristics.frame import banned, method
 from layoutopt.network.heuristics.refine import refine
 from layoutopt.network.presolve.cuts import best_set
 from layoutopt.network.problem import IntArray, Labelling, exact_sum, fresh_needed, split
-from layoutopt.network.solvers.formulation import Programme, programme
+from layoutopt.network.solvers.formulation import Indicators, indicators
 
 
 class Best:
@@ -355,7 +355,7 @@ def round_off(problem: Labelling, limits: Limits, _start: IntArray) -> IntArray:
     )
     if cells > CELLS_LIMIT:
         raise SizeError(f"a relaxation of {cells:,} labels of nodes and edges is too large")
-    given = programme(problem)
+    given = indicators(problem)
     fractions = relax(given, limits)
     size = problem.labels + problem.nodes
     largest = given.labelling(_least(given.node, -fractions))
@@ -378,7 +378,7 @@ def round_off(problem: Labelling, limits: Limits, _start: IntArray) -> IntArray:
     return best.labels
 
 
-def relax(given: Programme, limits: Limits) -> Floats:
+def relax(given: Indicators, limits: Limits) -> Floats:
     """Return fractions of labels, one for each indicator, near the relaxation's optimum.
 
     Edges have a dual variable for each label, between ``-w / 2`` and ``w / 2`` or, for ``w < 0``,

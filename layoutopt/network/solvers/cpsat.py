@@ -1,4 +1,4 @@
-"""CP-SAT on the integer programme.
+"""CP-SAT: the only place that calls it.
 
 The model is written straight into the protocol buffer; the expression layer takes a hundred
 times as long.  Two complementary subsolvers beat the default portfolio on few cores, which
@@ -7,78 +7,74 @@ ignores the linear relaxation there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from layoutopt.base.deadline import run_stoppable
-from layoutopt.base.errors import SizeError, SolverError
+from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
-from layoutopt.base.result import Result, Stopped
-from layoutopt.network.problem import IntArray, Labelling
-from layoutopt.network.solvers.formulation import Programme, check_size, programme
-
-LARGEST = 2**55
-"""Objectives must stay below this, with room for what CP-SAT adds up."""
-
-COLUMN_BYTES = 2000
-"""What CP-SAT takes for each variable and its rows."""
+from layoutopt.network.problem import IntArray
+from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult
 
 
-def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
-    """Solve a labelling problem, order rules included, as it is written.
+def installed() -> bool:
+    """Return whether CP-SAT is there."""
+    return find_spec("ortools") is not None
+
+
+def solve(
+    given: Programme,
+    limits: Limits,
+    start: IntArray | None = None,
+    most: int | None = None,
+    *,
+    gap: float = 0.0,
+    found: Callable[[int, float], None] | None = None,
+) -> ProgrammeResult:
+    """Solve an integer programme that fits, exactly.
 
     Parameters
     ----------
     start
-        A labelling to begin with.
+        Shape ``(n,)``: a point to begin with; entries below 0 are left open.
+    most
+        What no point is worth more than, if that is known.
+    gap
+        Relative gap at which to stop.
+    found
+        Called with the objective of each better point, and the bound then.
 
-    Returns
-    -------
-    Result
-        Without objective if the numbers are too large for CP-SAT, or its model for the memory.
+    Raises
+    ------
+    SolverError
+        If OR-Tools is not installed, or CP-SAT refuses the model.
     """
-    if problem.total() >= LARGEST:
-        return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
-    if limits.over:
-        return Result(bound=problem.ceiling(), stopped=limits.stopped or Stopped.TIME_LIMIT)
     try:
-        check_size(problem, limits, COLUMN_BYTES)
-    except TimeoutError:
-        return Result(bound=problem.ceiling(), stopped=Stopped.TIME_LIMIT)
-    except SizeError:
-        return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
-    given = programme(problem)
-    model = _model(given)
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise SolverError(f"CP-SAT needs OR-Tools, which is not installed ({error})") from error
+
+    class Watch(cp_model.CpSolverSolutionCallback):
+        """Passes progress on."""
+
+        def on_solution_callback(self) -> None:
+            """Report a new solution."""
+            if found is not None:
+                found(int(-self.objective_value), -self.best_objective_bound)
+
+    model = cp_model.CpModel()
+    _write(model.proto, given)
+    if most is not None:
+        model.proto.objective.domain.extend([-most, OPEN])
     if start is not None:
-        _hint(model, given, start)
+        told = np.flatnonzero(start >= 0)
+        model.proto.solution_hint.vars.extend(told.tolist())
+        model.proto.solution_hint.values.extend(start[told].tolist())
     solver = cp_model.CpSolver()
-    _configure(solver, limits)
-    status = run_stoppable(
-        lambda: solver.solve(model, _Watch(problem, limits)), solver.stop_search, limits
-    )
-    response = solver.response_proto
-    if status == cp_model.MODEL_INVALID:
-        raise SolverError(f"CP-SAT refused the model: {model.validate()}")
-    bound = -int(response.inner_objective_lower_bound)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        # CP-SAT says 0 as long as it knows nothing.
-        bound = min(bound, problem.ceiling()) if bound > 0 else problem.ceiling()
-        return Result(bound=bound, stopped=limits.stopped or Stopped.TIME_LIMIT)
-    values = np.array(response.solution, np.int64)[: len(given.node)]
-    labels = given.labelling(np.flatnonzero(values))
-    value = problem.value(labels)
-    stopped = Stopped.FINISHED
-    if status != cp_model.OPTIMAL:
-        stopped = limits.stopped or Stopped.TIME_LIMIT
-    elif bound > value:
-        stopped = Stopped.GAP_LIMIT
-    return Result(objective=value, bound=bound, labelling=labels, stopped=stopped)
-
-
-def _configure(solver: cp_model.CpSolver, limits: Limits) -> None:
     parameters = solver.parameters
     parameters.num_workers = 2
     parameters.subsolvers.extend(["max_lp", "no_lp"])
@@ -86,76 +82,70 @@ def _configure(solver: cp_model.CpSolver, limits: Limits) -> None:
     parameters.interleave_search = limits.workers < 2
     parameters.random_seed = limits.seed % 2**31
     parameters.catch_sigint_signal = False
+    parameters.relative_gap_limit = gap
     if limits.left < float("inf"):
         parameters.max_time_in_seconds = limits.left
     if limits.counted < float("inf"):
         parameters.max_deterministic_time = max(limits.counted, 0.0)
-    parameters.relative_gap_limit = 0.0 if limits.debt else limits.gap
+    watch = Watch()
+    status = run_stoppable(lambda: solver.solve(model, watch), solver.stop_search, limits)
+    if status == cp_model.MODEL_INVALID:
+        raise SolverError(f"CP-SAT refused the model: {model.validate()}")
+    if status == cp_model.INFEASIBLE:
+        return ProgrammeResult(infeasible=True)
+    response = solver.response_proto
+    bound = -int(response.inner_objective_lower_bound)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return ProgrammeResult(bound=bound if bound else None)  # 0 is what it says at first
+    return ProgrammeResult(np.array(response.solution, np.int64), bound)
 
 
-def _model(given: Programme) -> cp_model.CpModel:
-    """Write the programme down; ``x`` first, then ``y``, ``z`` and ``t``."""
-    model = cp_model.CpModel()
-    proto = model.proto
-    x, y = len(given.node), len(given.match)
-    for _ in range(x + y + len(given.arcs)):
-        proto.variables.add().domain.extend([0, 1])
-    for _ in range(given.barriers):
-        proto.variables.add().domain.extend([0, max(given.barriers - 1, 0)])
-    bounds = np.searchsorted(given.node, np.arange(given.nodes + 1)).tolist()
-    for a, b in pairwise(bounds):
-        proto.constraints.add().exactly_one.literals.extend(list(range(a, b)))
-    positive = (given.weights > 0).tolist()
-    for k, (i, j) in enumerate(given.match.tolist()):
-        if positive[k]:
-            proto.constraints.add().bool_or.literals.extend([_not(x + k), i])
-            proto.constraints.add().bool_or.literals.extend([_not(x + k), j])
+def _write(proto: Any, given: Programme) -> None:
+    """Write a programme down; rows that are clauses, or choose one of several, as such."""
+    for upper in given.upper.tolist():
+        proto.variables.add().domain.extend([0, upper])
+    matrix = given.matrix
+    clause, negated, one = _kinds(given)
+    signs = np.where(negated, -1, 1)[np.repeat(np.arange(len(clause)), np.diff(matrix.indptr))]
+    literals = np.where(matrix.data * signs > 0, matrix.indices, -matrix.indices - 1).tolist()
+    columns, factors = matrix.indices.tolist(), matrix.data.tolist()
+    rows = zip(
+        pairwise(matrix.indptr.tolist()),
+        given.low.tolist(),
+        given.high.tolist(),
+        clause.tolist(),
+        one.tolist(),
+        strict=True,
+    )
+    for (a, b), low, high, is_clause, is_one in rows:
+        row = proto.constraints.add()
+        if is_clause:
+            row.bool_or.literals.extend(literals[a:b])
+        elif is_one:
+            row.exactly_one.literals.extend(columns[a:b])
         else:
-            proto.constraints.add().bool_or.literals.extend([x + k, _not(i), _not(j)])
-    for i, arc in given.gates.tolist():
-        proto.constraints.add().bool_or.literals.extend([_not(i), x + y + arc])
-    time = x + y + len(given.arcs)
-    for k, (b, c) in enumerate(given.arcs.tolist()):
-        _before(proto, time + b, time + c).enforcement_literal.extend([x + y + k])
-    for b, c in given.static.tolist():
-        _before(proto, time + b, time + c)
-    earned = np.concatenate([given.rewards, given.weights])
-    used = np.flatnonzero(earned)
-    proto.objective.vars.extend(used.tolist())
-    proto.objective.coeffs.extend((-earned[used]).tolist())
-    return model
+            row.linear.vars.extend(columns[a:b])
+            row.linear.coeffs.extend(factors[a:b])
+            row.linear.domain.extend([low, high])
+    earns = np.flatnonzero(given.objective)
+    proto.objective.vars.extend(earns.tolist())
+    proto.objective.coeffs.extend((-given.objective[earns]).tolist())
 
 
-def _not(literal: int) -> int:
-    return -literal - 1
+def _kinds(given: Programme) -> tuple[IntArray, IntArray, IntArray]:
+    """Return which rows are clauses, which of these of the contraries, and which choose one.
 
-
-def _before(proto: cp_model.CpModelProto, first: int, second: int) -> Any:
-    constraint = proto.constraints.add()
-    constraint.linear.vars.extend([first, second])
-    constraint.linear.coeffs.extend([-1, 1])
-    constraint.linear.domain.extend([1, 2**31])
-    return constraint
-
-
-def _hint(model: cp_model.CpModel, given: Programme, start: IntArray) -> None:
-    values = np.zeros(len(given.node), np.int64)
-    values[given.indicators(start)] = 1
-    match = values[given.match].all(axis=1).astype(np.int64)
-    hints = np.concatenate([values, match])
-    model.proto.solution_hint.vars.extend(range(len(hints)))
-    model.proto.solution_hint.values.extend(hints.tolist())
-
-
-class _Watch(cp_model.CpSolverSolutionCallback):
-    """Passes progress on."""
-
-    def __init__(self, problem: Labelling, limits: Limits) -> None:
-        super().__init__()
-        self.limits, self.total = limits, problem.total()
-
-    def on_solution_callback(self) -> None:
-        """Report a new solution."""
-        value = int(-self.objective_value)
-        bound = int(min(-self.best_objective_bound, float(self.total)))
-        self.limits.report("CP-SAT", value, max(value, bound))
+    Of Boolean variables with factors 1 and ``k`` factors -1 a sum of ``1 - k`` or more says that
+    one literal is true, one of at most the number of factors 1 less one that one is false.
+    """
+    matrix = given.matrix
+    rows = len(given.low)
+    plain = np.ones(rows, bool)
+    row = np.repeat(np.arange(rows), np.diff(matrix.indptr))
+    plain[row[(np.abs(matrix.data) != 1) | (given.upper[matrix.indices] != 1)]] = False
+    minus = np.bincount(row[matrix.data < 0], minlength=rows)
+    plus = np.bincount(row[matrix.data > 0], minlength=rows)
+    some = plain & (given.low == 1 - minus) & (given.high >= plus)
+    negated = plain & (given.high == plus - 1) & (given.low <= -minus)
+    one = plain & (minus == 0) & (given.low == 1) & (given.high == 1)
+    return some | negated, negated & ~some, one & ~some & ~negated

@@ -1,4 +1,4 @@
-"""The integer programme of a labelling problem, as arrays that any solver can take.
+"""The integer programme of a labelling problem, and its solution as it is written.
 
 ``x[u,l]`` says that node ``u`` takes label ``l``, for every label that may be useful there::
 
@@ -8,7 +8,7 @@
                 y[e,l] >= x[u,l] + x[v,l] - 1             w[e] < 0
                 x[u,l] <= z[b,c]                          l is of barrier b, c reads u
                 t[b] + 1 <= t[c] + n (1 - z[b,c])         order of n barriers
-                z[b,c] = 1                                c reads an output of b
+                t[b] + 1 <= t[c]                          c reads an output of b
                 x, z in {0, 1},  y in [0, 1],  t in [0, n-1]
 
 One variable per matched label is the local polytope of the pair; its relaxation is far
@@ -18,22 +18,37 @@ have no indicators there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
+from layoutopt.base.numbers import unique
+from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
+from layoutopt.network.solvers import cpsat, highs
+from layoutopt.network.solvers.programme import (
+    LARGEST,
+    Programme,
+    ProgrammeResult,
+    ProgrammeWriter,
+    coarse,
+)
 
 COLUMN_SECONDS = 1e-5
 """Seconds that it takes, at least, to write a variable and its rows down for a solver."""
 
+CPSAT_BYTES, HIGHS_BYTES = 2000, 6000
+"""What each solver takes for a variable and its rows."""
+
 
 @dataclass(frozen=True, eq=False)
-class Programme:
-    """Variables and rows of a labelling problem.
+class Indicators:
+    """Variables of a labelling problem, and what joins them.
 
     Parameters
     ----------
@@ -68,9 +83,32 @@ class Programme:
     static: IntArray
     barriers: int
 
-    def indicators(self, labels: IntArray) -> IntArray:
-        """Return the indicators, by number, of a labelling; those that exist."""
-        return np.flatnonzero(self.label == labels[self.node])
+    def programme(self) -> Programme:
+        """Write the programme down; ``x`` first, then ``y``, ``z`` and ``t``."""
+        to, n = ProgrammeWriter(), self.barriers
+        x = to.block(self.rewards)
+        y = to.block(self.weights, free=True)
+        z = to.block(np.zeros(len(self.arcs), np.int64))
+        time = to.block(np.zeros(n, np.int64), max(n - 1, 0), free=True)
+        bounds = np.searchsorted(self.node, np.arange(self.nodes + 1))
+        width = np.diff(bounds)
+        for size in unique(width).tolist():  # exactly one label
+            to.family(bounds[:-1][width == size][:, None] + np.arange(size), [1] * size, 1, 1)
+        good, bad = self.weights > 0, self.weights < 0
+        for end in self.match[good].T:
+            to.family(np.stack([y[good], end], axis=1), (1, -1), high=0)
+        to.family(np.column_stack([y[bad], self.match[bad]]), (1, -1, -1), low=-1)
+        to.family(np.stack([x[self.gates[:, 0]], z[self.gates[:, 1]]], axis=1), (1, -1), high=0)
+        to.family(np.column_stack([time[self.arcs], z]), (-1, 1, -n), low=1 - n)
+        to.family(time[self.static], (-1, 1), low=1)
+        return to.finished()
+
+    def point(self, labels: IntArray) -> IntArray:
+        """Return a labelling as a point: ``x``, ``y``, and -1 for the others."""
+        values = (self.label == labels[self.node]).astype(np.int64)
+        match = values[self.match].all(axis=1)
+        others = np.full(len(self.arcs) + self.barriers, -1)
+        return np.concatenate([values, match, others])
 
     def labelling(self, chosen: IntArray) -> IntArray:
         """Return the labelling in which the indicators of the given numbers hold."""
@@ -79,17 +117,84 @@ class Programme:
         return labels
 
 
-def check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
-    """Refuse to state a problem as an integer programme where it is too large for that.
-
-    Counting its variables, those of banned labels too, takes no room.
+def by_cpsat(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
+    """Solve a labelling problem, order rules included, by CP-SAT.
 
     Parameters
     ----------
-    limits
-        Those of the solve.
-    column_bytes
-        What a solver takes for each variable.
+    start
+        A labelling to begin with.
+
+    Returns
+    -------
+    Result
+        Without objective if the numbers are too large for CP-SAT, or its model for the memory.
+    """
+    if problem.total() >= LARGEST:
+        return Result(bound=problem.ceiling(), stopped=Stopped.SIZE_LIMIT)
+
+    def search(given: Indicators, limits: Limits, gap: float) -> tuple[ProgrammeResult, int]:
+        def found(value: int, bound: float) -> None:
+            limits.report("CP-SAT", value, max(value, int(min(bound, float(problem.total())))))
+
+        hint = None if start is None else given.point(start)
+        return cpsat.solve(given.programme(), limits, hint, gap=gap, found=found), 1
+
+    return _solved(problem, limits, CPSAT_BYTES, search)
+
+
+def by_highs(problem: Labelling, limits: Limits, _start: IntArray | None = None) -> Result:
+    """Solve a labelling problem, order rules included, by HiGHS, which begins from nothing.
+
+    Returns
+    -------
+    Result
+        Without objective if the numbers are too large for doubles, or the model for the memory.
+    """
+
+    def search(given: Indicators, limits: Limits, gap: float) -> tuple[ProgrammeResult, int]:
+        small, unit = coarse(given.programme())
+        if small.total() >= highs.LARGEST:
+            raise SizeError("numbers that doubles do not hold")
+        return highs.solve(small, limits, gap), unit
+
+    return _solved(problem, limits, HIGHS_BYTES, search)
+
+
+Search = Callable[[Indicators, Limits, float], tuple[ProgrammeResult, int]]
+"""Searches for the best point, until a relative gap; the bound counts so many units each."""
+
+
+def _solved(problem: Labelling, limits: Limits, column_bytes: int, search: Search) -> Result:
+    """Return what a search finds, in terms of the problem."""
+    most = problem.ceiling()
+    if not problem.nodes:
+        return Result(objective=0, bound=0, labelling=np.zeros(0, np.int64))
+    if limits.over:
+        return Result(bound=most, stopped=limits.stopped or Stopped.TIME_LIMIT)
+    try:
+        _check_size(problem, limits, column_bytes)
+        given = indicators(problem)
+        found, unit = search(given, limits, 0.0 if limits.debt else limits.gap)
+    except TimeoutError:
+        return Result(bound=most, stopped=limits.stopped or Stopped.TIME_LIMIT)
+    except SizeError:
+        return Result(bound=most, stopped=Stopped.SIZE_LIMIT)
+    bound = most if found.bound is None else min(most, found.bound * unit)
+    if found.values is None:
+        return Result(bound=bound, stopped=limits.stopped or Stopped.TIME_LIMIT)
+    labels = given.labelling(np.flatnonzero(found.values[: len(given.node)]))
+    value = problem.value(labels)
+    stopped = Stopped.FINISHED
+    if bound > value:
+        stopped = limits.stopped or (Stopped.GAP_LIMIT if limits.gap > 0 else Stopped.TIME_LIMIT)
+    return Result(objective=value, bound=max(bound, value), labelling=labels, stopped=stopped)
+
+
+def _check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
+    """Refuse to state a problem as an integer programme where it is too large for that.
+
+    Counting its variables, those of banned labels too, takes no room.
 
     Raises
     ------
@@ -106,8 +211,8 @@ def check_size(problem: Labelling, limits: Limits, column_bytes: int) -> None:
         raise TimeoutError
 
 
-def programme(problem: Labelling) -> Programme:
-    """State a labelling problem as an integer programme."""
+def indicators(problem: Labelling) -> Indicators:
+    """Return the variables of a labelling problem."""
     component = components(problem.nodes, *problem.edges.T)[1]
     node, label = _columns(problem, component)
     keep = ~_banned(problem, node, label)
@@ -127,7 +232,7 @@ def programme(problem: Labelling) -> Programme:
     match = np.stack([first[both], second[both]], axis=1)
     arcs, gates = _gates(problem.precedence, node, label, problem.labels)
     order = problem.precedence
-    return Programme(
+    return Indicators(
         problem.nodes,
         node,
         label,

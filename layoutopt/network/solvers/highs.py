@@ -1,0 +1,164 @@
+"""HiGHS, through SciPy: the only place that calls it.
+
+It computes in doubles.  Points are rounded and looked at exactly; its bounds are raised by
+``1e-6 + 1e-9 * sum of all values`` before they are rounded down to whole numbers, so that only
+sums below about 1e9 can be proved optimal here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutopt.base.deadline import HIGHS_ENDS, run_stoppable
+from layoutopt.base.limits import Limits
+from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult
+
+NODES = 50
+"""Nodes of its search that count as a second of effort: HiGHS counts nothing finer."""
+
+LARGEST = 2**50
+"""Objectives must stay below this, so that doubles hold them."""
+
+SCALED = 1e9
+"""Objectives with a larger number are scaled; otherwise its absolute gap is below one unit."""
+
+NEAR = 1e-5
+"""What is as near to a whole number is meant to be it."""
+
+CERTAIN = 1e9
+"""That there is no point is believed where no row can reach more."""
+
+SLICE = 600.0
+"""Seconds of a first search without a deadline; later ones take twice as long each.
+
+Nothing stops HiGHS: so a search that nobody waits for any more does not go on for ever.
+"""
+
+
+def solve(given: Programme, limits: Limits, gap: float = 0.0) -> ProgrammeResult:
+    """Solve an integer programme.
+
+    Parameters
+    ----------
+    gap
+        Relative gap at which to stop.
+
+    Returns
+    -------
+    ProgrammeResult
+        Without a bound where sums are too large for doubles.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    if not len(given.upper):
+        return ProgrammeResult(np.zeros(0, np.int64), 0)
+    total, worth = given.total(), given.objective.astype(float)
+    largest = float(np.abs(worth).max(initial=0))
+    scale = largest if largest > SCALED else 1.0
+    # It finds nothing in these programmes by presolve, and does not keep to the time limit there.
+    options: Any = {"mip_rel_gap": gap, "presolve": False}
+    if limits.counted < math.inf:
+        options["node_limit"] = max(int(NODES * limits.counted), 1)
+    rows = LinearConstraint(given.matrix.astype(float), *_row_limits(given))
+    constraints = rows if len(given.low) else ()
+    seconds = SLICE
+    while True:
+        options["time_limit"] = max(min(limits.left, seconds), 0.01)
+
+        def search() -> Any:
+            return milp(
+                -worth / scale,
+                integrality=~given.free,
+                bounds=Bounds(0.0, given.upper.astype(float)),
+                constraints=constraints,
+                options=options,
+            )
+
+        try:
+            answer = run_stoppable(search, lambda: None, limits, HIGHS_ENDS)
+        except TimeoutError:
+            return ProgrammeResult()
+        if answer.status != 1 or "node_limit" in options or limits.left < math.inf or limits.over:
+            break
+        seconds *= 2
+    if answer.status == 2:
+        return ProgrammeResult(infeasible=given.reach() < CERTAIN)
+    dual = answer.mip_dual_bound
+    bound = None
+    if total < LARGEST and dual is not None and math.isfinite(dual):
+        bound = math.floor(-dual * scale + 1e-6 + 1e-9 * total)
+    if answer.x is None:
+        return ProgrammeResult(bound=bound)
+    # Rounding down keeps differences of variables that need not be whole.
+    whole = np.where(given.free, np.floor(answer.x + NEAR), np.rint(answer.x))
+    values = whole.astype(np.int64)
+    return ProgrammeResult(values if given.holds(values) else None, bound)
+
+
+@dataclass(frozen=True)
+class LinearResult:
+    """An optimum of a linear relaxation, in doubles.
+
+    Parameters
+    ----------
+    values
+        Shape ``(n,)``.
+    prices
+        Shape ``(m,)``: what one more unit of each row's limit is worth.
+    """
+
+    values: NDArray[np.float64]
+    prices: NDArray[np.float64]
+
+
+def relax(given: Programme, limits: Limits, method: str = "highs-ds") -> LinearResult | None:
+    """Solve the linear relaxation, without upper limits of variables; ``None`` in want of time.
+
+    Parameters
+    ----------
+    given
+        Rows have equal limits, or an upper one only.
+    method
+        A name of HiGHS's simplex, interior point method, or its own choice, as SciPy has it.
+    """
+    from scipy.optimize import linprog
+
+    equal = given.low == given.high
+    worth = given.objective.astype(float)
+    scale = float(np.abs(worth).max(initial=0)) or 1.0
+    matrix, high = given.matrix.astype(float), given.high.astype(float)
+    options: Any = {}
+    if limits.left < math.inf:
+        options["time_limit"] = max(limits.left, 0.01)
+
+    def search() -> Any:
+        return linprog(  # type: ignore[call-overload]  # its types know no sparse rows
+            -worth / scale,
+            A_ub=matrix[~equal],
+            b_ub=high[~equal],
+            A_eq=matrix[equal],
+            b_eq=high[equal],
+            bounds=(0, None),
+            method=method,
+            options=options,
+        )
+
+    try:
+        answer = run_stoppable(search, lambda: None, limits, HIGHS_ENDS)
+    except TimeoutError:
+        return None
+    if answer.status != 0:
+        return None
+    prices = np.zeros(len(equal))
+    prices[equal], prices[~equal] = answer.eqlin.marginals, answer.ineqlin.marginals
+    return LinearResult(answer.x, prices * -scale)
+
+
+def _row_limits(given: Programme) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    low = np.where(given.low <= -OPEN, -np.inf, given.low.astype(float))
+    return low, np.where(given.high >= OPEN, np.inf, given.high.astype(float))

@@ -1,0 +1,255 @@
+"""Integer programmes, the one way to write them down, and how they are solved.
+
+::
+
+    maximise  objective x   subject to  low <= matrix x <= high,  0 <= x <= upper,  x whole
+
+CP-SAT solves them exactly; where OR-Tools is not installed, HiGHS does so in doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from layoutopt.base.limits import Limits
+from layoutopt.network.problem import IntArray, WeightArray, exact_integers
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+LARGEST = 2**55
+"""Sums stay below this, with room for what CP-SAT adds up."""
+
+OPEN = 2**60
+"""Stands for no limit of a row."""
+
+
+UpperRow: TypeAlias = tuple[Mapping[int, float], float]
+"""Factors of variables, and the most that they may add up to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Programme:
+    """An integer programme; see the module's text.
+
+    Parameters
+    ----------
+    objective, upper
+        Shape ``(n,)``, whole.
+    matrix
+        Shape ``(m, n)``, whole.
+    low, high
+        Shape ``(m,)``, whole; ``-OPEN`` and ``OPEN`` for none.
+    free
+        Shape ``(n,)``: variables that some optimum has whole even if nothing makes them so.
+    """
+
+    objective: WeightArray
+    upper: IntArray
+    matrix: csr_array
+    low: IntArray
+    high: IntArray
+    free: IntArray
+
+    def total(self) -> int:
+        """Return the sum of what all variables can earn, all signs aside."""
+        pairs = zip(self.objective.tolist(), self.upper.tolist(), strict=True)
+        return sum(abs(v) * most for v, most in pairs)
+
+    def reach(self) -> float:
+        """Return the largest sum that a row can have, all signs aside."""
+        rows = abs(self.matrix.astype(float)) @ self.upper.astype(float)
+        return float(rows.max(initial=0.0))
+
+    def fits(self) -> bool:
+        """Return whether CP-SAT can add up the objective and all rows."""
+        return self.total() < LARGEST and self.reach() < LARGEST
+
+    def holds(self, values: IntArray) -> bool:
+        """Return whether a point keeps to all rows and limits."""
+        rows = self.matrix @ values
+        inside = ((values >= 0) & (values <= self.upper)).all()
+        return bool(inside and ((rows >= self.low) & (rows <= self.high)).all())
+
+    def with_rows(self, rows: Sequence[UpperRow]) -> Programme:
+        """Return the programme with more rows; their numbers may be doubles, for a relaxation."""
+        if not rows:
+            return self
+        length = np.array([len(factors) for factors, _ in rows])
+        column = np.array([k for factors, _ in rows for k in factors], np.int64)
+        factor = np.array([x for factors, _ in rows for x in factors.values()])
+        return replace(
+            self,
+            starts=np.concatenate([self.starts, self.starts[-1] + np.cumsum(length)]),
+            columns=np.concatenate([self.columns, column]),
+            factors=np.concatenate([self.factors, factor]) if len(factor) else self.factors,
+            low=np.concatenate([self.low, np.full(len(rows), -OPEN)]),
+            high=np.concatenate([self.high, np.array([high for _, high in rows])]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ProgrammeResult:
+    """A point, a bound, or the proof that there is no point.
+
+    Parameters
+    ----------
+    values
+        Shape ``(n,)``; ``None`` if no point was found.
+    bound
+        An upper bound on the objective; ``None`` where none is proved.
+    infeasible
+        Whether it is proved that there is no point.
+    """
+
+    values: IntArray | None = None
+    bound: int | None = None
+    infeasible: bool = False
+
+
+class ProgrammeWriter:
+    """Variables and rows of a programme as they are written.
+
+    Attributes
+    ----------
+    variables, rows
+        How many there are so far.
+    """
+
+    def __init__(self) -> None:
+        self.variables = self.rows = 0
+        self._worth: list[int] = []
+        self._upper: list[int] = []
+        self._free: list[bool] = []
+        self._low: list[int] = []
+        self._high: list[int] = []
+        self._row: list[int] = []
+        self._column: list[int] = []
+        self._factor: list[int] = []
+        self._blocks: list[IntArray] = []
+
+    def variable(self, worth: int = 0, upper: int = 1, *, free: bool = False) -> int:
+        """Add a variable, and return its number."""
+        self._worth.append(worth)
+        self._upper.append(upper)
+        self._free.append(free)
+        self.variables += 1
+        return self.variables - 1
+
+    def block(
+        self, worth: WeightArray, upper: IntArray | int = 1, *, free: bool = False
+    ) -> IntArray:
+        """Add a variable for each worth, and return their numbers in the same shape."""
+        first, many = self.variables, worth.size
+        self._worth += worth.reshape(-1).tolist()
+        self._upper += np.broadcast_to(upper, worth.shape).reshape(-1).tolist()
+        self._free += [free] * many
+        self.variables += many
+        return first + np.arange(many).reshape(worth.shape)
+
+    def row(
+        self, columns: Iterable[int], factors: Sequence[int], low: int = -OPEN, high: int = OPEN
+    ) -> int:
+        """Add a row, and return its number."""
+        self._column += columns
+        self._factor += factors
+        self._row += [self.rows] * len(factors)
+        self._low.append(low)
+        self._high.append(high)
+        self.rows += 1
+        return self.rows - 1
+
+    def family(
+        self,
+        columns: IntArray,
+        factors: IntArray | Sequence[int],
+        low: IntArray | int = -OPEN,
+        high: IntArray | int = OPEN,
+    ) -> None:
+        """Add rows of equal length.
+
+        Parameters
+        ----------
+        columns
+            Shape ``(many, length)``: the variables of each row.
+        factors
+            Their factors, or those of one row where all are the same.
+        low, high
+            Limits of all rows, or of each one.
+        """
+        many = len(columns)
+        row = np.broadcast_to(np.arange(many)[:, None], columns.shape)
+        factor = np.broadcast_to(np.asarray(factors), columns.shape)
+        limits = (np.broadcast_to(limit, many) for limit in (low, high))
+        self.sparse(row.reshape(-1), columns.reshape(-1), factor.reshape(-1), *limits)
+
+    def sparse(
+        self, row: IntArray, column: IntArray, factor: IntArray, low: IntArray, high: IntArray
+    ) -> None:
+        """Add rows by their entries; rows count from 0 here, and there is one for each limit."""
+        self._blocks.append(np.stack([self.rows + row, column, factor]))
+        self._low += low.tolist()
+        self._high += high.tolist()
+        self.rows += len(low)
+
+    def finished(self) -> Programme:
+        """Return the programme."""
+        from scipy.sparse import csr_array
+
+        single = np.array([self._row, self._column, self._factor], np.int64)
+        row, column, factor = np.concatenate([single, *self._blocks], axis=1)
+        return Programme(
+            exact_integers(self._worth),
+            np.array(self._upper, np.int64),
+            csr_array((factor, (row, column)), shape=(self.rows, self.variables)),
+            np.array(self._low, np.int64),
+            np.array(self._high, np.int64),
+            np.array(self._free, bool),
+        )
+
+
+def coarse(given: Programme) -> tuple[Programme, int]:
+    """Return a programme of small objective that is worth no less, per so many units.
+
+    The greatest common divisor is taken out; what is still too large for CP-SAT is
+    divided and rounded up, so that bounds hold for the programme as it was given.
+
+    Returns
+    -------
+    programme, unit
+        Every point is worth at most ``unit`` times what it is worth there.
+    """
+    values = given.objective.tolist()
+    unit = math.gcd(*values) or 1
+    total = given.total()
+    rounding = sum(given.upper.tolist())  # rounding up adds at most one for each
+    while total // unit + rounding >= LARGEST > rounding:
+        unit *= 2
+    return replace(given, objective=exact_integers([-(-v // unit) for v in values])), unit
+
+
+def solve_programme(
+    given: Programme,
+    limits: Limits,
+    start: IntArray | None = None,
+    most: int | None = None,
+) -> ProgrammeResult:
+    """Solve an integer programme that fits, by CP-SAT where it is installed, else by HiGHS.
+
+    Parameters
+    ----------
+    start
+        Shape ``(n,)``: a point to begin with; entries below 0 are left open.
+    most
+        What no point is worth more than, if that is known.
+    """
+    from layoutopt.network.solvers import cpsat, highs
+
+    if cpsat.installed():
+        return cpsat.solve(given, limits, start, most)
+    return highs.solve(given, limits)
