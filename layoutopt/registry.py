@@ -265,13 +265,17 @@ HEAVY = (
     "layoutopt.machine.simulated",
     "layoutopt.machine.whatif",
     "networkx",
-    "ortools.graph.python.max_flow",
-    "ortools.graph.python.min_cost_flow",
-    "ortools.sat.python.cp_model",
     "scipy.optimize",
     "scipy.sparse.csgraph",
 )
 """Modules that functions import when they are reached."""
+
+ORTOOLS = (
+    "ortools.graph.python.max_flow",
+    "ortools.graph.python.min_cost_flow",
+    "ortools.sat.python.cp_model",
+)
+"""The same, where OR-Tools is installed."""
 
 GROUPS = {"layoutopt.solvers": "solver", "layoutopt.heuristics": "heuristic"}
 """Groups of entry points, and what their members are called in errors."""
@@ -291,6 +295,9 @@ def load_all() -> None:
     """Load whatever solving may need, as is better done before time or memory is limited."""
     for module in HEAVY:
         import_module(module)
+    with suppress(ImportError):
+        for module in ORTOOLS:
+            import_module(module)
     for table in (METHODS, APPROXIMATE):
         list(table.values())
 

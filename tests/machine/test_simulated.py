@@ -16,7 +16,6 @@ from layoutopt.graphs.tiling import hooked, opaque, viewed
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.machine import simulated
 from layoutopt.machine.simulated import solve_hooked
-from layoutopt.network.solvers import integer
 from layoutopt.network.solvers.programme import ProgrammeResult
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import MOST, TileMemory
@@ -268,7 +267,7 @@ def test_a_solver_that_finds_no_layout(
 ) -> None:
     """Infeasible is what is proved so; else time was up, and hooks are not to blame."""
     left = iter(answers)
-    monkeypatch.setattr(integer, "cpsat", lambda *_: next(left))
+    monkeypatch.setattr(simulated, "solve_programme", lambda *_: next(left))
     result = solve_hooked(sorted_twice(), Limits(), never)
     assert (result.status, result.stopped) == (status, stopped)
     assert (result.objective, result.bound, result.labelling) == (None, None, None)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
+from layoutopt.network.flow import best_set
 from layoutopt.network.presolve import cuts
-from layoutopt.network.presolve.cuts import best_set, cuttable, isolating_cuts, two_labels
+from layoutopt.network.presolve.cuts import cuttable, isolating_cuts, two_labels
 from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import APART, TRIANGLE, rewards_of, sound
 from tests.support import labelling, random_problem

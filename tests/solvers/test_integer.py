@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.solvers import cpsat, highs
-from layoutopt.network.solvers.programme import OPEN, Programme, coarse
+from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter, coarse
 
 
 def random_programme(seed: int) -> Programme:
@@ -21,9 +20,9 @@ def random_programme(seed: int) -> Programme:
     low = np.where(draw.random(3) < 0.5, -OPEN, draw.integers(0, 4, 3))
     high = np.where(draw.random(3) < 0.3, OPEN, draw.integers(2, 9, 3))
     upper = draw.integers(0, 5, 3)
-    return Programme(
-        draw.integers(-9, 10, 3), upper, csr_array(matrix), low, high, np.zeros(3, bool)
-    )
+    to = ProgrammeWriter()
+    to.family(to.block(draw.integers(-9, 10, 3), upper)[None].repeat(3, 0), matrix, low, high)
+    return to.finished()
 
 
 def best(given: Programme) -> int | None:
@@ -64,10 +63,10 @@ def test_no_time_finds_nothing_false() -> None:
 
 def test_sums_beyond_64_bits_do_not_fit() -> None:
     """An objective of 2**54 times 3 is too large."""
-    row = csr_array(np.ones((1, 1), np.int64))
-    one = np.ones(1, np.int64)
-    assert Programme(one, 3 * one, row, one, one, one < 0).fits()
-    assert not Programme(2**54 * one, 3 * one, row, one, one, one < 0).fits()
+    for worth, fits in ((1, True), (2**54, False)):
+        to = ProgrammeWriter()
+        to.row([to.variable(worth, 3)], [1], 1, 1)
+        assert to.finished().fits() == fits
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from layoutopt.network.capacity.fill import fits, ship
+from layoutopt.network.flow import ship, shippable
 
 
 def given(seed: int) -> tuple[np.ndarray, ...]:
@@ -56,4 +56,4 @@ def test_too_little_room_ships_nothing() -> None:
 @pytest.mark.parametrize(("worth", "small"), [(2**40, True), (2**60, False), (-(2**60), False)])
 def test_large_worth_is_told(worth: int, small: bool) -> None:
     """Numbers that the solver cannot add up do not fit."""
-    assert fits(np.array([0, worth]), 2, 2) == small
+    assert shippable(np.array([0, worth]), 2, 2) == small

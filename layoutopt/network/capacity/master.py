@@ -188,10 +188,11 @@ def _linear(
     many = len(value)
     kinds, row = np.unique(kind, return_inverse=True)
     once = csr_array((np.ones(many), (row, np.arange(many))), shape=(len(kinds), many))
+    rows = csr_array(vstack([once, matrix.T], format="csr"))
     given = Programme(
         value,
         copies[kind],
-        csr_array(vstack([once, matrix.T], format="csr")),
+        *(rows.indptr, rows.indices, rows.data),
         np.concatenate([copies[kinds], np.full(len(capacity), -OPEN)]),
         np.concatenate([copies[kinds], capacity]),
         np.ones(many, bool),

@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
-from layoutopt.network.capacity import fill
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.exhaust import exhaust
 from layoutopt.network.capacity.fill import Filling, Rows, rounded
@@ -21,6 +20,7 @@ from layoutopt.network.capacity.master import solve_master, use
 from layoutopt.network.capacity.pool import Pool, large_column, one_copy, tables
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
 from layoutopt.network.capacity.search import search, tabulated
+from layoutopt.network.flow import ship, shippable
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
 from layoutopt.network.solvers import highs
 from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter, solve_programme
@@ -100,10 +100,10 @@ def ship_singles(
         return None
     each = exact_integers((columns.value * (scale // size[columns.kind]).astype(object)).tolist())
     step = 1
-    while not fill.fits(each // step, pool.kinds, pool.tiles + 1):
+    while not shippable(each // step, pool.kinds, pool.tiles + 1):
         step *= 2**8
     worth, finer = _stay(pool, columns, tile, (each // step).astype(np.int64))
-    found = fill.ship(supply, columns.kind, tile, worth, units)
+    found = ship(supply, columns.kind, tile, worth, units)
     if found is None:
         return None
     shares = found.flows * unit / size[columns.kind]
@@ -114,7 +114,7 @@ def ship_singles(
 def _stay(pool: Pool, columns: Columns, tile: IntArray, worth: IntArray) -> tuple[IntArray, int]:
     """Return worths by which kinds would rather stay at home, and how much finer they are."""
     home = pool.home
-    if (home < 0).all() or not fill.fits(worth * FINER, pool.kinds, pool.tiles + 1):
+    if (home < 0).all() or not shippable(worth * FINER, pool.kinds, pool.tiles + 1):
         return worth, 1
     half = FINER // 2
     late = half + (half - 1) * np.arange(pool.kinds) // pool.kinds

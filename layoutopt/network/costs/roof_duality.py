@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from layoutopt.base.errors import SolverError
 from layoutopt.network.components import components
 from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, Problem
 from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.flow import Arcs, minimum_cut
 from layoutopt.network.problem import IntArray
 
 ENDLESS = 2**60
@@ -221,19 +221,11 @@ def _cut(terms: _Terms) -> tuple[int, IntArray]:
     inner = np.where(starts < source, starts, np.minimum(ends, source - 1))
     used = kept[inner]
     weights = np.minimum(weights * np.where(twice[inner], 2, 1), ENDLESS)
-    from ortools.graph.python import max_flow
-
-    flow = max_flow.SimpleMaxFlow()
-    flow.add_arcs_with_capacity(starts[used], ends[used], weights[used])
-    flow.add_arc_with_capacity(source, sink, 0)  # so that it knows both
-    if flow.solve(source, sink) != flow.OPTIMAL:
-        raise SolverError("maximum flow failed")
-    true = np.zeros(2 * n + 2, bool)
-    true[flow.get_source_side_min_cut()] = True
+    flow, true = minimum_cut(Arcs(starts[used], ends[used], weights[used], source, sink))
     true = true[: 2 * n]
     mirrored = np.flatnonzero(twice & ~kept)
     true[mirrored] = ~true[terms.contrary(mirrored)]
-    return flow.optimal_flow(), true
+    return flow, true
 
 
 @dataclass(frozen=True, eq=False)

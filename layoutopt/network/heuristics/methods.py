@@ -17,9 +17,9 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.network.components import components
+from layoutopt.network.flow import best_set, expanded
 from layoutopt.network.heuristics.frame import banned, method
 from layoutopt.network.heuristics.refine import refine
-from layoutopt.network.presolve.cuts import best_set
 from layoutopt.network.problem import IntArray, Labelling, exact_sum, fresh_needed, split
 from layoutopt.network.solvers.formulation import Indicators, indicators
 
@@ -98,36 +98,10 @@ def _targets(part: Labelling, labels: IntArray) -> list[int]:
 
 
 def expansion(part: Labelling, labels: IntArray, to: int) -> IntArray:
-    """Return the best labelling in which some nodes change to a label; one as good at least.
-
-    With ``s_u = 1`` where node ``u`` changes, an edge between two nodes that may change earns
-    ``w (1 - |s_u - s_v|)`` if they agree now, else ``w s_u s_v``.  For ``w >= 0`` the latter is
-    ``w (s_u + s_v - |s_u - s_v|) / 2``; all is doubled to stay whole.  For ``w < 0``, and ``u``
-    the node that has more to gain, ``-w (s_u - s_v)`` and ``w s_v`` are bounds from below.
-    """
+    """Return the best labelling in which some nodes change to a label; one as good at least."""
     may = labels != to
     may[part.banned[part.banned[:, 1] == to, 0]] = False
-    gain = 2 * _first_gain(part, labels, to)
-    u, v = part.edges.T
-    agree, both = labels[u] == labels[v], may[u] & may[v]
-    for near, far in ((u, v), (v, u)):
-        alone = may[near] & ~may[far]
-        change = (labels[far] == to).astype(np.int64) - agree
-        np.add.at(gain, near[alone], 2 * (change * part.weights)[alone])
-    tied = both & (part.weights > 0)
-    for ends in (u, v):
-        np.add.at(gain, ends[tied & ~agree], part.weights[tied & ~agree])
-    hard = both & (part.weights < 0)
-    first = np.where(gain[u] >= gain[v], u, v)
-    second = u + v - first
-    np.add.at(gain, first[hard & agree], -2 * part.weights[hard & agree])
-    np.add.at(gain, second[hard], 2 * part.weights[hard])
-    place = np.cumsum(may) - 1
-    weights = np.where(agree, 2, 1) * part.weights
-    changes = best_set(place[part.edges[tied]], weights[tied], gain[may], largest=False)
-    moved = labels.copy()
-    moved[np.flatnonzero(may)[changes]] = to
-    return moved
+    return expanded(part.edges, part.weights, labels, to, may, _first_gain(part, labels, to))
 
 
 def _first_gain(part: Labelling, labels: IntArray, to: int) -> IntArray:

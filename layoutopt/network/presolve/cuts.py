@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result
+from layoutopt.network.flow import best_set
 from layoutopt.network.problem import (
     IntArray,
     Labelling,
     Reduction,
-    WeightArray,
     exact_sum,
     fresh_needed,
     merge_parallel,
@@ -145,58 +144,3 @@ def _two_best(problem: Labelling) -> tuple[IntArray, IntArray]:
     first[node[begins]] = np.maximum(reward[begins], 0)
     second[node[follows]] = np.maximum(reward[follows], 0)
     return first, second
-
-
-def best_set(
-    edges: IntArray, weights: WeightArray, gain: WeightArray, *, largest: bool = True
-) -> IntArray:
-    """Return a set ``A`` of nodes that maximises its gains less the weight of edges that leave it.
-
-    Parameters
-    ----------
-    edges, weights
-        Shapes ``(m, 2)`` and ``(m,)``; no weight is negative.
-    gain
-        Shape ``(nodes,)``: what each node gains by being in the set.
-    largest
-        Whether the largest of all best sets is wanted, or else the smallest.  Where some nodes
-        lose and none gains, the largest is not looked for, and the empty set is returned.
-
-    Returns
-    -------
-    array
-        Shape ``(nodes,)``: whether each node is in the set.
-
-    Raises
-    ------
-    SolverError
-        If the flow's numbers do not fit 64 bits.
-    """
-    n = len(gain)
-    source, sink = n, n + 1
-    around = np.zeros(n, np.int64)
-    for ends in edges.T:  # ufunc.at misreads values that it has to broadcast
-        np.add.at(around, ends, weights)
-    gain = np.clip(gain, -around - 1, around + 1)  # more than all its edges decides a node
-    likes, dislikes = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
-    inside = np.full(n + 2, largest and not len(dislikes))
-    if not len(likes) or bool(inside[0]):
-        return inside[:n]
-    from ortools.graph.python import max_flow
-
-    flow = max_flow.SimpleMaxFlow()
-    u, v = edges.T
-    both, weights = np.concatenate([u, v]), np.concatenate([weights] * 2)
-    flow.add_arcs_with_capacity(both, np.concatenate([v, u]), weights)
-    flow.add_arcs_with_capacity(np.full(len(likes), source), likes, gain[likes])
-    flow.add_arcs_with_capacity(dislikes, np.full(len(dislikes), sink), -gain[dislikes])
-    flow.add_arc_with_capacity(source, sink, 0)  # there is a sink, even if nothing leads to it
-    status = flow.solve(source, sink)
-    if status != flow.OPTIMAL:
-        raise SolverError(f"maximum flow ended with status {status}")
-    if largest:  # whatever cannot reach the sink
-        inside[:] = True
-        inside[flow.get_sink_side_min_cut()] = False
-    else:
-        inside[flow.get_source_side_min_cut()] = True
-    return inside[:n]

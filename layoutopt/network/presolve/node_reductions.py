@@ -29,8 +29,8 @@ from itertools import takewhile
 
 import numpy as np
 
-from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
+from layoutopt.network.flow import best_set
 from layoutopt.network.problem import IntArray, Labelling, Reduction, exact_integers, restored_names
 
 LARGEST = 2**61
@@ -200,25 +200,13 @@ def _best(part: Graph, core: Collection[int], pinned: int, loss: int) -> list[in
     place = {u: k for k, u in enumerate(names)}
     edges = [(place[u], place[v], w) for u in names for v, w in part[u].items() if v in place]
     tails, heads, weights = np.array(edges, np.int64).T
-    n = len(names)
-    gain = np.zeros(n, np.int64)
+    gain = np.zeros(len(names), np.int64)
     np.add.at(gain, tails, weights)
     gain[1:] -= 2 * loss
     gain[0] = weights.sum() + 1  # more than all edges: it stays
-    from ortools.graph.python import max_flow
-
-    flow = max_flow.SimpleMaxFlow()
-    flow.add_arcs_with_capacity(tails, heads, weights)
-    likes, dislikes = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
-    flow.add_arcs_with_capacity(np.full(len(likes), n), likes, gain[likes])
-    flow.add_arcs_with_capacity(dislikes, np.full(len(dislikes), n + 1), -gain[dislikes])
-    if not len(dislikes):
-        return names[1:]
-    status = flow.solve(n, n + 1)
-    if status != flow.OPTIMAL:
-        raise SolverError(f"maximum flow ended with status {status}")
-    outside = set(flow.get_sink_side_min_cut())
-    return [names[k] for k in range(1, n) if k not in outside]
+    once = tails < heads
+    inside = best_set(np.column_stack([tails, heads])[once], weights[once], gain)
+    return [names[k] for k in np.flatnonzero(inside[1:]) + 1]
 
 
 Numbers = Mapping[int, int]

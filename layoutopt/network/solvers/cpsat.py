@@ -104,13 +104,12 @@ def _write(proto: Any, given: Programme) -> None:
     """Write a programme down; rows that are clauses, or choose one of several, as such."""
     for upper in given.upper.tolist():
         proto.variables.add().domain.extend([0, upper])
-    matrix = given.matrix
     clause, negated, one = _kinds(given)
-    signs = np.where(negated, -1, 1)[np.repeat(np.arange(len(clause)), np.diff(matrix.indptr))]
-    literals = np.where(matrix.data * signs > 0, matrix.indices, -matrix.indices - 1).tolist()
-    columns, factors = matrix.indices.tolist(), matrix.data.tolist()
+    signs = given.factors * np.where(negated, -1, 1)[given.row]
+    literals = np.where(signs > 0, given.columns, -given.columns - 1).tolist()
+    columns, factors = given.columns.tolist(), given.factors.tolist()
     rows = zip(
-        pairwise(matrix.indptr.tolist()),
+        pairwise(given.starts.tolist()),
         given.low.tolist(),
         given.high.tolist(),
         clause.tolist(),
@@ -138,13 +137,11 @@ def _kinds(given: Programme) -> tuple[IntArray, IntArray, IntArray]:
     Of Boolean variables with factors 1 and ``k`` factors -1 a sum of ``1 - k`` or more says that
     one literal is true, one of at most the number of factors 1 less one that one is false.
     """
-    matrix = given.matrix
-    rows = len(given.low)
+    rows, row = len(given.low), given.row
     plain = np.ones(rows, bool)
-    row = np.repeat(np.arange(rows), np.diff(matrix.indptr))
-    plain[row[(np.abs(matrix.data) != 1) | (given.upper[matrix.indices] != 1)]] = False
-    minus = np.bincount(row[matrix.data < 0], minlength=rows)
-    plus = np.bincount(row[matrix.data > 0], minlength=rows)
+    plain[row[(np.abs(given.factors) != 1) | (given.upper[given.columns] != 1)]] = False
+    minus = np.bincount(row[given.factors < 0], minlength=rows)
+    plus = np.bincount(row[given.factors > 0], minlength=rows)
     some = plain & (given.low == 1 - minus) & (given.high >= plus)
     negated = plain & (given.high == plus - 1) & (given.low <= -minus)
     one = plain & (minus == 0) & (given.low == 1) & (given.high == 1)

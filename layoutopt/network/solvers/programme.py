@@ -41,8 +41,10 @@ class Programme:
     ----------
     objective, upper
         Shape ``(n,)``, whole.
-    matrix
-        Shape ``(m, n)``, whole.
+    starts
+        Shape ``(m + 1,)``: where each row begins in ``columns`` and ``factors``.
+    columns, factors
+        The entries of the matrix, whole.
     low, high
         Shape ``(m,)``, whole; ``-OPEN`` and ``OPEN`` for none.
     free
@@ -51,10 +53,25 @@ class Programme:
 
     objective: WeightArray
     upper: IntArray
-    matrix: csr_array
+    starts: IntArray
+    columns: IntArray
+    factors: IntArray
     low: IntArray
     high: IntArray
     free: IntArray
+
+    @property
+    def row(self) -> IntArray:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self.low)), np.diff(self.starts))
+
+    @property
+    def matrix(self) -> csr_array:
+        """The entries as SciPy has them."""
+        from scipy.sparse import csr_array
+
+        shape = (len(self.low), len(self.upper))
+        return csr_array((self.factors, self.columns, self.starts), shape=shape)
 
     def total(self) -> int:
         """Return the sum of what all variables can earn, all signs aside."""
@@ -63,8 +80,8 @@ class Programme:
 
     def reach(self) -> float:
         """Return the largest sum that a row can have, all signs aside."""
-        rows = abs(self.matrix.astype(float)) @ self.upper.astype(float)
-        return float(rows.max(initial=0.0))
+        most = np.abs(self.factors.astype(float)) * self.upper[self.columns]
+        return float(np.bincount(self.row, most).max(initial=0.0))
 
     def fits(self) -> bool:
         """Return whether CP-SAT can add up the objective and all rows."""
@@ -72,7 +89,8 @@ class Programme:
 
     def holds(self, values: IntArray) -> bool:
         """Return whether a point keeps to all rows and limits."""
-        rows = self.matrix @ values
+        rows = np.zeros(len(self.low), np.int64)
+        np.add.at(rows, self.row, self.factors * values[self.columns])
         inside = ((values >= 0) & (values <= self.upper)).all()
         return bool(inside and ((rows >= self.low) & (rows <= self.high)).all())
 
@@ -199,14 +217,15 @@ class ProgrammeWriter:
 
     def finished(self) -> Programme:
         """Return the programme."""
-        from scipy.sparse import csr_array
-
         single = np.array([self._row, self._column, self._factor], np.int64)
         row, column, factor = np.concatenate([single, *self._blocks], axis=1)
+        order = np.argsort(row, kind="stable")
         return Programme(
             exact_integers(self._worth),
             np.array(self._upper, np.int64),
-            csr_array((factor, (row, column)), shape=(self.rows, self.variables)),
+            np.searchsorted(row[order], np.arange(self.rows + 1)),
+            column[order],
+            factor[order],
             np.array(self._low, np.int64),
             np.array(self._high, np.int64),
             np.array(self._free, bool),

@@ -15,6 +15,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
 from layoutopt.network.components import components
+from layoutopt.network.flow import expanded
 from layoutopt.network.problem import IntArray, Labelling, WeightArray, fresh_needed, reward_table
 from layoutopt.network.solvers.messages import (
     Floats,
@@ -64,51 +65,9 @@ def best_of_both(
 def expand(
     rewards: WeightArray, edges: IntArray, weights: WeightArray, labels: IntArray, to: int
 ) -> IntArray:
-    """Return the best labelling in which some nodes change to label ``to``.
-
-    No weight may be negative.  With ``s_u = 1`` where node ``u`` changes, an edge whose ends
-    agree loses ``w |s_u - s_v|``; one whose ends differ gains
-    ``w s_u s_v = w (s_u + s_v - |s_u - s_v|) / 2``; everything is doubled to stay whole
-    (Boykov, Veksler, Zabih, IEEE PAMI 23, 2001).
-    """
-    free = labels != to
-    nodes = np.flatnonzero(free)
-    if not len(nodes):
-        return labels
-    place = np.cumsum(free) - 1
-    gain = 2 * (rewards[nodes, to] - rewards[nodes, labels[nodes]])
-    u, v = edges.T
-    for near, far in ((u, v), (v, u)):
-        edge = free[near] & ~free[far]
-        np.add.at(gain, place[near[edge]], 2 * weights[edge])
-    both = free[u] & free[v]
-    agree = labels[u[both]] == labels[v[both]]
-    a, b, w = place[u[both]], place[v[both]], weights[both]
-    np.add.at(gain, a[~agree], w[~agree])
-    np.add.at(gain, b[~agree], w[~agree])
-    capacity = np.where(agree, 2 * w, w)
-    n = len(nodes)
-    from ortools.graph.python import max_flow
-
-    flow = max_flow.SimpleMaxFlow()
-    flow.add_arcs_with_capacity(
-        np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([capacity, capacity])
-    )
-    likes, dislikes = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
-    if not len(likes):
-        return labels
-    flow.add_arcs_with_capacity(np.full(len(likes), n), likes, gain[likes])
-    flow.add_arcs_with_capacity(dislikes, np.full(len(dislikes), n + 1), -gain[dislikes])
-    moves = np.zeros(n + 2, bool)
-    if len(dislikes):
-        if flow.solve(n, n + 1) != flow.OPTIMAL:
-            return labels
-        moves[flow.get_source_side_min_cut()] = True
-    else:
-        moves[:] = True
-    changed = labels.copy()
-    changed[nodes[moves[:n]]] = to
-    return changed
+    """Return the best labelling in which some nodes change to label ``to``."""
+    gain = rewards[:, to] - rewards[np.arange(len(labels)), labels]
+    return expanded(edges, weights, labels, to, labels != to, gain)
 
 
 def expansion(

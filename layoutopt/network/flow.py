@@ -1,0 +1,319 @@
+"""Maximum flows, the sets that minimum cuts choose, and shipments.
+
+OR-Tools computes them where it is installed, else SciPy: its maximum flow knows 32 bits only,
+so larger capacities are augmented from coarse units to fine ones; its linear programmes ship in
+doubles, and are looked at exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutopt.base.errors import SolverError
+from layoutopt.network.problem import IntArray, WeightArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+LARGEST = 2**61
+"""Sums of capacities, and costs times nodes, stay below this."""
+
+NARROW = 29
+"""Flows below two to this many units are left to SciPy."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """Arcs of a flow from node ``source`` to node ``sink``; both are there without arcs, too.
+
+    Parameters
+    ----------
+    tails, heads, capacities
+        Shape ``(arcs,)``.
+    source, sink
+        The two largest of all nodes.
+    """
+
+    tails: IntArray
+    heads: IntArray
+    capacities: WeightArray
+    source: int
+    sink: int
+
+
+def minimum_cut(arcs: Arcs, *, largest: bool = False) -> tuple[int, IntArray]:
+    """Return the maximum flow, and whether each node is on the source's side of a minimum cut.
+
+    Parameters
+    ----------
+    largest
+        Whether that side is to be the largest one, or else the smallest.
+
+    Raises
+    ------
+    SolverError
+        If the flow's numbers do not fit 64 bits.
+    """
+    try:
+        from ortools.graph.python import max_flow
+    except ImportError:
+        return _augmented(arcs, largest)
+    flow = max_flow.SimpleMaxFlow()
+    flow.add_arcs_with_capacity(arcs.tails, arcs.heads, arcs.capacities)
+    flow.add_arc_with_capacity(arcs.source, arcs.sink, 0)  # so that it knows both
+    status = flow.solve(arcs.source, arcs.sink)
+    if status != flow.OPTIMAL:
+        raise SolverError(f"maximum flow ended with status {status}")
+    inside = np.full(max(arcs.source, arcs.sink) + 1, largest)
+    inside[flow.get_sink_side_min_cut() if largest else flow.get_source_side_min_cut()] ^= True
+    return int(flow.optimal_flow()), inside
+
+
+def _augmented(arcs: Arcs, largest: bool) -> tuple[int, IntArray]:
+    """Return what :func:`minimum_cut` does, by SciPy."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+    nodes = max(arcs.source, arcs.sink) + 1
+    if sum(arcs.capacities.tolist()) >= 2 * LARGEST:
+        raise SolverError("the capacities of a maximum flow are too large for 64 bits")
+    entries = (arcs.capacities.astype(np.int64), (arcs.tails, arcs.heads))
+    left: csr_array = csr_array(entries, shape=(nodes, nodes))
+    missing = int(left[[arcs.source]].sum())  # no more than that flows
+    value, unit = 0, 1
+    while True:
+        unit = max(1, missing >> NARROW)
+        narrow = left.copy()
+        narrow.data = np.minimum(narrow.data // unit, 2 ** (NARROW + 1)).astype(np.int32)
+        found = maximum_flow(narrow, arcs.source, arcs.sink)
+        value += unit * int(found.flow_value)
+        left = csr_array(left - found.flow.astype(np.int64) * unit)
+        if unit == 1:
+            break
+        missing = unit * (len(arcs.tails) + 1)  # less than one unit for each arc of a cut
+    left.eliminate_zeros()
+    begin, graph = (arcs.sink, left.T) if largest else (arcs.source, left)
+    reached = breadth_first_order(csr_array(graph), begin, return_predecessors=False)
+    inside = np.full(nodes, largest)
+    inside[reached] ^= True
+    return value, inside
+
+
+def best_set(
+    edges: IntArray, weights: WeightArray, gain: WeightArray, *, largest: bool = True
+) -> IntArray:
+    """Return a set ``A`` of nodes that maximises its gains less the weight of edges that leave it.
+
+    Parameters
+    ----------
+    edges, weights
+        Shapes ``(m, 2)`` and ``(m,)``; no weight is negative.
+    gain
+        Shape ``(nodes,)``: what each node gains by being in the set.
+    largest
+        Whether the largest of all best sets is wanted, or else the smallest.  Where some nodes
+        lose and none gains, the largest is not looked for, and the empty set is returned.
+
+    Returns
+    -------
+    array
+        Shape ``(nodes,)``: whether each node is in the set.
+
+    Raises
+    ------
+    SolverError
+        If the flow's numbers do not fit 64 bits.
+    """
+    n = len(gain)
+    source, sink = n, n + 1
+    around = np.zeros(n, np.int64)
+    for ends in edges.T:  # ufunc.at misreads values that it has to broadcast
+        np.add.at(around, ends, weights)
+    gain = np.clip(gain, -around - 1, around + 1)  # more than all its edges decides a node
+    likes, dislikes = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
+    if largest and not len(dislikes):
+        return np.ones(n, bool)
+    if not len(likes):
+        return np.zeros(n, bool)
+    u, v = edges.T
+    arcs = Arcs(
+        np.concatenate([u, v, np.full(len(likes), source), dislikes]),
+        np.concatenate([v, u, likes, np.full(len(dislikes), sink)]),
+        np.concatenate([weights, weights, gain[likes], -gain[dislikes]]),
+        source,
+        sink,
+    )
+    return minimum_cut(arcs, largest=largest)[1][:n]
+
+
+def expanded(
+    edges: IntArray, weights: WeightArray, labels: IntArray, to: int, may: IntArray, gain: IntArray
+) -> IntArray:
+    """Return the best labelling in which some nodes change to a label; one as good at least.
+
+    With ``s_u = 1`` where node ``u`` changes, an edge between two nodes that may change earns
+    ``w (1 - |s_u - s_v|)`` if they agree now, else ``w s_u s_v``.  For ``w >= 0`` the latter is
+    ``w (s_u + s_v - |s_u - s_v|) / 2``; all is doubled to stay whole (Boykov, Veksler, Zabih,
+    IEEE PAMI 23, 2001).  For ``w < 0``, and ``u`` the node that has more to gain,
+    ``-w (s_u - s_v)`` and ``w s_v`` are bounds from below.
+
+    Parameters
+    ----------
+    may
+        Shape ``(nodes,)``: whether each node may change.
+    gain
+        Shape ``(nodes,)``: what each node's own reward grows by then.
+    """
+    gain = 2 * gain
+    u, v = edges.T
+    agree, both = labels[u] == labels[v], may[u] & may[v]
+    for near, far in ((u, v), (v, u)):
+        alone = may[near] & ~may[far]
+        change = (labels[far] == to).astype(np.int64) - agree
+        np.add.at(gain, near[alone], 2 * (change * weights)[alone])
+    tied = both & (weights > 0)
+    for ends in (u, v):
+        np.add.at(gain, ends[tied & ~agree], weights[tied & ~agree])
+    hard = both & (weights < 0)
+    if hard.any():
+        first = np.where(gain[u] >= gain[v], u, v)
+        second = u + v - first
+        np.add.at(gain, first[hard & agree], -2 * weights[hard & agree])
+        np.add.at(gain, second[hard], 2 * weights[hard])
+    place = np.cumsum(may) - 1
+    doubled = np.where(agree, 2, 1) * weights
+    changes = best_set(place[edges[tied]], doubled[tied], gain[may], largest=False)
+    moved = labels.copy()
+    moved[np.flatnonzero(may)[changes]] = to
+    return moved
+
+
+@dataclass(frozen=True, eq=False)
+class Shipment:
+    """A best shipment.
+
+    Parameters
+    ----------
+    flows
+        Shape ``(arcs,)``.
+    prices
+        Shape ``(places,)``: what one more unit of room is worth at each place, whole.
+    """
+
+    flows: IntArray
+    prices: IntArray
+
+
+def shippable(worth: IntArray, supplies: int, places: int) -> bool:
+    """Return whether numbers are small enough for :func:`ship`."""
+    largest = max((abs(int(w)) for w in (worth.min(), worth.max())), default=0)
+    return 4 * largest * (supplies + places + 2) < LARGEST
+
+
+def ship(
+    supply: IntArray, source: IntArray, place: IntArray, worth: IntArray, capacity: IntArray
+) -> Shipment | None:
+    """Ship everything at the most worth, or return ``None`` if there is not the room.
+
+    Parameters
+    ----------
+    supply
+        Shape ``(supplies,)``: units to ship.
+    source, place, worth
+        Shape ``(arcs,)``: from which supply, to which place, and what a unit earns there.
+    capacity
+        Shape ``(places,)``: units.
+    """
+    n, m = len(supply), len(capacity)
+    room = np.minimum(capacity, int(supply.sum()))
+    most = np.minimum(supply[source], room[place])
+    flows = _shipped(supply, source, place, worth, room, most)
+    if flows is None:
+        return None
+    prices = _prices(flows, source, place, worth, n, m)
+    return None if prices is None else Shipment(flows, prices)
+
+
+def _shipped(
+    supply: IntArray,
+    source: IntArray,
+    place: IntArray,
+    worth: IntArray,
+    room: IntArray,
+    most: IntArray,
+) -> IntArray | None:
+    n, m = len(supply), len(room)
+    try:
+        from ortools.graph.python import min_cost_flow
+    except ImportError:
+        return _shipped_in_doubles(supply, source, place, worth, room, most)
+    flow = min_cost_flow.SimpleMinCostFlow()
+    arcs = flow.add_arcs_with_capacity_and_unit_cost(source, n + place, most, -worth)
+    flow.add_arcs_with_capacity_and_unit_cost(
+        n + np.arange(m), np.full(m, n + m), room, np.zeros(m, np.int64)
+    )
+    flow.set_nodes_supplies(np.arange(n), supply)
+    flow.set_node_supply(n + m, -int(supply.sum()))
+    status = flow.solve()
+    if status == flow.INFEASIBLE:
+        return None
+    if status != flow.OPTIMAL:
+        raise SolverError(f"minimum cost flow ended with status {status}")
+    return np.asarray(flow.flows(arcs))
+
+
+def _shipped_in_doubles(
+    supply: IntArray,
+    source: IntArray,
+    place: IntArray,
+    worth: IntArray,
+    room: IntArray,
+    most: IntArray,
+) -> IntArray | None:
+    """Ship by the simplex method, whose vertices are whole; ``None`` where rounding fails."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    ones, arc = np.ones(len(source)), np.arange(len(source))
+    answer: Any = linprog(  # type: ignore[call-overload]  # its types know no sparse rows
+        -worth.astype(float) / max(float(np.abs(worth).max(initial=0)), 1.0),
+        A_ub=csr_array((ones, (place, arc)), shape=(len(room), len(arc))),
+        b_ub=room.astype(float),
+        A_eq=csr_array((ones, (source, arc)), shape=(len(supply), len(arc))),
+        b_eq=supply.astype(float),
+        bounds=np.column_stack([np.zeros(len(arc)), most]),
+        method="highs-ds",
+    )
+    if answer.status != 0:
+        return None
+    flows = np.rint(answer.x).astype(np.int64)
+    sent, used = np.zeros_like(supply), np.zeros_like(room)
+    np.add.at(sent, source, flows)
+    np.add.at(used, place, flows)
+    good = (sent == supply).all() and (used <= room).all() and (flows >= 0).all()
+    return flows if good else None
+
+
+def _prices(
+    flows: IntArray, source: IntArray, place: IntArray, worth: IntArray, supplies: int, places: int
+) -> IntArray | None:
+    """Return the worth of one more unit of room at each place; ``None`` if flows are not best.
+
+    It is the longest path in the residual graph: a unit moves in from another place, whose
+    room is filled in the same way; or the room stays empty.  Bellman and Ford's
+    algorithm, all arcs at once; at a best flow no cycle gains.
+    """
+    prices = np.zeros(places, np.int64)
+    used = np.flatnonzero(flows)
+    for _ in range(places + 2):
+        gain = np.full(supplies, -LARGEST)
+        np.maximum.at(gain, source[used], prices[place[used]] - worth[used])
+        better = prices.copy()
+        np.maximum.at(better, place, gain[source] + worth)
+        if (better == prices).all():
+            return prices
+        prices = better
+    return None
