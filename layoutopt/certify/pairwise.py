@@ -12,7 +12,7 @@ from typing import Any
 
 from layoutopt.base.limits import Limits
 from layoutopt.certificate.pairwise import DEEPEST, Pairwise, bound, fixed, split, value
-from layoutopt.network.costs.elimination import shrink
+from layoutopt.network.elimination import shrink
 from layoutopt.network.solvers.pairwise import programme, relax
 
 TABLE, TOTAL = 10**6, 3 * 10**7

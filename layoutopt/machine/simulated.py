@@ -42,11 +42,11 @@ from layoutopt.graphs.tiling import (
 from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.machine.capacitated import NO_WAY
 from layoutopt.network.problem import IntArray
+from layoutopt.network.solvers.cpsat import solve_programme
 from layoutopt.network.solvers.programme import (
     Programme,
     ProgrammeResult,
     ProgrammeWriter,
-    solve_programme,
 )
 from layoutopt.tiles.memory import MOST, TileMemory
 

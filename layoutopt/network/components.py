@@ -1,4 +1,4 @@
-"""Connected components, and strongly connected ones.
+"""Connected components, strongly connected ones, and what arcs reach.
 
 Small graphs are walked in Python, which spares loading SciPy.
 """
@@ -86,3 +86,12 @@ def strong_components(arcs: Iterable[tuple[Node, Node]]) -> list[list[Node]]:
                     found.append(members)
                     closed.update(members)
     return found
+
+
+def reachable(count: int, arcs: NDArray[Any]) -> NDArray[Any]:
+    """Return a table: whether each node leads to, or is, each node by arcs."""
+    table = np.eye(count, dtype=bool)
+    table[tuple(arcs.T)] = True
+    for u in range(count):
+        table |= table[:, u, None] & table[u]
+    return table

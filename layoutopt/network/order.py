@@ -22,11 +22,9 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.components import strong_components
+from layoutopt.network.components import reachable, strong_components
 from layoutopt.network.parts import solve_parts
 from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, split, take
-from layoutopt.network.solvers.formulation import reachable
-from layoutopt.network.solvers.programme import ProgrammeWriter, solve_programme
 
 Arc = tuple[int, int]
 
@@ -83,6 +81,9 @@ def best_order(
     losses = [-(-(tops[cut.part] - cut.value) // unit) for cut in cuts]
     while sum(losses) >= LARGEST:  # rounding losses down keeps the bound true
         unit, losses = 2 * unit, [loss // 2 for loss in losses]
+    from layoutopt.network.solvers.cpsat import solve_programme
+    from layoutopt.network.solvers.programme import ProgrammeWriter
+
     to = ProgrammeWriter()
     rank = to.block(np.zeros(barriers, np.int64), barriers - 1).tolist()
     for b, c in static:

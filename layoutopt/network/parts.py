@@ -18,9 +18,9 @@ from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import components
+from layoutopt.network.elimination import eliminate
 from layoutopt.network.methods import METHODS, Method
 from layoutopt.network.presolve.cuts import isolating_cuts, two_labels
-from layoutopt.network.presolve.elimination import eliminate
 from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.problem import (
     IntArray,

@@ -12,8 +12,8 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Status, Stopped
+from layoutopt.network import elimination
 from layoutopt.network.methods import METHODS, Method
-from layoutopt.network.presolve import elimination
 from layoutopt.network.problem import Labelling, Precedence
 from tests.support import (
     Edges,

@@ -13,6 +13,7 @@ import pytest
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.network import elimination
 from layoutopt.network import parts as parts_module
 from layoutopt.network.methods import METHODS
 from layoutopt.network.parts import (
@@ -24,7 +25,6 @@ from layoutopt.network.parts import (
     solve_part,
     solve_parts,
 )
-from layoutopt.network.presolve import elimination
 from layoutopt.network.presolve.cuts import isolating_cuts
 from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.problem import Labelling, split

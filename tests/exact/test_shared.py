@@ -11,9 +11,8 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network import parts
+from layoutopt.network import elimination, parts
 from layoutopt.network.parts import _restored, share_columns, simple_answer, solve_part
-from layoutopt.network.presolve import elimination
 from layoutopt.network.problem import Labelling
 from tests.support import Edges, allowed, labelling, optimum, random_problem, worth
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.elimination import NEVER, eliminate, shrink
 from layoutopt.network.costs.problem import Problem
+from layoutopt.network.costs.reductions import NEVER, eliminate
 from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.elimination import shrink
 from tests.pbqp.cases import opened, optimum, random_problem
 
 

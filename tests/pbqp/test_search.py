@@ -11,6 +11,7 @@ from layoutopt.network.costs.problem import Problem
 from layoutopt.network.costs.reductions import tidy
 from layoutopt.network.costs.solve import solve_parts
 from layoutopt.network.costs.work import Infeasible
+from layoutopt.network.solvers import cpsat
 from tests.pbqp.cases import opened, optimum, random_problem
 
 
@@ -67,7 +68,7 @@ def test_a_labelling_to_begin_with_is_not_lost(stage: int) -> None:
 @pytest.mark.usefixtures("barred")
 def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels that cost 4 become ones that cost 2, which is the least of the table."""
-    monkeypatch.setattr(solve, "cpsat", None)
+    monkeypatch.setattr(cpsat, "solve_programme", None)
     work = opened(Problem.of([[0, 0, 0]] * 2, [(0, 1, [[4, 3, 2], [3, 5, 9], [9, 4, 6]])]))
     assert work is not None
     found = solve_parts(work, Limits(), [0, 0], 1)
@@ -77,7 +78,7 @@ def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("unreduced")
 def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they solve needs no CP-SAT."""
-    monkeypatch.setattr(solve, "cpsat", None)
+    monkeypatch.setattr(cpsat, "solve_programme", None)
     for seed in range(40):
         problem = random_problem(seed)
         best, work = optimum(problem), opened(problem)
@@ -125,7 +126,8 @@ def test_without_a_relaxation_there_is_search(monkeypatch: pytest.MonkeyPatch) -
 def test_numbers_beyond_the_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts whose numbers are too large for solvers get a labelling and a bound that holds."""
     monkeypatch.setattr(solve, "LARGEST", 0)
-    for solver in ("relax", "polish", "cpsat"):
+    monkeypatch.setattr(cpsat, "solve_programme", None)
+    for solver in ("relax", "polish"):
         monkeypatch.setattr(solve, solver, None)
     for seed in range(40):
         problem = random_problem(seed, nodes=5)

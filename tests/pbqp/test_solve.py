@@ -12,7 +12,7 @@ from benchmarks.pbqp import FAMILIES, network
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, limited
 from layoutopt.base.result import Status, Stopped
-from layoutopt.network.costs import elimination, solve
+from layoutopt.network.costs import reductions, solve
 from layoutopt.network.costs.problem import Given, Problem, cost
 from layoutopt.network.costs.solve import FoundLabels, heuristic_pbqp, solve_pbqp
 from tests.pbqp.cases import optimum, random_network, random_problem
@@ -73,7 +73,7 @@ def test_two_ways_agree_on_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = network("tangle", 120, 4, seed=1).problem()
     narrow = solve_pbqp(problem)
     with monkeypatch.context() as patch:
-        patch.setattr(elimination, "NEVER", 0)
+        patch.setattr(reductions, "NEVER", 0)
         searched = solve_pbqp(problem)
     assert narrow.status is searched.status is Status.OPTIMAL
     assert narrow.objective == searched.objective

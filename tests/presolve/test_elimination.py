@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.network.presolve import elimination
-from layoutopt.network.presolve.elimination import eliminate
+from layoutopt.network import elimination
+from layoutopt.network.elimination import eliminate
 from tests.presolve.test_reductions import APART, TRIANGLE
 from tests.support import labelling, optimum
 

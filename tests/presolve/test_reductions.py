@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from layoutopt.base.result import Result
+from layoutopt.network import elimination
+from layoutopt.network.elimination import eliminate
 from layoutopt.network.flow import best_set
-from layoutopt.network.presolve import elimination
 from layoutopt.network.presolve import node_reductions as contract_module
 from layoutopt.network.presolve.cuts import cuttable, fix, isolating_cuts, two_labels
-from layoutopt.network.presolve.elimination import eliminate
 from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.problem import Labelling, Reduction, fresh_needed, reward_table, split, take
 from tests.support import (

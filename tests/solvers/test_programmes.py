@@ -12,8 +12,9 @@ import pytest
 
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
+from layoutopt.network.components import reachable
 from layoutopt.network.problem import IntArray, Labelling, Precedence
-from layoutopt.network.solvers.formulation import by_cpsat, by_highs, indicators, reachable
+from layoutopt.network.solvers.formulation import by_cpsat, by_highs, indicators
 from tests.support import (
     Edges,
     allowed,

@@ -18,12 +18,12 @@ from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced, one_copy
 from layoutopt.network.capacity.problem import Columns
 from layoutopt.network.problem import IntArray, Labelling
+from layoutopt.network.solvers.cpsat import solve_programme
 from layoutopt.network.solvers.programme import (
     LARGEST,
     OPEN,
     ProgrammeWriter,
     coarse,
-    solve_programme,
 )
 
 VARIABLES = 200_000

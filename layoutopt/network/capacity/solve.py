@@ -23,7 +23,8 @@ from layoutopt.network.capacity.search import search, tabulated
 from layoutopt.network.flow import ship, shippable
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
 from layoutopt.network.solvers import highs
-from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter, solve_programme
+from layoutopt.network.solvers.cpsat import solve_programme
+from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeWriter
 
 FINER = 2**12
 """Parts of one unit of worth by which staying at home is told from moving."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.elimination import eliminate, shrink
-from layoutopt.network.costs.reductions import apply
+from layoutopt.network.costs.reductions import apply, eliminate
 from layoutopt.network.costs.work import Cost, Infeasible, Work
+from layoutopt.network.elimination import shrink
 
 Wishes: TypeAlias = Sequence[Mapping[int, float]]
 """Numbers by node and label."""

@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import TypeAlias
 
+import numpy as np
+
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.work import Cost, Table, Work, normalise, normalise_all
+from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, normalise, normalise_all
+from layoutopt.network.elimination import Factor, minimise, narrow_order
+from layoutopt.network.problem import IntArray
 
 LARGEST = 2**18
 """Three nodes' numbers of labels multiply to no more than this when the middle one leaves."""
@@ -287,3 +291,59 @@ def _first(work: Work, u: int, rules: Sequence[Rule]) -> list[int] | None:
         if touched is not None:
             return touched
     return None
+
+
+TABLE_LIMIT = 2**18
+"""Largest table of an elimination, in entries."""
+
+WORK_LIMIT = 2**24
+"""Largest sum of the sizes of all its tables."""
+
+NEVER = 2**60
+"""Stands for forbidden there; sums are cut back to it."""
+
+
+def eliminate(
+    work: Work, limits: Limits, table: int = TABLE_LIMIT, total: int = WORK_LIMIT
+) -> list[int] | None:
+    """Return an optimal labelling of what is left, or ``None`` if tables would be too large.
+
+    Parameters
+    ----------
+    table, total
+        Largest table, and largest sum of all tables, in entries.
+
+    Raises
+    ------
+    Infeasible
+        If there is no allowed labelling.
+    """
+    if 2 * work.size() >= NEVER:
+        return None
+    labels = {u: work.labels(u) for u in work.left()}
+    widths = {u: len(own) for u, own in labels.items()}
+    scopes = narrow_order({u: set(work.near[u]) for u in labels}, widths, table, total)
+    if scopes is None:
+        return None
+    factors: list[Factor] = [
+        ((u,), _array([[work.costs[u][i] for i in own]])[0]) for u, own in labels.items()
+    ]
+    for u, v, costs in work.edges():
+        factors.append(((u, v), _array([[costs[i][j] for j in labels[v]] for i in labels[u]])))
+    found = minimise(scopes, widths, factors, limits, NEVER)
+    if found is None:
+        return None
+    chosen, least = found
+    if least >= NEVER:
+        raise Infeasible
+    whole = [0] * len(work.costs)
+    for u, k in chosen.items():
+        whole[u] = labels[u][k]
+    return whole
+
+
+def _array(rows: list[list[Cost]]) -> IntArray:
+    least = min([min(row) for row in rows])
+    if least == inf:
+        raise Infeasible
+    return np.array([[NEVER if c == inf else c - least for c in row] for row in rows], np.int64)

@@ -12,15 +12,14 @@ from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
 from layoutopt.base.result import Stopped
-from layoutopt.network.costs.elimination import eliminate
 from layoutopt.network.costs.heuristic import construct, polish
 from layoutopt.network.costs.problem import CostAnswer, Problem, cost
-from layoutopt.network.costs.reductions import reduce
+from layoutopt.network.costs.reductions import eliminate, reduce
 from layoutopt.network.costs.roof_duality import cut_part, two_labels
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise_all
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.pairwise import CostProgramme, Edge, Message, programme, relax
-from layoutopt.network.solvers.programme import coarse, solve_programme
+from layoutopt.network.solvers.programme import coarse
 
 
 def split(work: Work) -> list[tuple[Work, list[int]]]:
@@ -294,6 +293,8 @@ def _search(part: Work, limits: Limits, start: list[int] | None) -> FoundLabels:
         exact = eliminate(part, limits, LARGE_TABLE, LARGE_TOTAL)
         if exact is not None:
             return FoundLabels(exact, int(part.value(exact)))
+    from layoutopt.network.solvers.cpsat import solve_programme
+
     written = write(part)
     best = _better(part, start)
     small, unit = coarse(written.given.programme)

@@ -1,4 +1,4 @@
-"""CP-SAT: the only place that calls it.
+"""CP-SAT: the only place that calls it.  Where it is not installed, HiGHS does its work.
 
 The model is written straight into the protocol buffer; the expression layer takes a hundred
 times as long.  Two complementary subsolvers beat the default portfolio on few cores, which
@@ -21,9 +21,26 @@ from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult
 
 
-def installed() -> bool:
-    """Return whether CP-SAT is there."""
-    return find_spec("ortools") is not None
+def solve_programme(
+    given: Programme,
+    limits: Limits,
+    start: IntArray | None = None,
+    most: int | None = None,
+) -> ProgrammeResult:
+    """Solve an integer programme that fits: exactly, or by HiGHS where OR-Tools is missing.
+
+    Parameters
+    ----------
+    start
+        Shape ``(n,)``: a point to begin with; entries below 0 are left open.
+    most
+        What no point is worth more than, if that is known.
+    """
+    if find_spec("ortools") is None:
+        from layoutopt.network.solvers import highs
+
+        return highs.solve(given, limits)
+    return solve(given, limits, start, most)
 
 
 def solve(
@@ -59,10 +76,7 @@ def solve(
         raise SolverError(f"CP-SAT needs OR-Tools, which is not installed ({error})") from error
 
     class Watch(cp_model.CpSolverSolutionCallback):
-        """Passes progress on."""
-
         def on_solution_callback(self) -> None:
-            """Report a new solution."""
             if found is not None:
                 found(int(-self.objective_value), -self.best_objective_bound)
 
@@ -75,18 +89,7 @@ def solve(
         model.proto.solution_hint.vars.extend(told.tolist())
         model.proto.solution_hint.values.extend(start[told].tolist())
     solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers = 2
-    parameters.subsolvers.extend(["max_lp", "no_lp"])
-    # Both take turns in one thread, which makes runs repeatable.
-    parameters.interleave_search = limits.workers < 2
-    parameters.random_seed = limits.seed % 2**31
-    parameters.catch_sigint_signal = False
-    parameters.relative_gap_limit = gap
-    if limits.left < float("inf"):
-        parameters.max_time_in_seconds = limits.left
-    if limits.counted < float("inf"):
-        parameters.max_deterministic_time = max(limits.counted, 0.0)
+    _configure(solver.parameters, limits, gap)
     watch = Watch()
     status = run_stoppable(lambda: solver.solve(model, watch), solver.stop_search, limits)
     if status == cp_model.MODEL_INVALID:
@@ -98,6 +101,20 @@ def solve(
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return ProgrammeResult(bound=bound if bound else None)  # 0 is what it says at first
     return ProgrammeResult(np.array(response.solution, np.int64), bound)
+
+
+def _configure(parameters: Any, limits: Limits, gap: float) -> None:
+    parameters.num_workers = 2
+    parameters.subsolvers.extend(["max_lp", "no_lp"])
+    # Both take turns in one thread, which makes runs repeatable.
+    parameters.interleave_search = limits.workers < 2
+    parameters.random_seed = limits.seed % 2**31
+    parameters.catch_sigint_signal = False
+    parameters.relative_gap_limit = gap
+    if limits.left < float("inf"):
+        parameters.max_time_in_seconds = limits.left
+    if limits.counted < float("inf"):
+        parameters.max_deterministic_time = max(limits.counted, 0.0)
 
 
 def _write(proto: Any, given: Programme) -> None:

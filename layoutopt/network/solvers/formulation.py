@@ -28,7 +28,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.components import components
+from layoutopt.network.components import components, reachable
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.programme import (
@@ -324,15 +324,6 @@ def _banned(problem: Labelling, node: IntArray, label: IntArray) -> IntArray:
         barrier = np.append(order.label_barrier, np.full(problem.nodes, -1))[label]
         banned |= hopeless[barrier, order.node_readers[node]]
     return banned
-
-
-def reachable(count: int, arcs: IntArray) -> IntArray:
-    """Return a table: whether each barrier leads to, or is, each barrier by arcs."""
-    table = np.eye(count, dtype=bool)
-    table[tuple(arcs.T)] = True
-    for b in range(count):
-        table |= table[:, b, None] & table[b]
-    return table
 
 
 def _gates(

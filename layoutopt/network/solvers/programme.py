@@ -1,10 +1,8 @@
-"""Integer programmes, the one way to write them down, and how they are solved.
+"""Integer programmes, and the one way to write them down.
 
 ::
 
     maximise  objective x   subject to  low <= matrix x <= high,  0 <= x <= upper,  x whole
-
-CP-SAT solves them exactly; where OR-Tools is not installed, HiGHS does so in doubles.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray, WeightArray, exact_integers
 
 if TYPE_CHECKING:
@@ -250,25 +247,3 @@ def coarse(given: Programme) -> tuple[Programme, int]:
     while total // unit + rounding >= LARGEST > rounding:
         unit *= 2
     return replace(given, objective=exact_integers([-(-v // unit) for v in values])), unit
-
-
-def solve_programme(
-    given: Programme,
-    limits: Limits,
-    start: IntArray | None = None,
-    most: int | None = None,
-) -> ProgrammeResult:
-    """Solve an integer programme that fits, by CP-SAT where it is installed, else by HiGHS.
-
-    Parameters
-    ----------
-    start
-        Shape ``(n,)``: a point to begin with; entries below 0 are left open.
-    most
-        What no point is worth more than, if that is known.
-    """
-    from layoutopt.network.solvers import cpsat, highs
-
-    if cpsat.installed():
-        return cpsat.solve(given, limits, start, most)
-    return highs.solve(given, limits)
