@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from layoutopt.onnx.protobuf import graphs
+from layoutopt.onnx.protobuf import captured, graphs
 from layoutopt.onnx.rules import is_standard, type_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def take_declared(graph: GraphProto) -> Declared:
     """
     found: Declared = {}
     for one in graphs(graph):
+        _tell_before_transposes(one)
         made = {x for node in one.node if is_standard(node.domain) for x in node.output}
         inputs = {value.name: value.type for value in one.input}
         dims = {x.name: x.dims for x in one.initializer}
@@ -94,6 +95,30 @@ def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declar
     return found
 
 
+def _tell_before_transposes(graph: GraphProto) -> None:
+    """Declare results that nothing is known of as their transposes are declared."""
+    from onnx import TypeProto
+
+    kinds = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+    makers = {x: node for node in graph.node for x in node.output if x}
+    for node in reversed(graph.node):
+        kind = kinds.get(node.output[0]) if node.output else None
+        if node.op_type != "Transpose" or not is_standard(node.domain) or kind is None:
+            continue
+        [name], dims = node.input[:1], kind.tensor_type.shape.dim
+        given = [list(a.ints) for a in node.attribute if a.name == "perm"]
+        order = given[0] if given else list(range(len(dims)))[::-1]
+        if name in kinds or name not in makers or sorted(order) != list(range(len(dims))):
+            continue
+        if kind.tensor_type.HasField("shape"):
+            kinds[name] = new = TypeProto()
+            new.CopyFrom(kind)
+            for axis, dim in zip(order, dims, strict=True):
+                new.tensor_type.shape.dim[axis].CopyFrom(dim)
+            if makers[name].op_type != "Transpose" and not is_standard(makers[name].domain):
+                graph.value_info.add(name=name).type.CopyFrom(new)
+
+
 def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list[str]]:
     """Return a network without declared shapes of results.
 
@@ -130,6 +155,8 @@ def declare_outputs(
 ) -> None:
     """Give outputs without a shape the one that a given network declares, or that is known.
 
+    Sizes that nobody tells are left open of outputs that nodes read now, and did not before.
+
     Parameters
     ----------
     model
@@ -144,13 +171,24 @@ def declare_outputs(
     from onnx import helper
 
     shapes = {value.name: value for value in given.graph.output}
+    new_reads = _reads(model.graph) - _reads(given.graph)
     for value in model.graph.output:
         kind = value.type.tensor_type
         if value.name in shapes and value.name not in freed and not kind.HasField("shape"):
             value.type.CopyFrom(shapes[value.name].type)
         sizes, kind = known.get(value.name), value.type.tensor_type
-        if sizes is not None and value.type.HasField("tensor_type") and not kind.HasField("shape"):
+        if sizes is None or not value.type.HasField("tensor_type"):
+            continue
+        if not kind.HasField("shape"):
             kind.CopyFrom(helper.make_tensor_type_proto(kind.elem_type, sizes).tensor_type)
+        elif value.name in new_reads:  # by which a wrong size would spread
+            for dim, size in zip(kind.shape.dim, sizes, strict=False):
+                if not isinstance(size, int):
+                    dim.Clear()
+
+
+def _reads(graph: GraphProto) -> set[str]:
+    return {name for node in graph.node for name in (*node.input, *captured(node))}
 
 
 def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:

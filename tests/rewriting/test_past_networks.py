@@ -423,12 +423,28 @@ ROWS = {
         1,
     ),
     "a batch without elements, before a matrix": Past(
-        """g (float[0,0,3] x) => (float[0,3,0] y, float[0,3,0] z) {
-            y = Transpose<perm=[0,2,1]>(x) a = MatMul(x, w)
-            z = Transpose<perm=[0,2,1]>(a) }""",
-        0,
+        """g (float[2,3,3] x, int64[1] k) => (float[a,3,b] y, float[a,3,b] z) {
+            s = Sub(k, k) t = Slice(x, s, s) y = Transpose<perm=[0,2,1]>(t)
+            a = MatMul(t, w) z = Transpose<perm=[0,2,1]>(a) }""",
+        2,
         {"w": (3, 3)},
-        asked={"free_io": True, "objective": "bytes"},
+    ),
+    "sizes of an unknown op's result, behind transposes": Past(
+        """g (float[1,4,1,2] x) => (float[4,1,2,2] y, float[1,4,2,2] z) {
+            t = com.microsoft.GridSample(x, w) y = Transpose<perm=[1,0,2,3]>(t)
+            a = Transpose<perm=[0,2,3,1]>(t) z = Transpose<perm=[0,3,1,2]>(a) }""",
+        0,
+        {"w": (1, 2, 2, 2)},
+        {"domains": ["com.microsoft"]},
+    ),
+    "a declared output that others come to read": Past(
+        """g (float[1,3,2] x, int64 n) => (float[1,2,5] y, float[1,2,4] z) {
+            a = Loop(n, "", x) <body = b (int64 i, bool c, float[1,3,2] v) =>
+                (bool d, float[1,3,2] o) { d = Identity(c) o = Relu(v) }>
+            y = Transpose<perm=[0,2,1]>(a) b = Transpose<perm=[0,2,1]>(a)
+            z = MatMul(b, w) }""",
+        1,
+        {"w": (3, 4)},
     ),
     "a matrix of joined rows, times itself": Past(
         """g (float[2,2,2,1] x) => (float[2,2] y) {
