@@ -119,7 +119,7 @@ def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
     inputs, outputs = list[Form | None](), list[Form | None]()
     for n in range(len(op.inputs)):
         written, shape = written_input(op, n), op.shape(n)
-        needed = unnamed(written, wanted.input(n))
+        needed = unnamed(written, wanted.input(n)) if op.has(n) else written
         inputs.append(_form(op, written, needed, shape))
         before.append(written if inputs[-1] is None else needed)
     for n, shape in enumerate(op.output_shapes):

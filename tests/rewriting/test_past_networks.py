@@ -446,6 +446,12 @@ ROWS = {
         1,
         {"w": (3, 4)},
     ),
+    "a convolution in blocks whose bias is named by nothing": Past(
+        'g (float[1,2,2] x) => (float[1,3,1] y) { y = Conv(x, w, "") }',
+        2,
+        {"w": (3, 2, 2)},
+        asked={"layout": "Conv=NCHW4c,OIHW4i4o", "padding": True},
+    ),
     "a matrix of joined rows, times itself": Past(
         """g (float[2,2,2,1] x) => (float[2,2] y) {
             t = Transpose(x) a = Reshape(t, r) b = Transpose(a) y = MatMul(b, a) }""",

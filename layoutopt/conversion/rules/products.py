@@ -45,8 +45,8 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
         if last != column and not swapped:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
         near, far = (right, left) if swapped else (left, right)
-        batch = (op.shape(left) or ())[:-2]
-        if swapped and any(map(_may_be_none, batch)) and _is_one_matrix(op, right):
+        sizes = (op.shape(left) or ())[:-2]
+        if swapped and any(map(_may_be_none, sizes)) and _is_one_matrix(op, right):
             raise RemapError(f"{op}: runtimes take no matrix before a batch without elements")
         # Both operands have the result's axes, but for one that is summed over: of the left
         # operand that is the last, of the right one the last but one.
