@@ -6,31 +6,8 @@ import random
 
 import pytest
 
-from layoutopt.boxes.box import Box, canonical, strides, unfolded
+from layoutopt.boxes.box import Box, canonical, unfolded
 from tests.boxes.listing import elements, members, random_box, random_shape
-
-
-def test_canonical() -> None:
-    """Loops of one value go, negative ones turn round, and those that go on are joined."""
-    for loops, expected in [
-        ([], Box(7, 100, 100, ())),
-        ([(1, 5, 9)], Box(7, 100, 100, ())),
-        ([(2, 3, 3), (3, 1, 1)], Box(7, 100, 100, ((6, 1, 1),))),
-        ([(2, 3, 6), (3, 1, 1)], Box(7, 100, 100, ((3, 1, 1), (2, 3, 6)))),
-        ([(2, 6, 3), (3, 1, 1)], Box(7, 100, 100, ((3, 1, 1), (2, 6, 3)))),
-        ([(3, 1, -1)], Box(7, 102, 98, ((3, -1, 1),))),
-        ([(3, -1, -1), (2, 3, 3)], Box(7, 98, 98, ((6, 1, 1),))),
-        ([(4, 0, 1), (2, 0, 4), (5, 0, 0)], Box(7, 100, 100, ((5, 0, 0), (8, 0, 1)))),
-    ]:
-        assert canonical(7, 100, 100, loops) == expected
-
-
-def test_inverse() -> None:
-    """Both sides change places, and twice is the same again."""
-    box = Box(1, 2, 3, ((4, 5, 6),))
-    assert box.inverse == Box(1, 3, 2, ((4, 6, 5),))
-    assert box.inverse.inverse == box
-    assert box.elements == 4
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -66,10 +43,3 @@ def test_unfolded_boxes() -> None:
         jumps += len(parts) > 1
         assert sorted(elements(parts)) == sorted(elements([box]))
     assert jumps > 50
-
-
-def test_strides() -> None:
-    """Row-major, by hand."""
-    assert strides((2, 3, 4)) == [12, 4, 1]
-    assert strides(()) == []
-    assert strides((5,)) == [1]

@@ -8,7 +8,7 @@ import pytest
 
 from layoutopt.base import result
 from layoutopt.base.result import Loop, Piece
-from layoutopt.boxes.cover import Covers, cover
+from layoutopt.boxes.cover import cover
 from layoutopt.boxes.equation import Equations
 from tests.check.samples import cut
 
@@ -84,15 +84,6 @@ def test_one_element_inside_a_triangle() -> None:
             assert found == "1 elements are set twice instead of others", place
 
 
-def test_number_of_elements() -> None:
-    """Too few or too many are told first."""
-    equations = Equations(100)
-    assert cover([], (0, 5), equations) is None
-    assert cover([piece(0)], (), equations) is None
-    assert cover([], (2,), equations) == "pieces set 0 elements of 2"
-    assert cover([piece(0, (3, 1))], (2,), equations) == "pieces set 3 elements of 2"
-
-
 def random_layout(draw: random.Random) -> tuple[list[Piece], int]:
     """Return pieces that set as many elements as a sink has, and that number."""
     size = draw.randint(1, 60)
@@ -140,14 +131,3 @@ def test_one_box_against_elements() -> None:
         expected = result.cover(layout, size)
         assert cover(layout, (size,), Equations(10**5)) == expected, layout
         seen[expected is None] += 1
-
-
-def test_sinks_in_many_pieces_are_marked() -> None:
-    """A sink in hundreds of pieces needs no equations; backward steps are marked as well."""
-    layout: list[Piece] = [("s", 0, 3 * k, ((3, 0, 1),)) for k in range(332)]
-    layout.append(("s", 0, 999, ((4, 0, -1),)))
-    assert Covers(Equations(0)).fault(layout, (1000,)) is None
-    layout[-1] = ("s", 0, 998, ((4, 0, -1),))
-    reason = "1 elements are set twice instead of others"
-    assert Covers(Equations(0)).fault(layout, (1000,)) == reason
-    assert result.cover(layout[:-1], 1000) == "pieces set 996 elements of 1000"

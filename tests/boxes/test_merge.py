@@ -93,32 +93,3 @@ def test_merging_triangles_of_any_size() -> None:
     found = merged(rows, Equations(10**5))
     assert sum(box.elements for box in found) == n * (n + 1) // 2
     assert len(found) < 40
-
-
-FOLDED: dict[str, tuple[list[tuple[int, int, int, list[Loop]]], list[Box]]] = {
-    "nothing": ([], []),
-    "one element": ([(0, 5, 3, [])], [Box(0, 5, 3, ((1, 1, 1),))]),
-    "two rows": (
-        [(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(2)],
-        [Box(0, 0, 0, ((2, 9, 5), (3, 1, 1)))],
-    ),
-    "two of other labels": (
-        [(k, 9 * k, 5 * k, [(3, 1, 1)]) for k in range(2)],
-        [Box(k, 9 * k, 5 * k, ((3, 1, 1),)) for k in range(2)],
-    ),
-    "unequal halves of rows": (
-        [(0, 0, 0, [(4, 6, 6), (2, 1, 1)]), (0, 2, 2, [(4, 6, 6), (3, 1, 1)])],
-        [Box(0, 0, 0, ((4, 6, 6), (5, 1, 1)))],
-    ),
-    "rows of rows, and an element": (
-        [(0, 9 * k, 5 * k, [(3, 1, 1)]) for k in (0, 1, 4, 5)] + [(0, 7, 90, [])],
-        [Box(0, 0, 0, ((2, 36, 20), (2, 9, 5), (3, 1, 1))), Box(0, 7, 90, ((1, 1, 1),))],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FOLDED)
-def test_folded_by_hand(name: str) -> None:
-    """Two boxes that are alike become one, with the longest strides outside."""
-    written, expected = FOLDED[name]
-    assert folded([Box(*box[:3], tuple(box[3])) for box in written[::-1]]) == expected

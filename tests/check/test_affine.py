@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from layoutopt.base.result import outer_sum, written
-from layoutopt.boxes.box import Box, canonical
+from layoutopt.boxes.box import Box
 from layoutopt.check.affine import carried, kept, moves
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, count_kept
@@ -86,14 +86,6 @@ BY_HAND: list[tuple[UnwindingOp, list[Shape], list[Box]]] = [
         [Box(0, 0, 0, ()), Box(0, 4, 1, ((2, 1, 1),))],
     ),
 ]
-
-
-@pytest.mark.parametrize(("op", "shapes", "expected"), BY_HAND)
-def test_by_hand(op: UnwindingOp, shapes: list[Shape], expected: list[Box]) -> None:
-    """Each op alone: label of the carrier, first element there and here, loops."""
-    [out] = op.infer(shapes)
-    carriers = [shapes[c] for c in op.carriers(len(shapes))]
-    assert [canonical(*move) for move in moves(op, carriers, out)] == expected
 
 
 def test_every_view_is_in_the_table() -> None:
@@ -209,14 +201,6 @@ def test_position_keepers(shape: tuple[int, ...]) -> None:
     same(ops.Reshape(id="v", inputs=("x",), shape=turned), [x], x.reshape(turned))
 
 
-def test_sum_like() -> None:
-    """The first listed unwindable input is carried, wherever it stands."""
-    x, y, z = counted((2, 3)), counted((3,), 100), counted((2, 3), 200)
-    for chosen, expected in [((0,), x), ((2,), z), ((2, 0), z), ((0, 2), x)]:
-        op = ops.SumLike(id="v", inputs=("x", "y", "z"), unwindable_inputs=chosen)
-        same(op, [x, y, z], expected)
-
-
 def test_specification_and_lowering_agree() -> None:
     """``carried`` and each op's own ``view`` say the same, over small shapes of rank 2 and 3."""
     for shape in product([1, 2, 3], repeat=3):
@@ -260,13 +244,3 @@ def test_barriers_carry_nothing() -> None:
         moves(ops.Barrier(id="b", inputs=("x",), shape=(2,)), [(2,)], (2,))
     with pytest.raises(TypeError, match="Barrier is no view"):
         carried(ops.Barrier(id="b", inputs=("x",), shape=(2,)), [np.arange(2)], [(2,)], (2,))
-
-
-def test_outer_sum() -> None:
-    """Flat positions as sums over axes, by hand."""
-    assert outer_sum([np.array([0, 10]), np.array([1, 2, 3])], 100).tolist() == [
-        *(101, 102, 103),
-        *(111, 112, 113),
-    ]
-    assert outer_sum([], 7).tolist() == [7]
-    assert outer_sum([np.arange(0), np.arange(3)]).tolist() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import pytest
 
 from layoutopt.base.result import PairScore, Status, UnwindingResult
-from layoutopt.check.elements import counts, violations
+from layoutopt.check.elements import violations
 from layoutopt.check.occupancy import overfull, sure_to_fit
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.check.test_elements import dynamic, whole
-from tests.machine.test_capacitated import full, tried
-from tests.machine.test_whatif import crowds
+from tests.machine.test_capacitated import full
 
 
 def nothing(graph: Graph) -> UnwindingResult:
@@ -30,22 +28,6 @@ def nothing(graph: Graph) -> UnwindingResult:
 def claimed(graph: Graph, result: UnwindingResult) -> list[str]:
     """Return what is wrong with such a claim."""
     return list(violations(graph, result, Status.INFEASIBLE, None))
-
-
-def test_what_is_seen_is_true() -> None:
-    """Too many bytes never fit; what is sure to fit does; a true claim is not contradicted."""
-    seen: Counter[tuple[bool, bool, bool]] = Counter()
-    for graph in crowds(150):
-        fits = tried(graph) is not None
-        too_much, sure = bool(overfull(graph)), sure_to_fit(graph)
-        assert not (too_much and (sure or fits))
-        assert fits or not sure
-        wrong = claimed(graph, nothing(graph))
-        assert wrong == (["status: the sinks fit the tiles, the result says infeasible"] * sure)
-        seen[fits, too_much, sure] += 1
-    assert seen[False, True, False] > 10
-    assert seen[True, False, True] > 50
-    assert seen[True, False, False] > 0
 
 
 def test_what_cannot_be_seen() -> None:
@@ -135,11 +117,6 @@ def test_claims_that_are_not_so(change: dict[str, Any], lines: list[str]) -> Non
     assert found == lines
 
 
-def test_counts() -> None:
-    """Two sinks of 4 and 2 elements, two barriers of as many, two pairs."""
-    assert counts(dynamic()) == {"tensors": 4, "elements": 12, "free_elements": 6, "edges": 6}
-
-
 def test_status_and_gap() -> None:
     """They must be those of score and bound; a gap is a binary number, rounded a little."""
     graph = dynamic()
@@ -167,10 +144,3 @@ def test_status_and_gap() -> None:
         found = list(violations(graph, result, status, gap))
         assert len(found) == bool(line)
         assert line in "".join(found)
-
-
-def test_layouts_beside_a_claim_that_there_are_none() -> None:
-    """Layouts without score and bound contradict the claim as well."""
-    graph = full(room=2)
-    [line] = claimed(graph, replace(nothing(graph), labelling={}))[-1:]
-    assert line == "status: the result says infeasible, but has layouts, a score or a bound"

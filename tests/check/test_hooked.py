@@ -8,8 +8,6 @@ import pytest
 
 from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import by_elements, by_pieces, evaluate, violations
-from layoutopt.check.hooked import Hooked
-from layoutopt.check.occupancy import occupied
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.hooks import hook
 from layoutopt.tiles.memory import TileMemory
@@ -41,33 +39,6 @@ X = {"x": [("tile", 2, 0, ((3, -1, 1),))]}
 """Tiles 2, 1, 0; sorted 0, 1, 2."""
 
 
-def test_tiles_of_barriers() -> None:
-    """A piece that names a barrier takes the tiles that its hook computes from the chosen ones."""
-    layouts = X | {"y": [("b", 0, 0, ((3, 1, 1),))]}
-    found = by_elements(chained(), layouts)
-    assert (found.violations, found.score) == ((), 3 * 2 + 2)
-    assert found.order == ("x", "y")
-    graph = chained()
-    tiles = Hooked(graph, layouts).tiles
-    assert [tiles[graph.number(n)].tolist() for n in "xbyc"] == [
-        [2, 1, 0],
-        [0, 1, 2],
-        [0, 1, 2],
-        [0, 1, 2],
-    ]
-    assert occupied(graph, layouts).tolist() == [8, 8, 8]
-
-
-def test_what_waits_for_itself() -> None:
-    """Elements that take tiles of a barrier which needs them break the barrier order."""
-    layouts = {"x": [("c", 0, 0, ((3, 1, 1),))], "y": [("b", 0, 0, ((3, 1, 1),))]}
-    found = by_elements(chained(), layouts)
-    assert found.violations == ("barrier order: 'b', 'c' wait for each other",)
-    assert found.score == 0  # what is unknown matches nothing
-    parts = {"x": [("tile", 0, 0, ((2, 1, 1),)), ("b", 0, 2, ())], "y": X["x"]}
-    assert by_elements(chained(), parts).violations == ("barrier order: 'b' waits for itself",)
-
-
 def test_parts_of_a_sink() -> None:
     """One part of a sink may take the tile of a barrier that reads the other part alone."""
     graph = Graph()
@@ -78,15 +49,6 @@ def test_parts_of_a_sink() -> None:
     found = by_elements(graph, {"x": [("b", 0, 0, ()), ("tile", 2, 1, ())]})
     assert (found.violations, found.score) == ((), 1)
     assert found.order == (("x", 1), ("x", 0))
-
-
-def test_opaque_barriers_never_wait() -> None:
-    """On a tile memory a barrier without hook is known from the start, also behind a hook."""
-    graph = chained()
-    o = graph.barrier(["b"], (3,), name="o")
-    graph.barrier([o], (3,), hook="same", name="d")
-    layouts = {"x": [("d", 0, 0, ((3, 1, 1),))], "y": [("o", 0, 0, ((3, 1, 1),))]}
-    assert not by_elements(graph, layouts).violations
 
 
 def test_capacity_and_grain() -> None:

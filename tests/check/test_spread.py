@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from layoutopt.base.errors import SizeError
 from layoutopt.check import spread
 from layoutopt.check.elements import evaluate
-from layoutopt.check.spread import Counts, SpreadByElements, SpreadByPieces, summed
+from layoutopt.check.spread import Counts, SpreadByElements, SpreadByPieces
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from tests.check.samples import Layouts, random_layouts
@@ -62,26 +61,6 @@ def test_pairs_agree_with_the_specification() -> None:
         assert matched == [pair.matched for pair in evaluate(graph, layouts).pairs]
 
 
-def test_by_hand() -> None:
-    """Two rows on tiles 0 to 2 and 0, beside their transpose's mirror."""
-    graph = Graph()
-    graph.tile_memory = TileMemory(3, 100)
-    x = graph.sink((2, 2), name="x")
-    layouts: Layouts = {"x": (("tile", 0, 0, ((3, 1, 1),)), ("tile", 0, 3, ((1, 1, 1),)))}
-    turned = graph.dim_shuffle(x, (1, 0))  # 0 2 1 0 beside 0 1 2 0
-    for where in (SpreadByElements(graph, layouts), SpreadByPieces(graph, layouts)):
-        assert plain(where.each(x.index)) == [(0, 2), (1, 1), (2, 1)]
-        assert plain(where.both(x.index, turned.index)) == [(0, 2)]
-
-
-def test_the_way_is_chosen_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small graphs are looked at by elements, large ones by pieces."""
-    graph, layouts = sample(0)
-    assert isinstance(spread.spread(graph, layouts), SpreadByElements)
-    monkeypatch.setattr(spread, "SMALL", 0)
-    assert isinstance(spread.spread(graph, layouts), SpreadByPieces)
-
-
 def test_what_is_too_irregular_is_refused() -> None:
     """Steps are limited."""
     graph, layouts = sample(3)
@@ -89,14 +68,6 @@ def test_what_is_too_irregular_is_refused() -> None:
         where = SpreadByPieces(graph, layouts, limit=0)
         for a, b, _ in graph.pairs:
             where.both(a, b)
-
-
-def test_sums_of_counts() -> None:
-    """Numbers of one tile add up, from any number of parts."""
-    parts = [(np.array([1, 4]), np.array([5, 6])), (np.array([0, 4]), np.array([7, -2]))]
-    assert plain(summed(parts)) == [(0, 7), (1, 5), (4, 4)]
-    assert plain(summed(parts[:1])) == [(1, 5), (4, 6)]
-    assert plain(summed([])) == []
 
 
 @pytest.mark.parametrize("size", [6, 2 * 10**9])

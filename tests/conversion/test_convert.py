@@ -10,14 +10,11 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status, Stopped
-from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.convert import convert_graph
-from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.verify import verify
 from layoutopt.layout.layout import Layout
 from tests.conversion.drawn import WEIGH, drawn
 from tests.conversion.exhaustive import least
@@ -217,21 +214,6 @@ def test_by_hand(
     assert found.gap == 0
 
 
-def test_objectives_differ() -> None:
-    """One large transform is the least count, two small ones are the fewest bytes."""
-    graph = ConversionGraph("large or small")
-    x = graph.input("x", (8, 9, 7))
-    halves = [
-        graph.op("ReduceSum", [x], {"axes": (2,)}),
-        graph.op("ReduceMax", [x], {"axes": (2,)}),
-    ]
-    for half in halves:
-        y = graph.op("Transpose", [half], {"perm": (1, 0, 2)})
-        graph.output(graph.op(WEIGH, [y], shape=(9, 8, 1)))
-    assert convert_graph(graph, objective="bytes,count").objective == (2 * 72 * 4, 2)
-    assert convert_graph(graph, objective="count,bytes").objective == (1, 504 * 4)
-
-
 def test_what_remains() -> None:
     """The new graph of two convolutions, op by op, and why transforms are left."""
     found = convert_graph(two_convolutions())
@@ -260,98 +242,6 @@ def test_who_needs_it() -> None:
     assert (why.giver, why.takers, why.bytes) == ("input 'x'", ("Conv 'a'",), 384)
 
 
-def test_freed() -> None:
-    """Freed, inputs and outputs come as convolutions take and give them, at no cost."""
-    found = convert_graph(two_convolutions(), free_io=True)
-    assert [op.type for op in found.graph.ops] == ["Conv", "Relu", "Conv"]
-    assert found.freed == {"x": NCHW, "b_out": NCHW}
-    assert found.graph.tensors["x"].shape == (2, 3, 4, 4)
-    assert str(found.graph.tensors["x"].layout) == "NCHW"
-    assert found.objective == (0,)
-
-
-def test_constants_follow() -> None:
-    """A constant that is broadcast is laid out for its op; its new name tells how."""
-    graph, x = image()
-    y = graph.op("Add", [conv(graph, x, "a"), graph.constant("bias", (4, 3))])
-    graph.output(conv(graph, y, "b"))
-    found = convert_graph(graph)
-    assert found.after.transforms == 2
-    [(name, relaid)] = found.relaid.items()
-    assert (relaid.source, relaid.shape, relaid.permutation) == ("bias", (1, 1, 4, 3), (0, 3, 1, 2))
-    assert found.graph.tensors[name].shape == (1, 3, 1, 4)
-    _same(graph, found, arrays_of(graph, 0))
-
-
-def test_what_is_broadcast_moves_instead() -> None:
-    """Of two tensors that are added the small one is transposed, and gets axes of size 1."""
-    graph = ConversionGraph("broadcast")
-    x, y = graph.input("x", (4, 3, 2)), graph.input("y", (3, 4))
-    a = graph.op("Transpose", [graph.op(WEIGH, [x], shape=(4, 3, 2))], {"perm": (2, 1, 0)})
-    b = graph.op("Transpose", [graph.op("Add", [a, y])], {"perm": (2, 1, 0)})
-    graph.output(graph.op(WEIGH, [b], shape=(4, 3, 2)))
-    found = convert_graph(graph)
-    types = [op.type for op in found.graph.ops]
-    assert types == [WEIGH, "Transpose", "Reshape", "Add", WEIGH]
-    assert found.objective == (48,)
-    _same(graph, found, arrays_of(graph, 2))
-
-
-def test_results_get_the_names_of_outputs() -> None:
-    """What is the same as an output has its name, wherever in the graph that is."""
-    graph = ConversionGraph("names")
-    y = graph.op("Relu", [graph.input("x", (2, 3))], name="y")
-    z = graph.op("Transpose", [graph.op("Transpose", [y])], name="z")
-    graph.op("Neg", [y])
-    graph.output(z)
-    found = convert_graph(graph)
-    assert [(op.type, op.outputs) for op in found.graph.ops] == [
-        ("Relu", ("z",)),
-        ("Neg", ("neg0",)),
-    ]
-
-
-def test_a_backend() -> None:
-    """Convolutions run in NHWC where that is required, and weights are laid out as HWIO."""
-    graph = two_convolutions()
-    found = convert_graph(graph, desired=BACKENDS["nhwc"])
-    assert found.objective == (0,)
-    assert [str(op.layouts) for op in found.graph.ops] == [
-        "NHWC,HWIO->NHWC",
-        "None",
-        "NHWC,HWIO->NHWC",
-    ]
-    assert verify(graph, BACKENDS["nhwc"])
-    assert not verify(found.graph, BACKENDS["nhwc"])
-    _same(graph, found, arrays_of(graph, 1))
-
-
-def test_back_to_onnx() -> None:
-    """An op that is written for channels last is one of ONNX where channels first are required."""
-    graph = ConversionGraph("written")
-    x, w = graph.input("x", (2, 4, 4, 3)), graph.constant("w", (1, 1, 3, 5))
-    layouts = "NHWC,HWIO->NHWC"
-    graph.output(graph.op("Conv", [x, w], name="a", shape=(2, 4, 4, 5), layouts=layouts))
-    found = convert_graph(graph, desired=BACKENDS["nchw"], objective="count")
-    assert [(op.type, op.layouts) for op in found.graph.ops] == [
-        ("Transpose", None),
-        ("Conv", None),
-        ("Transpose", None),
-    ]
-    _same(graph, found, arrays_of(graph, 3))
-
-
-def test_one_op_is_wanted_otherwise() -> None:
-    """An op that is wanted in another layout by name gets its transforms."""
-    graph = ConversionGraph("named")
-    x = graph.input("x", (2, 3, 4, 5), "NCHW")
-    a = graph.op("MaxPool", [x], {"kernel_shape": (1, 1)}, name="a")
-    graph.output(graph.op("MaxPool", [a], {"kernel_shape": (1, 1)}, name="b"))
-    found = convert_graph(graph, desired=parse_desired("@b=NHWC"), objective="count")
-    assert [op.type for op in found.graph.ops] == ["MaxPool", "Transpose", "MaxPool", "Transpose"]
-    assert found.objective == (2,)
-
-
 def test_symbolic_sizes() -> None:
     """Sizes that are not known count as 1; axes of size 1 move past them in two steps."""
     graph = ConversionGraph("symbolic")
@@ -371,42 +261,6 @@ def test_symbolic_sizes() -> None:
     ]
 
 
-def test_unknown_ranks_stay() -> None:
-    """What has an unknown number of axes stays as it is."""
-    graph = ConversionGraph("unknown")
-    x = graph.input("x", None)
-    y = graph.op("Transpose", [x], {"perm": (1, 0)}, shape=(3, 2))
-    graph.output(graph.op("Relu", [graph.op("Transpose", [y])]))
-    found = convert_graph(graph, objective="count")
-    assert [op.type for op in found.graph.ops] == ["Transpose", "Relu", "Transpose"]
-
-
-def test_an_input_is_an_output() -> None:
-    """Outputs that are an input, a constant, or the same twice, keep their names."""
-    graph = ConversionGraph("through")
-    x, c = graph.input("x", (2, 3)), graph.constant("c", (3, 2))
-    y = graph.op("Transpose", [graph.op("Transpose", [x])], name="again")
-    graph.output(x, y, c, graph.op("Transpose", [c], name="turned"))
-    found = convert_graph(graph, objective="count")
-    assert found.graph.outputs == ["x", "again", "c", "turned"]
-    assert [(op.type, op.inputs, op.outputs) for op in found.graph.ops] == [
-        ("Identity", ("x",), ("again",))
-    ]
-    assert found.relaid["turned"].permutation == (1, 0)
-
-
-def test_a_freed_output_that_is_a_constant() -> None:
-    """It comes as it is laid out for others, without the axes of size 1 that they need."""
-    graph = ConversionGraph("freed constant")
-    x, c = graph.input("x", (2, 3, 4)), graph.constant("c", (3, 4))
-    y = graph.op("Transpose", [graph.op("Add", [x, c])], {"perm": (2, 1, 0)})
-    back = graph.op(WEIGH, [y], shape=(4, 3, 2))
-    graph.output(back, c)
-    found = convert_graph(graph, free_io=True)
-    assert found.graph.outputs == [back, "c"]
-    _same(graph, found, arrays_of(graph, 4))
-
-
 def test_no_time() -> None:
     """Without any time the result is no worse than the graph, and says that it is not proved."""
     stopped = set()
@@ -418,14 +272,6 @@ def test_no_time() -> None:
         assert (found.status is Status.OPTIMAL) == (found.stopped is Stopped.FINISHED)
         stopped.add(found.stopped)
     assert stopped == {Stopped.FINISHED, Stopped.TIME_LIMIT}
-
-
-def test_the_graph_is_not_changed() -> None:
-    """Ops and tensors of the graph that is given stay as they are."""
-    graph, same = two_convolutions(), two_convolutions()
-    convert_graph(graph)
-    assert graph.ops == same.ops
-    assert graph.tensors == same.tensors
 
 
 def test_bad_input() -> None:

@@ -62,14 +62,6 @@ def test_bytes_of_ops_count() -> None:
     assert convert_graph(chain(), costs=costs, objective="time").objective == (2 * 576 * 500,)
 
 
-def test_ops_without_a_line_stay() -> None:
-    """Blocks that do not divide have no cost, and an op for which no line is left is as written."""
-    costs = costs_from({"op": [{"type": "Conv", "layouts": "NCHW3c,OIHW3i3o", "us": 1}]})
-    found = convert_graph(chain(), costs=costs, objective="time")
-    assert found.objective == (0,)
-    assert all(op.layouts is None for op in found.graph.ops)
-
-
 WRONG = {
     "no table": ({"transform": 3}, "must have a table [transform]"),
     "another key": ({"ops": []}, "there is no 'ops'; known: op, transform"),

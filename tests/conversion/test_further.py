@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from random import Random
 
 import numpy as np
@@ -200,17 +199,6 @@ def _formed(array: np.ndarray, form: object) -> np.ndarray:
     return np.frombuffer(bytes, array.dtype).reshape(sizes_of(form, array.shape))  # type: ignore[arg-type]
 
 
-def test_an_odd_size_is_not_cut() -> None:
-    """An operand that whole blocks do not divide, or one without a size, runs on whole axes."""
-    odd = OPS["concat odd"]
-    assert not _modes(odd, 0, (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4)))
-    assert not _modes(odd, 0, (0, AxisFactor(1, 12, 1), 2, 3, 1))
-    open_sizes = replace(
-        OPS["relu"], input_shapes=(("N", 12, "H", 4),), output_shapes=(("N", 12, "H", 4),)
-    )
-    assert not _modes(open_sizes, 0, (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4)))
-
-
 BLOCKS: Order = (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))
 """NCHW4c of 12 channels."""
 
@@ -277,39 +265,6 @@ def test_an_operand_that_is_left_out_has_no_form() -> None:
     pairs = zip(_modes(gemm, 0, order), _modes(left_out, 0, order), strict=True)
     for plain, found in pairs:
         assert (found.inputs, found.outputs) == ((*plain.inputs, None), plain.outputs)
-
-
-def test_columns_of_weights_instead_of_data() -> None:
-    """Behind a Flatten of data in NHWC the weights of a Gemm are re-laid, and nothing is moved."""
-    for kind, flags in product(("Gemm", "MatMul"), ((0, 1), (0, 0))):
-        graph = ConversionGraph("head")
-        x = graph.input("x", ("N", 4, 5, 6), "NHWC")
-        first = graph.op("Transpose", [x], {"perm": (0, 3, 1, 2)})
-        flat = graph.op("Relu", [graph.op("Flatten", [first])])
-        turned = flags[1] and kind == "Gemm"
-        w = graph.constant("w", (10, 120) if turned else (120, 10))
-        attributes = {"transB": 1} if turned else {}
-        graph.output(graph.op(kind, [flat, w], attributes, name="y"))
-        found = convert_graph(graph, objective="count,bytes")
-        assert (found.status, found.objective) == (Status.OPTIMAL, (0, 0))
-        assert found.relaid
-        given = arrays_of(_sized(graph), 3)
-        np.testing.assert_allclose(
-            run_conversion(convert_graph(_sized(graph)), given)["y"], run(_sized(graph), given)["y"]
-        )
-
-
-def _sized(graph: ConversionGraph) -> ConversionGraph:
-    """Return a graph with 2 for the open size."""
-    new = ConversionGraph(graph.name, graph.opset)
-    for name, tensor in graph.tensors.items():
-        if tensor.kind != "activation":
-            shape = tuple(2 if size == "N" else size for size in tensor.shape or ())
-            getattr(new, tensor.kind)(name, shape, tensor.layout)
-    for op in graph.ops:
-        new.add(replace(op, output_shapes=(None,), input_shapes=()))
-    new.output(*graph.outputs)
-    return new
 
 
 def test_a_tower_in_blocks() -> None:

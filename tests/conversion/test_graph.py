@@ -13,76 +13,6 @@ from tests.operators.onnx_ops import op_of, results
 from tests.operators.remap_cases import CASES, Case
 from tests.support import refused
 
-
-def chain() -> ConversionGraph:
-    """Return a convolution and a ReLU."""
-    graph = ConversionGraph("chain")
-    x, w = graph.input("x", ("batch", 3, 8, 8)), graph.constant("w", (16, 3, 3, 3), "OIHW", 2)
-    y = graph.op("Conv", [x, w], {"pads": (1, 1, 1, 1)}, name="conv")
-    graph.output(graph.op("Relu", [y]))
-    return graph
-
-
-def test_a_graph_is_plain_data() -> None:
-    """Tensors by name, ops in order, who makes and who reads them."""
-    graph = chain()
-    kinds = {name: tensor.kind for name, tensor in graph.tensors.items()}
-    assert kinds == {"x": "input", "w": "constant", "conv": "activation", "relu0": "activation"}
-    assert [op.name for op in graph.ops] == ["conv", "relu0"]
-    conv, relu = graph.ops
-    assert conv.inputs == ("x", "w")
-    assert conv.input_shapes == (("batch", 3, 8, 8), (16, 3, 3, 3))
-    assert conv.output_shapes == (("batch", 16, 8, 8),)
-    assert conv.attributes == {"pads": (1, 1, 1, 1)}
-    assert graph.producer("conv") is conv
-    assert graph.producer("x") is None
-    assert graph.consumers("conv") == [(relu, 0)]
-    assert graph.consumers("relu0") == []
-    assert graph.outputs == ["relu0"]
-
-
-def test_layouts_and_widths_are_kept() -> None:
-    """ANY by default; a result has the width of the first input, unless it is given."""
-    graph = chain()
-    texts = {name: str(tensor.layout) for name, tensor in graph.tensors.items()}
-    assert texts == {"x": "****", "w": "OIHW", "conv": "****", "relu0": "****"}
-    assert graph.tensors["w"].element_bytes == 2
-    assert graph.tensors["conv"].element_bytes == 4
-    graph.op("Cast", ["x"], {"to": 10}, element_bytes=2, name="half")
-    assert graph.tensors["half"].element_bytes == 2
-
-
-def test_names_are_free_ones() -> None:
-    """By type, counted; a domain is left away, and names that are taken are passed over."""
-    graph = ConversionGraph()
-    graph.input("relu0", (2,))
-    assert graph.op("Relu", ["relu0"]) == "relu1"
-    assert graph.op("Relu", ["relu0"]) == "relu2"
-    assert graph.op("my::Op", ["relu0"], shape=(2,)) == "op0"
-
-
-def test_ops_of_several_results() -> None:
-    """Results may be left out, and have widths of their own; unknown ranks stay unknown."""
-    graph = ConversionGraph(opset=17)
-    x = graph.input("x", (2, 6))
-    parts = graph.add(Op("Split", {"axis": 1}, (x,), ("a", "", "c"), name="split"))
-    assert parts == ("a", "", "c")
-    assert [graph.tensors[name].shape for name in ("a", "c")] == [(2, 2), (2, 2)]
-    top = Op("my::Top", {}, (x, ""), ("values", "places"), name="top")
-    graph.add(top, [None, 8])
-    assert graph.tensors["values"].shape is None
-    assert graph.tensors["values"].layout.undefined
-    assert [graph.tensors[name].element_bytes for name in ("values", "places")] == [4, 8]
-    assert graph.ops[1].input_shapes == ((2, 6), None)
-    assert [op.name for op in graph.opaque()] == ["top"]
-
-
-def test_ops_follow_the_graphs_operator_set() -> None:
-    graph = ConversionGraph(opset=11)
-    graph.op("Relu", [graph.input("x", (2,))])
-    assert graph.ops[0].opset == 11
-
-
 SHAPES: list[tuple[str, dict[str, Any], list[Shape], Shape]] = [
     ("Add", {}, [("n", 3, 1), (1, 5)], ("n", 3, 5)),
     ("Add", {}, [("n", 3), (7, 1)], (7, 3)),
@@ -157,12 +87,6 @@ def test_shapes_that_cannot_be_told(
     assert graph.tensors["y"].shape is None
 
 
-def test_parts_that_are_not_named_have_unknown_sizes() -> None:
-    graph = ConversionGraph()
-    graph.add(Op("Split", {"split": (3,)}, (graph.input("x", (5, 2)),), ("a", "b"), name="it"))
-    assert [graph.tensors[name].shape for name in "ab"] == [(3, 2), (None, 2)]
-
-
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_shapes_are_those_that_come_out(case: Case) -> None:
     """Whatever is told of a shape without running the op is what running it gives."""
@@ -187,17 +111,6 @@ UNTOLD = (
     "com.microsoft::FusedMatMul com.microsoft::QGemm"
 )
 """Types whose shapes must be given."""
-
-
-def test_a_given_shape_is_compared_and_completed() -> None:
-    graph = ConversionGraph()
-    x = graph.input("x", (2, None))
-    assert graph.tensors[graph.op("Relu", [x], shape=("n", "m"))].shape == (2, "m")
-    assert graph.tensors[graph.op("Relu", [x], shape=(None, 5))].shape == (2, 5)
-    with refused("Relu 'it': its result has shape (2, None), not (3, 5)"):
-        graph.op("Relu", [x], shape=(3, 5), name="it")
-    with refused("Relu 'it': its result has shape (2, None), not (2,)"):
-        graph.op("Relu", [x], shape=(2,), name="it")
 
 
 def graph_of_two() -> ConversionGraph:

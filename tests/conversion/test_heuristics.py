@@ -13,7 +13,6 @@ from layoutopt.conversion.convert import SOLVERS, convert_graph
 from layoutopt.conversion.graph import ConversionGraph
 from tests.conversion.drawn import drawn
 from tests.conversion.running import arrays_of, run, run_conversion
-from tests.support import refused
 
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
@@ -89,9 +88,3 @@ def test_where_they_lose(
     for solver in SOLVERS:
         found = convert_graph(build(), objective="count", solver=solver)
         assert found.objective == (losing.get(solver, best),), solver
-
-
-def test_unknown_solvers() -> None:
-    """Another name is refused, with those that there are."""
-    with refused("unknown solver 'greedy'", "auto, forward, push-through, one-layout, chains"):
-        convert_graph(late(), solver="greedy")

@@ -48,12 +48,6 @@ def test_forms_by_hand(written: str, wanted: str, form: Form | None) -> None:
     assert found[0] == (form, None)
 
 
-@pytest.mark.parametrize("wanted", ["NHWC", "*,HWIO"])
-def test_an_op_of_unknown_rank_stays(wanted: str) -> None:
-    """What is required where the rank of data is unknown changes nothing."""
-    assert in_layouts(conv(None), parse_operands(wanted)) is None
-
-
 @pytest.mark.parametrize(
     ("shape", "written", "wanted", "reason"),
     [

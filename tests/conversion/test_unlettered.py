@@ -7,7 +7,6 @@ import pytest
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.verify import verify
 from tests.support import refused
 
 LAST = (0, 2, 3, 1)
@@ -25,24 +24,6 @@ def network() -> ConversionGraph:
 
 
 @pytest.mark.parametrize(
-    ("text", "types"),
-    [
-        ("Add=NHWC", "Conv Transpose Add Relu ReduceMean"),
-        ("Add=NCHW; Relu=NHWC", "Conv Add Transpose Relu ReduceMean"),
-        ("Relu=NCHW", "Conv Add Relu Transpose ReduceMean"),
-        ("Relu=N**C", "Conv Add Transpose Relu ReduceMean"),
-        ("Add=NHWC->default", "Conv Transpose Add Relu ReduceMean"),
-    ],
-)
-def test_ops_run_in_the_order_of_the_axes_that_reach_them(text: str, types: str) -> None:
-    """Letters come from the convolution, also through a transpose."""
-    desired = parse_desired(text)
-    found = convert_graph(network(), desired=desired)
-    assert [op.type for op in found.graph.ops] == types.split()
-    assert verify(found.graph, desired) == []
-
-
-@pytest.mark.parametrize(
     ("text", "orders"),
     [("Relu=NHWC", [LAST, (0, 3, 1, 2)]), ("Relu=NCHW", []), ("Relu=C*H*", [(1, 0, 2, 3)] * 2)],
 )
@@ -53,12 +34,6 @@ def test_letters_that_nothing_tells_go_by_position(text: str, orders: list[objec
     found = convert_graph(graph, desired=parse_desired(text))
     ran = [op.attributes["perm"] for op in found.graph.ops if op.type == "Transpose"]
     assert ran == orders
-
-
-def test_nothing_is_desired_of_ops_of_other_ranks() -> None:
-    """No ReLU has two axes."""
-    found = convert_graph(network(), desired=parse_desired("Relu=NC"))
-    assert found.graph.ops == convert_graph(network()).graph.ops
 
 
 @pytest.mark.parametrize(

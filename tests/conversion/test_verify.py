@@ -9,7 +9,6 @@ import pytest
 
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.carried import carried
-from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op, Shape, Size
@@ -69,25 +68,6 @@ def test_layouts_of_results(
     assert str(carried(graph)[result]) == wanted
 
 
-def test_operands_tell_together() -> None:
-    """A product has rows of its left operand; what one addend leaves open, another tells."""
-    graph = image("NCHW")
-    graph.input("y", (2, 32, 8, 5))
-    graph.input("z", (32, 8, 8), "*HW")
-    graph.input("v", (2, 1, 8, 8), "N*HW")
-    product = graph.op("MatMul", ["x", "y"])
-    total = graph.op("Add", ["v", "z"])
-    both = graph.op("Sum", [total, "x"])
-    picked = graph.op("Gather", ["x", graph.constant("i", (3, 4))], {"axis": 1})
-    hot = graph.op("Gather", ["x", graph.constant("j", ())], {"axis": 3})
-    found = {name: str(layout) for name, layout in carried(graph).items()}
-    assert found[product] == "NCH*"
-    assert found[total] == "N*HW"
-    assert found[both] == "NCHW"
-    assert found[picked] == "N****"
-    assert found[hot] == "NC*"
-
-
 def test_quantised_products_have_rows_of_their_left_operand() -> None:
     """The right one is the fourth input of QLinearMatMul; of a vector, nothing is known."""
     graph = image("NCHW", (2, 3, 4, 5))
@@ -100,61 +80,6 @@ def test_quantised_products_have_rows_of_their_left_operand() -> None:
     thin = graph.op("QLinearMatMul", inputs, shape=(2, 3, 4))
     found = carried(graph)
     assert [str(found[name]) for name in (whole, quantised, thin)] == ["NCH*", "NCH*", "***"]
-
-
-def test_axes_of_size_1_tell_only_what_nobody_else_does() -> None:
-    """A bias (C, 1, 1) beside NHWC is read along other axes, and its 1s are no conflict."""
-    graph = image("*", (2, 4, 4, 3))
-    bias = graph.input("b", (1, 1, 3), "HWC")
-    same = graph.input("s", (1, 4, 4, 1), "NHWC")
-    total = graph.op("Add", ["x", bias])
-    other = graph.op("Mul", [same, "x"])
-    found = carried(graph)
-    assert str(found[total]) == "*HWC"
-    assert str(found[other]) == "NHWC"
-    assert lines(graph) == []
-
-
-def test_a_graph_in_onnxs_own_order_is_fine_for_an_nchw_backend() -> None:
-    """Whatever is not known of inputs and constants is what their readers take them for."""
-    graph = image()
-    y = graph.op("Relu", [conv(graph, "x")])
-    z = graph.op("Add", [y, conv(graph, y, "next")])
-    flat = graph.op("Flatten", [graph.op("GlobalAveragePool", [z])])
-    graph.output(graph.op("Gemm", [flat, graph.constant("v", (32, 10))]))
-    assert lines(graph) == []
-    assert carried(graph)[flat] == Layout.parse("**")
-
-
-def test_every_operand_and_result_of_another_order_is_listed() -> None:
-    """Op, operand, what it has, what it needs, and why, in the order of ops."""
-    graph = image()
-    conv(graph, "x")
-    assert lines(graph, BACKENDS["nhwc"]) == [
-        "Conv 'conv', input 0 'x': has NCHW, needs NHWC: dimension 1 is C, not H",
-        "Conv 'conv', input 1 'conv.w': has OIHW, needs HWIO: dimension 0 is O, not H",
-        "Conv 'conv', result 0 'conv': has NCHW, needs NHWC: dimension 1 is C, not H",
-    ]
-    [first, *_] = verify(graph, BACKENDS["nhwc"])
-    assert (first.op, first.type, first.operand, first.tensor) == ("conv", "Conv", "input 0", "x")
-    assert (first.has, first.needs) == (Layout.parse("NCHW"), Layout.parse("NHWC"))
-
-
-def test_a_converted_graph_is_fine_again() -> None:
-    """An NCHW input transposed, weights in HWIO, and a convolution that is written so."""
-    graph = image("NCHW")
-    x = graph.op("Transpose", ["x"], {"perm": (0, 2, 3, 1)})
-    w = graph.constant("w", (3, 3, 32, 32), "HWIO")
-    y = graph.op("Conv", [x, w], layouts="NHWC,HWIO", shape=(2, 6, 6, 32))
-    back = graph.op("Transpose", [graph.op("Relu", [y])], {"perm": (0, 3, 1, 2)})
-    for requirements in (BACKENDS["nhwc"], parse_desired("Conv=NHWC")):
-        assert lines(graph, requirements) == []
-    assert str(carried(graph)[back]) == "NCHW"
-    assert lines(graph, NCHW) == [
-        "Conv 'conv0', input 0 'transpose0': has NHWC, needs NCHW: dimension 1 is H, not C",
-        "Conv 'conv0', input 1 'w': has HWIO, needs OIHW: dimension 0 is H, not O",
-        "Conv 'conv0', result 0 'conv0': has NHWC, needs NCHW: dimension 1 is H, not C",
-    ]
 
 
 def test_a_forgotten_transpose_is_found() -> None:
@@ -170,41 +95,6 @@ def test_a_forgotten_transpose_is_found() -> None:
         "Add 'add0', input 1 'conv0': has NHWC, needs NCHW: operands must have the same axes, "
         "and dimension 1 is H where others have C",
     ]
-
-
-def test_blocked_convolutions() -> None:
-    """Reorders are ops that are written for both; a block that is missing is a violation."""
-    graph = image("NCHW")
-    blocked = graph.op("Reorder", ["x"], shape=(2, 2, 8, 8, 16), layouts="NCHW->NCHW16c")
-    w = graph.constant("w", (2, 2, 3, 3, 16, 16), "OIHW16i16o")
-    y = graph.op(
-        "Conv", [blocked, w], layouts="NCHW16c,OIHW16i16o", shape=(2, 2, 6, 6, 16), name="conv"
-    )
-    y = graph.op("Relu", [y])
-    graph.op("MaxPool", [y], {"kernel_shape": (2, 2)}, layouts="NCHW16c", shape=(2, 2, 5, 5, 16))
-    assert lines(graph, BACKENDS["blocked"]) == []
-    plain = image("NCHW")
-    conv(plain, "x")
-    assert [line.partition(": ")[2] for line in lines(plain, BACKENDS["blocked"])] == [
-        "has NCHW, needs NCHW16c: it has 4 dimensions, not 5",
-        "has OIHW, needs OIHW16i16o: it has 4 dimensions, not 6",
-        "has NCHW, needs NCHW16c: it has 4 dimensions, not 5",
-    ]
-
-
-@pytest.mark.parametrize("between", ["Relu", "Dropout"])
-def test_a_convolutions_output_used_as_weights_is_named(between: str) -> None:
-    """Which fits by its sizes, and which nothing else would notice."""
-    graph = image()
-    graph.input("kernel", (32, 32, 5, 5))
-    kernel = graph.op(between, [conv(graph, "kernel", "first")])
-    graph.op("Conv", ["x", kernel], name="second")
-    [line] = lines(graph)
-    assert line == (
-        f"Conv 'second', input 1 {kernel!r}: has NCHW, needs OIHW: a convolution's data "
-        "(N, C, H, W) consumed as a convolution's weights (O, I, H, W): N is read as O, C is read "
-        "as I"
-    )
 
 
 def test_weights_that_are_computed_may_be_named() -> None:
@@ -227,34 +117,6 @@ class Aligned(Requirements):
     def default_layout(self, rank: int) -> Layout:
         """Return the layout of images."""
         return Layout.parse("NH[a=64]WC" if rank == 4 else "*" * rank)
-
-
-def test_alignment_is_counted_in_bytes() -> None:
-    """A row of 5 times 4 floats has 80 bytes, one of 8 times 4 floats 128, of halves 64."""
-    graph = ConversionGraph()
-    settings: list[tuple[str, int, str, int]] = [
-        ("a", 5, "NHWC", 4),
-        ("b", 8, "NHWC", 4),
-        ("c", 8, "NHWC", 2),
-        ("d", 5, "NH[a=64]WC", 4),
-        ("e", 4, "NHWC", 2),
-    ]
-    for name, width, layout, element_bytes in settings:
-        graph.input(name, (1, 3, width, 4), layout, element_bytes)
-        graph.op("Relu", [name], name=f"relu_{name}")
-        graph.op(
-            "DepthToSpace",
-            [f"relu_{name}"],
-            {"blocksize": 1},
-            layouts="NHWC->NH[a=64]WC",
-            shape=(1, 3, width, 4),
-        )
-    assert lines(graph, Aligned()) == [
-        "DepthToSpace 'depthtospace0', input 0 'relu_a': has NHWC, needs NH[a=64]WC: the stride "
-        "of dimension 1 (H) is 80 bytes, not a multiple of 64",
-        "DepthToSpace 'depthtospace4', input 0 'relu_e': has NHWC, needs NH[a=64]WC: the stride "
-        "of dimension 1 (H) is 32 bytes, not a multiple of 64",
-    ]
 
 
 def test_a_batch_of_unknown_size_does_not_matter_to_inner_strides() -> None:

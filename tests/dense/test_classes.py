@@ -13,7 +13,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.elements import classes as classes_module
 from layoutopt.lowering.elements import classes as refine_module
 from layoutopt.lowering.elements.classes import _numbered, find_classes, mix, refine
-from layoutopt.lowering.elements.groups import find_groups, key_of
+from layoutopt.lowering.elements.groups import find_groups
 from layoutopt.lowering.elements.numbering import (
     EdgeList,
     Edges,
@@ -22,34 +22,6 @@ from layoutopt.lowering.elements.numbering import (
     number_roots,
     root_arrays,
 )
-
-
-def test_groups() -> None:
-    """Sinks are in one group if views or pairs tie them, not if they share a source."""
-    graph = Graph()
-    a, b, c, d = (graph.sink((2,), name=n) for n in "abcd")
-    s = graph.source((2,), name="s")
-    joint = graph.concat([a, b], 0)
-    graph.valued_pair(joint, graph.source((4,)), 1)
-    graph.valued_pair(c, s, 2)
-    graph.valued_pair(d, s, 2)
-    graph.valued_pair(s, graph.reverse(s, [0]), 3)
-    groups = find_groups(graph, Given(graph))
-    names = [[graph.tensor_name(t) for t in group.sinks] for group in groups]
-    assert names == [["a", "b"], ["c"], ["d"], []]
-    assert [group.pairs for group in groups] == [(0,), (1,), (2,), (3,)]
-    assert [len(group.fixed) for group in groups] == [1, 1, 1, 1]
-    assert key_of(graph, groups[1]) == key_of(graph, groups[2])
-    assert key_of(graph, groups[1]) != key_of(graph, groups[3])
-
-
-def test_barriers_end_groups() -> None:
-    """What a barrier reads and what its outputs are tied to are different groups."""
-    graph = Graph()
-    x, y = graph.sink((2,)), graph.sink((2,))
-    graph.valued_pair(graph.barrier([x], (2,)), y, 1)
-    graph.valued_pair(x, graph.source((2,)), 1)
-    assert [group.sinks for group in find_groups(graph, Given(graph))] == [(y.index,), (x.index,)]
 
 
 def test_provenance_by_hand() -> None:
@@ -169,23 +141,6 @@ def test_classes_are_isomorphic(monkeypatch: pytest.MonkeyPatch, few: int) -> No
     assert missed < same / 10, (missed, same)
 
 
-def test_colours_keep_apart() -> None:
-    """Components that differ in a given colour of a node or a location are never merged."""
-    edges = made([], [(0, 0, 0), (1, 1, 0), (2, 2, 0)], 3)
-    zeros = np.zeros(3, np.int64)
-    assert find_classes(edges, zeros, zeros).class_of.tolist() == [0, 0, 0]
-    for nodes, places in [(np.array([0, 1, 0]), zeros), (zeros, np.array([0, 1, 0]))]:
-        one, two, three = find_classes(edges, nodes, places).class_of.tolist()
-        assert one == three != two
-
-
-def test_untouched_elements_have_no_class() -> None:
-    """An element without edges is a component of class -1."""
-    found = find_classes(made([(0, 2, 0)], [], 3), np.zeros(3, np.int64), np.zeros(0, np.int64))
-    assert found.class_of[found.component].tolist() == [0, -1, 0]
-    assert found.copies.tolist() == [1]
-
-
 def test_rows_of_large_numbers() -> None:
     """Equal rows get equal numbers, and different rows different ones, whatever their size."""
     draw = random.Random(0)
@@ -213,17 +168,6 @@ def test_hash_collisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         assert one == three != two
         assert max(salts) == 2
         salts.clear()
-
-
-def test_refinement_tells_nodes_apart() -> None:
-    """No two nodes of a component share a colour, even in rings and cliques."""
-    for ring in (3, 6, 7):
-        ends = np.array([(i, (i + 1) % ring) for i in range(ring)])
-        both = np.concatenate([ends, ends + ring])
-        component = np.repeat([0, 1], ring)
-        colour = refine(component, np.zeros(2 * ring, np.int64), both, np.zeros(2 * ring, np.int64))
-        assert len(set(colour[:ring].tolist())) == ring
-        assert set(colour[:ring].tolist()) == set(colour[ring:].tolist())
 
 
 def test_stubborn_components_count_as_unlike(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,34 +117,6 @@ def test_no_step_changes_what_families_say() -> None:
     assert min(cut, split) > 10
 
 
-def test_regions_cut_flat_buffers_only_between_tensors() -> None:
-    """A buffer of two flattened matrices of odd widths is cut where the second begins."""
-    graph = Graph()
-    a, b = graph.sink((4, 3), name="a"), graph.sink((2, 5), name="b")
-    buffer = graph.concat([a.flatten(), b.flatten()], 0, name="buffer")
-    graph.valued_pair(buffer, graph.source((22,), name="s"), 1)
-    given = Given(graph)
-    [group] = find_groups(graph, given)
-    system = cut_regions(system_of(graph, group, free_tensors(graph, given)))
-    cuts = {graph.tensor_name(p.tensor): (p.start, p.size) for p in system.parts if p.start}
-    assert cuts == {"buffer": (12, 10), "s": (12, 10)}
-
-
-def test_digits_of_a_transposed_matrix() -> None:
-    """A matrix and its transpose have one boundary each: the length of a row."""
-    graph = Graph()
-    w = graph.sink((6, 4), name="w")
-    graph.valued_pair(w.T, graph.source((4, 6)), 1)
-    given = Given(graph)
-    [group] = find_groups(graph, given)
-    system = system_of(graph, group, free_tensors(graph, given))
-    settled, chains = settle_digits(system, [graph.shapes[p.tensor] for p in system.parts])
-    named = {graph.tensor_name(p.tensor): c for p, c in zip(settled.parts, chains, strict=True)}
-    assert named == {"w": [4], "dim_shuffle0": [6], "source0": [6]}
-    slotted = find_slots(settled, chains)
-    assert [slot.size for slot in slotted.slots] == [4, 6, 6, 4, 6, 4]
-
-
 def test_slots_make_families_products() -> None:
     """The element pairs of a family are all combinations of its blocks, and nothing else."""
     for graph, system in systems(range(60)):

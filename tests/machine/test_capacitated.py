@@ -11,7 +11,6 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
 from layoutopt.check.elements import by_elements
-from layoutopt.graphs.ops import size
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import lower
 from layoutopt.machine.capacitated import place
@@ -56,57 +55,12 @@ def full(tiles: int = 2, room: int = 4, grain: int = 1) -> Graph:
     return graph
 
 
-def test_by_hand() -> None:
-    """As many elements get their tile as it holds; grains move together or not at all."""
-    assert unwind(full()).score == 20
-    assert unwind(full(room=6)).score == 30
-    assert unwind(full(grain=3)).score == 15
-    assert unwind(full(room=3, grain=2)).status is Status.INFEASIBLE
-    assert unwind(full(tiles=3, room=3, grain=2)).score == 10
-
-
-def test_what_is_too_much_is_explained() -> None:
-    """It is said how many bytes are too many, and which sinks weigh most."""
-    result = unwind(full(room=2))
-    assert result.infeasible == (
-        "sinks need 6 bytes, 2 more than all 2 tiles hold; the heaviest: 'x' 6"
-    )
-    assert (result.status, result.score, result.bound) == (Status.INFEASIBLE, None, None)
-
-
 def test_the_search_for_places_tells_it_too() -> None:
     """Asked alone, without a look at all bytes before, it gives the same reason."""
     found = place(full(room=2), Limits()).result
     assert found.infeasible == unwind(full(room=2)).infeasible
     assert found.infeasible.startswith("sinks need 6 bytes, 2 more")
     assert found.labelling is None
-
-
-def test_what_no_pair_reaches_is_put_where_there_is_room() -> None:
-    """Elements in no pair stay where the linear rule puts them, unless that is too full."""
-    graph = full()
-    graph.sink((2,), name="y")
-    result = unwind(graph)
-    assert (result.score, result.status) == (20, Status.OPTIMAL)
-    assert result.layouts is not None
-    assert result.layouts["y"] == (("tile", 1, 0, ((2, 0, 1),)),)
-    roomy = full(room=8)
-    roomy.sink((2,), name="y")
-    found = unwind(roomy).layouts
-    assert found is not None
-    assert found["y"] == (("y", 0, 0, ((2, 1, 1),)),)
-
-
-def test_layers_that_are_alike_go_to_different_tiles() -> None:
-    """Groups of one kind share a decision only as far as capacity permits."""
-    graph = Graph("layers")
-    graph.tile_memory = TileMemory(4, 8, element_bytes={"default": 1})
-    for n in range(4):
-        w = graph.sink((2, 4), name=f"w{n}")
-        graph.valued_pair(w, graph.source((2, 4), rule={"kind": "grid", "blocks": [2, 1]}), 1)
-    result = unwind(graph)
-    assert (result.status, result.score) == (Status.OPTIMAL, 16)
-    assert size((2, 4)) * 4 == 32 == 4 * 8
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from layoutopt import Graph, cycle_values
-from layoutopt.machine.simulation import bytes_of, exchange_rate, moving
+from layoutopt.machine.simulation import exchange_rate
 from layoutopt.tiles.memory import TileMemory
 from tests.support import named_pairs, refused
 
@@ -42,27 +42,6 @@ def test_values_are_bytes_by_bandwidth(rate: int | None, expected: list[str]) ->
     assert found.tile_memory == memory
     graph.tile_memory = memory
     assert cycle_values(graph) == found
-
-
-def test_which_tensor_moves() -> None:
-    """It is never a source beside another tensor, else the one that stands first."""
-    graph = Graph()
-    s, x = graph.source((2,)), graph.sink((2,))
-    b, t = graph.barrier([x], (2,)), graph.source((2,))
-    view = graph.identity(s)
-    for a, other, moves in [(s, x, x), (x, t, x), (x, b, x), (s, t, s), (b, s, b), (view, t, view)]:
-        assert moving(graph, a.index, other.index) == moves.index
-        assert moving(graph, other.index, a.index) == moves.index
-
-
-def test_bytes_of_what_a_concat_joins() -> None:
-    """The first part counts; a name of an output with a colon is a name, too."""
-    graph = Graph()
-    x = graph.sink((2,), name="x")
-    _, two = graph.barrier([x], shapes=[(2,), (2,)], name="b")
-    graph.tile_memory = TileMemory(2, 8, {"x": 1, "b:1": 3})
-    joined = [graph.concat(pair, 0).index for pair in [(x, two), (two, x)]]
-    assert [bytes_of(graph, t) for t in [*joined, two.index, 1]] == [1, 3, 3, 4]
 
 
 def test_numbers_that_are_no_decimals() -> None:

@@ -29,29 +29,6 @@ def wanted(room: int = 4) -> Graph:
     return graph
 
 
-def test_by_hand() -> None:
-    """The dearest tile and sink come first; a fifth byte on tile 0 makes the best score 23."""
-    graph = wanted()
-    result = unwind(graph)
-    assert result.score == 18
-    found = shadow_prices(graph, result)
-    assert (found.score, found.bound, found.grain, found.capacity) == (18, 19, 1, 4)
-    assert [(t.tile, t.price, t.used) for t in found.tiles] == [(0, 4, 4), (1, 0, 3)]
-    assert {(s.sink, s.bytes, s.cost) for s in found.sinks} == {("x", 3, 8), ("y", 4, 8)}
-    assert found.bound_at({0: 1}) == 23 == 3 * 5 + 8
-    assert found.bound_at({0: -1, 1: 5}) == 15
-    assert found.bound_at({}) == 19
-
-
-def test_costs_are_of_the_given_layouts() -> None:
-    """Layouts other than the best are priced as well: here all of ``y`` and none of ``x``."""
-    graph = wanted()
-    layouts = {"x": [("tile", 1, 0, [(3, 0, 1)])], "y": [("tile", 0, 0, [(2, 0, 1)])]}
-    found = shadow_prices(graph, layouts)
-    assert (found.score, found.bound) == (16, 19)
-    assert [(s.sink, s.cost) for s in found.sinks] == [("y", 16), ("x", 0)]
-
-
 def test_grains_and_units() -> None:
     """With grains of 3 bytes fewer are worth nothing; values have a unit, constants count."""
     graph = full(grain=3)
@@ -62,13 +39,6 @@ def test_grains_and_units() -> None:
     assert found.tiles[0].price == 5
     assert found.bound_at({0: 1}) == Fraction(31, 2)
     assert found.bound_at({0: 2}) == Fraction(31, 2) + 15
-
-
-def test_room_enough_costs_nothing() -> None:
-    """Where everything fits, all prices are 0 and the bound is the score."""
-    found = shadow_prices(full(room=6), unwind(full(room=6)))
-    assert found.bound == found.score == 30
-    assert {t.price for t in found.tiles} == {s.cost for s in found.sinks} == {0}
 
 
 def contested(seed: int) -> Graph:

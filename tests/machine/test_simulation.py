@@ -67,36 +67,6 @@ def test_a_chain_by_hand() -> None:
     assert graph.tile_memory is None
 
 
-def test_temporaries_end_with_their_last_reader() -> None:
-    """What nobody reads is there during its op only; a reader far on keeps it, sums too."""
-    graph = Graph()
-    x = graph.sink((4,), name="x")
-    a = graph.fixed_point([x], (4,), name="a")
-    graph.fixed_point([x], (12,), name="unread")
-    late = graph.unpaired_sum_like([x, a], [0], name="late")
-    graph.fixed_point([late], (4,), name="end")
-    layouts: Layouts = {"x": ((TILE, 0, 0, ((4, 0, 1),)),)}
-    found = simulate(graph, layouts, TileMemory(4, 100))
-    assert found.peak.tolist() == [32, 16, 16, 16]  # 16 of x; 4 of a, 12 of the unread one
-    graph.fixed_point([graph.identity(graph.tensor("unread"))], (8,), name="reader")
-    found = simulate(graph, layouts, TileMemory(4, 100))
-    assert found.peak.tolist() == [36, 20, 20, 20]  # 16 of x, 12, 8
-
-
-def test_reduces_of_sums_take_no_room() -> None:
-    """They stand for a layout; what a sum makes is in the place of what it follows."""
-    graph = Graph()
-    x, b = graph.sink((4, 4), name="x"), graph.sink((4,), name="b")
-    graph.sum_like([x, b], name="y")
-    layouts: Layouts = {
-        "x": ((TILE, 0, 0, ((16, 0, 1),)),),
-        "b": ((TILE, 0, 0, ((4, 0, 1),)),),
-    }
-    found = simulate(graph, layouts, TileMemory(4, 100))
-    assert found.peak.tolist() == [80, 0, 0, 0]
-    assert [(p.op, p.apart) for p in found.pairs] == [("y", 3)]  # the reduce is on tiles 0 to 3
-
-
 def test_hooks_are_obeyed() -> None:
     """What a barrier makes lies where its hook says, and takes room and moves from there."""
     graph = Graph()
@@ -146,24 +116,6 @@ def test_which_op_a_pair_is_counted_with() -> None:
     ]
     graph.remove("sum", "reads v")
     assert simulate(graph, layouts, TileMemory(4, 1000)).pairs[0].op == "v"
-
-
-def test_of_several_ops_the_last_one_before_counts() -> None:
-    """The second product of an operand, a chained output that is added again, a sum's reduce."""
-    graph = Graph()
-    x, w, b = graph.sink((4, 4), name="x"), graph.sink((4, 4), name="w"), graph.sink((4,), name="b")
-    y = graph.grow_matmul(x, w, name="y")
-    graph.grow_matmul(x, graph.sink((4, 2), name="v"), name="again")
-    graph.unpaired_sum_like([x, y], [0], name="residual")
-    graph.sum_like([x, b], name="sum")
-    graph.valued_pair(x, graph.source((4, 4), name="s"), 1)
-    layouts = unwind(graph).layouts
-    assert layouts is not None
-    found = simulate(graph, layouts, TileMemory(4, 1000))
-    told = {(p.a, p.b): p.op for p in found.pairs}
-    assert told["x", "again.lhs.target"] == "again"
-    assert told["x", "y"] == "y"
-    assert told["x", "s"] == "sum"
 
 
 def tiles_of(graph: Graph, layouts: Layouts) -> list[Array]:

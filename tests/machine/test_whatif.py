@@ -68,32 +68,6 @@ def test_the_smallest_machine_is_the_smallest() -> None:
     assert len(sizes) > 20
 
 
-def test_by_hand() -> None:
-    """Six elements of 5 each want tile 0: one more for each byte, up to six; two tiles hold six."""
-    points = capacity_sweep(full(room=4), [2, 0.5, 0.75, 1.2, "1.0", 1, 1.49])
-    assert [(p.bytes_per_tile, p.score) for p in points] == [
-        (2, None),
-        (3, 15),
-        (4, 20),
-        (5, 25),
-        (8, 30),
-    ]
-    assert points[0].status is Status.INFEASIBLE
-    assert points[0].bound is None
-    assert smallest_machine(full(room=4)).low == 6
-    assert smallest_machine(full(room=1, grain=4)).low == 6
-    assert [p.score for p in capacity_sweep(full(grain=2), bytes_per_tile=[5, 6])] == [20, 30]
-
-
-def test_values_are_the_graphs_own() -> None:
-    """What is earned whatever is chosen counts, and values keep their digits."""
-    graph = full()
-    a, b = graph.source((2,), [1, 1], name="a"), graph.source((2,), [1, 0], name="b")
-    graph.valued_pair(a, b, "0.125")
-    [point] = capacity_sweep(graph, bytes_per_tile=[5])
-    assert (point.score, point.bound) == (Decimal("25.125"), Decimal("25.125"))
-
-
 def test_large_graphs_are_counted_without_their_elements() -> None:
     """Ten thousand million elements that all want tile 0 get as many places as it has."""
     graph = Graph("large")

@@ -23,14 +23,6 @@ def test_shipped_values() -> None:
     assert 0 < values["sink.linear"] < min(others) / 10
 
 
-def test_a_file_replaces_what_it_names(tmp_path: Path) -> None:
-    table = tmp_path / "mine.toml"
-    table.write_text("[matmul]\nlhs = 0.1\nchain = -7\n")
-    values = read_attractions(table)
-    assert values["matmul.lhs"] == Decimal("0.1")  # not the nearest double
-    assert values | {"matmul.lhs": 100, "matmul.chain": 50} == read_attractions()
-
-
 def test_values_reach_the_pairs(tmp_path: Path) -> None:
     table = tmp_path / "mine.toml"
     table.write_text("[matmul]\nlhs = 3\nrhs = 4\nchain = 5\n[sink]\nlinear = 0.25\n")
@@ -38,14 +30,6 @@ def test_values_reach_the_pairs(tmp_path: Path) -> None:
     graph = read_onnx(path, attractions=table)
     assert pairs(graph) == [("a", "y.lhs.target", 3), ("b", "y.rhs.target", 4), ("a", "y", 5)]
     assert [v for _, v in graph.valued_partners("a")] == [Decimal("0.25"), 3, 5]
-
-
-def test_equal_and_broadcast_operands_may_differ_in_value(tmp_path: Path) -> None:
-    table = tmp_path / "mine.toml"
-    table.write_text("[elementwise]\nequal = 3\nbroadcast = 4\n")
-    path = save(model([node("Sum", "a b c")], {"a": (2, 3), "b": (2, 3), "c": (3,)}), tmp_path)
-    values = [value for _, _, value in pairs(read_onnx(path, attractions=table))]
-    assert values == [3, 4, 4]
 
 
 def test_zero_leaves_pairs_out(tmp_path: Path) -> None:
@@ -88,8 +72,3 @@ def test_bad_tables_are_refused(text: str, reason: str, tmp_path: Path) -> None:
         read_attractions(table)
     assert str(caught.value).startswith(f"{table}: {reason}")
     assert "\n" not in str(caught.value)
-
-
-def test_missing_table(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_attractions(tmp_path / "no.toml")

@@ -121,14 +121,6 @@ def test_operands_that_do_not_fit_give_the_reason_of_shape_inference(tmp_path: P
     assert text.startswith("MatMul 'y': the shape of 'y' cannot be inferred (Incompatible dim")
 
 
-def test_shapes_that_cannot_be_computed(tmp_path: Path) -> None:
-    """A shape is no string."""
-    nodes = [node("Constant", "", "s", value_string="2"), node("Reshape", "x s")]
-    assert "the shape of 'y' cannot be inferred" in refused(
-        save(model(nodes, {"x": (2, 3)}), tmp_path)
-    )
-
-
 def test_sequences_are_no_tensors(tmp_path: Path) -> None:
     nodes = [node("SplitToSequence", "x", "s"), node("SequenceAt", "s i")]
     network = model(nodes, {"x": (2, 3)}, constants={"i": np.array(0)})

@@ -31,13 +31,6 @@ def test_channels_that_come_last_need_no_alignment(tmp_path: Path) -> None:
     assert pairs(graph)[0] == ("y.parameter1.reduce", "s", 20)
 
 
-def test_layer_normalisation_parameters_broadcast_to_the_last_axes(tmp_path: Path) -> None:
-    """The second axis has the parameters' size, too, and must not be taken for it."""
-    inputs = {"x": (2, 4, 4), "s": (4,), "b": (4,)}
-    graph = graph_of(tmp_path, [node("LayerNormalization", "x s b", axis=-1)], inputs)
-    assert pairs(graph) == [("y.parameter1.reduce", "s", 20), ("y.parameter2.reduce", "b", 20)]
-
-
 @pytest.mark.parametrize(
     ("nodes", "constants", "shape"),
     [
@@ -64,65 +57,6 @@ def test_others_are_barriers_of_their_data_alone(
     graph = graph_of(tmp_path, nodes, {"x": (1, 4, 4, 4)}, constants=constants, opset=opset)
     assert types(graph) == {"x": "sink", "y": "barrier"}
     assert graph.tensor("y").shape == shape
-
-
-def test_gathered_indices_are_a_tensor(tmp_path: Path) -> None:
-    constants = {"i": np.array([[0, 2]])}
-    graph = graph_of(tmp_path, [node("Gather", "x i")], {"x": (3, 5)}, constants=constants)
-    assert types(graph) == {"x": "sink", "i": "sink", "y": "barrier"}
-    assert graph.tensor("y").shape == (1, 2, 5)
-
-
-def test_each_output_that_is_read_keeps_its_name(tmp_path: Path) -> None:
-    """Both wait for the same operands, so they become known together."""
-    constants = {"k": np.array([2])}
-    nodes = [node("TopK", "x k", "values places")]
-    outputs = ["values", "places"]
-    graph = graph_of(tmp_path, nodes, {"x": (5,)}, constants=constants, outputs=outputs)
-    assert [t.name for t in graph.barriers()] == outputs
-    assert {graph.op_inputs[graph.producers[t.index]] for t in graph.barriers()} == {(0,)}
-
-
-def test_constants_are_sinks_with_weak_linear_sources(tmp_path: Path) -> None:
-    """Only what carries a shape is none."""
-    value = helper.make_tensor("value", TensorProto.FLOAT, [1], [0.5])
-    nodes = [
-        node("Constant", "", "c", value_floats=[1.0, 2.0]),
-        node("ConstantOfShape", "s", "f", value=value),
-        node("Sum", "x c f w"),
-    ]
-    constants = {"s": np.array([3, 2]), "w": np.zeros((3, 2), np.float32)}
-    graph = graph_of(tmp_path, nodes, {"x": (3, 2)}, constants=constants)
-    assert [sink.name for sink in graph.sinks()] == ["x", "w", "c", "f"]
-    for sink in graph.sinks():
-        linear = [(p.name, int(v)) for p, v in graph.valued_partners(sink) if v == 1]
-        assert linear == [(f"{sink.name}.linear", 1)]
-        assert graph.tensor(f"{sink.name}.linear").shape == sink.shape
-
-
-def test_what_no_output_needs_is_left_out(tmp_path: Path) -> None:
-    constants = {"unused": np.zeros(3, np.float32)}
-    nodes = [node("Relu", "x"), node("Relu", "z", "dead")]
-    graph = graph_of(tmp_path, nodes, {"x": (2,), "z": (2,)}, constants=constants)
-    assert types(graph) == {"x": "sink", "y": "sum_like"}
-
-
-def body(name: str, reads: str) -> object:
-    out = helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])
-    return helper.make_graph([node("Relu", reads, name)], name, [], [out])
-
-
-def test_a_branch_is_a_barrier_of_what_its_bodies_read(tmp_path: Path) -> None:
-    constants = {"c": np.array(True)}
-    branch = node("If", "c", then_branch=body("t", "a"), else_branch=body("e", "b"))
-    path = save(model([branch], {"a": (2,), "b": (2,)}, constants=constants), tmp_path)
-    network = read_network(path)
-    assert types(network.graph) == {"a": "sink", "b": "sink", "c": "sink", "y": "barrier"}
-    barrier = network.graph.producers[network.graph.tensor("y").index]
-    names = [network.graph.tensor_name(t) for t in network.graph.op_inputs[barrier]]
-    assert names == ["c", "a", "b"]
-    assert network.unread_bodies == {"If": 1}
-    assert network.warnings() == ("graphs inside ops, which became barriers, are not read: If (1)",)
 
 
 def test_unknown_ops_are_barriers_and_listed(

@@ -5,34 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.onnx.networks import graph_of, node, pairs, passed_on, types
-
-
-@pytest.mark.parametrize("op_type", ["Relu", "Sigmoid", "LeakyRelu", "Erf", "Trilu"])
-def test_of_one_operand_passes_locations_on(op_type: str, tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [node(op_type, "x")], {"x": (2, 3)})
-    assert types(graph) == {"x": "sink", "y": "sum_like"}
-    assert passed_on(graph, {"x": np.arange(6)})["y"].tolist() == [0, 1, 2, 3, 4, 5]
-
-
-def test_equal_shapes_are_drawn_together(tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [node("Sum", "a b c")], dict.fromkeys("abc", (2, 3)))
-    assert pairs(graph) == [("a", "b", 20), ("a", "c", 20), ("b", "c", 20)]
-
-
-def test_broadcast_operand_is_tied_through_a_reduce(tmp_path: Path) -> None:
-    """Also where it stands first: the output follows the one of its own shape."""
-    graph = graph_of(tmp_path, [node("Mul", "s x")], {"s": (3, 1), "x": (2, 3, 4)})
-    assert types(graph) == {
-        "s": "sink",
-        "x": "sink",
-        "y": "sum_like",
-        "y.0.reduce": "sum_like_reduce",
-    }
-    assert pairs(graph) == [("y.0.reduce", "s", 20)]
-    assert passed_on(graph, {"x": np.arange(24)})["y"].tolist() == list(range(24))
 
 
 def test_two_way_broadcast_is_a_barrier_without_pairs(tmp_path: Path) -> None:
@@ -47,12 +21,6 @@ def test_operands_that_do_not_dominate_each_other_are_left_alone(tmp_path: Path)
     assert pairs(graph) == [("y.1.reduce", "a", 20), ("y.2.reduce", "b", 20)]
 
 
-def test_a_tensor_is_not_drawn_to_itself(tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [node("Mul", "x x")], {"x": (2, 3)})
-    assert pairs(graph) == []
-    assert types(graph)["y"] == "sum_like"
-
-
 def test_where_follows_what_it_chooses_from(tmp_path: Path) -> None:
     """The condition has the output's shape, too, and stands first."""
     constants = {"c": np.ones((2, 2), bool)}
@@ -60,11 +28,6 @@ def test_where_follows_what_it_chooses_from(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, nodes, {"a": (2,), "b": (2, 2)}, constants=constants)
     assert passed_on(graph, {"b": np.arange(4)})["y"].tolist() == [0, 1, 2, 3]
     assert pairs(graph) == [("y.1.reduce", "a", 20), ("c", "b", 20), ("y.1.reduce2", "a", 20)]
-
-
-def test_slopes_broadcast_one_way(tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [node("PRelu", "x s")], {"x": (1, 3, 4), "s": (3, 1)})
-    assert pairs(graph) == [("y.1.reduce", "s", 20)]
 
 
 def test_slopes_of_old_operator_sets_are_per_channel(tmp_path: Path) -> None:
@@ -79,26 +42,6 @@ def test_axis_of_old_operator_sets_places_the_second_operand(tmp_path: Path) -> 
     graph = graph_of(tmp_path, nodes, {"x": (2, 3, 4, 5), "b": (3, 4)}, opset=6)
     assert graph.tensor("y.1.aligned").shape == (3, 4, 1)
     assert pairs(graph) == [("y.1.reduce", "y.1.aligned", 20)]
-
-
-def test_clip_bounds_are_no_tensors(tmp_path: Path) -> None:
-    constants = {"low": np.float32(0), "high": np.float32(6)}
-    graph = graph_of(tmp_path, [node("Clip", "x low high")], {"x": (2, 3)}, constants=constants)
-    assert types(graph) == {"x": "sink", "y": "sum_like"}
-    old = graph_of(tmp_path, [node("Clip", "x", min=0.0, max=6.0)], {"x": (2, 3)}, opset=9)
-    assert types(old) == types(graph)
-
-
-def test_scales_along_an_axis(tmp_path: Path) -> None:
-    constants = {"s": np.ones(3, np.float32), "z": np.zeros(3, np.uint8)}
-    nodes = [node("QuantizeLinear", "x s z", axis=-2)]
-    graph = graph_of(tmp_path, nodes, {"x": (2, 3, 4)}, constants=constants)
-    assert types(graph)["y"] == "sum_like"
-    assert pairs(graph) == [
-        ("y.1.reduce", "y.1.aligned", 20),
-        ("y.2.reduce", "y.2.aligned", 20),
-        ("y.1.aligned", "y.2.aligned", 20),
-    ]
 
 
 def test_scales_of_blocks_make_a_barrier(tmp_path: Path) -> None:

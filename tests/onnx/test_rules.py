@@ -11,8 +11,6 @@ from layoutopt.onnx.rules import (
     ELEMENTWISE,
     RULES,
     VIEWS,
-    is_known,
-    rule_of,
 )
 
 NEWEST = 28
@@ -39,9 +37,3 @@ def test_structure_names_operands_that_exist() -> None:
             assert not set(rule.structure) & set(rule.unread)
             # Tile and Upsample had more operands, or had them elsewhere, in older sets.
             assert max((*rule.structure, *rule.unread), default=0) < max(schema.max_input, 1)
-
-
-def test_other_domains_do_not_share_rules() -> None:
-    assert is_known("ai.onnx", "Conv")
-    assert not is_known("com.example", "Conv")
-    assert rule_of("com.example", "Conv") is rule_of("", "NoSuchOp")

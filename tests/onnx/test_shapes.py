@@ -14,55 +14,6 @@ from layoutopt.onnx.read import read_network, read_onnx
 from tests.onnx.networks import graph_of, model, node, passed_on, save, types
 
 
-def test_symbolic_dimensions_get_the_given_sizes(tmp_path: Path) -> None:
-    """A symbol of the exporter's own on an output (here ``m``) asks for nothing."""
-    network = model([node("Transpose", "x")], {"x": ("batch", 3)})
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, "m"])
-    network.graph.output[0].CopyFrom(output)
-    graph = read_onnx(save(network, tmp_path), dims={"batch": 5})
-    assert graph.tensor("y").shape == (3, 5)
-
-
-def test_open_dimensions_are_all_named(tmp_path: Path) -> None:
-    path = save(model([node("Relu", "x")], {"x": ("batch", 3, "length")}), tmp_path)
-    with pytest.raises(InputError) as caught:
-        read_onnx(path)
-    assert str(caught.value) == (
-        f"{path}: input 'x': the size of 'batch', 'length' is open; "
-        "give --dim batch=SIZE --dim length=SIZE"
-    )
-    with pytest.raises(InputError, match="give --dim length=SIZE"):
-        read_onnx(path, dims={"batch": 1})
-
-
-def test_negative_sizes_of_inner_tensors_mean_nothing(tmp_path: Path) -> None:
-    """Some exporters write -1 where they know no size."""
-    network = model([node("Relu", "x", "h"), node("Relu", "h")], {"x": (2, 3)})
-    value = helper.make_tensor_value_info("h", TensorProto.FLOAT, [-1, 3])
-    network.graph.value_info.append(value)
-    assert read_onnx(save(network, tmp_path)).tensor("y").shape == (2, 3)
-
-
-def test_an_open_dimension_of_an_input_that_is_an_output(tmp_path: Path) -> None:
-    network = model([node("Relu", "z")], {"z": (2,), "x": ("n",)}, ["y", "x"])
-    with pytest.raises(InputError, match="give --dim n=SIZE"):
-        read_onnx(save(network, tmp_path))
-    graph = read_onnx(save(network, tmp_path), dims={"n": 3})
-    assert [sink.name for sink in graph.sinks()] == ["z", "x"]
-
-
-def test_open_dimensions_of_what_nobody_reads_do_not_matter(tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [node("Relu", "z")], {"z": (2,), "x": ("n",)})
-    assert [sink.name for sink in graph.sinks()] == ["z"]
-
-
-def test_dimensions_without_a_name_go_by_input_and_axis(tmp_path: Path) -> None:
-    path = save(model([node("Relu", "x")], {"x": (None, 3)}), tmp_path)
-    with pytest.raises(InputError, match=r"give --dim x\.0=SIZE"):
-        read_onnx(path)
-    assert read_onnx(path, dims={"x.0": 2}).tensor("y").shape == (2, 3)
-
-
 @pytest.mark.parametrize(
     ("dims", "reason"),
     [
@@ -93,25 +44,6 @@ def test_computing_a_shape_leaves_no_trace(tmp_path: Path) -> None:
     graph = read_onnx(save(network, tmp_path), dims={"batch": 2})
     assert types(graph) == {"x": "sink", "h": "barrier", "y": "reshape"}
     assert graph.tensor("y").shape == (2, 12)
-
-
-def test_shapes_are_computed_where_inference_gives_up(tmp_path: Path) -> None:
-    """``ReduceProd``, ``Tile`` and ``Where`` of sizes are beyond ONNX's data propagation."""
-    nodes = [
-        node("Shape", "x", "s"),
-        node("ReduceProd", "s", "n", keepdims=1),
-        node("Equal", "n one", "is_one"),
-        node("Where", "is_one one n", "m"),
-        node("Reshape", "x m", "flat"),
-        node("Shape", "flat", "s2"),
-        node("Tile", "s2 two", "twice"),
-        node("Reshape", "p twice", "q"),
-    ]
-    constants = {"one": np.array([1]), "two": np.array([2])}
-    inputs = {"x": (2, 3), "p": (36,)}
-    graph = graph_of(tmp_path, nodes, inputs, constants=constants, outputs=["flat", "q"])
-    assert types(graph) == {"x": "sink", "p": "sink", "flat": "reshape", "q": "reshape"}
-    assert graph.tensor("q").shape == (6, 6)
 
 
 def test_what_is_computed_from_shapes_enters_data_as_a_constant(tmp_path: Path) -> None:
@@ -146,20 +78,6 @@ def test_weights_are_not_folded(tmp_path: Path) -> None:
     assert passed_on(graph, data)["y"][:8].tolist() == [-1, -2, -3, -4, 0, 1, 2, 3]
 
 
-def test_what_a_shape_is_taken_of_is_not_folded(tmp_path: Path) -> None:
-    nodes = [
-        node("Unsqueeze", "w axes", "u"),
-        node("Shape", "u", "s"),
-        node("Reshape", "x s", "h"),
-        node("Mul", "h u"),
-    ]
-    constants = {"w": np.ones(6, np.float32), "axes": np.array([0])}
-    graph = graph_of(tmp_path, nodes, {"x": (2, 3)}, constants=constants)
-    assert types(graph) == {
-        "x": "sink", "w": "sink", "u": "reshape", "h": "reshape", "y": "sum_like"
-    }  # fmt: skip
-
-
 def test_random_numbers_are_no_constants(tmp_path: Path) -> None:
     nodes = [
         node("Bernoulli", "p", "b"),
@@ -170,16 +88,6 @@ def test_random_numbers_are_no_constants(tmp_path: Path) -> None:
     network = model(nodes, {"x": (1,)}, constants=constants)
     [note] = read_network(save(network, tmp_path)).notes
     assert note.endswith("of one run on random inputs, from these ops on: Reshape (1)")
-
-
-def test_size_counts_elements(tmp_path: Path) -> None:
-    nodes = [
-        node("Size", "x", "n"),
-        node("Unsqueeze", "n zero", "shape"),
-        node("Reshape", "x shape"),
-    ]
-    graph = graph_of(tmp_path, nodes, {"x": (2, 3)}, constants={"zero": np.array([0])})
-    assert graph.tensor("y").shape == (6,)
 
 
 def test_data_in_other_files_is_not_needed(tmp_path: Path) -> None:
@@ -237,17 +145,6 @@ def test_constant_nodes_of_every_kind_carry_structure(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, nodes, {"x": (4, 3)})
     assert [sink.name for sink in graph.sinks()] == ["x"]
     assert graph.tensor("y").shape == (4, 4)
-
-
-def test_sizes_of_zero(tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [node("Concat", "a b", axis=0)], {"a": (0, 3), "b": (2, 3)})
-    assert graph.tensor("y").shape == (2, 3)
-
-
-def test_strings_are_tensors_too(tmp_path: Path) -> None:
-    network = model([node("Identity", "x")], {"x": (2,)})
-    network.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
-    assert read_onnx(save(network, tmp_path)).tensor("y").shape == (2,)
 
 
 def test_of_a_split_shape_only_one_part_may_be_named(tmp_path: Path) -> None:

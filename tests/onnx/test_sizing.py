@@ -111,15 +111,6 @@ def test_ops_that_sizes_of_one_do_not_fit_become_barriers(
     )
 
 
-def test_shapes_without_a_rank_are_refused_without_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line says what could tell them."""
-    text, *_ = UNKNOWN["a fused op"]
-    with pytest.raises(InputError, match=r"'h' cannot be inferred \(running a network needs onnxr"):
-        without_a_run(text, tmp_path, monkeypatch)
-
-
 def test_declared_shapes_give_way_to_those_of_nodes(tmp_path: Path) -> None:
     """Also types of weights, as converters to 16 bits leave them behind."""
     weights = {"w": np.ones(2, np.float16)}

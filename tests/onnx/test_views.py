@@ -96,24 +96,6 @@ def test_elements_come_from_where_the_graph_says(case: Case, tmp_path: Path) -> 
     assert {sink.name for sink in graph.sinks()} == set(inputs)  # structure makes no tensors
 
 
-def test_only_the_parts_that_are_read_are_cut_out(tmp_path: Path) -> None:
-    nodes = [node("Split", "x", "a b", axis=0), node("Relu", "b")]
-    graph = read_onnx(save(model(nodes, {"x": (4, 2)}), tmp_path))
-    assert [op.id for op in graph.ops] == ["x", "x.linear", "b", "y"]
-    assert passed_on(graph, {"x": np.arange(8)})["y"].tolist() == [4, 5, 6, 7]
-
-
-def test_unknown_bounds_make_a_slice_a_barrier(tmp_path: Path) -> None:
-    """The bounds are then tensors like any other."""
-    network = model([node("Slice", "x s e")], {"x": (4,), "s": (1,), "e": (1,)})
-    network.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 2
-    for value in network.graph.input[1:]:
-        value.type.tensor_type.elem_type = 7
-    graph = read_onnx(save(network, tmp_path))
-    assert [t.name for t in graph.barriers()] == ["y"]
-    assert [t.name for t in graph.sinks()] == ["x", "s", "e"]
-
-
 def test_a_mask_is_a_barrier(tmp_path: Path) -> None:
     """Dropout's data passes on; its mask is made anew, of the same shape."""
     nodes = [node("Dropout", "x", "a m"), node("Cast", "m", "c", to=1), node("Mul", "a c")]

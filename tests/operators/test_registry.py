@@ -16,9 +16,6 @@ from layoutopt.conversion.rules.operator import (
     Category,
     Operator,
     RemapError,
-    Remapped,
-    carried_along,
-    fitted,
 )
 from layoutopt.conversion.rules.registry import (
     OPERATORS,
@@ -29,8 +26,6 @@ from layoutopt.conversion.rules.registry import (
     operator_of,
     register,
     remap,
-    written_input,
-    written_output,
 )
 from layoutopt.layout.permutations import Permutation
 from tests.operators.onnx_ops import results
@@ -115,24 +110,6 @@ def test_versions_are_those_of_onnx() -> None:
         assert onnx.defs.get_schema(entry.type, entry.since).since_version == entry.since
 
 
-def test_operands_that_are_broadcast_get_axes_in_front() -> None:
-    """A bias along W of NCHW becomes (1, 1, W, 1) of NHWC; a scalar stays as it is."""
-    found = remap(op("Sum", (2, 3, 4, 5), (5,), (), (4, 1)), LAST)
-    assert found == Remapped({}, (LAST, LAST, None, LAST), (LAST,))
-    assert remap(op("Add", (2, 3, 4, 5), (5,)), (1, 0, 2, 3)).inputs == ((1, 0, 2, 3), None)
-
-
-def test_an_operand_left_out_stays_out() -> None:
-    clip = Op("Clip", {}, ("x", "", "most"), ("y",), ((2, 3), None, ()))
-    assert remap(clip, (1, 0)) == Remapped({}, ((1, 0), None, None), ((1, 0),))
-
-
-def test_views_leave_the_result_as_it_was() -> None:
-    """A transpose absorbs the permutation: NHWC read as NCHW is then no transpose at all."""
-    found = remap(op("Transpose", (2, 5, 4, 3), perm=(0, 3, 1, 2)), (0, 3, 1, 2))
-    assert found == Remapped({"perm": (0, 1, 2, 3)}, ((0, 3, 1, 2),), (None,))
-
-
 SYMBOLIC: list[tuple[Shape, tuple[int, ...], tuple[int, ...], int]] = [
     (("batch", 6, 5), (4, 6, 5), (0, 2, 3, 5), 6),
     (("batch", "channels", 5), (4, 3, 5), (0, 0, -1), 6),
@@ -165,17 +142,6 @@ def test_reshapes_need_no_numbers(
         wanted = before if order is None else before.transpose(order)
         np.testing.assert_array_equal(after, wanted)
     assert found == taken
-
-
-def test_the_size_of_a_result_may_be_known_from_elsewhere() -> None:
-    """-1 among unnamed sizes is no riddle where the result's shape has names."""
-    given = Op(
-        "Reshape", {"shape": (-1, 0)}, ("x",), ("y",), ((None, "c"),), (("b", "c"),), name="it"
-    )
-    with refused("Reshape 'it'", "not known which of its axes become which"):
-        remap(given, (1, 0))
-    named = Op("Reshape", {"shape": (-1, 0)}, ("x",), ("y",), (("b", "c"),), (("b", "c"),))
-    assert remap(named, (1, 0)).attributes == {"shape": (0, 0)}
 
 
 REFUSALS: list[tuple[Op, Permutation, str]] = [
@@ -288,30 +254,6 @@ def test_wrong_arguments_are_named() -> None:
         remap(op("Transpose", (2, 3), perm=(0,)), (1, 0))
 
 
-AXES = {
-    ("Conv", (1, 2, 3)): ("NCW OIW O", "NCW"),
-    ("Conv", (1, 2, 3, 4)): ("NCHW OIHW O", "NCHW"),
-    ("Conv", (1, 2, 3, 4, 5)): ("NCDHW OIDHW O", "NCDHW"),
-    ("ConvTranspose", (1, 2, 3, 4)): ("NCHW IOHW O", "NCHW"),
-    ("MaxPool", (1, 2, 3, 4)): ("NCHW", "NCHW NCHW"),
-    ("BatchNormalization", (1, 2)): ("NC C C C C", "NC C C C C"),
-    ("InstanceNormalization", (1, 2, 3, 4, 5, 6)): ("NC**** C C", "NC****"),
-    ("RoiAlign", (1, 2, 3, 4)): ("NCHW", "*CHW"),
-    ("GridSample", (1, 2, 3, 4)): ("NCHW NHW*", "NCHW"),
-    ("DeformConv", (1, 2, 3, 4)): ("NCHW OIHW N*HW O N*HW", "NCHW"),
-}
-
-
-@pytest.mark.parametrize(("name", "shape"), AXES)
-def test_sensitive_ops_say_what_their_axes_are(name: str, shape: Shape) -> None:
-    """For one, two and three spatial axes, and for operands that have no letters."""
-    found = operand_axes(op(name, shape))
-    assert found is not None
-    inputs, outputs = AXES[name, shape]
-    assert found.inputs == tuple(inputs.split())
-    assert found.outputs == tuple(outputs.split())
-
-
 def test_other_ranks_and_other_ops_have_no_such_axes() -> None:
     assert operand_axes(op("Conv", (2,))) is None
     assert operand_axes(op("DepthToSpace", (1, 2, 3))) is None
@@ -335,22 +277,6 @@ def test_resize_of_channels_last_data_says_so() -> None:
     on_two = operand_axes(op("Resize", (1, 4, 4, 3), scales=(1, 2), axes=(0, 1)))
     assert on_two is not None
     assert on_two.inputs == ("NCHW",)
-
-
-def test_an_op_may_be_written_in_another_way() -> None:
-    """Layouts of the op itself come first; of what they leave open, ONNX's way is true."""
-    given = op("Conv", (1, 4, 4, 3), (8, 3, 1, 1), (8,), layouts="NHWC")
-    assert [str(written_input(given, n)) for n in range(3)] == ["NHWC", "OIHW", "O"]
-    assert str(written_output(given, 0)) == "NHWC"
-    assert written_input(op("Relu", (1, 2)), 0) is None
-    assert str(written_output(op("Reshape", (6,), layouts="->NC"), 0)) == "NC"
-    assert written_input(op("Reshape", (6,), layouts="->NC"), 0) is None
-
-
-def test_blocked_data_has_as_many_axes_as_letters() -> None:
-    """NCHW16c is five dimensions of four axes."""
-    given = op("Conv", (1, 2, 4, 4, 16), None, None, layouts="NCHW16c")
-    assert str(written_input(given, 1)) == "OIHW"
 
 
 @pytest.mark.usefixtures("registry")
@@ -389,21 +315,6 @@ def test_wrong_entries_are_refused() -> None:
         operator()
     with refused("name the types of ops"):
         operator(lambda given, permutation: {})  # type: ignore[arg-type]
-
-
-def test_the_result_follows_the_operand() -> None:
-    """(N, C, H, W) with a new axis at 1 and without H, channels last: N, new, W, C."""
-    assert carried_along((0, None, 1, 3), LAST) == (0, 1, 3, 2)
-    assert carried_along((0, 1, 1, 2), (2, 1, 0)) == (3, 1, 2, 0)
-    assert carried_along((), LAST) == ()
-
-
-def test_fitted_is_none_where_nothing_moves() -> None:
-    assert fitted((1, 0, 2), 1) is None
-    assert fitted((1, 0, 2), 2) == (1, 0, 2)
-    assert fitted((0, 2, 1), 2) == (1, 0)  # no axis of 1 is needed in front
-    assert fitted((2, 0, 1), 2) == (2, 0, 1)
-    assert fitted((2, 1, 0), 0) is None
 
 
 def test_errors_are_input_errors() -> None:

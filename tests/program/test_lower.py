@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable
-from dataclasses import replace
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from benchmarks.figures import FIGURES, unbroadcast_add
 from benchmarks.traps import TRAPS
-from layoutopt.base.result import Loop, Piece, UnwindingResult
+from layoutopt.base.result import Loop, UnwindingResult
 from layoutopt.graphs.ops import Array, Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
@@ -173,64 +172,6 @@ def test_strided_layouts(solver: str) -> None:
     assert seen["cut"] > 1
 
 
-def every_case() -> dict[str, tuple[Graph, dict[str, tuple[Piece, ...]], dict[str, list[int]]]]:
-    """Return graphs with layouts by hand, and the locations that sinks get, as numbers.
-
-    Numbers count the elements of source ``s`` first, then whatever comes.
-    """
-    cases = {}
-    graph = Graph("stand-ins")  # f reads y alone, though it stands in a concat with g and x
-    x, y = graph.sink((1,), name="x"), graph.sink((1,), name="y")
-    graph.source((2,), name="s")
-    g = graph.barrier([x], (1,), name="g")
-    joint = graph.concat([g, y, x], 0)
-    graph.barrier([graph.slice(joint, (1,), (2,))], (1,), name="f")
-    layouts = {"x": (("f", 0, 0, ((1, 1, 1),)),), "y": (("s", 1, 0, ((1, 1, 1),)),)}
-    cases["operands that are not there yet"] = graph, layouts, {"x": [2], "y": [1]}
-
-    graph = Graph("windows")
-    graph.sink((3, 4), name="x")
-    graph.source((6,), name="s")
-    # Rows 0 1 2 3, 1 2 3 4 and 2 3 4 5 of s.
-    layouts = {"x": (("s", 0, 0, ((3, 1, 4), (4, 1, 1))),)}
-    wanted = [0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5]
-    cases["a source box that overlaps"] = graph, layouts, {"x": wanted}
-
-    graph = Graph("combs")
-    graph.sink((2, 5), name="x")
-    graph.source((8,), name="s")
-    # Elements 0 2 4 6 and 3 5 7 9 of x, then 1 and 8, which lie together.
-    layouts = {"x": (("s", 7, 0, ((2, -4, 3), (4, -1, 2))), ("s", 0, 1, ((2, 0, 7),)))}
-    wanted = [7, 0, 6, 3, 5, 2, 4, 1, 0, 0]
-    cases["a sink box that does not nest"] = graph, layouts, {"x": wanted}
-
-    graph = Graph("ranks")
-    graph.sink((), name="x")
-    graph.sink((0, 2), name="y")
-    graph.sink((1, 2), name="z")
-    graph.source((), name="s")
-    layouts = {
-        "x": (("s", 0, 0, ()),),
-        "y": (),
-        "z": (("x", 0, 1, ((1, 1, 1),)), ("z", 1, 0, ((1, 1, 1),))),
-    }
-    cases["no dimensions, no elements"] = graph, layouts, {"x": [0], "y": [], "z": [1, 2]}
-    return cases
-
-
-@pytest.mark.parametrize("name", every_case())
-def test_layouts_by_hand(name: str) -> None:
-    """Pieces of odd kinds end up where they say, element by element."""
-    graph, layouts, wanted = every_case()[name]
-    found = carried_out(graph, schedule(graph, layouts))
-    known = np.ravel(found["s"]).tolist()
-    for sink, numbers in wanted.items():
-        for place in np.ravel(found[sink]).tolist():
-            if place not in known:
-                known.append(place)
-        assert [known.index(place) for place in np.ravel(found[sink]).tolist()] == numbers
-
-
 def told(argument: object) -> str:
     """Return an argument as text; lists, of tensors mostly, without their quotes."""
     return f"[{', '.join(map(told, argument))}]" if isinstance(argument, list) else str(argument)
@@ -336,20 +277,6 @@ def test_the_views_of_a_piece(name: str) -> None:
     ]
 
 
-def test_stand_ins() -> None:
-    """Operands that are not there yet are placeholders; neither created nor asked for."""
-    graph, layouts, _ = every_case()["operands that are not there yet"]
-    target = Recorder()
-    lower(schedule(graph, layouts), target)
-    operands = "[placeholder((1,)), create(y, (1,)), placeholder((1,))]"
-    assert target.calls[3:7] == [
-        "placeholder((1,))",
-        "placeholder((1,))",
-        f"barrier(f, [slice(concat({operands}, 0), (1,), (2,))], [(1,)])",
-        "create(x, (1,))",
-    ]
-
-
 def test_changed_schedules_are_refused() -> None:
     """A barrier that comes too late is named."""
     graph = unbroadcast_add()
@@ -358,17 +285,6 @@ def test_changed_schedules_are_refused() -> None:
         lower(Schedule(graph, (a, b, c, product)), Recorder())
     with refused("barrier 'matmul'", "input 1"):
         lower(Schedule(graph, (a, product, b, c)), NumpyTarget(graph))
-
-
-def test_ops_are_run_as_they_are_named() -> None:
-    """The target gets the op itself, whatever it is."""
-    graph, op = unbroadcast_add(), ("any", frozenset({1}))
-    ran: list[Hashable] = []
-    target = Recorder()
-    target.run = ran.append
-    lower(schedule(graph, unwind(graph), {op: []}), target)
-    assert len(ran) == 1
-    assert ran[0] is op
 
 
 def test_wrong_targets_are_refused() -> None:
@@ -385,16 +301,3 @@ def test_wrong_targets_are_refused() -> None:
     target.barrier = lambda name, inputs, shapes: []
     with refused("'matmul'", "0 tensors for 1 output"):
         lower(program, target)
-
-
-def test_the_order_of_a_result_is_used() -> None:
-    """A result with an order of its own for parts of sinks gives the same locations."""
-    graph = Graph("parts")
-    x = graph.sink((4,), name="x")
-    graph.valued_pair(graph.slice(x, (0,), (2,)), graph.source((2,), name="s"), 1)
-    f = graph.barrier([graph.slice(x, (0,), (2,))], (2,), name="f")
-    graph.valued_pair(graph.slice(x, (2,), (4,)), f, 1)
-    result = unwind(graph)
-    assert result.order == (("x", 0), ("x", 1))
-    confirm(graph, schedule(graph, result), result)
-    confirm(graph, schedule(graph, replace(result, order=())), result)

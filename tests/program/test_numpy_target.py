@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.numpy_target import NumpyTarget
 from tests.support import refused
@@ -58,38 +55,3 @@ def test_a_sink_is_set_once_and_from_known_locations() -> None:
         target.copy(s, x)
     target.copy(s[:1], x[1:])
     assert target.layouts["x"].tolist() == [s[1], s[0]]
-
-
-VIEWS = [
-    ("reshape", ((4,),), [0, 1, 2, 3]),
-    ("dim_shuffle", ((1, 0),), [[0, 2], [1, 3]]),
-    ("reverse", ((1,),), [[1, 0], [3, 2]]),
-    ("reverse", ((),), [[0, 1], [2, 3]]),
-    ("slice", ((0, 1), (2, 2)), [[1], [3]]),
-    ("sub_sample", ((2, 1),), [[0, 1]]),
-    ("expand", ((2, 2, 2),), [[[0, 1], [2, 3]], [[0, 1], [2, 3]]]),
-]
-
-
-@pytest.mark.parametrize(("name", "arguments", "wanted"), VIEWS)
-def test_views(name: str, arguments: tuple[tuple[int, ...], ...], wanted: list[object]) -> None:
-    """Views are NumPy's, and none of them copies."""
-    x = np.arange(4).reshape(2, 2)
-    found = getattr(small(), name)(x, *arguments)
-    assert found.tolist() == wanted
-    assert np.shares_memory(found, x)
-
-
-def test_views_of_rank_0() -> None:
-    """Slices and samples of a tensor without dimensions are such tensors, and windows."""
-    target = small()
-    x = target.create("x", ())
-    for view in (target.slice(x, (), ()), target.sub_sample(x, ())):
-        assert view.shape == ()
-        assert np.shares_memory(view, x)
-
-
-def test_concat() -> None:
-    """Tensors come one after the other along an axis."""
-    x = np.arange(4).reshape(2, 2)
-    assert small().concat([x, x + 4], 1).tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]

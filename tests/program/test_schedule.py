@@ -10,7 +10,6 @@ import networkx as nx
 import pytest
 
 from benchmarks.figures import unbroadcast_add
-from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.program.steps import BarrierReady, Place, Run, Schedule, schedule, steps
 from layoutopt.unwinding import unwind
@@ -31,69 +30,6 @@ def names(found: Schedule) -> list[str]:
         else f"run {x.op}"
         for x in found
     ]
-
-
-CASES: dict[str, tuple[Any, dict[str, Hashable] | None, str]] = {
-    "each step right before its op": (
-        ADD,
-        None,
-        "A.0; run A; B.0; run B; matmul!; C.0; run C; run matmul; run Out",
-    ),
-    # The product's layout is known before the product has run.
-    "C comes first": (
-        {"C": [], **ADD},
-        None,
-        "A.0; B.0; matmul!; C.0; run C; run A; run B; run matmul; run Out",
-    ),
-    "no op creates C": (
-        {"A": [], "B": [], "matmul": ["A", "B"]},
-        None,
-        "A.0; run A; B.0; run B; run matmul; matmul!; C.0",
-    ),
-    "one op creates all": (
-        {"first": [], "init": ["first"], "last": ["init"]},
-        {"A": "init", "B": "init", "C": "init"},
-        "run first; A.0; B.0; matmul!; C.0; run init; run last",
-    ),
-    "another op than the one of its name": (
-        {"A": [], "B": ["A"]},
-        {"A": "B"},
-        "run A; A.0; B.0; run B; matmul!; C.0",
-    ),
-    "numbers for ops": ({7: [], 3: [7]}, {"B": 3}, "run 7; B.0; run 3; A.0; matmul!; C.0"),
-    "given order where it can be": (
-        {"c": ["b"], "a": [], "b": [], "d": []},
-        None,
-        "run a; run b; run c; run d; A.0; B.0; matmul!; C.0",
-    ),
-    "no ops": (None, None, "A.0; B.0; matmul!; C.0"),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_figure(name: str) -> None:
-    """Figure unbroadcastadd in frameworks of different ops."""
-    ops, creates, wanted = CASES[name]
-    graph = unbroadcast_add()
-    assert names(schedule(graph, unwind(graph), ops, creates)) == wanted.split("; ")
-
-
-def test_networkx() -> None:
-    """A DiGraph whose edges point from earlier to later ops says the same as a mapping."""
-    graph = unbroadcast_add()
-    result = unwind(graph)
-    given = nx.DiGraph()
-    given.add_nodes_from(ADD)
-    given.add_edges_from((earlier, later) for later, ops in ADD.items() for earlier in ops)
-    assert schedule(graph, result, given).items == schedule(graph, result, ADD).items
-
-
-def test_without_ops_it_is_the_steps() -> None:
-    """With no ops a schedule is what ``steps`` returns."""
-    for seed in range(40):
-        graph = FAMILIES["tangle"](seed)
-        result = unwind(graph)
-        assert schedule(graph, result).items == steps(graph, result)
 
 
 def test_printed_schedule() -> None:
@@ -202,11 +138,3 @@ def test_wrong_ops_are_refused(name: str) -> None:
     graph = unbroadcast_add()
     with refused(*told):
         schedule(graph, unwind(graph), ops, creates)
-
-
-def test_a_cycle_names_no_other_op() -> None:
-    """Ops that only wait for a cycle, or that it waits for, are not on it."""
-    graph = unbroadcast_add()
-    ops = {"after": ["b"], "a": ["b"], "b": ["a", "before"], "before": []}
-    with pytest.raises(InputError, match=r"^[^']*('a' -> 'b' -> 'a'|'b' -> 'a' -> 'b')$"):
-        schedule(graph, unwind(graph), ops)

@@ -65,18 +65,6 @@ def test_every_view(name: str) -> None:
     assert len(asked) == len(set(asked))
 
 
-def test_a_long_chain() -> None:
-    """Thousands of views after each other are no deeper than one."""
-    graph = Graph()
-    x = graph.source((2,))
-    for _ in range(3000):
-        x = graph.reverse(x, (0,))
-    assert viewed(graph, NumpyTarget(graph), [x.index], lambda t: np.arange(2))[0].tolist() == [
-        0,
-        1,
-    ]
-
-
 def kept(n: int, stripes: Stripes) -> list[int]:
     """Return the indices that nested stripes keep, one by one."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layoutopt.conversion.desired import Desired, for_axes, parse_desired, without_blocks
-from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, parse_operands
+from layoutopt.conversion.desired import for_axes, parse_desired, without_blocks
+from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.layout.layout import Layout
 from tests.requirements.test_requirements import CONV, GRID, LINE, POOL, RELU, STEM, VOLUME, needs
 from tests.support import refused
@@ -63,11 +63,6 @@ def test_operands_with_the_datas_axes_follow_it() -> None:
     assert str(parse_desired("MaxPool=NHWC").result_requirement(pool, 1)) == "NHWC"
 
 
-def test_results_of_unknown_shape() -> None:
-    pool = Op("MaxPool", {}, ("x",), ("y",), ((1, 32, 8, 8),))
-    assert str(parse_desired("MaxPool=NHWC").result_requirement(pool, 0)) == "NHWC"
-
-
 def test_layouts_of_other_axes_are_refused_when_used() -> None:
     """As a default they are passed over, as not every op has all axes."""
     with refused("Conv 'it'", "the desired NHWK is no order of its axes N, C, H, W"):
@@ -93,24 +88,6 @@ REFUSED = [
 def test_wrong_entries_are_quoted(text: str, reason: str) -> None:
     with refused(reason):
         parse_desired(text)
-
-
-def test_nothing_is_desired_of_nothing() -> None:
-    assert parse_desired(" ;\n ") == Desired()
-    assert parse_desired("my::Op=NC").types == {"my::Op": parse_operands("NC")}
-
-
-def test_operands_are_written_as_they_are_read() -> None:
-    """Results are those behind the arrow, or the first operand's."""
-    found = parse_operands("NHWC, default ->NCHW")
-    assert [found.input(n) for n in range(3)] == [Layout.parse("NHWC"), None, None]
-    assert found.output(0) == Layout.parse("NCHW")
-    assert found.output(1) is None
-    for text in ("NHWC,HWIO->NHWC", "->NC", "NC->default,NC", "N[ns:a,b]C,O->N"):
-        assert str(parse_operands(text)) == text
-    assert parse_operands("NC,O") == OperandLayouts(
-        (Layout.parse("NC"), Layout.parse("O")), (Layout.parse("NC"),)
-    )
 
 
 def test_other_spatial_axes() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutopt.conversion.backends import BACKENDS, BlockedCpu, backend, backend_named
-from layoutopt.conversion.requirements import Requirements, axis_sizes, byte_strides, mismatch
+from layoutopt.conversion.backends import BACKENDS, backend, backend_named
+from layoutopt.conversion.requirements import Requirements, byte_strides, mismatch
 from layoutopt.conversion.rules.op import UNKNOWN, Op, Shape, any_layout, parse_operands
 from layoutopt.layout import placement
 from layoutopt.layout.layout import Layout
@@ -77,45 +77,6 @@ NEEDS = [
 def test_backends_need(name: str, given_op: Op, wanted: str) -> None:
     """Each example of a backend, on ops of all kinds of sensitivity."""
     assert needs(BACKENDS[name], given_op) == wanted
-
-
-def test_grouped_convolutions_are_not_blocked() -> None:
-    grouped = Op("Conv", {"group": 32}, ("x", "w"), ("y",), ((1, 32, 8, 8), (32, 16, 3, 3)))
-    assert str(BACKENDS["blocked"].input_requirement(grouped, 0)) == "NCHW"
-
-
-def test_another_block_divides_other_channels() -> None:
-    assert needs(BlockedCpu(64), CONV) == "NCHW,OIHW,*->NCHW"
-    assert needs(BlockedCpu(8), POOL) == "NCHW8c->NCHW8c"
-
-
-def test_an_op_that_runs_in_blocks_needs_them_still() -> None:
-    """Sizes of axes are those of whole axes, however the operands are written."""
-    blocked = op(
-        "Conv",
-        (1, 2, 8, 8, 16),
-        (4, 2, 3, 3, 16, 16),
-        out=(1, 4, 6, 6, 16),
-        layouts="NCHW16c,OIHW16i16o",
-    )
-    assert needs(BACKENDS["blocked"], blocked) == "NCHW16c,OIHW16i16o->NCHW16c"
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_unknown_ranks_need_nothing(name: str) -> None:
-    for op_type in ("Relu", "Conv"):
-        unknown = op(op_type, None)
-        assert BACKENDS[name].input_requirement(unknown, 0) == UNKNOWN
-        assert BACKENDS[name].result_requirement(unknown, 0) == UNKNOWN
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_results_of_unknown_shape_need_what_their_axes_say(name: str) -> None:
-    """Of an op whose results have no shapes at all, too."""
-    pool = Op("MaxPool", {}, ("x",), ("y",), ((1, 3, 8, 8),))
-    wanted = BACKENDS[name].input_requirement(pool, 0)
-    assert BACKENDS[name].result_requirement(pool, 0) == wanted
-    assert BACKENDS[name].result_requirement(Op("Relu"), 0) == UNKNOWN
 
 
 @pytest.mark.parametrize("name", ["nchw", "nhwc"])
@@ -220,15 +181,6 @@ def test_known_divisors_divide(dims: list[tuple[int, int]], data: st.DataObject)
     real = byte_strides(layout, tuple(sizes), 4)
     for (divisor, exact), (stride, _) in zip(said, real, strict=True):
         assert stride == divisor if exact else stride % divisor == 0
-
-
-def test_sizes_of_axes() -> None:
-    """Of whole axes, also where they are in blocks; those of packed ones are not told."""
-    assert axis_sizes(Layout.parse("NHWC"), (1, "h", 3, 4)) == {"N": 1, "H": "h", "W": 3, "C": 4}
-    assert axis_sizes(Layout.parse("NCHW16c"), (1, 2, 3, 4, 16))["C"] == 32
-    assert axis_sizes(Layout.parse("NCHW16c"), (1, "c", 3, 4, 16))["C"] is None
-    assert axis_sizes(Layout.parse("N**"), (1, 2, 3)) == {"N": 1}
-    assert axis_sizes(Layout.parse("NC"), (1, 2, 3)) == axis_sizes(None, (1,)) == {}
 
 
 def test_a_backend_of_ones_own() -> None:

@@ -123,64 +123,6 @@ def test_converted_networks_are_converted_already(seed: int) -> None:
     assert back.objective == result.objective
 
 
-LOOP = """g (float[1,4,4,3] x) => (float[1,4,4,3] y) {
-    n = Constant<value = int64 {3}>()
-    c = Constant<value = bool {1}>()
-    y = Loop(n, c, x) < body = inner (int64 i, bool go, float[1,4,4,3] s)
-        => (bool again, float[1,4,4,3] t) {
-            again = Identity(go)
-            a = Transpose<perm=[0,3,1,2]>(s)
-            e = Relu(a)
-            f = Transpose<perm=[0,2,3,1]>(e)
-            h = Transpose<perm=[0,3,1,2]>(f)
-            k = Conv(h, w)
-            t = Transpose<perm=[0,2,3,1]>(k) } > }"""
-
-
-def test_graphs_inside_nodes_are_converted_each_on_its_own() -> None:
-    """The body of a loop loses the pair of transposes within; the two at its ends remain."""
-    model = network(LOOP, {"w": (3, 3, 1, 1)})
-    result = layoutopt.convert(model, check=True)
-    assert (transposes(model), transposes(result.model)) == (4, 2)
-    assert result.objective[0] == 2
-    assert result.opaque == {"Loop": 1}
-    freed = layoutopt.convert(model, free_io=True, check=True)
-    assert transposes(freed.model) == 2
-
-
-def test_symbolic_sizes() -> None:
-    """Rules that need no numbers work where sizes are names."""
-    model = network(
-        """g (float[batch,h,w,3] x) => (float[batch,h,w,4] y) {
-        a = Transpose<perm=[0,3,1,2]>(x)
-        b = Conv<pads=[1,1,1,1]>(a, k)
-        c = Transpose<perm=[0,2,3,1]>(b)
-        d = Relu(c)
-        e = Transpose<perm=[0,3,1,2]>(d)
-        f = Conv(e, m)
-        y = Transpose<perm=[0,2,3,1]>(f) }""",
-        {"k": (4, 3, 3, 3), "m": (4, 4, 1, 1)},
-    )
-    result = layoutopt.convert(model, check=True)
-    assert transposes(result.model) == 2
-
-
-def test_freed_inputs_and_outputs() -> None:
-    """With inputs and outputs free nothing is left, and the check knows how they lie."""
-    model = network(
-        """g (float[2,4,4,3] x) => (float[2,4,4,5] y) {
-        a = Transpose<perm=[0,3,1,2]>(x)
-        b = Conv(a, k)
-        y = Transpose<perm=[0,2,3,1]>(b) }""",
-        {"k": (5, 3, 1, 1)},
-    )
-    result = layoutopt.convert(model, free_io=True, check=True)
-    assert transposes(result.model) == 0
-    assert result.difference == 0
-    dims = result.model.graph.input[0].type.tensor_type.shape.dim
-    assert [d.dim_value for d in dims] == [2, 3, 4, 4]
-
-
 @pytest.mark.parametrize("opset", range(7, 23))
 def test_every_version_of_the_operator_set(opset: int) -> None:
     """Pads, slices, softmax, means, squeezes: attributes or inputs, all are rewritten."""

@@ -11,12 +11,10 @@ from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
 import layoutopt
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.operator import Category
-from layoutopt.conversion.rules.registry import category_of
 from layoutopt.rewriting import attributes
 from layoutopt.rewriting.read import HELD, read_model
 from layoutopt.rewriting.write import write_model
-from tests.rewriting.networks import conversion, kinds, network, only, read
+from tests.rewriting.networks import conversion, kinds, network, read
 from tests.standard import every_example
 
 PARAMETERS = {
@@ -65,55 +63,6 @@ def test_parameters_stand_in_attributes(case: str) -> None:
     assert op.opset == opset
 
 
-def test_shapes_types_and_constants() -> None:
-    """Shapes are inferred, symbolic sizes are names, and constants are initialisers and nodes."""
-    source = read(
-        """g (float16[batch,3,h,8] x) => (float16[a,b,c,d] y) {
-        k = Constant<value = float16[3,1,1] {1,2,3}>()
-        z = Conv(x, w)
-        y = Mul(z, k) }""",
-        {"w": np.zeros((3, 3, 1, 1), np.float16)},
-    )
-    tensors = source.graph.tensors
-    assert tensors["x"].shape == ("batch", 3, "h", 8)
-    assert tensors["z"].shape is not None
-    assert tensors["z"].shape[:2] == ("batch", 3)
-    assert tensors["z"].shape[3] == 8
-    assert {name: (t.kind, t.shape) for name, t in tensors.items() if t.kind == "constant"} == {
-        "w": ("constant", (3, 3, 1, 1)),
-        "k": ("constant", (3, 1, 1)),
-    }
-    assert {t.element_bytes for t in tensors.values()} == {2}
-    assert source.graph.outputs == ["y"]
-
-
-def test_shapes_that_are_computed_become_constants() -> None:
-    """A reshape whose shape is computed from a known one can be told; the nodes are gone."""
-    source = read(
-        """g (float[2,3,4,4] x) => (float[n,m] y) {
-        s = Shape(x)
-        n = Gather(s, zero)
-        t = Concat<axis=0>(n, rest)
-        y = Reshape(x, t) }""",
-        {"zero": np.array([0]), "rest": np.array([-1])},
-    )
-    [op] = source.graph.ops
-    assert op.attributes["shape"] == (2, -1)
-    assert op.output_shapes == ((2, 48),)
-
-
-def test_filled_shapes_are_constants() -> None:
-    """A node that fills a known shape with one value makes a constant."""
-    source = read(
-        """g (float[1,3,4,4] x) => (float[n,c,h,w] y) {
-        k = ConstantOfShape(s)
-        y = Conv(x, k) }""",
-        {"s": np.array([2, 3, 1, 1])},
-    )
-    assert source.graph.tensors["k"].kind == "constant"
-    assert source.graph.tensors["k"].shape == (2, 3, 1, 1)
-
-
 def test_what_callers_may_replace_is_held() -> None:
     """An initialiser that is an input as well is no constant, unless the file format is old."""
     text = "g (float[2,3] x, float[3] k) => (float[2,3] y) { y = Add(x, k) }"
@@ -135,50 +84,12 @@ def test_sparse_initialisers_are_held() -> None:
     assert source.graph.tensors["k"].shape == (2, 3)
 
 
-def test_ops_of_other_domains_are_opaque_and_listed() -> None:
-    """Unknown domains, and ops of ONNX without a rule, are opaque."""
-    model = network(
-        """g (float[2,3] x) => (y) {
-        z = my.ops.Twist(x)
-        u = Det(q)
-        y = my.ops.Join(z, u) }""",
-        {"q": (4, 2, 2)},
-        domains=["my.ops"],
-    )
-    source = read_model(model)
-    assert [op.type for op in source.opaque()] == ["my.ops::Twist", "Det", "my.ops::Join"]
-    assert source.graph.tensors["z"].shape is None
-
-
 BODY = """g (float[1,4,4,3] x, bool c) => (float[a,b,d,e] y) {
     r = Relu(x)
     y = If(c) <
         then_branch = first () => (t1) { k = Transpose<perm=[0,3,1,2]>(r) t1 = Relu(k) },
         else_branch = second () => (t2) { t2 = Transpose<perm=[0,3,1,2]>(w) }
     > }"""
-
-
-def test_graphs_inside_nodes_are_sources_of_their_own() -> None:
-    """A node that holds graphs is opaque and reads what they capture, which they hold."""
-    source = read(BODY, {"w": (1, 4, 4, 3)})
-    op = only(source, "If")
-    assert category_of(op) is Category.OPAQUE
-    assert op.inputs == ("c", "r", "w")
-    first, second = source.bodies
-    assert [o.type for o in first.graph.ops] == [HELD, "Transpose", "Relu"]
-    assert first.graph.tensors["k"].shape == (1, 3, 4, 4)
-    assert [o.type for o in second.graph.ops] == [HELD, "Transpose"]
-    assert list(source.every()) == [source, first, second]
-
-
-def test_names_of_ops_are_their_own_where_these_are_unique() -> None:
-    """Nodes without a name, or with that of another one, get names of their type."""
-    model = network(
-        "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) d = Exp(b) y = Exp(d) }"
-    )
-    for node, name in zip(model.graph.node, ("same", "same", "", "Exp_0"), strict=True):
-        node.name = name
-    assert [op.name for op in read_model(model).graph.ops] == ["Relu_0", "Relu_1", "Exp_1", "Exp_0"]
 
 
 def test_every_example_of_the_standard_is_read() -> None:

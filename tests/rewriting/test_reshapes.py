@@ -65,16 +65,3 @@ def written(op: Op) -> str:
     """Return an op with what it reads, and its shape if that was written anew."""
     shape = "".join(f" {size}" for size in op.attributes.get("shape", ()))
     return f"{op.name}({op.inputs[0]}){shape}"
-
-
-def test_what_others_read_stays() -> None:
-    """A reshape that is read elsewhere is there still, and its reader reads it."""
-    graph = ConversionGraph()
-    graph.input("x", (2, 1, 3))
-    graph.op("Reshape", ["x"], {"shape": (2, 3, 1)}, name="a")
-    graph.op("Relu", ["a"], name="r")
-    graph.op("Reshape", ["a"], {"shape": (2, 1, 3)}, name="b")
-    graph.op("Exp", ["b"], name="e")
-    graph.output("r", "e")
-    found = [(op.name, op.inputs) for op in fewer_reshapes(graph, ())]
-    assert found == [("a", ("x",)), ("r", ("a",)), ("e", ("x",))]

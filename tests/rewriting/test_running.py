@@ -50,22 +50,6 @@ def test_other_shapes_and_missing_numbers_differ_without_bound() -> None:
     assert largest_difference(nan, nan) == 0
 
 
-def test_inputs_are_drawn_by_type_and_open_sizes_are_small() -> None:
-    """One name is one size; integers are 0 or 1; equal seeds draw equally."""
-    model = network(
-        """g (float[n,h,3] x, int64[n] i, bool[h] b, float16[] s) => (float[n,h,3] y)
-        { y = Relu(x) }"""
-    )
-    drawn = random_inputs(model, 5)
-    assert drawn["x"].shape == (2, 3, 3)
-    assert drawn["i"].shape == (2,)
-    assert drawn["b"].shape == (3,)
-    assert set(drawn["i"].tolist()) <= {0, 1}
-    assert [drawn[name].dtype.name for name in "xibs"] == ["float32", "int64", "bool", "float16"]
-    assert np.array_equal(drawn["x"], random_inputs(model, 5)["x"])
-    assert not np.array_equal(drawn["x"], random_inputs(model, 6)["x"])
-
-
 def test_transposes_are_counted_before_and_after_other_optimisers() -> None:
     """The pair around an op goes; those inside nodes are counted, too."""
     model = network(PAIR % "Relu")

@@ -105,28 +105,6 @@ def test_a_larger_kernel_is_more_work() -> None:
     assert used == [1, 16]
 
 
-def test_the_halo_counts() -> None:
-    """What a cut row reads beyond its block decides against cutting it.
-
-    On 4 tiles, 4 channels make 6 + 6 cycles.  2 channels and 2 halves of the row make 6 for
-    arithmetic, 3 for the filter and 4 - 2 for the data, or 4 with their halo of 2.
-    """
-    rule = {"kind": "conv_out", "batch": 1, "in_channels": 1, "out_channels": 4}
-    rule |= {"size": [8], "kernel": [3], "macs_per_cycle": 4}
-    found = tile_map((1, 4, 8), TileMemory(4, 1024), rule)
-    assert found.tiles().tolist() == [m for m in range(4) for _ in range(8)]
-
-
-def test_defaults() -> None:
-    """Groups are 1, and the output has the extents of the data."""
-    plain = {"batch": 2, "in_channels": 4, "out_channels": 6, "size": [8], "kernel": [3]}
-    full = plain | {"groups": 1, "out_size": [8], "macs_per_cycle": 16}
-    memory = TileMemory(12, 1024)
-    for kind, shape in shapes_of(full).items():
-        found = tile_map(shape, memory, {"kind": kind, **plain})
-        assert found.key == tile_map(shape, memory, {"kind": kind, **full}).key
-
-
 @pytest.mark.parametrize(("groups", "tiles"), [(1, 64), (8, 64), (1, 1472)])
 def test_operands_use_the_tiles_evenly(groups: int, tiles: int) -> None:
     """The fullest tile holds little more than if all elements were shared out evenly."""
@@ -137,17 +115,6 @@ def test_operands_use_the_tiles_evenly(groups: int, tiles: int) -> None:
             tile_map(shape, TileMemory(tiles, 2**20), {"kind": kind, **sizes}).tiles()
         )
         assert loads.max() <= math.ceil(1.5 * math.prod(shape) / tiles)
-
-
-def test_empty_convolutions() -> None:
-    """A convolution of nothing has maps of nothing."""
-    sizes: dict[str, Any] = {"batch": 0, "in_channels": 2, "out_channels": 2, "groups": 1}
-    sizes |= {"size": [4], "kernel": [3], "out_size": [0]}
-    maps = {
-        kind: tile_map(shape, TileMemory(8, 64), {"kind": kind, **sizes})
-        for kind, shape in shapes_of(sizes).items()
-    }
-    assert [len(found.tiles()) for found in maps.values()] == [0, 12, 0]
 
 
 SIZES = {"batch": 1, "in_channels": 2, "out_channels": 4, "size": [5], "kernel": [3]}

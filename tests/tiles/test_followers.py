@@ -41,28 +41,6 @@ def check(shape: tuple[int, ...], rule: dict[str, Any], expected: np.ndarray) ->
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(
-    ("shape", "axis", "picked"),
-    [
-        ((5,), None, np.s_[0, 0, :]),
-        ((6, 5), None, np.s_[0, :, :]),
-        ((6, 1), None, np.s_[0, :, :1]),
-        ((6,), 1, np.s_[0, :, 0]),
-        ((4,), 0, np.s_[:, 0, 0]),
-        ((4, 1, 5), None, np.s_[:, :1, :]),
-        ((4, 6), 0, np.s_[:, :, 0]),
-        ((), None, np.s_[0, 0, 0]),
-        ((1, 1, 1), None, np.s_[0, 0, 0]),
-        (WHOLE, None, np.s_[:]),
-    ],
-)
-def test_bias(other: str, shape: tuple[int, ...], axis: int | None, picked: Any) -> None:
-    """A broadcast operand is where the first element is that it is broadcast to."""
-    rule = {"kind": "bias", "of": list(WHOLE), "rule": OTHERS[other], "axis": axis}
-    check(shape, rule, tiles_of(OTHERS[other])[picked])
-
-
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize(
     ("axes", "shape", "picked"),
     [
         ([0], (6, 5), np.s_[0]),
@@ -97,12 +75,6 @@ def test_pooling(other: str, strides: tuple[int, int], padding: tuple[int, int])
         first = [o * s - p for o, s, p in zip((x, y), strides, padding, strict=True)]
         expected[b, x, y] = whole[b, max(first[0], 0), max(first[1], 0)]
     check(shape, rule | {"rule": OTHERS[other]}, expected)
-
-
-def test_nothing_is_added_by_default() -> None:
-    """Windows begin at the first element without padding."""
-    rule = {"kind": "pooling", "of": [6], "strides": [2]}
-    check((3,), rule, np.array([0, 2, 4]))
 
 
 def test_empty_tensors() -> None:

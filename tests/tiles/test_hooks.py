@@ -25,34 +25,6 @@ def own_hooks() -> Iterator[None]:
         READS.pop(name, None)
 
 
-BY_HAND: list[tuple[str, list[tuple[int, ...]], list[Any]]] = [
-    ("same", [(2, 4)], [[[0, 1, 2, 3], [4, 5, 6, 7]]]),
-    ("normalisation", [(2, 4), (2,), (2, 1)], [SQUARE.tolist(), [0, 4], [[0], [4]]]),
-    (
-        "reduce",
-        [(2,), (4,), (1, 4), (2, 1), ()],
-        [[0, 4], [0, 1, 2, 3], [[0, 1, 2, 3]], [[0], [4]], 0],
-    ),
-    ("broadcast", [(4,), (1,), (2, 1), ()], [[0, 1, 2, 3], [0], [[0], [4]], 0]),
-    ("pool", [(1, 2), (2, 1), (1, 1), (1, 3)], [[[0, 2]], [[0], [4]], [[0]], [[0, 1, 2]]]),
-]
-
-
-@pytest.mark.parametrize(("name", "shapes", "expected"), BY_HAND)
-def test_by_hand(name: str, shapes: list[tuple[int, ...]], expected: list[Any]) -> None:
-    """Outputs lie like the input elements that the formulas name."""
-    found = hooked_tiles(name, [SQUARE], shapes, MEMORY)
-    assert [tiles.tolist() for tiles in found] == expected
-
-
-def test_reductions_of_equal_dimensions() -> None:
-    """In a lower rank the first dimensions that fit are kept, from left to right."""
-    square = np.array([[0, 1], [2, 3]])
-    [left] = hooked_tiles("reduce", [square], [(2,)], MEMORY)
-    [right] = hooked_tiles("broadcast", [square], [(2,)], MEMORY)
-    assert (left.tolist(), right.tolist()) == ([0, 2], [0, 1])
-
-
 def test_what_is_empty() -> None:
     """Outputs without elements need none of the input; others do."""
     nothing = np.zeros((2, 0), int)
@@ -125,21 +97,6 @@ def test_bad_answers(function: Callable[..., Any], reason: str) -> None:
     hook("mine")(function)
     with refused(f"hook 'mine': {reason}"):
         hooked_tiles("mine", [SQUARE], [(2, 4)], MEMORY)
-
-
-def test_a_hook_of_a_user() -> None:
-    """It gets inputs that it may change, the outputs' shapes and the machine."""
-
-    @hook("shifted")
-    def shifted(inputs: list[Any], shapes: list[Any], memory: TileMemory) -> list[Any]:
-        inputs[0] += 1
-        inputs[0] %= memory.tiles
-        return [inputs[0].reshape(shapes[0]).tolist()]
-
-    given = SQUARE.copy()
-    [found] = hooked_tiles("shifted", [given], [(8,)], MEMORY)
-    assert found.tolist() == [1, 2, 3, 4, 5, 6, 7, 0]
-    assert (given == SQUARE).all()
 
 
 READ: list[tuple[Callable[..., Any], str]] = [

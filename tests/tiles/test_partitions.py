@@ -88,19 +88,6 @@ def test_best_partition_with_halo(loops: tuple[int, ...], halo: int, speed: Tile
     assert partition(work, speed) == slow_partition(work, speed)
 
 
-def test_loops_of_no_extent() -> None:
-    """Empty loops are not cut; the others are cut as if these had an extent of 1."""
-    assert partition(product(1, 0, 4, 0), TileThroughput(8, 1, 4, 4)) == (1, 1, 4, 1)
-    assert slow_partition(product(1, 1, 4, 1), TileThroughput(8, 1, 4, 4)) == (1, 1, 4, 1)
-
-
-def test_splits() -> None:
-    """Of equally large blocks the smallest number of parts is tried, and what is asked for."""
-    assert splits([5], 9).T.tolist() == [[1, 2, 3, 5]]
-    assert splits([5], 9, np.array([4, 6])).T.tolist() == [[1, 2, 3, 4, 5]]
-    assert splits([3, 2], 4).tolist() == [[1, 1], [1, 2], [2, 1], [2, 2], [3, 1]]
-
-
 @pytest.mark.parametrize("most", [1, 5, 40, 300])
 def test_thinned_splits(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Where too many ways would have to be compared, some of them are, the uncut one too."""

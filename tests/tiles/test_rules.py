@@ -24,34 +24,6 @@ def own_rules() -> Iterator[None]:
         del RULES[name]
 
 
-def test_a_rule_of_a_user() -> None:
-    """A function becomes a rule by its name; it gets shape, memory and parameters."""
-
-    @rule("diagonal")
-    def diagonal(shape: tuple[int, ...], memory: TileMemory, *, shift: int = 0) -> np.ndarray:
-        return (np.indices(shape).sum(axis=0) + shift) % memory.tiles
-
-    found = tile_map([2, 3], MEMORY, {"kind": "diagonal", "shift": 7})
-    assert found.tiles().tolist() == [7, 0, 1, 0, 1, 2]
-    assert found.at(np.array([5, 0])).tolist() == [2, 7]
-    assert diagonal((1,), MEMORY).tolist() == [0]
-
-
-def test_answers_of_rules() -> None:
-    """A rule may return a map by other axes than the tensor's, an array or nested lists."""
-    by_rows = TileMap((6,), (even_steps(6, 2),))
-    for answer in (by_rows, np.array([[0, 0, 1], [1, 2, 2]], np.uint8), [[0, 0, 1], [1, 2, 2]]):
-        rule("mine")(lambda shape, memory, answer=answer: answer)
-        assert tile_map((2, 3), MEMORY, {"kind": "mine"}).tiles().tolist() == [0, 0, 1, 1, 2, 2]
-
-
-def test_names_that_are_taken_again() -> None:
-    """An own name can be taken again; it then means the new function."""
-    rule("mine")(lambda shape, memory: np.zeros(shape, int))
-    rule("mine")(lambda shape, memory: np.ones(shape, int))
-    assert tile_map((2,), MEMORY, {"kind": "mine"}).tiles().tolist() == [1, 1]
-
-
 def test_names_that_cannot_be_taken() -> None:
     """Names of the package, and what is no name or no rule, are refused."""
     with refused("rule 'grid' is one of the package's own; take another name"):
@@ -137,9 +109,3 @@ def test_bad_shapes(shape: Any) -> None:
     """A shape is a list of extents."""
     with refused("shape"):
         tile_map(shape, MEMORY)
-
-
-def test_no_elements_lie_nowhere() -> None:
-    """A tensor without elements may have any map, for none of its tiles is used."""
-    rule("mine")(lambda shape, memory: TileMap(shape, (Steps(np.zeros(1, int), np.array([99])),)))
-    assert tile_map((0,), MEMORY, {"kind": "mine"}).tiles().tolist() == []

@@ -36,15 +36,6 @@ def test_linear(shape: tuple[int, ...], tiles: int, fewest: int, grain: int) -> 
     assert found.at(np.arange(found.size)).tolist() == found.tiles().tolist()
 
 
-def test_the_grain_of_the_memory() -> None:
-    """A linear spread has the memory's grain unless it has its own."""
-    memory = TileMemory(4, 1024, grain=3)
-    plain: dict[str, Any] = {"kind": "linear"}
-    assert tile_map((2, 7), memory, plain).tiles().tolist() == [0] * 6 + [1] * 6 + [2] * 2
-    own = tile_map((14,), memory, plain | {"grain": 1})
-    assert own.tiles().tolist() == [f // 4 for f in range(14)]
-
-
 def slow_boxes(shape: tuple[int, ...], tiles: int) -> list[int]:
     """Return each element's tile if tiles get boxes of whole inner dimensions."""
     sizes: list[int] = []
