@@ -14,7 +14,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import SOLVERS, unwind
 from tests.check.samples import Layouts, random_layouts
-from tests.lifting.graphs import awkward, on_tiles
+from tests.lowering.graphs import awkward, on_tiles
 from tests.models.instances import FAMILIES
 
 GRAPHS: dict[str, Callable[[int], Graph]] = {

@@ -20,7 +20,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from tests.check.samples import Layouts, random_layouts
 from tests.hooked import BATCHED, own_hooks, random_hooked
-from tests.lifting.graphs import awkward, on_tiles
+from tests.lowering.graphs import awkward, on_tiles
 
 Tiles = list[int | None]
 """The tile of each element; ``None`` where it is not known."""

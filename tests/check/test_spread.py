@@ -11,7 +11,7 @@ from layoutopt.check.spread import Counts, SpreadByElements, SpreadByPieces
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from tests.check.samples import Layouts, random_layouts
-from tests.lifting.graphs import awkward, on_tiles
+from tests.lowering.graphs import awkward, on_tiles
 
 
 def sample(seed: int) -> tuple[Graph, Layouts]:

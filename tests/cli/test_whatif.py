@@ -13,7 +13,7 @@ from layoutopt.tiles.memory import TileMemory
 from tests.cli.conftest import Run
 from tests.cli.test_bad_input import refused
 from tests.machine.test_capacitated import full
-from tests.machine.test_prices import wanted
+from tests.machine.test_whatif import wanted
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Layout
 from tests.conversion.drawn import WEIGH
-from tests.operators.onnx_ops import Array, results
+from tests.conversion.onnx_ops import Array, results
 
 
 def arrays_of(graph: ConversionGraph, seed: int) -> dict[str, Array]:

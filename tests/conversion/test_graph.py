@@ -1,17 +1,28 @@
-"""Conversion graphs: what is added, what is told of shapes, and what is refused."""
+"""Conversion graphs: how they are built, refused, and hashed."""
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
-from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.rules.op import Op, Shape
-from tests.operators.onnx_ops import op_of, results
-from tests.operators.remap_cases import CASES, Case
+from layoutopt.converting import convert
+from layoutopt.rewriting.read import read_model
+from tests.conversion.onnx_ops import op_of, results
+from tests.conversion.remap_cases import CASES, Case
+from tests.rewriting.exports import random_export
+from tests.rewriting.networks import network
 from tests.support import refused
+
+# Conversion graphs: what is added, what is told of shapes, and what is refused
+
 
 SHAPES: list[tuple[str, dict[str, Any], list[Shape], Shape]] = [
     ("Add", {}, [("n", 3, 1), (1, 5)], ("n", 3, 5)),
@@ -174,3 +185,68 @@ def test_wrong_additions_are_refused_and_change_nothing(change: Any, reason: str
     assert len(graph.ops) == 1
     assert graph.consumers("x") == [(graph.ops[0], 0)]
     assert graph.outputs == []
+
+
+# Equal networks have equal hashes, whatever their weights and file; others have others
+
+
+TEXT = """g (float[1,6,"n",5] x) => (y) <float[3,6,1,1] w> {
+    a = Conv <group=1, strides=[1,1]> (x, w)
+    b = Softmax <axis=1> (a)
+    y = Transpose <perm=[0,2,3,1]> (b)
+}"""
+
+
+def hash_of(model: onnx.ModelProto) -> str:
+    """Return the hash of a network as the command line tells it."""
+    return convert(model).instance_hash
+
+
+@pytest.fixture
+def model() -> onnx.ModelProto:
+    """Return a network with a weight, whose shapes are known."""
+    found = network(TEXT)
+    weight = np.ones((3, 6, 1, 1), np.float32)
+    found.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    return found
+
+
+def test_the_hash_is_that_of_the_documented_text() -> None:
+    """The digest is of the text that ``docs/same_answers.md`` tells how to write, here by hand."""
+    graph = ConversionGraph("any name")
+    x = graph.input("x", (1, "n", None, 8), "NHWC", element_bytes=2)
+    w = graph.constant("w", (8,))
+    y = graph.op("Add", [x, w], {"b": (1, 2), "a": 0.5}, layouts="NHWC", shape=(1, "n", None, 8))
+    graph.output(y)
+    text = (
+        '{"format":"layoutopt/network/1","graphs":[{"ops":[["add0","Add",22,["x","w"],'
+        '[["add0"],[[1,"n",null,8]],[2]],{"a":0.5,"b":[1,2]},"NHWC->NHWC"]],"out":["add0"],'
+        '"tensors":[["input","x",[1,"n",null,8],2,"NHWC"],["constant","w",[8],4,"*"]]}]}'
+    )
+    assert network_hash([graph]) == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_weights_beside_a_network_are_the_same_weights(
+    model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """A file with external data is the same network."""
+    path = tmp_path / "out.onnx"
+    before = hash_of(model)
+    onnx.save(model, path, save_as_external_data=True, size_threshold=0)
+    assert convert(path).instance_hash == before
+
+
+def test_no_two_of_many_networks_share_a_hash() -> None:
+    """Thirty random exports are thirty networks."""
+    exports = [random_export(seed, 20) for seed in range(30)]
+    assert len({network_hash([read_model(export).graph]) for export in exports}) == 30
+
+
+def test_attributes_that_json_cannot_hold_are_left_out(model: onnx.ModelProto) -> None:
+    """Lists of types are no attributes to layouts; a network with them is converted."""
+    model.graph.node[1].op_type, model.graph.node[1].domain = "Twist", "my"
+    model.opset_import.append(onnx.helper.make_opsetid("my", 1))
+    before = hash_of(model)
+    kind = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, (1,))
+    model.graph.node[1].attribute.append(onnx.helper.make_attribute("kinds", [kind]))
+    assert hash_of(model) == before

@@ -19,7 +19,7 @@ from layoutopt.io.instance import OP_TYPES, instance_bytes, parse_instance
 from layoutopt.lowering.lower import lower
 from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
-from tests.lifting.test_lifting import assert_alike
+from tests.lowering.test_optima import assert_alike
 
 # The named families: sizes as published, optima as counted by hand, and both ways to solve
 

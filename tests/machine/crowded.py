@@ -12,7 +12,7 @@ from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
 from models.statement import state
 from models.tiles import maximum_on_tiles
-from tests.lifting.graphs import awkward, on_tiles
+from tests.lowering.graphs import awkward, on_tiles
 
 GRAINS = 9
 """Instances with more grains take too long to be tried out."""

@@ -1,19 +1,25 @@
-"""What cannot be read is refused in one line that names file, place and reason."""
+"""Networks that cannot be read: one line each."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import NodeProto, TensorProto, helper
 
 from layoutopt.base.errors import InputError
+from layoutopt.onnx.functions import ALWAYS, check_functions
+from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.read import read_onnx
 from tests.onnx.networks import model, node, save
+
+# What cannot be read is refused in one line that names file, place and reason
 
 
 def refused(path: Path) -> str:
@@ -166,3 +172,208 @@ def test_broken_nodes(
 def test_tensors_beyond_any_memory(tmp_path: Path) -> None:
     network = model([node("Relu", "x")], {"x": (2**40, 2**40)})
     assert "2^62" in refused(save(network, tmp_path))
+
+
+# Networks that no exporter writes are refused in one line, or read, without taking forever
+
+
+FAR = 10**12
+"""More elements than any memory holds."""
+
+
+def refused_of_wellformed(network: onnx.ModelProto, folder: Path, **more: Any) -> str:
+    """Return the reason for which a network is refused."""
+    with pytest.raises(InputError) as caught:
+        read_onnx(save(network, folder), **more)
+    return str(caught.value).partition("net.onnx: ")[2]
+
+
+def with_attribute(name: str, value: Any) -> NodeProto:
+    """Return a Concat with an attribute."""
+    return node("Concat", "x", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (with_attribute("axis", [1]), "attribute 'axis' is of kind INTS, INT is needed"),
+        (with_attribute("axes", 1), "its op has no attribute 'axes'; known: axis"),
+        (node("Relu", "x x"), "has 2 inputs, its op has 1"),
+        (node("Gemm", "x"), "has 1 inputs, its op has 2 to 3"),
+        (node("Relu", "x", "y z"), "has 2 outputs, its op has 1"),
+    ],
+    ids=["kind", "unknown", "more inputs", "fewer inputs", "more outputs"],
+)
+def test_nodes_that_their_ops_do_not_allow(broken: NodeProto, reason: str, tmp_path: Path) -> None:
+    """The node is named, and what its op has."""
+    text = refused_of_wellformed(model([broken], {"x": (2, 2)}), tmp_path)
+    assert text == f"{broken.op_type} 'y': {reason}"
+
+
+def test_attributes_without_a_value(tmp_path: Path) -> None:
+    """One stands there twice, one is of no kind, one only the call of a function could give."""
+    for change, reason in (
+        (lambda a: a.add(name="axis", i=1, type=2), "'axis' stands there twice"),
+        (lambda a: a[0].ClearField("type"), "'axis' is of kind UNDEFINED"),
+        (lambda a: setattr(a[0], "ref_attr_name", "k"), "'axis' is that of a function's call"),
+    ):
+        network = model([with_attribute("axis", 0)], {"x": (2, 2)})
+        change(network.graph.node[0].attribute)
+        assert reason in refused_of_wellformed(network, tmp_path)
+
+
+def test_ops_of_other_versions(tmp_path: Path) -> None:
+    """An op that its operator set does not have is refused, one that nobody knows is a barrier."""
+    reason = "Mish 'y': ONNX's operator set of version 6 has no such op"
+    assert (
+        refused_of_wellformed(model([node("Mish", "x")], {"x": (2,)}, opset=6), tmp_path) == reason
+    )
+
+
+@pytest.mark.parametrize("opset", [0, 5, 99])
+def test_other_operator_sets(opset: int, tmp_path: Path) -> None:
+    """A version that nobody read the rules for is no silent guess."""
+    reason = f"its operator set is of version {opset}; 6 to "
+    assert refused_of_wellformed(
+        model([node("Relu", "x")], {"x": (2,)}, opset=opset), tmp_path
+    ).startswith(reason)
+
+
+def test_texts_that_are_not_utf_8(tmp_path: Path) -> None:
+    """A name of other bytes is not taken for a text."""
+    network = model([node("Relu", "x", "name")], {"x": (2,)}, outputs=("name",))
+    path = save(network, tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"name", b"n\xffme"))
+    with pytest.raises(InputError, match="a text in it is not UTF-8"):
+        read_onnx(path)
+
+
+def calls(names: Sequence[str], times: int) -> onnx.ModelProto:
+    """Return a network whose functions call the next one so many times, and the last one Relu."""
+    network = model([helper.make_node(names[0], ["x"], ["y"], domain="own")], {"x": (2, 3)})
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    for name, then in zip(names, [*names[1:], "Relu"], strict=True):
+        domain = "" if then == "Relu" else "own"
+        steps = ["a", *(f"t{k}" for k in range(times))]
+        nodes = [helper.make_node(then, [a], [b], domain=domain) for a, b in pairwise(steps)]
+        made = helper.make_function("own", name, ["a"], [steps[-1]], nodes, imports)
+        network.functions.append(made)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("names", "times", "reason"),
+    [
+        ([f"f{k}" for k in range(40)], 2, "become 1,099,511,627,776 once"),
+        ([f"f{k}" for k in range(2000)], 1, "more than 100 functions call each other in a row"),
+    ],
+    ids=["doubling", "deep"],
+)
+def test_functions_that_do_not_end(
+    names: Sequence[str], times: int, reason: str, tmp_path: Path
+) -> None:
+    """Calls are counted before they are followed: two of two of ... would be 2^40 nodes."""
+    assert reason in refused_of_wellformed(calls(names, times), tmp_path)
+
+
+def test_functions_that_call_themselves(tmp_path: Path) -> None:
+    """The second of two functions calls the first one again."""
+    network = calls(["f", "g"], 1)
+    network.functions[1].node[0].domain, network.functions[1].node[0].op_type = "own", "f"
+    assert refused_of_wellformed(network, tmp_path) == "function 'own::f' calls itself"
+
+
+def test_functions_that_do_end(tmp_path: Path) -> None:
+    """As many calls as are never too many are followed."""
+    network = calls([f"f{k}" for k in range(5)], 2)
+    check_functions(network)
+    assert len(read_onnx(save(network, tmp_path)).ops) >= 2**5
+    assert 2**14 <= ALWAYS < 2**15
+    check_functions(calls([f"f{k}" for k in range(14)], 2))
+    with pytest.raises(InputError):
+        check_functions(calls([f"f{k}" for k in range(15)], 2))
+
+
+def test_functions_that_their_calls_do_not_fit(tmp_path: Path) -> None:
+    """Two operands for a function of one are refused."""
+    network = calls(["f"], 1)
+    network.graph.node[0].input.append("x")
+    assert "its functions cannot be inlined" in refused_of_wellformed(network, tmp_path)
+
+
+@pytest.mark.parametrize("which", ["Range", "ConstantOfShape", "Tile", "HannWindow", "Expand"])
+def test_shapes_of_any_length(which: str, tmp_path: Path) -> None:
+    """What would fill the memory on the way to a shape is not computed, and so not known."""
+    inputs = {"Range": "zero far one", "ConstantOfShape": "fars", "HannWindow": "far"}
+    reads = inputs.get(which, "ones fars")
+    nodes = [node(which, reads, "made"), node("Cast", "made", "sizes", to=7)]
+    network = model(
+        [*nodes, node("Reshape", "x sizes")],
+        {"x": (2, 3)},
+        constants={
+            "zero": np.array(0),
+            "one": np.array(1),
+            "far": np.array(FAR),
+            "ones": np.array([1]),
+            "fars": np.array([FAR]),
+        },
+    )
+    with_shapes(network)
+    assert "cannot be inferred" in refused_of_wellformed(network, tmp_path)
+
+
+def test_shapes_are_still_computed(tmp_path: Path) -> None:
+    """Counting, filling and repeating a little tell the shapes that they are there for."""
+    constants = {"zero": np.array(0), "one": np.array(1), "two": np.array([2])}
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape zero", "rows"),
+        node("Range", "zero rows one", "counted"),
+        node("Add", "counted two", "sizes"),
+        node("Reshape", "x sizes"),
+    ]
+    network = model(nodes, {"x": (2, 3)}, constants=constants)
+    assert read_onnx(save(network, tmp_path)).tensor("y").shape == (2, 3)
+
+
+def test_element_types_that_are_none(tmp_path: Path) -> None:
+    """A constant of type -1 is refused by its name, though nobody reads it."""
+    network = model([node("Relu", "x")], {"x": (2, 2)}, constants={"s": np.array([4])})
+    network.graph.initializer[0].data_type = -1
+    assert refused_of_wellformed(network, tmp_path) == "tensor 's': unknown ONNX element type -1"
+
+
+def test_gradients_of_products_of_no_matrices(tmp_path: Path) -> None:
+    """Operands that have no axes are refused."""
+    product, shape = node("MatMul", "x w"), ()
+    network = model([product], {"x": shape}, constants={"w": np.ones(shape, np.float32)})
+    value = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ())
+    network.graph.output[0].CopyFrom(value)
+    assert "a product needs operands" in refused_of_wellformed(network, tmp_path, training="sgd")
+
+
+@pytest.mark.parametrize("before", [(), ("Slice", "Relu")], ids=["at once", "behind another"])
+def test_slices_of_less_than_nothing(before: Sequence[str], tmp_path: Path) -> None:
+    """A window of 5 in an image of 2 leaves -2 rows, of which no slice may be asked for."""
+    reads = {"Slice": "{} zero far zero", "Relu": "{}"}
+    steps = [node(kind, reads[kind].format(f"x{k}"), f"x{k + 1}") for k, kind in enumerate(before)]
+    last = f"x{len(before)}"
+    nodes = [*steps, node("Conv", f"{last} w", "small"), node("Slice", "small two far two")]
+    constants = {name: np.array([value]) for name, value in (("zero", 0), ("two", 2), ("far", 9))}
+    constants["w"] = np.ones((1, 1, 5, 5), np.float32)
+    network = model(nodes, {"x0": (1, 1, 2, 2)}, constants=constants)
+    assert (
+        refused_of_wellformed(network, tmp_path)
+        == "'small' would have a size below 0: [1, 1, -2, -2]"
+    )
+
+
+def test_sizes_below_0(tmp_path: Path) -> None:
+    """Of an input they are open, of a constant they are refused."""
+    nodes = [node("Slice", "x zero one", "h"), node("Add", "h c")]
+    constants = {"zero": np.array([0]), "one": np.array([1]), "c": np.ones(3, np.float32)}
+    network = model(nodes, {"x": (-2, 3)}, constants=constants)
+    assert "give --dim x.0=SIZE" in refused_of_wellformed(network, tmp_path)
+    network = model(nodes, {"x": (2, 3)}, constants=constants)
+    network.graph.initializer[2].dims[0] = -3
+    assert "tensor 'c' has a size below 0: [-3]" in refused_of_wellformed(network, tmp_path)

@@ -1,17 +1,24 @@
-"""Loops cut into parts, and operands spread, beside trying everything."""
+"""Partitions and spreads over tiles, and how elements are counted."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import random
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutopt.tiles import partitions
+from layoutopt.base.errors import SizeError
+from layoutopt.base.result import outer_sum
+from layoutopt.tiles import counting, partitions
+from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps
+from layoutopt.tiles.counting import on_both, on_each, together
+from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.partitions import (
     Contraction,
     OperandAxis,
@@ -20,7 +27,10 @@ from layoutopt.tiles.partitions import (
     splits,
     spread,
 )
+from layoutopt.tiles.rules import tile_map
 from tests.support import refused
+
+# Loops cut into parts, and operands spread, beside trying everything
 
 
 def product(*loops: int) -> Contraction:
@@ -170,3 +180,186 @@ def test_loops_beyond_64_bits() -> None:
     assert partition(Contraction((2**62,), ((OperandAxis(2**62, 0),),)), speed) == (4,)
     with refused("2^62 are the most"):
         partition(Contraction((2**62 + 1,), ((OperandAxis(2**62 + 1, 0),),)), speed)
+
+
+# Linear spreads and grids, beside slow loops
+
+
+SHAPES = st.lists(st.integers(0, 7), max_size=3).map(tuple)
+
+
+def slow_linear(shape: tuple[int, ...], tiles: int, fewest: int, grain: int) -> list[int]:
+    """Return each element's tile by filling tiles one after the other."""
+    size = math.prod(shape)
+    chunk = grain
+    while chunk < fewest or math.ceil(size / chunk) > tiles:
+        chunk += grain
+    return [f // chunk for f in range(size)]
+
+
+@given(SHAPES, st.integers(1, 9), st.integers(1, 20), st.integers(1, 5))
+def test_linear(shape: tuple[int, ...], tiles: int, fewest: int, grain: int) -> None:
+    """Tiles get the smallest whole number of grains that is enough for both limits."""
+    memory = TileMemory(tiles, 1024)
+    rule = {"kind": "linear", "min_elements_per_tile": fewest, "grain": grain}
+    found = tile_map(shape, memory, rule)
+    assert found.tiles().tolist() == slow_linear(shape, tiles, fewest, grain)
+    assert found.at(np.arange(found.size)).tolist() == found.tiles().tolist()
+
+
+def slow_boxes(shape: tuple[int, ...], tiles: int) -> list[int]:
+    """Return each element's tile if tiles get boxes of whole inner dimensions."""
+    sizes: list[int] = []
+    outer = 1
+    for extent in shape:
+        if sizes and sizes[-1] > 1:
+            sizes.append(extent)
+        elif outer * extent <= tiles:
+            sizes.append(1)
+            outer *= extent
+        else:
+            sizes.append(math.ceil(extent / (tiles // outer)))
+    boxes = [tuple(i // n for i, n in zip(x, sizes, strict=True)) for x in np.ndindex(*shape)]
+    numbers = {box: tile for tile, box in enumerate(sorted(set(boxes)))}
+    return [numbers[box] for box in boxes]
+
+
+@given(SHAPES, st.integers(1, 12))
+def test_boxes_by_default(shape: tuple[int, ...], tiles: int) -> None:
+    """Without a rule every tile gets a box, in row-major order."""
+    found = tile_map(shape, TileMemory(tiles, 1024))
+    assert found.tiles().tolist() == slow_boxes(shape, tiles)
+    assert found.at(np.arange(found.size)).tolist() == found.tiles().tolist()
+
+
+@given(SHAPES, st.integers(1, 12), st.integers(1, 20), st.integers(1, 5))
+def test_boxes_of_grains(shape: tuple[int, ...], tiles: int, fewest: int, grain: int) -> None:
+    """Boxes keep grains together, fill tiles from 0 on in order, and leave none out."""
+    rule = {"kind": "linear", "boxes": True, "min_elements_per_tile": fewest, "grain": grain}
+    found = tile_map(shape, TileMemory(tiles, 1024), rule).tiles()
+    assert (found == found[np.arange(len(found)) // grain * grain]).all()
+    assert set(np.diff(found).tolist()) <= {0, 1}
+    assert not len(found) or found[0] == 0
+
+
+def slow_grid(shape: tuple[int, ...], blocks: tuple[int, ...], first: int) -> list[int]:
+    """Return each element's tile by its block's index."""
+    found = []
+    for index in np.ndindex(*shape):
+        block = [
+            i // math.ceil(n / count) for i, n, count in zip(index, shape, blocks, strict=True)
+        ]
+        found.append(first + (int(np.ravel_multi_index(block, blocks)) if blocks else 0))
+    return found
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), max_size=3),
+    st.integers(0, 3),
+)
+def test_grid(dims: list[tuple[int, int]], first: int) -> None:
+    """Blocks are even but for the last, and numbered in row-major order from the first tile."""
+    shape, blocks = tuple(n for n, _ in dims), tuple(count for _, count in dims)
+    memory = TileMemory(first + math.prod(blocks), 1024)
+    found = tile_map(shape, memory, {"kind": "grid", "blocks": list(blocks), "first": first})
+    assert found.tiles().tolist() == slow_grid(shape, blocks, first)
+    assert found.at(np.arange(found.size)).tolist() == found.tiles().tolist()
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "linear", "grain": 0}, "rule 'linear': grain must be an integer of 1 or more"),
+    ({"kind": "linear", "grain": 1.5}, "grain must be an integer of 1 or more, got 1.5"),
+    (
+        {"kind": "linear", "min_elements_per_tile": -3},
+        "min_elements_per_tile must be an integer of 1 or more, got -3",
+    ),
+    ({"kind": "linear", "boxes": 1}, "boxes must be true or false, got 1"),
+    ({"kind": "grid"}, "rule 'grid': parameter 'blocks' is missing"),
+    ({"kind": "grid", "blocks": 4}, "blocks must be a list of integers, got 4"),
+    ({"kind": "grid", "blocks": "22"}, "blocks must be a list of integers, got '22'"),
+    ({"kind": "grid", "blocks": [2, 0]}, "blocks[1] must be an integer of 1 or more, got 0"),
+    ({"kind": "grid", "blocks": [2]}, "blocks has 1 entries for 2 dimensions"),
+    ({"kind": "grid", "blocks": [3, 3]}, "9 blocks from tile 0 on need more than the 8 tiles"),
+    (
+        {"kind": "grid", "blocks": [2, 3], "first": 3},
+        "6 blocks from tile 3 on need more than the 8 tiles",
+    ),
+    ({"kind": "grid", "blocks": [1, 1], "first": -1}, "first must be an integer of 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("rule", "reason"), BAD, ids=[reason for _, reason in BAD])
+def test_bad_parameters(rule: dict[str, Any], reason: str) -> None:
+    """A wrong parameter is refused in one line, which says what is allowed."""
+    with refused(reason):
+        tile_map((4, 6), TileMemory(8, 1024), rule)
+
+
+# Elements of walks counted by tile, beside going through them
+
+
+def random_map(draw: random.Random, shape: list[int]) -> TileMap:
+    """Return a map with up to three steps along each axis."""
+    steps = []
+    for n in shape:
+        inner = sorted(draw.sample(range(1, n), draw.randint(0, min(n - 1, 2))))
+        values = [draw.randint(0, 3) for _ in range(len(inner) + 1)]
+        steps.append(Steps(np.array([0, *inner]), np.array(values)))
+    return TileMap(tuple(shape), tuple(steps))
+
+
+Walk = tuple[TileMap, int, tuple[int, ...]]
+"""A tile map, a first element, and a step for each loop."""
+
+
+def random_walk(draw: random.Random, extents: list[int]) -> tuple[Walk, Array]:
+    """Return a walk that stays inside a tensor, and the flat elements that it comes to."""
+    tiles = random_map(draw, [draw.randint(1, 6) for _ in range(draw.randint(1, 3))])
+    for _ in range(50):
+        steps = [0, 1, -1, 2, 3, *tiles.strides, -tiles.strides[0]]
+        chosen = tuple(draw.choice(steps) for _ in extents)
+        start = draw.randrange(tiles.size)
+        flat = outer_sum([np.arange(n) * s for n, s in zip(extents, chosen, strict=True)], start)
+        if flat.min() >= 0 and flat.max() < tiles.size:
+            return (tiles, start, chosen), flat
+    return (tiles, 0, (0,) * len(extents)), np.zeros(int(np.prod(extents)), np.int64)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_walks(block: int) -> None:
+    """Counts are those of the tiles of all elements, for walks that carry and that do not."""
+    for seed in range(250 * block, 250 * (block + 1)):
+        draw = random.Random(seed)
+        extents = [draw.choice([1, 2, 3, 4, 5, 6, 8, 12]) for _ in range(draw.randint(0, 3))]
+        (a, here), (b, there) = (random_walk(draw, extents) for _ in range(2))
+        mine, other = a[0].tiles()[here], b[0].tiles()[there]
+        tiles, counts = np.unique(mine, return_counts=True)
+        found = on_each(a[0], a[1], list(zip(extents, a[2], strict=True)))
+        assert [x.tolist() for x in found] == [tiles.tolist(), counts.tolist()], seed
+        both = (
+            (a[0], b[0]),
+            (a[1], b[1]),
+            list(zip(extents, zip(a[2], b[2], strict=True), strict=True)),
+        )
+        assert together(*both) == np.count_nonzero(mine == other), seed
+        shared = np.unique(mine[mine == other], return_counts=True)
+        assert [x.tolist() for x in on_both(*both)] == [x.tolist() for x in shared], seed
+
+
+def test_huge_walks() -> None:
+    """A matrix of 2^40 elements in blocks of rows, beside blocks of columns of its transpose."""
+    n, parts = 2**20, 16
+    rows = TileMap((n, n), (even_steps(n, n // parts), even_steps(n, n)))
+    columns = TileMap((n, n), (even_steps(n, n), even_steps(n, n // parts)))
+    assert on_each(rows, 0, [(n, n), (n, 1)])[1].tolist() == [n * n // parts] * parts
+    maps = rows, columns
+    assert together(maps, (0, 0), [(n, (n, 1)), (n, (1, n))]) == n * n
+    assert together(maps, (0, 0), [(n, (n, n)), (n, (1, 1))]) == n * n // parts
+
+
+def test_what_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops that carry into each other are gone through, up to a limit."""
+    monkeypatch.setattr(counting, "LIMIT", 20)
+    tiles = TileMap((7, 5), (even_steps(7, 2), even_steps(5, 2)))
+    with pytest.raises(SizeError, match="25 elements would have to be looked up one by one"):
+        on_each(tiles, 0, [(5, 6), (5, 1)])

@@ -1,17 +1,23 @@
-"""Rules by name, and rules of users."""
+"""Tile memories, rules and hooks: what they say, and what is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from layoutopt.tiles.blocks import Steps, TileMap, even_steps
-from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.rules import BUILT_IN, RULES, rule, tile_map
+from layoutopt.tiles.hooks import BUILT_IN, HOOKS, READS, hook, hooked_tiles, read_elements
+from layoutopt.tiles.memory import PRESETS, TileMemory
+from layoutopt.tiles.rules import BUILT_IN as RULES_BUILT_IN
+from layoutopt.tiles.rules import RULES, rule, tile_map
 from tests.support import refused
+
+# Rules by name, and rules of users
+
 
 MEMORY = TileMemory(8, 1024)
 
@@ -20,7 +26,7 @@ MEMORY = TileMemory(8, 1024)
 def own_rules() -> Iterator[None]:
     """Take away the rules that a test adds."""
     yield
-    for name in RULES.keys() - BUILT_IN:
+    for name in RULES.keys() - RULES_BUILT_IN:
         del RULES[name]
 
 
@@ -109,3 +115,191 @@ def test_bad_shapes(shape: Any) -> None:
     """A shape is a list of extents."""
     with refused("shape"):
         tile_map(shape, MEMORY)
+
+
+# Hooks by name, and hooks of users
+
+
+SQUARE = np.array([[0, 1, 2, 3], [4, 5, 6, 7]])
+
+
+@pytest.fixture(autouse=True)
+def own_hooks() -> Iterator[None]:
+    """Take away the hooks that a test adds."""
+    yield
+    for name in HOOKS.keys() - BUILT_IN:
+        del HOOKS[name]
+        READS.pop(name, None)
+
+
+def test_what_is_empty() -> None:
+    """Outputs without elements need none of the input; others do."""
+    nothing = np.zeros((2, 0), int)
+    for name in ("reduce", "broadcast", "pool", "normalisation", "same"):
+        [tiles] = hooked_tiles(name, [nothing], [(2, 0)], MEMORY)
+        assert tiles.shape == (2, 0)
+    with refused("hook 'reduce': output shape [2] is no reduction of [2, 0]"):
+        hooked_tiles("reduce", [nothing], [(2,)], MEMORY)
+    with refused("hook 'broadcast': output shape [1] does not broadcast to [2, 0]"):
+        hooked_tiles("broadcast", [nothing], [(1,)], MEMORY)
+
+
+UNFIT: list[tuple[str, list[tuple[int, ...]], str]] = [
+    ("same", [(8,)], "as many outputs as inputs are needed, each of its input's shape"),
+    ("same", [(2, 4), (2, 4)], "as many outputs as inputs are needed"),
+    ("normalisation", [(3,)], "output shape [3] is no reduction of [2, 4]"),
+    ("reduce", [(2, 3)], "output shape [2, 3] is no reduction of [2, 4]"),
+    ("reduce", [(4, 2, 1)], "output shape [4, 2, 1] is no reduction of [2, 4]"),
+    ("broadcast", [(2,)], "output shape [2] does not broadcast to [2, 4]"),
+    ("broadcast", [(1, 2, 4)], "output shape [1, 2, 4] does not broadcast to [2, 4]"),
+    ("pool", [(4,)], "output shape [4] has no windows over [2, 4]"),
+    ("pool", [(2, 5)], "output shape [2, 5] has no windows over [2, 4]"),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "reason"), UNFIT)
+def test_shapes_that_do_not_fit(name: str, shapes: list[tuple[int, ...]], reason: str) -> None:
+    """Shapes that a hook is not for become one line that names it."""
+    with refused(f"hook {name!r}: {reason}"):
+        hooked_tiles(name, [SQUARE], shapes, MEMORY)
+
+
+def test_names() -> None:
+    """Unknown names are refused, and so are those of the package and what is no hook."""
+    with refused("unknown hook 'softmax'; known: same, normalisation, reduce, broadcast, pool"):
+        hooked_tiles("softmax", [SQUARE], [(2, 4)], MEMORY)
+    with refused("hook 'pool': needs an input"):
+        hooked_tiles("pool", [], [()], MEMORY)
+    with refused("hook 'pool' is one of the package's own; take another name"):
+        hook("pool")
+    with refused("a hook's name must be a text, got 3"):
+        hook(3)  # type: ignore[arg-type]
+    with refused("hook 'mine' must be a function (inputs, shapes, memory)"):
+        hook("mine")(lambda inputs: inputs)
+    assert "mine" not in HOOKS
+
+
+def raising_of_hooks(inputs: Any, shapes: Any, memory: Any) -> None:
+    """Fail with a text of two lines."""
+    raise KeyError("one\ntwo")
+
+
+ANSWERS_HOOKS: list[tuple[Callable[..., Any], str]] = [
+    (raising_of_hooks, "failed with KeyError: "),
+    (lambda i, s, m: None, "must return a list of 1 arrays of tiles"),
+    (lambda i, s, m: i[0], "must return a list of 1 arrays of tiles"),
+    (lambda i, s, m: [i[0], i[0]], "must return a list of 1 arrays of tiles"),
+    (lambda i, s, m: [i[0][0]], "output 0 has shape [4], [2, 4] is needed"),
+    (lambda i, s, m: [[[1], [2, 3]]], "output 0 is no array of tiles"),
+    (lambda i, s, m: [i[0] / 2], "output 0 holds float64, integers are needed"),
+    (lambda i, s, m: [i[0] > 2], "output 0 holds bool, integers are needed"),
+    (lambda i, s, m: [i[0] + 1], "output 0: tile 8 is out of range; there are 8 tiles, from 0"),
+    (lambda i, s, m: [i[0] - 1], "output 0: tile -1 is out of range; there are 8 tiles, from 0"),
+]
+
+
+@pytest.mark.parametrize(("function", "reason"), ANSWERS_HOOKS)
+def test_bad_answers_of_hooks(function: Callable[..., Any], reason: str) -> None:
+    """Whatever a user's hook raises or returns wrongly becomes one line that names it."""
+    hook("mine")(function)
+    with refused(f"hook 'mine': {reason}"):
+        hooked_tiles("mine", [SQUARE], [(2, 4)], MEMORY)
+
+
+READ: list[tuple[Callable[..., Any], str]] = [
+    (raising_of_hooks, "its reads failed with TypeError"),
+    (lambda i, o: [[[0], [1]]], ""),
+    (lambda i, o: [[[0], [8]]], "its reads must be an array (elements, k) for each output"),
+    (lambda i, o: [[[-1], [0]]], "its reads must be an array"),
+    (lambda i, o: [[0, 1]], "its reads must be an array"),
+    (lambda i, o: [[[0]]], "its reads must be an array"),
+    (lambda i, o: [], "its reads must be an array"),
+    (lambda i, o: [[[0.5], [1]]], "its reads must be an array"),
+]
+
+
+@pytest.mark.parametrize(("reads", "reason"), READ)
+def test_reads(reads: Callable[..., Any], reason: str) -> None:
+    """What a hook says that it reads is checked; later functions of its name say it anew."""
+    hook("mine", reads=reads)(lambda inputs, shapes, memory: [inputs[0][:, 0]])
+    if reason:
+        with refused(f"hook 'mine': {reason}"):
+            read_elements("mine", [(2, 4)], [(2,)])
+    else:
+        found = read_elements("mine", [(2, 4)], [(2,)])
+        assert found is not None
+        assert [x.tolist() for x in found] == [[[0], [1]]]
+    hook("mine")(lambda inputs, shapes, memory: [inputs[0][:, 0]])
+    assert read_elements("mine", [(2, 4)], [(2,)]) is None
+
+
+# Tile memories: their numbers, and what is refused
+
+
+def test_numbers_of_a_memory() -> None:
+    """Widths are by tensor, then the default, then 4; a tile holds whole elements only."""
+    memory = TileMemory(16, 65537, {"default": 2, "w": 8}, 4, 4)
+    assert memory.total == 16 * 65537
+    assert [memory.bytes_of(name) for name in ("w", "x", "default")] == [8, 2, 2]
+    assert [memory.capacity(*name) for name in ([], ["w"], ["x"])] == [32768, 8192, 32768]
+    assert TileMemory(1, 7, {"w": 8}).bytes_of("x") == 4
+    assert TileMemory(1, 7).capacity() == 1
+
+
+def test_json_form() -> None:
+    """Fields have the names and the order of instance files, and defaults are left out."""
+    full = (
+        b'{"tiles":16,"bytes_per_tile":65536,"element_bytes":{"default":2,"w":4},"grain":8,'
+        b'"exchange_bytes_per_cycle":4}'
+    )
+    memory = TileMemory(16, 65536, {"default": 2, "w": 4}, 8, 4)
+    assert msgspec.json.encode(memory) == full
+    assert msgspec.json.decode(full, type=TileMemory) == memory
+    assert msgspec.json.encode(TileMemory(2, 8)) == b'{"tiles":2,"bytes_per_tile":8}'
+
+
+def test_integers_of_numpy() -> None:
+    """Integers of NumPy are taken, and written as plain ones."""
+    memory = TileMemory(np.int64(2), np.int32(8), {"w": np.uint8(2)}, np.int64(1), np.int16(4))
+    plain = TileMemory(2, 8, {"w": 2}, 1, 4)
+    assert memory == plain
+    assert msgspec.json.encode(memory) == msgspec.json.encode(plain)
+
+
+NUMBERS = ["tiles", "bytes_per_tile", "grain", "exchange_bytes_per_cycle"]
+BAD = [0, -1, 1.0, "8", True, 2**60, [1]]
+
+
+@pytest.mark.parametrize("value", BAD, ids=repr)
+@pytest.mark.parametrize("field", [*NUMBERS, "element_bytes"])
+def test_bad_numbers(field: str, value: Any) -> None:
+    """Whatever is no integer in range is refused in one line, which names field and range."""
+    most = "2^24" if field == "tiles" else "2^40"
+    where = "element_bytes['w']" if field == "element_bytes" else field
+    given = {"w": value} if field == "element_bytes" else value
+    with refused(f"{where} must be an integer from 1 to {most}, got {value!r}"):
+        TileMemory(**({"tiles": 4, "bytes_per_tile": 8} | {field: given}))
+
+
+def test_bad_widths() -> None:
+    """Widths are a dictionary by name."""
+    with refused("element_bytes must be a dictionary by tensor name, not int"):
+        TileMemory(4, 8, 2)  # type: ignore[arg-type]
+    with refused("element_bytes: 3 is no tensor name, nor 'default'"):
+        TileMemory(4, 8, {3: 2})  # type: ignore[dict-item]
+
+
+def test_the_largest_memory() -> None:
+    """The bounds themselves are taken."""
+    assert TileMemory(2**24, 2**40).total == 2**64
+
+
+@pytest.mark.parametrize(
+    ("name", "tiles", "kibibytes", "mebibytes"),
+    [("ipu-mk1", 1216, 256, 304), ("ipu-mk2", 1472, 624, 897)],
+)
+def test_presets(name: str, tiles: int, kibibytes: int, mebibytes: int) -> None:
+    """The machines have the published numbers of tiles, and memories of the published size."""
+    memory = PRESETS[name]
+    assert (memory.tiles, memory.bytes_per_tile) == (tiles, kibibytes * 1024)
+    assert memory.total == mebibytes * 2**20

@@ -1,4 +1,4 @@
-"""Greedy0 on boxes against Greedy0 on elements."""
+"""Greedy0 over boxes chooses what it chooses over elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from layoutopt.graphs.locations import Given, locations_of
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.unwinding import unwind
-from tests.lifting.graphs import awkward
+from tests.lowering.graphs import awkward
 from tests.models.instances import mixed, tangle
 
 NEVER = 2**62

@@ -1,4 +1,4 @@
-"""The lowering against the specification, which shares no code with it."""
+"""Problems over elements: nodes, orders, memory, and labels that come back."""
 
 from __future__ import annotations
 

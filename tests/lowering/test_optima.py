@@ -1,4 +1,4 @@
-"""Lifted graphs against the same graphs traced element by element."""
+"""Problems over boxes have the optimum of problems over elements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from layoutopt.network.parts import solve_parts
 from layoutopt.unwinding import unwind
 from models.exhaustive import maximum
 from models.statement import state
-from tests.lifting.graphs import awkward, on_tiles
+from tests.lowering.graphs import awkward, on_tiles
 from tests.models.instances import mixed, tangle
 
 NEVER = 2**62

@@ -1,0 +1,412 @@
+"""The choice of layouts: forms, shapes, requirements, costs and searches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.base import deadline
+from layoutopt.base.limits import Interrupt, Limits
+from layoutopt.base.result import Status, Stopped
+from layoutopt.conversion import labelling
+from layoutopt.conversion.backends import BlockedCpu
+from layoutopt.conversion.convert import SOLVERS, convert_graph
+from layoutopt.conversion.cost_table import costs_from, read_costs
+from layoutopt.conversion.graph import ConversionGraph
+from layoutopt.conversion.materialise import moves
+from layoutopt.conversion.orders import AxisFactor, Form
+from layoutopt.conversion.required import in_layouts
+from layoutopt.conversion.rules.op import Op, Shape, parse_operands
+from layoutopt.conversion.shapes import infer
+from layoutopt.network.costs.problem import CostAnswer
+from tests.conversion.drawn import drawn
+from tests.conversion.running import arrays_of, run, run_conversion
+from tests.conversion.timed import least_time, mixed, table
+from tests.support import refused
+
+# Parts of a conversion: values, forms, costs, names
+
+
+FREE: list[tuple[Form, Form, Shape, list[str]]] = [
+    ((0, 1, 2), (1, 0, 2), (1, 4, 5), ["Reshape"]),
+    ((0, 1), (-1, 0, -1, 1), (4, 5), ["Reshape"]),
+    ((0, 1, 2), (1, 0, 2), (1, 4, "n"), ["Reshape"]),
+    ((0, 1, 2), (1, 2, 0), (1, "n", "m"), ["Squeeze", "Unsqueeze"]),
+    ((0, 1), (-1, 0, 1), ("n", "m"), ["Unsqueeze"]),
+    ((0, 1, 2), (1, 0, 2), (1, 0, 5), ["Squeeze", "Unsqueeze"]),
+]
+"""Forms before and after, the value's shape, and the ops that lead from one to the other."""
+
+
+@pytest.mark.parametrize(("source", "target", "shape", "types"), FREE)
+def test_free_moves(source: Form, target: Form, shape: Shape, types: list[str]) -> None:
+    """Axes of size 1 move by ops that NumPy, with numbers for unknown sizes, finds right."""
+    given = {"n": 3, "m": 2}
+    sizes = [given.get(size, size) if isinstance(size, str) else size for size in shape]
+    value = np.arange(int(np.prod(sizes))).reshape(sizes)  # type: ignore[arg-type]
+    array, expected = _in_form(value, source), _in_form(value, target)
+    steps = list(moves(source, target, shape))
+    assert [step.type for step in steps] == types
+    for step in steps:
+        if step.type == "Reshape":
+            wanted = step.attributes["shape"]
+            copied = [array.shape[i] if size == 0 else size for i, size in enumerate(wanted)]
+            array = array.reshape(copied)
+        elif step.type == "Squeeze":
+            array = array.squeeze(step.attributes["axes"])
+        else:
+            array = np.expand_dims(array, step.attributes["axes"])
+    assert steps[-1].form == target
+    np.testing.assert_array_equal(array, expected)
+
+
+def _in_form(value: np.ndarray, form: Form) -> np.ndarray:
+    whole = value.transpose([axis for axis in form if axis >= 0])
+    return np.expand_dims(whole, tuple(i for i, axis in enumerate(form) if axis < 0))
+
+
+# Shapes of results, of ops as files may state them
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ({"strides": (1,)}, "strides must be 2 integers of 1 or more, got [1]"),
+        ({"strides": (0, 1)}, "strides must be 2 integers of 1 or more, got [0, 1]"),
+        ({"dilations": (1, 1, 1)}, "dilations must be 2 integers of 1 or more"),
+        ({"pads": (1, 1)}, "pads must be 4 integers, got [1, 1]"),
+    ],
+)
+def test_windows_of_other_ranks(attributes: dict[str, Any], told: str) -> None:
+    """A window of an image has two strides of 1 or more, and four pads."""
+    pool = Op("MaxPool", {"kernel_shape": (2, 2), **attributes}, ("x",), ("y",), ((1, 3, 8, 8),))
+    with refused("MaxPool", told):
+        infer(pool)
+
+
+# Ops in required layouts: the forms of their operands, and what cannot be had
+
+
+def conv(shape: Shape | None, written: str = "") -> Op:
+    """Return a convolution of data of a shape; nothing is known of its result."""
+    graph = ConversionGraph()
+    x, w = graph.input("x", shape), graph.constant("w", (8, 12, 1, 1))
+    layouts = parse_operands(f"{written}->NCHW") if written else None
+    graph.add(Op("Conv", {}, (x, w), ("y",), (), (None,), "conv", layouts=layouts))
+    return graph.ops[0]
+
+
+PLAIN, BLOCKED = (2, 12, 3, 5), (2, 3, 3, 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted", "form"),
+    [
+        ("", "NHWC", (0, 2, 3, 1)),
+        ("", "NCHW", None),
+        ("", "N*HW", None),
+        ("", "NCHW4c", (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))),
+        ("", "NCHW5c", (0, AxisFactor(1, 5, 3), 2, 3, AxisFactor(1, 1, 5))),
+        ("NCHW4c", "NCHW4c", None),
+        ("NCHW4c", "NCHW", (0, (1, 4), 2, 3)),
+        ("NCHW4c", "NHWC", (0, 2, 3, (1, 4))),
+        ("NCHW4c", "NCHW2c", (0, (1, AxisFactor(4, 2, 2)), 2, 3, AxisFactor(4, 1, 2))),
+        ("NCHW4c", "NCHW12c", (0, -1, 2, 3, (1, 4))),
+    ],
+)
+def test_forms_by_hand(written: str, wanted: str, form: Form | None) -> None:
+    """Twelve channels, as they are or in blocks of four, in each layout that is required.
+
+    Where blocks do not divide them, the last block is filled up.
+    """
+    found = in_layouts(conv(BLOCKED if written else PLAIN, written), parse_operands(f"{wanted}->*"))
+    assert found is not None
+    assert found[0] == (form, None)
+
+
+@pytest.mark.parametrize(
+    ("shape", "written", "wanted", "reason"),
+    [
+        (PLAIN, "", "N[a=64]HWC", "N[a=64]HWC is required; alignments cannot be converted"),
+        (PLAIN, "NWC", "NCW", "it is written in NWC, for a tensor of 4 axes"),
+        (None, "NCHW", "NCHW4c", "NCHW4c is required of a tensor of unknown rank"),
+        ((2, "C", 3, 5), "", "NCHW4c", "blocks of axis C, whose size 'C' is no number"),
+        ((2, None, 3, 5), "", "NCHW4c", "blocks of axis C, whose size None is no number"),
+        (BLOCKED, "NCHW4c", "NCHW8c", "NCHW8c is required; blocks do not divide axis C of 12"),
+        (BLOCKED, "NCHW4c", "NCHW6c", "NCHW6c is required, and its blocks cut through those it"),
+    ],
+)
+def test_what_cannot_be_had(shape: Shape | None, written: str, wanted: str, reason: str) -> None:
+    """What no transform gives is refused by the op's name, with the reason."""
+    op = conv(shape, written)
+    with refused("Conv 'conv': ", reason):
+        in_layouts(op, parse_operands(f"{wanted}->*"))
+
+
+# What ops cost in each layout decides with what transforms cost
+
+
+@pytest.mark.parametrize(("fixed", "per_byte"), [(3, 0), (0, 40000)])
+def test_the_least_time_of_all_combinations(fixed: int, per_byte: int) -> None:
+    """It is that of the best of all ways to fix each op's layout, each with its proved minimum."""
+    for seed in range(24):
+        graph = mixed(seed)
+        costs = costs_from(table(seed, fixed, per_byte))
+        found = convert_graph(graph, costs=costs, objective="time")
+        assert found.status is Status.OPTIMAL
+        assert found.objective == (least_time(graph, costs, fixed),), graph.name
+        given = arrays_of(graph, seed)
+        [name] = graph.outputs
+        np.testing.assert_allclose(run_conversion(found, given)[name], run(graph, given)[name])
+
+
+def chain() -> ConversionGraph:
+    """Return two convolutions of 256 bytes of data, with 64 of weights."""
+    graph = ConversionGraph("chain")
+    x = graph.input("x", (1, 4, 4, 4))
+    for n in range(2):
+        x = graph.op("Conv", [x, graph.constant(f"w{n}", (4, 4, 1, 1))], name=f"conv{n}")
+    graph.output(x)
+    return graph
+
+
+def test_it_pays_to_change_or_not() -> None:
+    """Two convolutions that save 3 us each are worth two transforms of 2 us, not of 4."""
+    lines = [
+        {"type": "Conv", "layouts": "NCHW,OIHW", "us": 5},
+        {"type": "Conv", "layouts": "NHWC,HWIO", "us": 2},
+    ]
+    for each, layouts, least in ((2, "NHWC,HWIO->NHWC", 8), (4, "None", 10)):
+        costs = costs_from({"transform": {"us": each}, "op": lines})
+        found = convert_graph(chain(), costs=costs, objective="time,count")
+        assert [str(op.layouts) for op in found.graph.ops if op.type == "Conv"] == [layouts] * 2
+        assert found.objective == (least * 10**9, 2 if each == 2 else 0)
+        assert found.bound == found.objective
+
+
+def test_bytes_of_ops_count() -> None:
+    """What an op costs by bytes is for its operands and results: 2 x 256 + 64 each."""
+    lines = [{"type": "Conv", "layouts": "NHWC,HWIO", "us_per_megabyte": Decimal("0.5")}]
+    costs = costs_from({"op": lines})
+    assert convert_graph(chain(), costs=costs, objective="time").objective == (2 * 576 * 500,)
+
+
+WRONG = {
+    "no table": ({"transform": 3}, "must have a table [transform]"),
+    "another key": ({"ops": []}, "there is no 'ops'; known: op, transform"),
+    "no type": ({"op": [{"layouts": "NHWC"}]}, "op 1: needs either a type of op or the name"),
+    "both": ({"op": [{"type": "Conv", "name": "a", "layouts": "NHWC"}]}, "either a type"),
+    "no layouts": ({"op": [{"type": "Conv"}]}, 'op 1: needs layouts, as in "NHWC,HWIO"'),
+    "bad layout": ({"op": [{"type": "Conv", "layouts": "N!"}]}, "op 1: desired layout"),
+    "text": ({"transform": {"us": "1"}}, "transform: us must be a number, not '1'"),
+    "negative": ({"transform": {"us": -1}}, "us must be 0 or more, with up to 9 decimals"),
+    "too fine": ({"transform": {"us_per_megabyte": Decimal("0.0001")}}, "up to 3 decimals"),
+    "infinite": ({"transform": {"us": Decimal("inf")}}, "transform: us: value Infinity is not"),
+    "endless": (
+        {"transform": {"us": Decimal("1e999999999")}},
+        "us: value has more than 400 digits",
+    ),
+    "too fine by far": (
+        {"transform": {"us": Decimal("123456789012345678901234567890.1234567891")}},
+        "up to 9 decimals",
+    ),
+    "unknown type": ({"op": [{"type": "Konv", "layouts": "NHWC"}]}, "did you mean Conv?"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_tables(case: str) -> None:
+    """One line says what is wrong, and where."""
+    document, words = WRONG[case]
+    with refused(words):
+        costs_from(document)
+
+
+def test_times_beyond_64_bits() -> None:
+    """Times that no 64 bits hold are refused in a line, where their differences do not fit either.
+
+    Exact ones of any size are read.
+    """
+    one = Decimal("1e20")
+    lines = [
+        {"type": "Conv", "layouts": layouts, "us": us}
+        for layouts, us in (("NCHW,OIHW", one), ("NHWC,HWIO", one + 1))
+    ]
+    costs = costs_from({"transform": {"us": 2}, "op": lines})
+    assert [line.fixed for line in costs.lines] == [10**29, 10**29 + 10**9]
+    for objective in ("time", "count,time"):
+        with refused(f"objective {objective}: costs ", "needs smaller numbers"):
+            convert_graph(chain(), costs=costs, objective=objective)
+
+
+def test_files(tmp_path: Path) -> None:
+    """A table is read from TOML exactly; what cannot be read is one line with the file's name."""
+    path = tmp_path / "costs.toml"
+    path.write_text('[transform]\nus = 0.1\n[[op]]\ntype = "Conv"\nlayouts = "NHWC"\nus = 2\n')
+    costs = read_costs(path)
+    assert (costs.fixed, [line.fixed for line in costs.lines]) == (10**8, [2 * 10**9])
+    path.write_text("transform")
+    with refused("costs.toml", "is not TOML"):
+        read_costs(path)
+    with refused("none.toml", "no such file"):
+        read_costs(tmp_path / "none.toml")
+
+
+def test_time_needs_costs_and_letters() -> None:
+    """Time is no objective without a table; ops whose axes have no letters have no layouts."""
+    with refused("time needs a table of costs"):
+        convert_graph(chain(), objective="time")
+    graph = ConversionGraph("relu")
+    graph.output(graph.op("Relu", [graph.input("x", (1, 2, 3, 4))]))
+    costs = costs_from({"op": [{"type": "Relu", "layouts": "NHWC", "us": 1}]})
+    with refused("Relu 'relu0'", "its axes have no"):
+        convert_graph(graph, costs=costs, objective="time")
+
+
+# Searches that do not end as they should: the graph as it is given is the answer then
+
+
+def given() -> ConversionGraph:
+    """Return two transposes of 24 elements of 4 bytes, of which none is needed."""
+    graph = ConversionGraph("given")
+    x = graph.input("x", (2, 3, 4), "NWC")
+    y = graph.op("Relu", [graph.op("Transpose", [x], {"perm": (0, 2, 1)})])
+    graph.output(graph.op("Transpose", [y], {"perm": (0, 2, 1)}))
+    return graph
+
+
+def out_of_memory(*_given: object) -> CostAnswer:
+    """Find no more memory."""
+    raise MemoryError
+
+
+def without_end(*_given: object) -> CostAnswer:
+    """Go on for ever, and look at no limit."""
+    while True:
+        sum(range(100))
+
+
+def stopped() -> Interrupt:
+    """Return a request to stop that has come."""
+    interrupt = Interrupt()
+    interrupt.set()
+    return interrupt
+
+
+@pytest.mark.parametrize(
+    ("solve", "limits", "why"),
+    [
+        (out_of_memory, Limits(), Stopped.MEMORY_LIMIT),
+        (out_of_memory, Limits(deadline=time.monotonic() + 10**6), Stopped.MEMORY_LIMIT),
+        (without_end, Limits(deadline=0), Stopped.TIME_LIMIT),
+        (without_end, Limits(interrupt=stopped()), Stopped.INTERRUPTED),
+    ],
+)
+def test_what_is_given_is_the_answer(
+    monkeypatch: pytest.MonkeyPatch, solve: object, limits: Limits, why: Stopped
+) -> None:
+    """A search that is ended leaves the graph at its cost, 192 bytes, with nothing proved."""
+    graph = given()
+    assert convert_graph(graph).objective == (0,)
+    monkeypatch.setattr(labelling, "solve_pbqp", solve)
+    monkeypatch.setitem(deadline.PATIENCE, "solve", deadline.Patience(0.0, 0.0))
+    found = convert_graph(graph, limits=limits)
+    assert (found.status, found.stopped) == (Status.FEASIBLE, why)
+    assert (found.objective, found.bound) == ((192,), (0,))
+    arrays = arrays_of(graph, 0)
+    before, after = run(graph, arrays), run_conversion(found, arrays)
+    for name in graph.outputs:
+        np.testing.assert_array_equal(after[name], before[name])
+
+
+def test_no_search_follows_when_memory_has_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes after in the same call sees that memory is full."""
+    limits = Limits()
+    monkeypatch.setattr(labelling, "solve_pbqp", out_of_memory)
+    convert_graph(given(), limits=limits)
+    assert limits.stopped is Stopped.MEMORY_LIMIT
+
+
+# Heuristics for conversion: never better than what is proved, and where each of them loses
+
+
+NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("solver", SOLVERS[1:])
+def test_no_heuristic_beats_the_optimum(solver: str) -> None:
+    """Graphs compute the same, cost what is counted, and no less than what is proved."""
+    lost = 0
+    for seed in range(8000, 8030):
+        graph = drawn(seed, 6 + seed % 20)
+        desired = BlockedCpu(2) if seed % 3 == 0 else None
+        best = convert_graph(graph, objective="count,bytes", desired=desired)
+        found = convert_graph(graph, objective="count,bytes", desired=desired, solver=solver)
+        assert found.objective >= best.objective
+        assert found.bound == (0, 0)
+        assert (found.status is Status.OPTIMAL) == (found.objective == (0, 0))
+        given = arrays_of(graph, seed)
+        before, after = run(graph, given), run_conversion(found, given)
+        for name in graph.outputs:
+            np.testing.assert_allclose(after[name], before[name], rtol=1e-12)
+        lost += found.objective > best.objective
+    assert lost > 0 or solver == "pbqp"
+
+
+def fixed(graph: ConversionGraph, x: str, name: str) -> str:
+    """Add an op that takes its operand as it is written."""
+    return graph.op("test::Fixed", [x], shape=graph.tensors[x].shape, name=name)
+
+
+def late() -> ConversionGraph:
+    """A sum of NCHW and NHWC that only readers of NHWC want: it is told too late which to turn."""
+    graph = ConversionGraph("late")
+    x, y = graph.input("x", (2, 3, 4, 5)), graph.input("y", (2, 4, 5, 3))
+    total = graph.op("Add", [x, graph.op("Transpose", [y], {"perm": NCHW})])
+    last = graph.op("Transpose", [graph.op("Relu", [total])], {"perm": NHWC})
+    graph.output(fixed(graph, last, "a"), fixed(graph, last, "b"))
+    return graph
+
+
+def twice() -> ConversionGraph:
+    """One input is read in NHWC behind two chains: one transform before both of them is enough."""
+    graph = ConversionGraph("twice")
+    x = graph.op("Relu", [graph.input("x", (2, 3, 4, 5))])
+    for name in "ab":
+        y = graph.op("Tanh", [graph.op("Sigmoid", [x])])
+        graph.output(fixed(graph, graph.op("Transpose", [y], {"perm": NHWC}), name))
+    return graph
+
+
+def two_towers() -> ConversionGraph:
+    """Two towers whose ops between want different orders: no one layout suits both."""
+    graph = ConversionGraph("two towers")
+    for name, order in (("a", NHWC), ("b", (3, 2, 1, 0))):
+        x = fixed(graph, graph.input(name, (2, 3, 4, 5)), f"{name}1")
+        y = graph.op("Softmax", [graph.op("Transpose", [x], {"perm": order})], {"axis": 1})
+        back = tuple(sorted(range(4), key=order.__getitem__))
+        graph.output(fixed(graph, graph.op("Transpose", [y], {"perm": back}), f"{name}2"))
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("build", "best", "losing"),
+    [
+        (late, 1, {"forward": 2, "push-through": 2, "chains": 2}),
+        (twice, 1, {"forward": 2, "push-through": 2, "chains": 2}),
+        (two_towers, 0, {"one-layout": 2}),
+    ],
+)
+def test_where_they_lose(
+    build: Callable[[], ConversionGraph], best: int, losing: dict[str, int]
+) -> None:
+    """The number of transforms that each solver leaves, by hand; those not named find the best."""
+    for solver in SOLVERS:
+        found = convert_graph(build(), objective="count", solver=solver)
+        assert found.objective == (losing.get(solver, best),), solver
