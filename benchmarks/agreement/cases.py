@@ -15,7 +15,7 @@ from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.unwinding import Graph
 from tests.hooked import random_hooked
-from tests.lifting.graphs import awkward, on_tiles
+from tests.lowering.graphs import awkward, on_tiles
 from tests.machine.crowded import crowded
 from tests.models.instances import apart, tangle
 
