@@ -144,3 +144,10 @@ def test_status_and_gap() -> None:
         found = list(violations(graph, result, status, gap))
         assert len(found) == bool(line)
         assert line in "".join(found)
+
+
+def test_layouts_beside_a_claim_that_there_are_none() -> None:
+    """Layouts without score and bound contradict the claim as well."""
+    graph = full(room=2)
+    [line] = claimed(graph, replace(nothing(graph), labelling={}))[-1:]
+    assert line == "status: the result says infeasible, but has layouts, a score or a bound"

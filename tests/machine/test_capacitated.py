@@ -141,3 +141,18 @@ def test_what_no_pair_reaches_is_packed() -> None:
         else:
             assert (result.status, result.score) == (Status.OPTIMAL, best), one.name
             assert by_elements(one, result.layouts or {}).violations == ()
+
+
+def test_what_no_pair_reaches_is_put_where_there_is_room() -> None:
+    """Elements in no pair stay where the linear rule puts them, unless that is too full."""
+    graph = full()
+    graph.sink((2,), name="y")
+    result = unwind(graph)
+    assert (result.score, result.status) == (20, Status.OPTIMAL)
+    assert result.layouts is not None
+    assert result.layouts["y"] == (("tile", 1, 0, ((2, 0, 1),)),)
+    roomy = full(room=8)
+    roomy.sink((2,), name="y")
+    found = unwind(roomy).layouts
+    assert found is not None
+    assert found["y"] == (("y", 0, 0, ((2, 1, 1),)),)

@@ -327,3 +327,19 @@ def test_pictures_tell_the_heaviest_sinks() -> None:
     for by in ("bytes", "tensor"):
         assert f"{heaviest[0]}: {4 * held[heaviest[0]]}" in str(found.draw(by))
     assert str(found.draw("bytes")) != str(found.draw("tensor"))
+
+
+def test_temporaries_end_with_their_last_reader() -> None:
+    """What nobody reads is there during its op only; a reader far on keeps it, sums too."""
+    graph = Graph()
+    x = graph.sink((4,), name="x")
+    a = graph.fixed_point([x], (4,), name="a")
+    graph.fixed_point([x], (12,), name="unread")
+    late = graph.unpaired_sum_like([x, a], [0], name="late")
+    graph.fixed_point([late], (4,), name="end")
+    layouts: Layouts = {"x": ((TILE, 0, 0, ((4, 0, 1),)),)}
+    found = simulate(graph, layouts, TileMemory(4, 100))
+    assert found.peak.tolist() == [32, 16, 16, 16]  # 16 of x; 4 of a, 12 of the unread one
+    graph.fixed_point([graph.identity(graph.tensor("unread"))], (8,), name="reader")
+    found = simulate(graph, layouts, TileMemory(4, 100))
+    assert found.peak.tolist() == [36, 20, 20, 20]  # 16 of x, 12, 8

@@ -318,3 +318,12 @@ def test_no_machine() -> None:
     """Values in cycles need one."""
     with refused("the graph has no tile memory"):
         cycle_values(example())
+
+
+def test_costs_are_of_the_given_layouts() -> None:
+    """Layouts other than the best are priced as well: here all of ``y`` and none of ``x``."""
+    graph = wanted()
+    layouts = {"x": [("tile", 1, 0, [(3, 0, 1)])], "y": [("tile", 0, 0, [(2, 0, 1)])]}
+    found = shadow_prices(graph, layouts)
+    assert (found.score, found.bound) == (16, 19)
+    assert [(s.sink, s.cost) for s in found.sinks] == [("y", 16), ("x", 0)]

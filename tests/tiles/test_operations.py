@@ -427,3 +427,37 @@ def test_bad_parameters_of_followers(
     """A wrong number or shape is refused in one line, which says what is needed."""
     with refused(reason):
         tile_map(shape, MEMORY, rule)
+
+
+def test_the_halo_counts() -> None:
+    """What a cut row reads beyond its block decides against cutting it.
+
+    On 4 tiles, 4 channels make 6 + 6 cycles.  2 channels and 2 halves of the row make 6 for
+    arithmetic, 3 for the filter and 4 - 2 for the data, or 4 with their halo of 2.
+    """
+    rule = {"kind": "conv_out", "batch": 1, "in_channels": 1, "out_channels": 4}
+    rule |= {"size": [8], "kernel": [3], "macs_per_cycle": 4}
+    found = tile_map((1, 4, 8), TileMemory(4, 1024), rule)
+    assert found.tiles().tolist() == [m for m in range(4) for _ in range(8)]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize(
+    ("shape", "axis", "picked"),
+    [
+        ((5,), None, np.s_[0, 0, :]),
+        ((6, 5), None, np.s_[0, :, :]),
+        ((6, 1), None, np.s_[0, :, :1]),
+        ((6,), 1, np.s_[0, :, 0]),
+        ((4,), 0, np.s_[:, 0, 0]),
+        ((4, 1, 5), None, np.s_[:, :1, :]),
+        ((4, 6), 0, np.s_[:, :, 0]),
+        ((), None, np.s_[0, 0, 0]),
+        ((1, 1, 1), None, np.s_[0, 0, 0]),
+        (WHOLE, None, np.s_[:]),
+    ],
+)
+def test_bias(other: str, shape: tuple[int, ...], axis: int | None, picked: Any) -> None:
+    """A broadcast operand is where the first element is that it is broadcast to."""
+    rule = {"kind": "bias", "of": list(WHOLE), "rule": OTHERS[other], "axis": axis}
+    check(shape, rule, tiles_of_other(OTHERS[other])[picked])

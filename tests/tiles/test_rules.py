@@ -303,3 +303,36 @@ def test_presets(name: str, tiles: int, kibibytes: int, mebibytes: int) -> None:
     memory = PRESETS[name]
     assert (memory.tiles, memory.bytes_per_tile) == (tiles, kibibytes * 1024)
     assert memory.total == mebibytes * 2**20
+
+
+BY_HAND: list[tuple[str, list[tuple[int, ...]], list[Any]]] = [
+    ("same", [(2, 4)], [[[0, 1, 2, 3], [4, 5, 6, 7]]]),
+    ("normalisation", [(2, 4), (2,), (2, 1)], [SQUARE.tolist(), [0, 4], [[0], [4]]]),
+    (
+        "reduce",
+        [(2,), (4,), (1, 4), (2, 1), ()],
+        [[0, 4], [0, 1, 2, 3], [[0, 1, 2, 3]], [[0], [4]], 0],
+    ),
+    ("broadcast", [(4,), (1,), (2, 1), ()], [[0, 1, 2, 3], [0], [[0], [4]], 0]),
+    ("pool", [(1, 2), (2, 1), (1, 1), (1, 3)], [[[0, 2]], [[0], [4]], [[0]], [[0, 1, 2]]]),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "expected"), BY_HAND)
+def test_by_hand(name: str, shapes: list[tuple[int, ...]], expected: list[Any]) -> None:
+    """Outputs lie like the input elements that the formulas name."""
+    found = hooked_tiles(name, [SQUARE], shapes, MEMORY)
+    assert [tiles.tolist() for tiles in found] == expected
+
+
+def test_a_rule_of_a_user() -> None:
+    """A function becomes a rule by its name; it gets shape, memory and parameters."""
+
+    @rule("diagonal")
+    def diagonal(shape: tuple[int, ...], memory: TileMemory, *, shift: int = 0) -> np.ndarray:
+        return (np.indices(shape).sum(axis=0) + shift) % memory.tiles
+
+    found = tile_map([2, 3], MEMORY, {"kind": "diagonal", "shift": 7})
+    assert found.tiles().tolist() == [7, 0, 1, 0, 1, 2]
+    assert found.at(np.array([5, 0])).tolist() == [2, 7]
+    assert diagonal((1,), MEMORY).tolist() == [0]
