@@ -410,3 +410,11 @@ def test_where_they_lose(
     for solver in SOLVERS:
         found = convert_graph(build(), objective="count", solver=solver)
         assert found.objective == (losing.get(solver, best),), solver
+
+
+def test_ops_without_a_line_stay() -> None:
+    """Blocks that do not divide have no cost, and an op for which no line is left is as written."""
+    costs = costs_from({"op": [{"type": "Conv", "layouts": "NCHW3c,OIHW3i3o", "us": 1}]})
+    found = convert_graph(chain(), costs=costs, objective="time")
+    assert found.objective == (0,)
+    assert all(op.layouts is None for op in found.graph.ops)

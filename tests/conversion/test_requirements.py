@@ -307,3 +307,8 @@ def test_other_spatial_axes() -> None:
     assert for_axes(Layout.parse("NC"), "NCW") is None
     assert str(without_blocks(Layout.parse("OIHW16i16o"))) == "OIHW"
     assert str(without_blocks(Layout.parse("OIHW[4o4i]"))) == "OIHW"
+
+
+def test_grouped_convolutions_are_not_blocked() -> None:
+    grouped = Op("Conv", {"group": 32}, ("x", "w"), ("y",), ((1, 32, 8, 8), (32, 16, 3, 3)))
+    assert str(BACKENDS["blocked"].input_requirement(grouped, 0)) == "NCHW"

@@ -425,3 +425,14 @@ def test_every_type_is_tried() -> None:
     # The guide's own types are in the registry once it has been run.
     known = {(entry.type, entry.since) for entry in entries if not entry.type.startswith("my::")}
     assert known - tried == {(name, 1) for name in UNTRIED}
+
+
+def test_the_size_of_a_result_may_be_known_from_elsewhere() -> None:
+    """-1 among unnamed sizes is no riddle where the result's shape has names."""
+    given = Op(
+        "Reshape", {"shape": (-1, 0)}, ("x",), ("y",), ((None, "c"),), (("b", "c"),), name="it"
+    )
+    with refused("Reshape 'it'", "not known which of its axes become which"):
+        remap(given, (1, 0))
+    named = Op("Reshape", {"shape": (-1, 0)}, ("x",), ("y",), (("b", "c"),), (("b", "c"),))
+    assert remap(named, (1, 0)).attributes == {"shape": (0, 0)}

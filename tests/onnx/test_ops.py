@@ -362,3 +362,16 @@ def test_bad_tables_are_refused(text: str, reason: str, tmp_path: Path) -> None:
         read_attractions(table)
     assert str(caught.value).startswith(f"{table}: {reason}")
     assert "\n" not in str(caught.value)
+
+
+def test_einsum_of_one_operand_is_a_barrier(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [node("Einsum", "a", equation="ij->i")], {"a": (2, 3)})
+    assert types(graph)["y"] == "barrier"
+    assert pairs(graph) == []
+
+
+def test_only_the_parts_that_are_read_are_cut_out(tmp_path: Path) -> None:
+    nodes = [node("Split", "x", "a b", axis=0), node("Relu", "b")]
+    graph = read_onnx(save(model(nodes, {"x": (4, 2)}), tmp_path))
+    assert [op.id for op in graph.ops] == ["x", "x.linear", "b", "y"]
+    assert passed_on(graph, {"x": np.arange(8)})["y"].tolist() == [4, 5, 6, 7]

@@ -297,3 +297,11 @@ def test_nodes_out_of_order_are_sorted(tmp_path: Path) -> None:
     network.graph.node.append(onnx.helper.make_node("Neg", ["a"], ["a"]))
     with pytest.raises(InputError, match="nodes there form a cycle"):
         read_network(save(network, tmp_path))
+
+
+def test_an_open_dimension_of_an_input_that_is_an_output(tmp_path: Path) -> None:
+    network = model([node("Relu", "z")], {"z": (2,), "x": ("n",)}, ["y", "x"])
+    with pytest.raises(InputError, match="give --dim n=SIZE"):
+        read_onnx(save(network, tmp_path))
+    graph = read_onnx(save(network, tmp_path), dims={"n": 3})
+    assert [sink.name for sink in graph.sinks()] == ["z", "x"]

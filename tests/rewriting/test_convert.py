@@ -352,3 +352,28 @@ def test_nothing_is_left_behind_where_writing_fails(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         write_proto(model(), tmp_path / "none" / "out.onnx", {"w"})
     assert list(tmp_path.iterdir()) == []
+
+
+LOOP = """g (float[1,4,4,3] x) => (float[1,4,4,3] y) {
+    n = Constant<value = int64 {3}>()
+    c = Constant<value = bool {1}>()
+    y = Loop(n, c, x) < body = inner (int64 i, bool go, float[1,4,4,3] s)
+        => (bool again, float[1,4,4,3] t) {
+            again = Identity(go)
+            a = Transpose<perm=[0,3,1,2]>(s)
+            e = Relu(a)
+            f = Transpose<perm=[0,2,3,1]>(e)
+            h = Transpose<perm=[0,3,1,2]>(f)
+            k = Conv(h, w)
+            t = Transpose<perm=[0,2,3,1]>(k) } > }"""
+
+
+def test_graphs_inside_nodes_are_converted_each_on_its_own() -> None:
+    """The body of a loop loses the pair of transposes within; the two at its ends remain."""
+    model = network(LOOP, {"w": (3, 3, 1, 1)})
+    result = layoutopt.convert(model, check=True)
+    assert (transposes(model), transposes(result.model)) == (4, 2)
+    assert result.objective[0] == 2
+    assert result.opaque == {"Loop": 1}
+    freed = layoutopt.convert(model, free_io=True, check=True)
+    assert transposes(freed.model) == 2

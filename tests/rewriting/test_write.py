@@ -282,3 +282,33 @@ def test_new_names_are_nobodys() -> None:
     assert new.graph.node[0].output[0] == "x_to_10_2"
     onnx.checker.check_model(new, full_check=True)
     assert largest_difference(model, new) == 0
+
+
+def test_new_ops_and_relaid_constants_are_written() -> None:
+    """A hand-made conversion: transposes and a free reshape go in, a shared constant goes once."""
+    model = network(
+        "g (float[1,3,4,4] x) => (float[1,4,4,3] y) {"
+        "a = Mul(x, k) b = Add(a, k) y = Transpose<perm=[0,2,3,1]>(b) }",
+        {"k": (3, 4, 1)},
+    )
+    for node, name in zip(model.graph.node, ("mul", "add", "back"), strict=True):
+        node.name = name
+    gone = helper.make_tensor_value_info("a", TensorProto.FLOAT, [1, 3, 4, 4])
+    model.graph.value_info.append(gone)
+    source = read_model(model)
+    graph = ConversionGraph("g", 17)
+    graph.input("x", (1, 3, 4, 4))
+    graph.constant("k_last", (4, 1, 3))
+    graph.op("Transpose", ["x"], {"perm": (0, 2, 3, 1)}, name="x_last")
+    graph.add(Op("Mul", {}, ("x_last", "k_last"), ("a_last",), name="mul"))
+    graph.add(Op("Add", {}, ("a_last", "k_last"), ("b_last",), name="add"))
+    graph.op("Reshape", ["b_last"], {"shape": (1, 4, 4, 3)}, name="y")
+    graph.output("y")
+    relaid = {"k_last": Relaid("k", (3, 4, 1), (1, 2, 0))}
+    new = write_model(source, conversion(graph, relaid))
+    assert kinds(new) == ["Transpose", "Mul", "Add", "Reshape"]
+    assert not new.graph.value_info
+    assert [x.name for x in new.graph.initializer] == ["k_last", "y_shape"]
+    assert np.array_equal(values(new, "k_last"), values(model, "k").transpose(1, 2, 0))
+    onnx.checker.check_model(new, full_check=True)
+    assert largest_difference(model, new) == 0
