@@ -152,7 +152,9 @@ def _standard_input() -> bytes:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's bytes, unpacked if its name ends in ``.gz``; ``-`` is standard input.
+    """Return a file's bytes, unpacked if its name ends in ``.gz`` or ``.xz``.
+
+    ``-`` is standard input.
 
     Raises
     ------
@@ -163,6 +165,8 @@ def read_bytes(path: Path) -> bytes:
         if str(path) == STDIN:
             return _standard_input()
         raw = path.read_bytes()
+        if path.suffix == ".xz":
+            return _unpacked(raw, path)
         return gzip.decompress(raw) if path.suffix == ".gz" else raw
     except IsADirectoryError:
         raise InputError("is a directory, a file is needed", file=str(path)) from None
@@ -172,6 +176,15 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(f"is no whole gzip file ({error})", file=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", file=str(path)) from None
+
+
+def _unpacked(raw: bytes, path: Path) -> bytes:
+    import lzma
+
+    try:
+        return lzma.decompress(raw)
+    except lzma.LZMAError as error:
+        raise InputError(f"is no whole xz file ({error})", file=str(path)) from None
 
 
 def read_utf8(path: Path) -> bytes:

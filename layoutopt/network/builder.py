@@ -86,6 +86,7 @@ class CostNetwork:
         self._table_edges: list[tuple[int, int, int]] = []
         self._ties: list[tuple[int, int]] = []
         self._usages: list[_Rows] = []
+        self._constant: Fraction | int = 0
 
     def domain(self, labels: int | Sequence[str], *, open: bool = False) -> Domain:
         """Return labels for nodes to choose from.
@@ -156,6 +157,10 @@ class CostNetwork:
             self._banned.add(at)
         else:
             self._costs[at] = self._costs.get(at, 0) + self._number(cost, f"of node {node!r}")
+
+    def constant(self, cost: Number) -> None:
+        """Add to what is paid whatever is chosen."""
+        self._constant += self._number(cost, "of the constant")
 
     def ban(self, node: str, label: Label) -> None:
         """Forbid a label."""
@@ -291,7 +296,7 @@ class CostNetwork:
             ends = (min(u, v), max(u, v))
             equal[ends] = equal.get(ends, 0) + cost
         cells = [x for table in self._tables for row in table for x in row if x is not None]
-        every = [*self._costs.values(), *equal.values(), *cells]
+        every = [*self._costs.values(), *equal.values(), *cells, self._constant]
         unit = common_unit(every)
         return Network(
             nodes=tuple(self._nodes),
@@ -307,6 +312,7 @@ class CostNetwork:
             tables=tuple(_table(table, unit) for table in self._tables),
             ties=_pairs(self._ties),
             usages=tuple(rows.packed() for rows in self._usages),
+            constant=int(self._constant / unit),
             name=self.name,
             sense=self.sense,
             unit=unit,

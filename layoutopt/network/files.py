@@ -10,17 +10,24 @@ from layoutopt.network.archive import npz_bytes, parse_npz
 from layoutopt.network.document import json_bytes, parse_json
 from layoutopt.network.network import Network
 
-ZIP = b"PK"
-"""The first bytes of an ``.npz`` file."""
+PACKED = (".gz", ".xz")
+"""How the names of packed files end."""
+
+ENDINGS = (".json", ".npz", ".cfn", ".wcsp", ".uai")
+"""How the names of networks end, but for :data:`PACKED`."""
 
 
-def read(path: str | Path) -> Network:
+def read(path: str | Path, *, digits: int = 6) -> Network:
     """Read a network.
 
     Parameters
     ----------
     path
-        A file of format ``layoutopt/network/1``, as JSON (``.json``, ``.json.gz``) or ``.npz``.
+        A file of format ``layoutopt/network/1`` (``.json``, ``.npz``), of toulbar2 (``.cfn``,
+        ``.wcsp``, ``.uai``), or of the IOPDDL contest (``.json``), perhaps packed (``.gz``,
+        ``.xz``); ``-`` is standard input.
+    digits
+        To how many digits after the point costs of a ``.uai`` file are rounded.
 
     Raises
     ------
@@ -29,7 +36,33 @@ def read(path: str | Path) -> Network:
     """
     target = files.named(path)
     raw = files.read_bytes(target)
-    return (parse_npz if raw.startswith(ZIP) else parse_json)(raw, str(path))
+    kind = _kind(target, raw)
+    if kind == ".npz":
+        return parse_npz(raw, str(path))
+    if kind in (".cfn", ".wcsp", ".uai"):
+        from layoutopt.network import toulbar2
+
+        if kind == ".uai":
+            return toulbar2.parse_uai(raw, str(path), digits)
+        parse = toulbar2.parse_cfn if kind == ".cfn" else toulbar2.parse_wcsp
+        return parse(raw, str(path))
+    return parse_json(raw, str(path))
+
+
+def _kind(path: Path, raw: bytes) -> str:
+    """Return which format a file has: by its name, or else by how it begins."""
+    name = path.with_suffix("") if path.suffix in PACKED else path
+    if name.suffix in ENDINGS and name.suffix != ".json":
+        return name.suffix
+    if raw.startswith(b"PK"):
+        return ".npz"
+    head = raw[:4096].removeprefix(files.BOM).lstrip()
+    if head.startswith((b"MARKOV", b"BAYES")):
+        return ".uai"
+    if head.startswith((b"{", b"#", b"//")):
+        return ".cfn" if b"mustbe" in head else ".json"
+    header = head.split(maxsplit=5)[1:5]
+    return ".wcsp" if len(header) == 4 and all(map(bytes.isdigit, header)) else ".json"
 
 
 def write(network: Network, path: str | Path, *, overwrite: bool = True) -> None:
@@ -38,7 +71,7 @@ def write(network: Network, path: str | Path, *, overwrite: bool = True) -> None
     Parameters
     ----------
     path
-        Its name ends in ``.json``, ``.json.gz`` or ``.npz``.
+        Its name ends in ``.npz``, ``.json`` or ``.cfn``, the latter two perhaps in ``.gz``.
 
     Raises
     ------
@@ -51,6 +84,10 @@ def write(network: Network, path: str | Path, *, overwrite: bool = True) -> None
         data = npz_bytes(network)
     elif target.name.endswith(files.INSTANCES):
         data = json_bytes(network)
+    elif target.name.endswith((".cfn", ".cfn.gz")):
+        from layoutopt.network.toulbar2 import cfn_bytes
+
+        data = cfn_bytes(network)
     else:
-        raise InputError("must end in .json, .json.gz or .npz", file=str(path))
+        raise InputError("must end in .json, .npz, .cfn, .json.gz or .cfn.gz", file=str(path))
     files.write_bytes(target, data, overwrite=overwrite)
