@@ -6,6 +6,7 @@ import errno
 import gzip
 import hashlib
 import json
+import lzma
 import os
 import secrets
 import stat
@@ -15,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import cache
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal
@@ -151,10 +153,19 @@ def _standard_input() -> bytes:
     return gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
 
 
-def read_bytes(path: Path) -> bytes:
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+"""What reading a packed file raises that is not whole."""
+
+
+def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return a file's bytes, unpacked if its name ends in ``.gz`` or ``.xz``.
 
-    ``-`` is standard input.
+    Parameters
+    ----------
+    path
+        ``-`` is standard input.
+    size
+        How many of the first bytes are wanted; all by default.
 
     Raises
     ------
@@ -162,29 +173,34 @@ def read_bytes(path: Path) -> bytes:
         If it cannot be read.
     """
     try:
-        if str(path) == STDIN:
-            return _standard_input()
-        raw = path.read_bytes()
-        if path.suffix == ".xz":
-            return _unpacked(raw, path)
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+        with opened(path) as file:
+            return file.read(size)
     except IsADirectoryError:
         raise InputError("is a directory, a file is needed", file=str(path)) from None
     except FileNotFoundError:
         raise InputError("no such file", file=str(path)) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"is no whole gzip file ({error})", file=str(path)) from None
+    except DAMAGED as error:
+        kind = "xz" if path.suffix == ".xz" else "gzip"
+        raise InputError(f"is no whole {kind} file ({error})", file=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", file=str(path)) from None
 
 
-def _unpacked(raw: bytes, path: Path) -> bytes:
-    import lzma
+def opened(path: Path) -> BinaryIO:
+    """Open a file to be read, unpacked; ``-`` is standard input.
 
-    try:
-        return lzma.decompress(raw)
-    except lzma.LZMAError as error:
-        raise InputError(f"is no whole xz file ({error})", file=str(path)) from None
+    Raises
+    ------
+    OSError
+        If it cannot be opened.
+    """
+    if str(path) == STDIN:
+        return BytesIO(_standard_input())
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path))
+    if path.suffix == ".xz":
+        return cast(BinaryIO, lzma.open(path))
+    return path.open("rb")
 
 
 def read_utf8(path: Path) -> bytes:

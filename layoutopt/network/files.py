@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from layoutopt.base import files
@@ -35,8 +36,12 @@ def read(path: str | Path, *, digits: int = 6) -> Network:
         If it cannot be read, with the place in it and the reason.
     """
     target = files.named(path)
+    kind = _kind(target, files.read_bytes(target, HEAD))
+    if kind == "iopddl":
+        from layoutopt.network import iopddl
+
+        return iopddl.read(target)
     raw = files.read_bytes(target)
-    kind = _kind(target, raw)
     if kind == ".npz":
         return parse_npz(raw, str(path))
     if kind in (".cfn", ".wcsp", ".uai"):
@@ -49,18 +54,23 @@ def read(path: str | Path, *, digits: int = 6) -> Network:
     return parse_json(raw, str(path))
 
 
-def _kind(path: Path, raw: bytes) -> str:
+HEAD = 4096
+"""Bytes of a file that tell its format."""
+
+
+def _kind(path: Path, head: bytes) -> str:
     """Return which format a file has: by its name, or else by how it begins."""
     name = path.with_suffix("") if path.suffix in PACKED else path
     if name.suffix in ENDINGS and name.suffix != ".json":
         return name.suffix
-    if raw.startswith(b"PK"):
+    if head.startswith(b"PK"):
         return ".npz"
-    head = raw[:4096].removeprefix(files.BOM).lstrip()
+    head = head.removeprefix(files.BOM).lstrip()
     if head.startswith((b"MARKOV", b"BAYES")):
         return ".uai"
     if head.startswith((b"{", b"#", b"//")):
-        return ".cfn" if b"mustbe" in head else ".json"
+        contest = re.match(rb'\{\s*"problem"\s*:', head)
+        return ".cfn" if b"mustbe" in head else "iopddl" if contest else ".json"
     header = head.split(maxsplit=5)[1:5]
     return ".wcsp" if len(header) == 4 and all(map(bytes.isdigit, header)) else ".json"
 

@@ -13,7 +13,6 @@ that memory holds arrays of numbers and every table once.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
+from layoutopt.base import files
 from layoutopt.base.errors import InputError
 from layoutopt.network.network import Array, CostTable, Domain, Network, Usage
 
@@ -133,12 +133,11 @@ def read(path: str | Path) -> Network:
     InputError
         If the file is not what it should be, or cannot be read.
     """
-    file: Any = gzip.open(path) if str(path).endswith(".gz") else open(path, "rb")  # noqa: SIM115
-    with file:
-        try:
+    try:
+        with files.opened(Path(path)) as file:
             return _read(_Stream(file, str(path)))
-        except (OSError, EOFError) as error:
-            raise InputError(f"{path}: {error}") from None
+    except (OSError, *files.DAMAGED) as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 class _Parts:

@@ -24,6 +24,9 @@ from layoutopt.network.network import Array, Network
 
 Cost: TypeAlias = Fraction | int | None
 
+LARGEST = 10**8
+"""Most entries of one table."""
+
 
 @dataclass(frozen=True)
 class CostFunction:
@@ -244,6 +247,8 @@ class _Cfn:
         labels = [self.variables[u][1] for u in scope]
         sizes = [x if isinstance(x, int) else len(x) for x in labels]
         count = sizes[0] * sizes[-1] if len(sizes) == 2 else (*sizes, 1)[0]
+        if count > LARGEST:
+            raise InputError(f"has {count:,} costs, {LARGEST:,} are allowed")
         costs = given.get("costs", [])
         if isinstance(costs, str):
             if _text(costs) not in known or len(known[_text(costs)]) != count:
@@ -278,7 +283,7 @@ class _Cfn:
         raise InputError(f"there is no variable {name!r}")
 
     def _cost(self, word: Tree) -> Cost:
-        if word in INFINITE:
+        if isinstance(word, str) and word in INFINITE:
             return None
         if not (isinstance(word, str) and PLAIN.fullmatch(word)):
             raise InputError(f"{str(word)[:40]!r} is no cost")
@@ -333,10 +338,6 @@ class _Numbers:
         if (low is not None and number < low) or (high is not None and number > high):
             raise InputError(f"{what} must be {low} to {high}, got {number}")
         return number
-
-
-LARGEST = 10**8
-"""Most entries of one table."""
 
 
 def parse_wcsp(raw: bytes, file: str = "") -> Network:
