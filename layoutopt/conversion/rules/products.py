@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
 
-from layoutopt.conversion.rules.op import Op, Size
+from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import (
     Axes,
     Category,
@@ -45,8 +45,7 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
         if last != column and not swapped:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
         near, far = (right, left) if swapped else (left, right)
-        sizes = (op.shape(left) or ())[:-2]
-        if swapped and any(map(_may_be_none, sizes)) and _is_one_matrix(op, right):
+        if swapped and 0 in (op.shape(left) or ())[:-2] and _is_one_matrix(op, right):
             raise RemapError(f"{op}: runtimes take no matrix before a batch without elements")
         # Both operands have the result's axes, but for one that is summed over: of the left
         # operand that is the last, of the right one the last but one.
@@ -73,11 +72,6 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
 def _is_one_matrix(op: Op, n: int) -> bool:
     """Return whether an operand is the same matrix for the whole batch."""
     return all(size == 1 for size in (op.shape(n) or ())[:-2])
-
-
-def _may_be_none(size: Size) -> bool:
-    """Return whether a size may be 0: it is none that a caller chooses, or that is known."""
-    return not size or str(size).startswith("unk__")  # as ONNX names what it does not know
 
 
 def _has_plain_scales(op: Op, left: int, right: int) -> bool:
