@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
-from layoutopt.onnx.protobuf import SMALL, bodies, copied_except, first_line
+from layoutopt.conversion.rules.op import Shape
+from layoutopt.onnx.declared import take_declared, types_of
+from layoutopt.onnx.protobuf import SMALL, bodies, copied, copied_except, first_line, graphs
+from layoutopt.onnx.rules import is_standard
 from layoutopt.rewriting.read import OnnxSource
-from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE
+from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, overridable, typed
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TensorProto
+    from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
     from layoutopt.rewriting.read import Model
 
@@ -27,8 +30,20 @@ def fault(before: ModelProto, after: ModelProto) -> str:
     Parameters
     ----------
     before, after
-        The network as it was given, and as it is to be written.  Neither is changed.
+        The network as it was given, and as it is to be written.  The second is changed:
+        declared sizes that only defaults contradict, which a caller may replace, are left open.
     """
+    reason = _fault(before, after)
+    if reason and _tell_lengths(after):
+        reason = _fault(before, after)
+    held = overridable(after)
+    if reason and held and not _fault(before, _without_defaults(after, held)):
+        _open_contradicted(after)
+        reason = _fault(before, after)
+    return reason
+
+
+def _fault(before: ModelProto, after: ModelProto) -> str:
     missing = next(_unmade(after.graph, frozenset()), None)
     if missing is not None:
         return f"nothing makes {missing!r}, which is read"
@@ -38,6 +53,61 @@ def fault(before: ModelProto, after: ModelProto) -> str:
         if reason and not _refusal(check, without_weights(before)):
             return reason
     return ""
+
+
+def _without_defaults(model: ModelProto, held: Container[str]) -> ModelProto:
+    """Return a network whose initialisers are none that a caller may replace."""
+    new = copied(model)
+    kept = [x for x in new.graph.initializer if x.name not in held]
+    del new.graph.initializer[:]
+    new.graph.initializer.extend(kept)
+    return new
+
+
+def _open_contradicted(model: ModelProto) -> None:
+    """Leave declared sizes open that ONNX infers otherwise."""
+    from onnx import shape_inference
+
+    trial = without_weights(model)
+    take_declared(trial.graph)
+    told = types_of(shape_inference.infer_shapes(trial, data_prop=True).graph)
+    for graph in graphs(model.graph):
+        for value in (*graph.value_info, *graph.output):
+            own, right = _shape(value.type), _shape(told.get(value.name))
+            if own is None or right is None or len(own) != len(right):
+                continue
+            for dim, a, b in zip(value.type.tensor_type.shape.dim, own, right, strict=True):
+                if isinstance(a, int) and isinstance(b, int) and a != b:
+                    dim.Clear()
+
+
+def _tell_lengths(model: ModelProto) -> bool:
+    """Tell how many sizes or scales each Resize takes; return whether that was unknown of any.
+
+    ONNX takes a vector whose length it does not know for an empty one.
+    """
+    from onnx import shape_inference
+
+    if not any(node.op_type == "Resize" for graph in graphs(model.graph) for node in graph.node):
+        return False
+    told = types_of(shape_inference.infer_shapes(without_weights(model)).graph)
+    changed = False
+    for graph in graphs(model.graph):
+        values = (*graph.value_info, *graph.output, *graph.input)
+        kinds = {value.name: value.type.tensor_type for value in values}
+        for node in graph.node:
+            sized = node.op_type == "Resize" and is_standard(node.domain)
+            shape = _shape(told.get(node.input[0])) if sized else None
+            for name in node.input[2:] if shape else ():
+                dims = list(kinds[name].shape.dim) if name in kinds else []
+                if len(dims) == 1 and not dims[0].HasField("dim_value"):
+                    dims[0].dim_value = len(shape or ())
+                    changed = True
+    return changed
+
+
+def _shape(kind: TypeProto | None) -> Shape | None:
+    return None if kind is None else typed(kind).shape
 
 
 def without_weights(model: ModelProto) -> ModelProto:

@@ -396,6 +396,12 @@ ROWS = {
             b = Relu(a) y = Transpose<perm=[0,2,3,1]>(b) }""",
         0,
     ),
+    "a declared size that only a default contradicts, which a caller may replace": Past(
+        """g (float[1,4] x, int64[1] start, int64[1] k) => (float[4] y) {
+            a = Transpose(x) b = Reshape(a, k) y = Slice(b, start, zero) }""",
+        0,
+        {"start": np.array([-1]), "zero": np.array([0])},
+    ),
     "a shape that is known at run time only, and declared wrong": Past(
         """g (float[2,9] x, int64[1] k) => (float[3,3,3] y, float[2,3,3] z) {
             s = Sub(k, k) r = Add(s, given) a = Reshape(x, r) y = Transpose(a)
@@ -505,6 +511,20 @@ def test_networks_of_the_past(name: str) -> None:
     assert transposes(result.model) <= row.transforms
     assert result.difference is not None
     assert result.difference <= 1e-5
+
+
+def test_the_number_of_sizes_is_told_where_a_rank_becomes_known() -> None:
+    """ONNX would take them for none."""
+    model = network(
+        """g (float[n,4] x, int64[m] k) => (float[3,4] t, float[a,b] y) {
+        r = Loop(three, "", x) <body = b (int64 i, bool c, float[3,4] v) =>
+            (bool d, float[3,4] w) { d = Identity(c) w = Relu(v) }>
+        t = Transpose<perm=[0,1]>(r) y = Resize(r, "", "", k) }""",
+        {"three": np.array(3)},
+    )
+    result = layoutopt.convert(model)
+    assert (result.notes, result.after.transforms) == ((), 0)
+    checker.check_model(result.model, full_check=True)
 
 
 def test_four_bits_are_transposed_as_no_runtime_reshapes_them() -> None:
