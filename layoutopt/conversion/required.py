@@ -49,7 +49,8 @@ def required(op: Op, requirements: Requirements) -> Required | None:
     ------
     OptionError
         If a required layout has alignments, or axes that have no known meaning, or blocks of axes
-        of unknown size.  Where a rank is unknown, an op stays as it is written.
+        of unknown size.  Where a rank is unknown, or there are no elements, an op stays as it is
+        written.
     """
     inputs = [requirements.input_requirement(op, n) for n in range(len(op.inputs))]
     outputs = [requirements.result_requirement(op, n) for n in range(len(op.output_shapes))]
@@ -136,13 +137,20 @@ def in_layouts(op: Op, wanted: OperandLayouts) -> Required | None:
 
 
 def _is_open(op: Op, wanted: OperandLayouts) -> bool:
-    """Return whether axes have letters, but of a number that is not known of each required."""
+    """Return whether axes have letters, but of a number that is not known of each required.
+
+    Blocks of what has no elements are none: where sizes are 0, others cannot be left open by -1.
+    """
     if category_of(op) is not Category.HEAVY:
         return False
     sides = [(wanted.input(n), op.shape(n)) for n in range(len(op.inputs)) if op.has(n)]
     sides += [(wanted.output(n), shape) for n, shape in enumerate(op.output_shapes)]
-    required = [shape for layout, shape in sides if layout and not layout.is_any]
-    return operand_axes(op) is None or None in required
+    required = [(layout, shape) for layout, shape in sides if layout and not layout.is_any]
+    empty = any(
+        0 in (shape or ()) and any(block.size for dim in layout.dims for block in dim.blocks)
+        for layout, shape in required
+    )
+    return operand_axes(op) is None or empty or None in [shape for _, shape in required]
 
 
 def _form(

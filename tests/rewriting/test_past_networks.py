@@ -402,6 +402,20 @@ ROWS = {
         0,
         {"start": np.array([-1]), "zero": np.array([0])},
     ),
+    "a product of what has no elements": Past(
+        """g (float[0,3,2] x) => (float[0,2,3] y) {
+            a = com.microsoft.FusedMatMul(x, w) y = Transpose<perm=[0,2,1]>(a) }""",
+        1,
+        {"w": (2, 2)},
+        {"domains": ["com.microsoft"]},
+    ),
+    "blocks of what has no elements": Past(
+        "g (float[0,3,2] x) => (float[0,4,2] y) { y = Conv(x, w) }",
+        0,
+        {"w": (4, 3, 1)},
+        more={"opset": 11},
+        asked={"layout": "Conv=NCHW4c,OIHW4i4o", "padding": True},
+    ),
     "a shape that is known at run time only, and declared wrong": Past(
         """g (float[2,9] x, int64[1] k) => (float[3,3,3] y, float[2,3,3] z) {
             s = Sub(k, k) r = Add(s, given) a = Reshape(x, r) y = Transpose(a)

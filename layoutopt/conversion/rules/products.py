@@ -167,8 +167,9 @@ def fused_products(op: Op) -> Iterator[Remapped]:
     batches = (0, 1) if left == right else (0,)  # else onnxruntime takes no batch behind
     each = [*product((0, 1), batches)]
     count = max(left, right)
+    empty = 0 in (op.shape(0) or ()) + (op.shape(1) or ())  # which no left operand is broadcast to
     for order in permutations(range(count - 2)):
-        for swapped, first, second in product((False, True), each, each):
+        for swapped, first, second in product((False,) if empty else (False, True), each, each):
             yield _fused(op, order, swapped, (first, second))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,9 +27,14 @@ CLASHES = (
 """Names of tensors like those that a rewriter might make, and others that are unusual."""
 
 
-def execute(model: ModelProto, feeds: dict[str, Value], names: Sequence[str]) -> list[Value]:
+def execute(
+    model: ModelProto,
+    feeds: dict[str, Value],
+    names: Sequence[str],
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Value]:
     """Run a model in onnxruntime, unoptimised, in one thread; it may crash on what is drawn."""
-    options = {"intra_op_num_threads": 1, "use_deterministic_compute": True}
+    options = {"intra_op_num_threads": 1, "use_deterministic_compute": True, **more}
     with Session(model.SerializeToString(), options) as session:
         return session.run(feeds, names)
 
@@ -257,11 +263,18 @@ class Scope:
         """Add nodes if onnxruntime runs them; ``keep`` are the values that others may read."""
         wanted = [n for node in nodes for n in node.output if n] if keep is None else [*keep]
         found = self.run(nodes, wanted)
-        if found is None or not wanted:
+        if found is None or not wanted or any(map(self._misreads, nodes)):
             return False
         self.nodes.extend(nodes)
         self.values.update(zip(wanted, map(_as_array, found), strict=True))
         return True
+
+    def _misreads(self, node: NodeProto) -> bool:
+        """Return whether onnxruntime takes texts by places from the end, as others than meant."""
+        if node.op_type != "Gather":
+            return False
+        data, places = (self.visible().get(name) for name in node.input)
+        return np.asarray(data).dtype == object and bool(np.any(np.less(places, 0)))
 
     def arrays(self, kinds: str | None = None, rank: int = 0, most: int = 9) -> dict[str, Any]:
         """Return visible arrays of some kinds of numbers and some ranks."""
