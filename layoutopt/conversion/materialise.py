@@ -299,7 +299,10 @@ def moves(source: Form, target: Form, shape: Shape) -> Iterator[FormStep]:
 
 
 def _written(source: Form, target: Form, shape: Shape) -> tuple[int, ...] | None:
-    """Return a shape as Reshape takes it, None if it cannot be written."""
+    """Return a shape as Reshape takes it, None if it cannot be written.
+
+    Beside a copied size, which may be 0, none is left open by -1.
+    """
     found: list[int] = []
     for i, dim in enumerate(target):
         size = dim_size(dim, shape)
@@ -310,7 +313,7 @@ def _written(source: Form, target: Form, shape: Shape) -> tuple[int, ...] | None
         else:
             copied = i < len(source) and source[i] == dim and not is_group(dim)
             found.append(0 if copied else -1)
-    return tuple(found) if found.count(-1) < 2 else None
+    return tuple(found) if found.count(-1) < (1 if 0 in found else 2) else None
 
 
 PADDING = ("Pad", "Slice")

@@ -527,6 +527,16 @@ def test_networks_of_the_past(name: str) -> None:
     assert result.difference <= 1e-5
 
 
+def test_what_is_empty_at_run_time_is_reshaped_too() -> None:
+    """No size is left open beside one that is 0 only then."""
+    model = network(
+        "g (float[n,1,m] x) => (float[n,m,1] y) { a = Relu(x) y = Transpose<perm=[0,2,1]>(a) }"
+    )
+    result = layoutopt.convert(model)
+    assert result.after.transforms == 0
+    assert run(result.model, {"x": np.zeros((0, 1, 3), np.float32)})["y"].shape == (0, 3, 1)
+
+
 def test_the_number_of_sizes_is_told_where_a_rank_becomes_known() -> None:
     """ONNX would take them for none."""
     model = network(
