@@ -39,7 +39,7 @@ TEXTS = {
     Category.OPAQUE: (
         "Nothing is known of what the order of axes means, so operands stay as they are. So it "
         "is for all types that stand on none of these pages, until a "
-        "[rule](../write_your_own.md#a-rule-of-conversion) is added.",
+        "[rule](../requirements.md#rules-of-ops) is added.",
         "",
     ),
 }

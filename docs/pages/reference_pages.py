@@ -12,29 +12,23 @@ ROOMS = {
     "graphs": "Graphs",
     "unwinding": "Solving",
     "comparison": "Solving",
-    "evaluation": "Solving",
+    "lowering": "Solving",
     "check": "Solving",
-    "result": "Solving",
-    "limits": "Solving",
-    "plugins": "Solvers of your own",
-    "problem": "Solvers of your own",
+    "base": "Solving",
+    "registry": "Solvers of your own",
+    "network": "Solvers of your own",
     "explain": "Explanations",
     "machine": "Tile memories",
     "program": "Programs",
     "layout": "Layouts and conversion",
-    "requirements": "Layouts and conversion",
     "conversion": "Layouts and conversion",
     "rewriting": "Layouts and conversion",
     "converting": "Layouts and conversion",
     "io": "Files",
     "reading": "Files",
-    "picture": "Files",
-    "errors": "Errors",
+    "pictures": "Files",
 }
 """The page on which the public names of each room stand."""
-
-OTHERS = "Other names"
-"""The page for those of all other rooms."""
 
 HOMES: dict[str, str] = vars(layoutopt)["_HOME"]
 """The module of each public name, within the package."""
@@ -49,7 +43,7 @@ def reference_pages() -> dict[str, str]:
     by_title: dict[str, list[str]] = {title: [] for title in ROOMS.values()}
     for name in layoutopt.__all__:
         if name != "__version__":
-            title = ROOMS.get(HOMES[name].partition(".")[0], OTHERS)
+            title = ROOMS[HOMES[name].partition(".")[0]]
             by_title.setdefault(title, []).append(f"layoutopt.{HOMES[name]}.{name}")
     return {
         f"reference/{title.lower().replace(' ', '_')}.md": page(
