@@ -431,3 +431,23 @@ def test_mapped_locations_are_told_together() -> None:
     graph = Graph()
     graph.source((300,), list(range(300)), name="m")
     assert stripes(graph.draw({}))["m"][0][::2] == (OTHERS, "300 at locations that mappings name")
+
+
+def test_what_depends_on_sinks_is_blank_before_they_are_laid_out() -> None:
+    """White are sinks, their views, and barriers that read any of them; the rest is coloured."""
+    graph = mixed()
+    found = read(graph.draw())
+    blank = {name: [fill == BLANK for fill in drawn.fills] for name, drawn in found.items()}
+    assert blank == {
+        "x": [True, True],
+        "s": [False, False],
+        "joined": [True, True, False, False],
+        "turned": [False, False, True, True],
+        "after_x": [True, True],
+        "after_s": [False, False],
+        "fixed": [False, False],
+        "view_of_barrier": [True, True],
+        "after_fixed": [False],
+    }
+    assert found["turned"].fills[:2] == found["s"].fills[::-1]
+    assert not any(OWN in drawn.fills for drawn in found.values())

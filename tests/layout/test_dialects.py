@@ -496,3 +496,25 @@ def test_what_is_not_written_as_it_is() -> None:
         xla.write(Layout.parse("NC").dims)
     with refused("need blocks of all the innermost axes"):
         xla.write(Layout.parse("ABCD16b").dims)
+
+
+TILED = {
+    "aBcd16b": "{3,2,1,0:T(16,1,1)}",
+    "ABcd16b16a": "{3,2,1,0:T(16,16,1,1)(16,1,1,1)}",
+    "ABcd16a16b": "{3,2,1,0:T(16,16,1,1)}",
+    "Acdb16a": "{1,3,2,0:T(16,1,1,1)}",
+    "AB4a128b2a": "{1,0:T(8,128)(2,1)}",
+    "AB1a128b": "{1,0:T(1,128)}",
+}
+
+
+@pytest.mark.parametrize("text", TILED)
+def test_blocks_as_tiles(text: str) -> None:
+    """A tile has sizes of 1 for axes inside that are not cut; they go away again."""
+    layout = Layout.parse(text)
+    tiled = layout.to("xla")
+    assert str(tiled) == TILED[text]
+    assert str(tiled.to("onednn")) == text
+    shape = (20, 20, 2, 3)[: len(layout.axes)]
+    order = "ABCD"[: len(shape)]
+    assert offsets(tiled, order, shape) == offsets(layout, order, shape)

@@ -41,13 +41,25 @@ def network(
     imports = ", ".join([f'"" : {opset}', *(f'"{domain}" : 1' for domain in domains)])
     model = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {text}")
     for name, given in (constants or {}).items():
-        if isinstance(given, dict):
-            values = given["values"] if "values" in given else np.full(given["shape"], given["all"])
-            array = np.array(values, given["type"])
-        else:
-            array = random_array(given) if isinstance(given, tuple | list) else np.asarray(given)
+        told = constant(given)
+        array = random_array(told) if isinstance(told, tuple) else told
         model.graph.initializer.append(numpy_helper.from_array(array, name))
     return model
+
+
+def constant(given: Any) -> Any:
+    """Return an array as a file of cases tells it, the shape of another, or None for nothing."""
+    if isinstance(given, tuple | list):
+        return tuple(given)
+    if not isinstance(given, dict):
+        return np.asarray(given)
+    if not given:
+        return None
+    [(kind, values), *_] = given.items()
+    shape = given.get("shape", np.shape(values))
+    if values == "count":
+        values = np.arange(np.prod(shape)).reshape(shape) % given.get("modulo", 2**62)
+    return np.broadcast_to(values, shape).astype(kind)
 
 
 def cases(name: str) -> dict[str, Any]:
