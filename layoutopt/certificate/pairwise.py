@@ -1,16 +1,22 @@
 """Bounds on sums of worths of labels and of pairs of labels, proved by evidence.
 
-Maximised over labels ``x`` is ``sum_i unary[i][x_i] + sum_e table_e[x_i, x_j]``, in whole numbers
-of any size.  Evidence is plain data that tells a way to a bound: :data:`KINDS` lists them.  The
-bound is right whatever the evidence says, which can only make it weak.
+Maximised over labels ``x`` is
+
+``sum_i unary[i][x_i] + sum_e table_e[x_i, x_j] + sum_(i, j, w) w [x_i = x_j]``
+
+in whole numbers of any size, over those labellings that use no forbidden entry and keep the limits
+of all rows.  Evidence is plain data that tells a way to a bound: :data:`KINDS` lists them.  The
+bound is right whatever the evidence says, which can only make it weak.  What is less than any
+allowed labelling could be worth proves that there is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
 from math import floor, lcm, prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,46 +26,140 @@ from layoutopt.certificate.refused import Refused, listed, number, numbered
 Array: TypeAlias = NDArray[Any]
 Evidence: TypeAlias = dict[str, Any]
 Bound: TypeAlias = tuple[int, bool]
+Edges: TypeAlias = Sequence[tuple[int, int, Array]]
+Weights: TypeAlias = Sequence[tuple[int, int, int]]
 
 MOST_LABELLINGS, MOST_ENTRIES, DEEPEST, LARGEST = 10**6, 10**7, 50, 2**62
 
 
-class Pairwise:
-    """A problem: an array per node, and per edge ``(i, j, table)`` an array of two dimensions."""
+class Row(NamedTuple):
+    """Limits ``low <= sum of terms[i][x_i] <= high``, ``None`` where there is none."""
 
-    def __init__(self, unary: Sequence[Array], edges: Sequence[tuple[int, int, Array]]) -> None:
+    terms: dict[int, Array]
+    low: int | None
+    high: int | None
+
+
+class Pairwise:
+    """A problem.
+
+    Parameters
+    ----------
+    unary
+        An array for each node; forbidden entries are masked, here and in tables.
+    edges
+        Two nodes each, and an array of two dimensions.
+    equal
+        Two nodes of as many labels each, and what equal labels are worth.
+    rows
+        Limits.
+
+    Attributes
+    ----------
+    total
+        At least as large as what any allowed labelling is worth, or loses.
+    never
+        What is put for forbidden entries: sums with it, cut back to it, are less than ``-total``.
+    names, taken
+        For each node its number in rows, and the labels, in rows, of those that were fixed.
+    """
+
+    def __init__(
+        self,
+        unary: Sequence[Array],
+        edges: Edges,
+        equal: Weights = (),
+        rows: Sequence[Row] = (),
+    ) -> None:
         self.widths = [len(own) for own in unary]
         if 0 in self.widths:
             raise Refused(f"node {self.widths.index(0)} has no label")
         for i, j, table in edges:
-            known = min(i, j) >= 0 and max(i, j) < len(unary) and i != j
-            if not known or table.shape != (self.widths[i], self.widths[j]):
+            if not self._joined(i, j) or table.shape != (self.widths[i], self.widths[j]):
                 raise Refused(f"the table of nodes {i} and {j} does not fit their labels")
+        for i, j, _ in equal:
+            if not self._joined(i, j) or self.widths[i] != self.widths[j]:
+                raise Refused(f"nodes {i} and {j} do not have the same labels")
         every = [*unary, *(table for _, _, table in edges)]
         different = {id(array): array for array in every}  # many edges share a table
-        largest = {key: max(int(a.max()), -int(a.min())) for key, a in different.items()}
-        self.total = sum(largest[id(array)] for array in every)
-        self.dtype = np.dtype(np.int64 if self.total < LARGEST else object)  # no sum overflows
-        exact = {key: array.astype(self.dtype, copy=False) for key, array in different.items()}
+        largest = {key: _largest(array) for key, array in different.items()}
+        self.total = sum(largest[id(array)] for array in every) + sum(abs(w) for *_, w in equal)
+        self.dtype = np.dtype(np.int64 if 8 * self.total < LARGEST else object)
+        self.never = min(-LARGEST, -8 * self.total)  # two of them are no less than -2^63
+        self.shut = any(np.ma.is_masked(array) for array in different.values())
+        exact = {
+            key: np.ma.filled(array.astype(self.dtype, copy=False), self.never)
+            for key, array in different.items()
+        }
         self.unary = [exact[id(own)] for own in unary]
         self.edges = [(i, j, exact[id(table)]) for i, j, table in edges]
+        self.equal, self.rows = [*equal], rows
+        self.names, self.taken = [*range(len(unary))], dict[int, int]()
+
+    def _joined(self, i: int, j: int) -> bool:
+        return min(i, j) >= 0 and max(i, j) < len(self.widths) and i != j
+
+    def allowed(self, array: Array) -> Array:
+        """Return which entries are not forbidden."""
+        return np.asarray(array >= -self.total, bool)
+
+    def added(self, one: Array, two: Any) -> Array:
+        """Return sums, forbidden where either one is."""
+        both = np.asarray(one + two)
+        return np.maximum(both, self.never) if self.shut else both
+
+    def inside(self, row: Row) -> tuple[Row, int] | None:
+        """Return a row in this problem's numbers, and what fixed nodes use.
+
+        Returns
+        -------
+        tuple or None
+            ``None`` if the row counts nodes that are in another part.
+        """
+        place = {name: u for u, name in enumerate(self.names)}
+        constant, terms = 0, dict[int, Array]()
+        for name, amounts in row.terms.items():
+            if name in self.taken:
+                constant += int(amounts[self.taken[name]])
+            elif name not in place:
+                return None
+            else:
+                terms[place[name]] = amounts
+        return Row(terms, row.low, row.high), constant
+
+    def part(self, unary: list[Array], edges: Edges, equal: Weights, names: list[int]) -> Pairwise:
+        """Return some of the problem, in the same numbers."""
+        own = copy(self)
+        own.unary, own.edges, own.equal, own.names = unary, [*edges], [*equal], names
+        own.widths = [len(one) for one in unary]
+        return own
+
+
+def _largest(array: Array) -> int:
+    own = np.ma.compressed(array)
+    return max(int(own.max()), -int(own.min()), 0) if own.size else 0
 
 
 def value(problem: Pairwise, labels: object) -> int:
     """Return what a labelling is worth, a list of a label per node."""
     x = numbered(labels, problem.widths, "labels")
     own = sum(int(worth[label]) for worth, label in zip(problem.unary, x, strict=True))
-    return own + sum(int(table[x[i], x[j]]) for i, j, table in problem.edges)
+    own += sum(int(table[x[i], x[j]]) for i, j, table in problem.edges)
+    return own + sum(w for i, j, w in problem.equal if x[i] == x[j])
 
 
 def bound(problem: Pairwise, evidence: object, depth: int = 0) -> Bound:
-    """Return what no labelling exceeds by some evidence, and whether that is a solver's word."""
+    """Return what no labelling exceeds by some evidence, and whether that is a solver's word.
+
+    Less than ``-problem.total`` says that no labelling is allowed.
+    """
     kind = evidence.get("kind") if isinstance(evidence, dict) else None
     if not isinstance(evidence, dict) or not isinstance(kind, str) or kind not in KINDS:
         raise Refused(f"evidence must be of one of the kinds {', '.join(KINDS)}")
     if depth > DEEPEST:
         raise Refused(f"evidence is nested more than {DEEPEST} deep")
-    return KINDS[kind](problem, evidence, depth)
+    found, word = KINDS[kind](problem, evidence, depth)
+    return (found if found >= -problem.total else problem.never), word
 
 
 def _word(_: Pairwise, evidence: Evidence, __: int) -> Bound:
@@ -68,19 +168,49 @@ def _word(_: Pairwise, evidence: Evidence, __: int) -> Bound:
 
 
 def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
-    """Try all labellings, of one node after the other."""
-    if prod(problem.widths) > MOST_LABELLINGS:
+    """Try all labellings, those that rows exclude left out."""
+    free = [u for u, width in enumerate(problem.widths) if width > 1]
+    sizes = [problem.widths[u] for u in free]
+    rows = [row for row in (problem.inside(own) for own in problem.rows) if row]
+    if prod(sizes) > MOST_LABELLINGS or prod(sizes) * len(rows) > MOST_ENTRIES:
         raise Refused(f"there are more than {MOST_LABELLINGS} labellings to try")
-    return _table(problem, {"order": list(range(len(problem.widths)))}, depth)
+    if not rows:
+        return _table(problem, {"order": [*range(len(problem.widths))]}, depth)
+
+    def along(nodes: Sequence[int], array: Array) -> Array:
+        """Return an array over labels of some nodes as one over those of all."""
+        return array.reshape([problem.widths[u] if u in nodes else 1 for u in free])
+
+    sums = np.zeros(sizes, problem.dtype)
+    for u, worth in enumerate(problem.unary):
+        sums = problem.added(sums, along([u], worth))
+    for i, j, table in problem.edges:
+        sums = problem.added(sums, along([i, j], table if i < j else table.T))
+    for i, j, weight in problem.equal:
+        sums = sums + along([i, j], _diagonal(problem, i, weight))
+    good = np.ones(sizes, bool)
+    for row, constant in rows:
+        used = np.full(sizes, constant, object)
+        for u, amounts in row.terms.items():
+            used = used + along([u], amounts)
+        good &= (row.low is None or used >= row.low) & (row.high is None or used <= row.high)
+    return int(np.where(good, sums, problem.never).max()), False
 
 
-def _table(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
+def _diagonal(problem: Pairwise, node: int, weight: int) -> Array:
+    """Return the table of an edge whose ends are worth something where they are equal."""
+    table = np.zeros((problem.widths[node],) * 2, problem.dtype)
+    np.fill_diagonal(table, weight)
+    return table
+
+
+def _table(problem: Pairwise, evidence: Evidence, __: int) -> Bound:
     """Let nodes leave in an order; the best that each can do is a table of its neighbours."""
     order = _each(evidence.get("order"), problem, "the order")
     rank = {u: place for place, u in enumerate(order)}
-    waiting: list[list[tuple[list[int], Array]]] = [[] for _ in [*order, None]]
+    waiting: list[list[tuple[list[int], Array | int]]] = [[] for _ in [*order, None]]
 
-    def wait(scope: list[int], table: Array) -> None:
+    def wait(scope: list[int], table: Array | int) -> None:
         waiting[rank[scope[0]] if scope else -1].append((scope, table))
 
     for u, own in enumerate(problem.unary):
@@ -88,18 +218,41 @@ def _table(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
     for i, j, table in problem.edges:
         ends = sorted((i, j), key=rank.__getitem__)
         wait([u for u in ends if problem.widths[u] > 1], table if ends[0] == i else table.T)
+    for i, j, w in problem.equal:
+        wait(sorted((i, j), key=rank.__getitem__), w)  # a whole number: equal labels
     for place, u in enumerate(order):
         near = {v for scope, _ in waiting[place] for v in scope} - {u}
         scope = [u, *sorted(near, key=rank.__getitem__)]
         sizes = [problem.widths[v] for v in scope]
+        alike = [(nodes, w) for nodes, w in waiting[place] if isinstance(w, int)]
+        arrays = [(nodes, w) for nodes, w in waiting[place] if not isinstance(w, int)]
+        waiting[place] = []
+        if len(scope) == 2 and alike and all(len(nodes) == 1 for nodes, _ in arrays):
+            own = np.zeros(sizes[0], problem.dtype)
+            for array in [w for _, w in arrays]:
+                own = problem.added(own, array.reshape(-1))
+            same = problem.added(own, sum(w for _, w in alike))
+            wait(scope[1:], np.maximum(_others(own, problem.never), same))
+            continue
         if prod(sizes) > MOST_ENTRIES:
             raise Refused(f"node {u} leaves a table of more than {MOST_ENTRIES} entries")
         sums = np.zeros(sizes, problem.dtype)
-        for nodes, table in waiting[place]:
-            sums += table.reshape([problem.widths[v] if v in nodes else 1 for v in scope])
-        waiting[place] = []
+        arrays += [(ends, _diagonal(problem, u, w)) for ends, w in alike]
+        for nodes, array in arrays:
+            sums += array.reshape([problem.widths[v] if v in nodes else 1 for v in scope])
+            if problem.shut:
+                np.maximum(sums, problem.never, out=sums)
         wait(scope[1:], sums.max(axis=0))
     return sum(int(np.sum(rest)) for _, rest in waiting[-1]), False
+
+
+def _others(own: Array, never: int) -> Array:
+    """Return for each entry the largest of all others, and what stands for none."""
+    best = int(own.argmax())
+    rest = np.delete(own, best)
+    found = np.full(len(own), own[best], own.dtype)
+    found[best] = rest.max() if len(rest) else never
+    return found
 
 
 def _dual(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
@@ -107,36 +260,96 @@ def _dual(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
     parts = evidence.get("parts", 1)
     if type(parts) is not int or not 0 < parts < LARGEST:
         raise Refused("messages must count parts of one, of which there is a whole number")
-    messages = listed(evidence.get("messages"), len(problem.edges), "messages")
-    sides: list[list[Fraction | int]] = []
-    for (i, j, _table), pair in zip(problem.edges, messages, strict=True):
-        for u, side in zip((i, j), listed(pair, 2, "messages of an edge"), strict=True):
-            sides.append([*map(number, listed(side, problem.widths[u], f"one to node {u}"))])
+    ends = [(i, j) for i, j, _ in (*problem.edges, *problem.equal)]
+    messages = listed(evidence.get("messages", [None] * len(ends)), len(ends), "messages")
+    moved: list[tuple[int, list[Fraction | int], list[Fraction | int]]] = []
+    for e, ((i, j), pair) in enumerate(zip(ends, messages, strict=True)):
+        if pair is not None:
+            one, two = listed(pair, 2, "messages of an edge")
+            moved.append((e, _message(one, problem, i), _message(two, problem, j)))
     unit = 1
-    for denominator in {x.denominator for side in sides for x in side}:
+    for denominator in {x.denominator for _, one, two in moved for x in (*one, *two)}:
         unit = lcm(unit, denominator)
         if unit > LARGEST**2:
             raise Refused("denominators of messages have no small common multiple")
-    whole = [[int(x * unit) for x in side] for side in sides]
+    whole = {e: ([int(x * unit) for x in a], [int(x * unit) for x in b]) for e, a, b in moved}
     unit *= parts
-    most = unit * (problem.total + 1) + 2 * sum(max(map(abs, side)) for side in whole)
-    dtype = np.dtype(np.int64 if most < LARGEST else object)
-    nodes, total = [own.astype(dtype) * unit for own in problem.unary], 0
-    arrays = iter([np.array(side, dtype) for side in whole])
-    for i, j, table in problem.edges:
-        one, two = next(arrays), next(arrays)
-        total += int((table.astype(dtype) * unit - one[:, None] - two).max())
-        nodes[i] += one
-        nodes[j] += two
-    return (total + sum(int(own.max()) for own in nodes)) // unit, False
+    most = sum(max(map(abs, side)) for pair in whole.values() for side in pair)
+    dtype = np.dtype(np.int64 if 2 * most + unit * (problem.total + 1) < LARGEST else object)
+    known: dict[int, tuple[Array, Array | None]] = {}
+
+    def scaled(array: Array) -> tuple[Array, Array | None]:
+        """Return an array in parts, and which entries are allowed if not all are."""
+        if id(array) not in known:
+            good = problem.allowed(array) if problem.shut else None
+            kept = array if good is None else np.where(good, array, 0)
+            known[id(array)] = kept.astype(dtype) * unit, good
+        return known[id(array)]
+
+    nodes, total = [scaled(own)[0].copy() for own in problem.unary], 0
+    for e, (i, j) in enumerate(ends):
+        sides = [np.array(side, dtype) for side in whole.get(e, ())]
+        if e < len(problem.edges):
+            best, good = scaled(problem.edges[e][2])
+            if sides:
+                best = best - sides[0][:, None] - sides[1]
+            best = best if good is None else best[good]
+            if not best.size:
+                return problem.never, False
+            total += int(best.max())
+        else:
+            weight = problem.equal[e - len(problem.edges)][2] * unit
+            none = np.zeros(problem.widths[i], dtype)
+            total += _agreed(weight, *(-side for side in sides or (none, none)))
+        for u, side in zip((i, j), sides, strict=False):
+            nodes[u] += side
+    for own, before in zip(nodes, problem.unary, strict=True):
+        good = scaled(before)[1]
+        best = own if good is None else own[good]
+        if not best.size:
+            return problem.never, False
+        total += int(best.max())
+    return total // unit, False
+
+
+def _message(given: object, problem: Pairwise, node: int) -> list[Fraction | int]:
+    """Return a message to a node: numbers for its labels, or for some, and another for the rest."""
+    width = problem.widths[node]
+    if not isinstance(given, dict):
+        return [*map(number, listed(given, width, f"one to node {node}"))]
+    at = listed(given.get("at"), None, f"labels of one to node {node}")
+    labels = numbered(at, [width] * len(at), f"labels of one to node {node}")
+    values = listed(given.get("put"), len(at), f"one to node {node}")
+    found: list[Fraction | int] = [number(given.get("rest", 0))] * width
+    for label, put in zip(labels, values, strict=True):
+        found[label] = number(put)
+    return found
+
+
+def _agreed(weight: int, one: Array, two: Array) -> int:
+    """Return the most of ``one[x] + two[y] + weight [x = y]``."""
+    same = int((one + two).max()) + weight
+    i, j = int(one.argmax()), int(two.argmax())
+    if i != j:
+        return max(same, int(one[i] + two[j]))
+    if len(one) == 1:
+        return same
+    second = max(int(np.delete(one, i).max() + two[j]), int(one[i] + np.delete(two, j).max()))
+    return max(same, second)
 
 
 def _branch(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
-    """Fix one node to each of its labels in turn."""
+    """Fix one node to each of its labels in turn; forbidden ones need no evidence."""
     [node] = numbered([evidence.get("node")], [len(problem.widths)], "the node of a branch")
     leaves = listed(evidence.get("leaves"), problem.widths[node], f"leaves of node {node}")
-    found = [bound(fixed(problem, node, x), leaf, depth + 1) for x, leaf in enumerate(leaves)]
-    return max(best for best, _ in found), any(word for _, word in found)
+    good = problem.allowed(problem.unary[node]).tolist()
+    found = [
+        bound(fixed(problem, node, x), leaf, depth + 1)
+        for x, leaf in enumerate(leaves)
+        if leaf is not None or good[x]
+    ]
+    most = max((best for best, _ in found), default=problem.never)
+    return most, any(word for _, word in found)
 
 
 def fixed(problem: Pairwise, node: int, label: int) -> Pairwise:
@@ -147,7 +360,17 @@ def fixed(problem: Pairwise, node: int, label: int) -> Pairwise:
         (i, j, table[cut.get(i, ALL), cut.get(j, ALL)] if node in (i, j) else table)
         for i, j, table in problem.edges
     ]
-    return Pairwise(unary, edges)
+    equal = []
+    for i, j, w in problem.equal:
+        if node in (i, j):
+            u = i + j - node
+            unary[u] = unary[u].copy()
+            unary[u][label] += w
+        else:
+            equal.append((i, j, w))
+    own = problem.part(unary, edges, equal, problem.names)
+    own.taken = problem.taken | {problem.names[node]: label}
+    return own
 
 
 def _components(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
@@ -161,7 +384,10 @@ def _components(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
     _each([u for nodes in every for u in nodes], problem, "the parts together")
     problems = zip(split(problem, every), parts, strict=True)
     found = [bound(own, part.get("evidence"), depth + 1) for own, part in problems]
-    return sum(best for best, _ in found), any(word for _, word in found)
+    word = any(word for _, word in found)
+    if any(best < -problem.total for best, _ in found):
+        return problem.never, word
+    return sum(best for best, _ in found), word
 
 
 def split(problem: Pairwise, parts: Sequence[Sequence[int]]) -> list[Pairwise]:
@@ -169,17 +395,77 @@ def split(problem: Pairwise, parts: Sequence[Sequence[int]]) -> list[Pairwise]:
     place = {u: (part, k) for part, nodes in enumerate(parts) for k, u in enumerate(nodes)}
     unary = list(problem.unary)
     edges: list[list[tuple[int, int, Array]]] = [[] for _ in parts]
+    equal: list[list[tuple[int, int, int]]] = [[] for _ in parts]
     for i, j, table in problem.edges:
         if place[i][0] == place[j][0]:
             edges[place[i][0]].append((place[i][1], place[j][1], table))
         elif problem.widths[i] == 1:
-            unary[j] = unary[j] + table[0]
+            unary[j] = problem.added(unary[j], table[0])
         elif problem.widths[j] == 1:
-            unary[i] = unary[i] + table[:, 0]
+            unary[i] = problem.added(unary[i], table[:, 0])
         else:
             raise Refused(f"an edge joins nodes {i} and {j} of different parts")
-    pairs = zip(parts, edges, strict=True)
-    return [Pairwise([unary[u] for u in nodes], own) for nodes, own in pairs]
+    for i, j, w in problem.equal:
+        if place[i][0] == place[j][0]:
+            equal[place[i][0]].append((place[i][1], place[j][1], w))
+        elif problem.widths[i] == 1:  # of one label each
+            unary[i] = unary[i] + w
+        else:
+            raise Refused(f"an edge joins nodes {i} and {j} of different parts")
+    groups = zip(parts, edges, equal, strict=True)
+    return [
+        problem.part([unary[u] for u in nodes], own, same, [problem.names[u] for u in nodes])
+        for nodes, own, same in groups
+    ]
+
+
+def _prices(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
+    """Add rows at prices: what they count, up to its limit, is paid for.
+
+    A price above 0 of an upper limit, or one below 0 of a lower limit, adds nothing negative to
+    what a labelling that keeps it is worth.
+    """
+    listing = listed(evidence.get("rows"), None, "rows")
+    pairs = [listed(pair, 2, "a row and its price") for pair in listing]
+    numbers = numbered([k for k, _ in pairs], [len(problem.rows)] * len(pairs), "rows")
+    prices = [number(price) for _, price in pairs]
+    unit = lcm(*(price.denominator for price in prices))
+    if unit > LARGEST**2:
+        raise Refused("denominators of prices have no small common multiple")
+    unary = [own.astype(object) * unit for own in problem.unary]
+    constant = 0
+    for k, price in zip(numbers, prices, strict=True):
+        row, limit = problem.rows[k], problem.rows[k].high if price > 0 else problem.rows[k].low
+        found = problem.inside(row)
+        if limit is None or found is None:
+            lacks = "reaches beyond its part" if limit is not None else "has no limit on that side"
+            raise Refused(f"row {k} has a price but {lacks}")
+        whole = int(price * unit)
+        constant += whole * (limit - found[1])
+        for u, amounts in found[0].terms.items():
+            unary[u] = unary[u] - whole * amounts.astype(object)
+    masked: dict[int, Array] = {}
+    for _, _, table in problem.edges:
+        if id(table) not in masked:
+            masked[id(table)] = _masked(problem, table, table.astype(object) * unit)
+    inner = Pairwise(
+        [_masked(problem, own, new) for own, new in zip(problem.unary, unary, strict=True)],
+        [(i, j, masked[id(table)]) for i, j, table in problem.edges],
+        [(i, j, w * unit) for i, j, w in problem.equal],
+        problem.rows,
+    )
+    inner.names, inner.taken = problem.names, problem.taken
+    best, word = bound(inner, evidence.get("evidence"), depth + 1)
+    if best < -inner.total:
+        return problem.never, word
+    return (best + constant) // unit, word
+
+
+def _masked(problem: Pairwise, before: Array, after: Array) -> Array:
+    """Return an array in which the same entries are forbidden as in another one."""
+    if not problem.shut:
+        return after
+    return np.asanyarray(np.ma.array(after, mask=~problem.allowed(before)))
 
 
 def _each(given: object, problem: Pairwise, what: str) -> list[int]:
@@ -196,8 +482,9 @@ ALL = slice(None)
 KINDS = {
     "exhaustive": _exhaustive,  # nothing else
     "table": _table,  # "order": all nodes
-    "dual": _dual,  # "messages": for each edge two lists of numbers, to labels of either node
+    "dual": _dual,  # "messages": for each edge two, to labels of either node, or nothing
     "branch": _branch,  # "node", and "leaves": evidence for each of its labels
+    "prices": _prices,  # "rows": numbers and prices, and "evidence" for what is priced
     "components": _components,  # "parts": "nodes" and "evidence" each
     "word": _word,  # "bound": a number
 }

@@ -21,7 +21,6 @@ from layoutopt.certificate import conversion as checker
 from layoutopt.certificate.conversion import CertifiedOp, Need, Statement
 from layoutopt.certificate.pairwise import bound
 from layoutopt.certificate.refused import Refused, entry, listed
-from layoutopt.certify.pairwise import evidence
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import state_graph
 from layoutopt.conversion.cost_table import OpCosts, costs_from
@@ -30,6 +29,7 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
+from layoutopt.network.evidence import evidence
 from layoutopt.onnx.protobuf import load, loaded
 from layoutopt.rewriting.read import read_model
 from layoutopt.rewriting.result import ConversionResult, whole

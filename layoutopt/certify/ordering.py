@@ -19,7 +19,7 @@ from layoutopt.certificate.classes import Class
 from layoutopt.certificate.order import BarrierOrder
 from layoutopt.certificate.pairwise import Pairwise
 from layoutopt.certificate.refused import Refused
-from layoutopt.certify.pairwise import SEARCH, proof, table
+from layoutopt.network.evidence import SEARCH, proof, table
 from layoutopt.network.problem import Labelling, exact_integers
 from layoutopt.network.solvers.messages import LabelField, colouring
 from layoutopt.network.solvers.relaxation import LARGEST, begin

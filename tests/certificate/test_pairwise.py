@@ -219,7 +219,6 @@ WRONG: dict[str, list[tuple[object, str]]] = {
         ({"kind": "table", "order": [0, 1, [2]]}, "0 to 2"),
     ],
     "dual": [
-        ({"kind": "dual"}, "list of 2"),
         ({"kind": "dual", "messages": {}}, "list of 2"),
         *(
             ({"kind": "dual", "parts": parts, "messages": MESSAGES}, "parts of one")
@@ -232,7 +231,7 @@ WRONG: dict[str, list[tuple[object, str]]] = {
             {"kind": "dual", "messages": [[[0, 0], [0, 0]], MESSAGES[1]]},
             "node 1 must be a list of 3",
         ),
-        ({"kind": "dual", "messages": [None, MESSAGES[1]]}, "list of 2"),
+        ({"kind": "dual", "messages": [0, MESSAGES[1]]}, "list of 2"),
         (_message(0.5), "0.5 is no whole number"),
         (_message(float("nan")), "nan is no whole number"),
         (_message(float("inf")), "inf is no whole number"),

@@ -14,7 +14,7 @@ import pytest
 from layoutopt.base.limits import limited
 from layoutopt.certificate.conversion import verify
 from layoutopt.certificate.refused import Refused
-from layoutopt.certify import conversion, pairwise
+from layoutopt.certify import conversion
 from layoutopt.certify.conversion import (
     Asked,
     ConversionVerdict,
@@ -26,6 +26,7 @@ from layoutopt.certify.conversion import (
 from layoutopt.conversion.convert import convert_graph, state_graph
 from layoutopt.conversion.costs import tally
 from layoutopt.converting import convert
+from layoutopt.network import evidence as pairwise
 from layoutopt.rewriting.read import read_model
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import least

@@ -10,8 +10,8 @@ import pytest
 
 from layoutopt.base.limits import limited
 from layoutopt.certificate.pairwise import Pairwise, bound, value
-from layoutopt.certify import pairwise
-from layoutopt.certify.pairwise import evidence
+from layoutopt.network import evidence as pairwise
+from layoutopt.network.evidence import evidence
 from tests.certificate.problems import best, random_pairwise
 
 

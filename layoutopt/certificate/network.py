@@ -1,0 +1,451 @@
+"""Certificates of networks of costs: documents of format ``layoutopt/network/1``, and claims.
+
+A claim is a labelling with its cost, a bound on what any labelling costs, or that none is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, Row, bound
+from layoutopt.certificate.refused import Refused, entry, listed, number, numbered
+
+FORMAT = "layoutopt/network/1"
+
+
+class NetworkVerdict(NamedTuple):
+    """What a certificate proves of a network.
+
+    Parameters
+    ----------
+    status
+        ``"optimal"``, ``"feasible"`` (the bound leaves a gap), ``"bounded"`` (no labelling), or
+        ``"infeasible"``.
+    objective
+        What the labelling costs.
+    bound
+        What no allowed labelling betters, as the certificate claims it.
+    on_word
+        Whether the proof rests on a solver's word.
+    """
+
+    status: str
+    objective: Fraction | None
+    bound: Fraction | None
+    on_word: bool
+
+
+class Conflict(NamedTuple):
+    """Parts of a network that cannot hold together: nodes, and table edges, ties and rows."""
+
+    nodes: Collection[int]
+    tables: Collection[int]
+    ties: Collection[int]
+    rows: Collection[int]
+
+
+class StatedNetwork:
+    """A document, with whole numbers.
+
+    Parameters
+    ----------
+    document
+        Plain data; decimal numbers are ``Decimal``.
+    """
+
+    def __init__(self, document: object) -> None:
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise Refused(f"the network must be a document of format {FORMAT}")
+        self.sign = {"min": -1, "max": 1}.get(document.get("sense", "min"), 0)
+        if not self.sign:
+            raise Refused("the sense must be 'min' or 'max'")
+        self._nodes = _list(document, "nodes")
+        self.count = len(self._nodes)
+        self._node_of = {name: u for u, name in enumerate(self._nodes) if isinstance(name, str)}
+        self._read_domains(document)
+        costs = [(*self.label(x[:2]), _exact(x[2])) for x in _list(document, "costs", 3)]
+        self.banned = [self.label(x) for x in _list(document, "banned", 2)]
+        equal = [(*self.ends(x[:2]), _exact(x[2])) for x in _list(document, "equal_edges", 3)]
+        self.table_edges = [(*self.ends(x[:2]), x[2]) for x in _list(document, "table_edges", 3)]
+        tables = [_cells(x) for x in _list(document, "tables")]
+        constant = _exact(document.get("constant", 0))
+        cells = (x for table in tables for row in table for x in row if x is not None)
+        self.parts = _common([constant], (x for *_, x in costs), (x for *_, x in equal), cells)
+        whole = self.sign * self.parts
+        self.constant = int(constant * whole)
+        self.costs = [(u, i, int(x * whole)) for u, i, x in costs]
+        self.equal = [(u, v, int(x * whole)) for u, v, x in equal]
+        self.tables = [_array(table, whole) for table in tables]
+        self.ties = [self.ends(x) for x in _list(document, "ties", 2)]
+        self.usages = [_Usage(self, x) for x in _list(document, "usages")]
+        self.rows = [(usage, k) for usage in self.usages for k in range(len(usage.rows))]
+        self._check_edges()
+
+    def _read_domains(self, document: dict[str, Any]) -> None:
+        self.sizes, self.opened = list[int](), list[bool]()
+        self._label_of: list[dict[str, int]] = []
+        for given in _list(document, "domains"):
+            labels = entry(given, "labels")
+            names = labels if isinstance(labels, list) else []
+            size = len(names) if isinstance(labels, list) else labels
+            if type(size) is not int or size < 0:
+                raise Refused("labels of a domain must be names, or how many there are")
+            self.sizes.append(size)
+            self.opened.append(given.get("open", False) is True)
+            self._label_of.append({x: i for i, x in enumerate(names) if isinstance(x, str)})
+        of = document.get("domain_of")
+        of = [0] * self.count if of is None else of
+        self.domain_of = numbered(of, [len(self.sizes)] * self.count, "domains of nodes")
+
+    def node(self, given: object) -> int:
+        """Return the number of a node that is given by number or name."""
+        found = self._node_of.get(given) if isinstance(given, str) else given
+        return numbered([found], [self.count], "nodes")[0]
+
+    def label(self, given: Sequence[object]) -> tuple[int, int]:
+        """Return a node and a label of it as numbers."""
+        node = self.node(given[0])
+        domain, label = self.domain_of[node], given[1]
+        found = self._label_of[domain].get(label) if isinstance(label, str) else label
+        return node, numbered([found], [self.sizes[domain]], "labels")[0]
+
+    def ends(self, given: Sequence[object]) -> tuple[int, int]:
+        """Return the two nodes of an edge as numbers."""
+        one, two = self.node(given[0]), self.node(given[1])
+        if one == two:
+            raise Refused(f"an edge joins node {one} to itself")
+        return one, two
+
+    def _check_edges(self) -> None:
+        domain = self.domain_of
+        for u, v, _ in self.equal:
+            if domain[u] != domain[v]:
+                raise Refused(f"an equality edge joins nodes {u} and {v} of different domains")
+        for u, v in self.ties:
+            if self.sizes[domain[u]] != self.sizes[domain[v]] or (
+                domain[u] != domain[v] and (self.opened[domain[u]] or self.opened[domain[v]])
+            ):
+                raise Refused(f"nodes {u} and {v} are tied but have different labels")
+        for u, v, k in self.table_edges:
+            [own] = numbered([k], [len(self.tables)], "tables of edges")
+            if self.opened[domain[u]] or self.opened[domain[v]]:
+                raise Refused(f"nodes {u} and {v} have a table, which needs closed domains")
+            if self.tables[own].shape != (self.sizes[domain[u]], self.sizes[domain[v]]):
+                raise Refused(f"the table of nodes {u} and {v} does not fit their labels")
+
+    def labels(self, given: object) -> list[int]:
+        """Return a labelling; raise if it is not allowed."""
+        chosen = listed(given, self.count, "labels")
+        for u, label in enumerate(chosen):
+            domain = self.domain_of[u]
+            size = self.sizes[domain]
+            fresh = type(label) is int and self.opened[domain] and size <= label < size + self.count
+            if fresh and self.domain_of[label - size] == domain:
+                continue
+            numbered([label], [size], f"the label of node {u}")
+        for u, i in self.banned:
+            if chosen[u] == i:
+                raise Refused(f"node {u} must not have label {i}")
+        for u, v in self.ties:
+            if chosen[u] != chosen[v]:
+                raise Refused(f"nodes {u} and {v} are tied and have different labels")
+        for u, v, k in self.table_edges:
+            if np.ma.getmaskarray(self.tables[k])[chosen[u], chosen[v]]:
+                raise Refused(f"labels {chosen[u]} and {chosen[v]} of {u} and {v} are forbidden")
+        for k, (usage, own) in enumerate(self.rows):
+            low, high, members = usage.rows[own]
+            used = sum(usage.amounts[item].get(chosen[usage.nodes[item]], 0) for item in members)
+            if (low is not None and used < low) or (high is not None and used > high):
+                raise Refused(f"row {k} does not hold")
+        return chosen
+
+    def cost(self, chosen: Sequence[int]) -> Fraction:
+        """Return what a labelling costs."""
+        total = self.constant + sum(x for u, i, x in self.costs if chosen[u] == i)
+        total += sum(x for u, v, x in self.equal if chosen[u] == chosen[v])
+        total += sum(int(self.tables[k][chosen[u], chosen[v]]) for u, v, k in self.table_edges)
+        return Fraction(total, self.sign * self.parts)
+
+    def problem(self, conflict: Conflict | None = None) -> tuple[Pairwise, int]:
+        """Return the choices as worths in parts, and a constant; of a conflict without worths.
+
+        Tied nodes are one node, numbered by the first of them.  Fresh labels follow the named ones:
+        one for all nodes of a component where equal labels never lose; else as many as it has
+        nodes, of which each may have its own and those of earlier nodes.
+        """
+        ties = self.ties if conflict is None else [self.ties[k] for k in conflict.ties]
+        tied = _roots(self.count, ties)
+        kept = range(self.count) if conflict is None else sorted(set(conflict.nodes))
+        place: dict[int, int] = {}
+        for u in kept:
+            place.setdefault(tied[u], len(place))
+        of = {u: place[tied[u]] for u in kept}
+        constant, equal = self.constant if conflict is None else 0, list[tuple[int, int, int]]()
+        for u, v, x in self.equal if conflict is None else ():
+            if of[u] == of[v]:
+                constant += x
+            else:
+                equal.append((of[u], of[v], x))
+        tables = range(len(self.table_edges)) if conflict is None else conflict.tables
+        worth, shut = self._unary(place, equal, conflict is None)
+        for u, i, x in self.costs if conflict is None else ():
+            worth[of[u]][i] += x
+        for u, i in self.banned:
+            if u in of:
+                shut[of[u]][i] = True
+        edges = list[tuple[int, int, Array]]()
+        nothing = {k: table * 0 for k, table in enumerate(self.tables)} if conflict else {}
+        for u, v, k in (self.table_edges[e] for e in tables):
+            if u not in of or v not in of:
+                raise Refused(f"a conflict has a table of nodes {u} and {v} but not both nodes")
+            table = nothing.get(k, self.tables[k])
+            if of[u] == of[v]:
+                size = len(table)
+                worth[of[u]][:size] += np.ma.getdata(table).diagonal()
+                shut[of[u]][:size] |= np.ma.getmaskarray(table).diagonal()
+            else:
+                edges.append((of[u], of[v], table))
+        unary = [
+            np.asanyarray(np.ma.array(own, mask=bad) if bad.any() else own)
+            for own, bad in zip(worth, shut, strict=True)
+        ]
+        rows = range(len(self.rows)) if conflict is None else conflict.rows
+        return Pairwise(unary, edges, equal, _Rows(self, [*rows], of, [*map(len, unary)])), constant
+
+    def _unary(
+        self, place: dict[int, int], equal: list[tuple[int, int, int]], named: bool
+    ) -> tuple[list[Array], list[Array]]:
+        """Return zeros for the labels of each node, and which of these it cannot have."""
+        groups = [*place]
+        near = _roots(len(groups), [(u, v) for u, v, _ in equal])
+        signed = {near[u] for u, _, x in equal if x < 0}
+        ranks, found = dict[int, int](), list[tuple[int, int, int]]()
+        for u, node in enumerate(groups):
+            domain = self.domain_of[node]
+            rank = ranks[near[u]] = ranks.get(near[u], -1) + 1
+            found.append((self.sizes[domain], int(self.opened[domain]), rank))
+        worth, shut = list[Array](), list[Array]()
+        entries = 0
+        for u, (size, opened, rank) in enumerate(found):
+            extra = opened * (ranks[near[u]] + 1 if near[u] in signed else 1)
+            entries += extra
+            if entries > MOST_ENTRIES:
+                raise Refused(f"there are more than {MOST_ENTRIES} fresh labels")
+            worth.append(np.zeros(size + extra, object if named else np.int64))
+            shut.append(np.arange(size + extra) > size + rank if extra > 1 else worth[-1] > 0)
+        return worth, [np.asarray(own, bool) for own in shut]
+
+
+class _Usage:
+    """Rows that count the same amounts, in whole numbers."""
+
+    def __init__(self, stated: StatedNetwork, given: object) -> None:
+        if not isinstance(given, dict):
+            raise Refused("a usage must be an object")
+        items = given.get("nodes")
+        if items is None:
+            nodes = [*range(stated.count)]
+        else:
+            nodes = [stated.node(u) for u in listed(items, None, "nodes of a usage")]
+        own: dict[int, dict[int, Fraction | int]] = {}
+        for x in _list(given, "amounts", 3):
+            item = stated.node(x[0]) if items is None else x[0]
+            numbered([item], [len(nodes)], "items")
+            _, label = stated.label((nodes[item], x[1]))
+            if label in own.setdefault(item, {}):
+                raise Refused("an amount is given twice")
+            own[item][label] = _exact(x[2])
+        counted = sorted(own)
+        sides, lists = list[list[Fraction | int | None]](), list[list[int]]()
+        for row in _list(given, "rows"):
+            if not isinstance(row, dict):
+                raise Refused("a row must be an object")
+            limits = [row.get("low"), row.get("high")]
+            sides.append([None if x is None else _exact(x) for x in limits])
+            members = row.get("members")
+            chosen = counted if members is None else listed(members, None, "members of a row")
+            if items is None:
+                chosen = [stated.node(u) for u in chosen]
+            lists.append(numbered(chosen, [len(nodes)] * len(chosen), "members of a row"))
+        every = [x for amounts in own.values() for x in amounts.values()]
+        parts = _common(every, (x for side in sides for x in side if x is not None))
+        self.nodes = nodes
+        self.amounts = {item: dict[int, int]() for chosen in lists for item in chosen}
+        for item, amounts in own.items():
+            self.amounts[item] = {i: int(x * parts) for i, x in amounts.items()}
+        whole = [[None if x is None else int(x * parts) for x in side] for side in sides]
+        self.rows = [(low, high, chosen) for (low, high), chosen in zip(whole, lists, strict=True)]
+
+    @cached_property
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        """The least and the largest amount of each item, 0 among them."""
+        return {
+            item: (min([0, *own.values()]), max([0, *own.values()]))
+            for item, own in self.amounts.items()
+        }
+
+
+class _Rows(Sequence[Row]):
+    """Rows of a network in a problem's numbers, made when they are asked for."""
+
+    def __init__(
+        self, stated: StatedNetwork, rows: list[int], of: dict[int, int], widths: list[int]
+    ) -> None:
+        self.stated, self.rows, self.of, self.widths = stated, rows, of, widths
+        for k in rows:
+            if len(of) < stated.count:
+                self._check(k)
+
+    def _check(self, k: int) -> None:
+        """Refuse to leave out nodes without which a row could not hold more easily."""
+        usage, own = self.stated.rows[k]
+        low, high, members = usage.rows[own]
+        for item in members:
+            least, most = usage.ranges[item]
+            harder = (high is not None and least < 0) or (low is not None and most > 0)
+            if usage.nodes[item] not in self.of and harder:
+                raise Refused(f"a conflict has row {k} without node {usage.nodes[item]}")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, k: int) -> Row: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Row]: ...
+    def __getitem__(self, k: int | slice) -> Row | list[Row]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        usage, own = self.stated.rows[self.rows[k]]
+        low, high, members = usage.rows[own]
+        terms: dict[int, Array] = {}
+        for item in members:
+            node = usage.nodes[item]
+            if node in self.of and usage.amounts[item]:
+                u = self.of[node]
+                if u not in terms:
+                    terms[u] = np.zeros(self.widths[u], object)
+                for i, x in usage.amounts[item].items():
+                    terms[u][i] += x
+        return Row(terms, low, high)
+
+
+def check_network(document: object, certificate: object) -> NetworkVerdict:
+    """Return what a certificate proves of a network.
+
+    Parameters
+    ----------
+    document
+        A network of format ``layoutopt/network/1`` as plain data, decimal numbers as ``Decimal``.
+    certificate
+        ``"labels"`` and ``"objective"``; ``"bound"`` and ``"evidence"`` for it; or ``"conflict"``
+        with ``"evidence"`` that nothing in it is allowed.
+
+    Raises
+    ------
+    Refused
+        If it is wrong, or claims more than it proves.
+    """
+    stated = StatedNetwork(document)
+    claim = certificate if isinstance(certificate, dict) else {}
+    if claim.get("conflict") is not None:
+        if claim.get("labels") is not None or claim.get("bound") is not None:
+            raise Refused("what has no allowed labelling has no labels and no bound")
+        problem, _ = stated.problem(_conflict(stated, claim["conflict"]))
+        most, on_word = bound(problem, entry(claim, "evidence"))
+        if most >= -problem.total:
+            raise Refused("it is claimed that no labelling is allowed, but not proved")
+        return NetworkVerdict("infeasible", None, None, on_word)
+    least = Fraction(number(entry(claim, "bound")))
+    objective = None
+    if claim.get("labels") is not None:
+        objective = stated.cost(stated.labels(claim["labels"]))
+        if objective != number(entry(claim, "objective")):
+            raise Refused(f"the labels cost {objective}, the claim is {claim['objective']}"[:200])
+    elif claim.get("objective") is not None:
+        raise Refused("an objective needs labels")
+    problem, constant = stated.problem()
+    most, on_word = bound(problem, entry(claim, "evidence"))
+    proved = Fraction(most + constant, stated.sign * stated.parts)
+    if stated.sign * (least - proved) < 0:
+        raise Refused(f"{least} is claimed as a bound, {proved} is proved"[:200])
+    if objective is None:
+        return NetworkVerdict("bounded", None, least, on_word)
+    status = "optimal" if objective == least else "feasible"
+    return NetworkVerdict(status, objective, least, on_word)
+
+
+def _conflict(stated: StatedNetwork, given: object) -> Conflict:
+    ends = {
+        "nodes": stated.count,
+        "tables": len(stated.table_edges),
+        "ties": len(stated.ties),
+        "rows": len(stated.rows),
+    }
+    lists = []
+    for key, end in ends.items():
+        own = listed(entry(given, key), None, f"{key} of a conflict")
+        lists.append(sorted(set(numbered(own, [end] * len(own), f"{key} of a conflict"))))
+    nodes = set(lists[0])
+    for k in lists[2]:
+        if not nodes.issuperset(stated.ties[k]):
+            raise Refused("a conflict has a tie but not both of its nodes")
+    return Conflict(*lists)
+
+
+def _list(given: dict[str, Any], key: str, length: int | None = None) -> list[Any]:
+    found = listed(given.get(key, []), None, key)
+    if length is not None:
+        for x in found:
+            if not isinstance(x, list | tuple) or len(x) != length:
+                raise Refused(f"entries of {key} must be lists of {length}")
+    return found
+
+
+def _exact(given: object) -> Fraction | int:
+    if isinstance(given, Decimal) and given.is_finite():
+        return Fraction(given)
+    return number(given)
+
+
+def _cells(given: object) -> list[list[Fraction | int | None]]:
+    rows = [listed(row, None, "rows of a table") for row in listed(given, None, "a table")]
+    if len({len(row) for row in rows}) > 1:
+        raise Refused("rows of a table must have equal lengths")
+    return [[None if x is None else _exact(x) for x in row] for row in rows]
+
+
+def _array(cells: list[list[Fraction | int | None]], whole: int) -> Array:
+    flat = [0 if x is None else int(x * whole) for row in cells for x in row]
+    small = max(map(abs, flat), default=0) < 2**62
+    worth = np.array(flat, np.int64 if small else object)
+    worth = worth.reshape(len(cells), len(cells[0]) if cells else 0)
+    mask = np.array([[x is None for x in row] for row in cells], bool)
+    return np.asanyarray(np.ma.array(worth, mask=mask)) if mask.any() else worth
+
+
+def _common(*values: Iterable[Fraction | int]) -> int:
+    return lcm(*{x.denominator for own in values for x in own})
+
+
+def _roots(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Return for each number the first of those that pairs join it to."""
+    of = [*range(count)]
+
+    def root(u: int) -> int:
+        while of[u] != u:
+            of[u] = of[of[u]]
+            u = of[u]
+        return u
+
+    for u, v in pairs:
+        one, two = sorted((root(u), root(v)))
+        of[two] = one
+    return [root(u) for u in range(count)]
