@@ -5,7 +5,7 @@ A claim is a labelling with its cost, a bound on what any labelling costs, or th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -42,13 +42,21 @@ class NetworkVerdict(NamedTuple):
     on_word: bool
 
 
-class Conflict(NamedTuple):
+class ConflictParts(NamedTuple):
     """Parts of a network that cannot hold together: nodes, and table edges, ties and rows."""
 
-    nodes: Collection[int]
-    tables: Collection[int]
-    ties: Collection[int]
-    rows: Collection[int]
+    nodes: list[int]
+    tables: list[int]
+    ties: list[int]
+    rows: list[int]
+
+
+class NetworkProblem(NamedTuple):
+    """The choices as worths in parts, with a constant, and the number of each node there."""
+
+    pairwise: Pairwise
+    constant: int
+    of: dict[int, int]
 
 
 class StatedNetwork:
@@ -171,10 +179,10 @@ class StatedNetwork:
         total = self.constant + sum(x for u, i, x in self.costs if chosen[u] == i)
         total += sum(x for u, v, x in self.equal if chosen[u] == chosen[v])
         total += sum(int(self.tables[k][chosen[u], chosen[v]]) for u, v, k in self.table_edges)
-        return Fraction(total, self.sign * self.parts)
+        return self.worth(total)
 
-    def problem(self, conflict: Conflict | None = None) -> tuple[Pairwise, int]:
-        """Return the choices as worths in parts, and a constant; of a conflict without worths.
+    def problem(self, conflict: ConflictParts | None = None) -> NetworkProblem:
+        """Return the choices as worths in parts; those of a conflict are worth nothing.
 
         Tied nodes are one node, numbered by the first of them.  Fresh labels follow the named ones:
         one for all nodes of a component where equal labels never lose; else as many as it has
@@ -217,7 +225,24 @@ class StatedNetwork:
             for own, bad in zip(worth, shut, strict=True)
         ]
         rows = range(len(self.rows)) if conflict is None else conflict.rows
-        return Pairwise(unary, edges, equal, _Rows(self, [*rows], of, [*map(len, unary)])), constant
+        own = _Rows(self, [*rows], of, [*map(len, unary)])
+        return NetworkProblem(Pairwise(unary, edges, equal, own), constant, of)
+
+    def worth(self, parts: int) -> Fraction:
+        """Return what a sum of worths in parts is as a cost."""
+        return Fraction(parts, self.sign * self.parts)
+
+    def conflict(self, given: object) -> ConflictParts:
+        """Return the parts that a certificate names."""
+        ends = (self.count, len(self.table_edges), len(self.ties), len(self.rows))
+        lists = []
+        for key, end in zip(ConflictParts._fields, ends, strict=True):
+            own = listed(entry(given, key), None, f"{key} of a conflict")
+            lists.append(sorted(set(numbered(own, [end] * len(own), f"{key} of a conflict"))))
+        found, nodes = ConflictParts(*lists), set(lists[0])
+        if not all(nodes.issuperset(self.ties[k]) for k in found.ties):
+            raise Refused("a conflict has a tie but not both of its nodes")
+        return found
 
     def _unary(
         self, place: dict[int, int], equal: list[tuple[int, int, int]], named: bool
@@ -358,7 +383,7 @@ def check_network(document: object, certificate: object) -> NetworkVerdict:
     if claim.get("conflict") is not None:
         if claim.get("labels") is not None or claim.get("bound") is not None:
             raise Refused("what has no allowed labelling has no labels and no bound")
-        problem, _ = stated.problem(_conflict(stated, claim["conflict"]))
+        problem = stated.problem(stated.conflict(claim["conflict"])).pairwise
         most, on_word = bound(problem, entry(claim, "evidence"))
         if most >= -problem.total:
             raise Refused("it is claimed that no labelling is allowed, but not proved")
@@ -371,33 +396,15 @@ def check_network(document: object, certificate: object) -> NetworkVerdict:
             raise Refused(f"the labels cost {objective}, the claim is {claim['objective']}"[:200])
     elif claim.get("objective") is not None:
         raise Refused("an objective needs labels")
-    problem, constant = stated.problem()
-    most, on_word = bound(problem, entry(claim, "evidence"))
-    proved = Fraction(most + constant, stated.sign * stated.parts)
+    given = stated.problem()
+    most, on_word = bound(given.pairwise, entry(claim, "evidence"))
+    proved = stated.worth(most + given.constant)
     if stated.sign * (least - proved) < 0:
         raise Refused(f"{least} is claimed as a bound, {proved} is proved"[:200])
     if objective is None:
         return NetworkVerdict("bounded", None, least, on_word)
     status = "optimal" if objective == least else "feasible"
     return NetworkVerdict(status, objective, least, on_word)
-
-
-def _conflict(stated: StatedNetwork, given: object) -> Conflict:
-    ends = {
-        "nodes": stated.count,
-        "tables": len(stated.table_edges),
-        "ties": len(stated.ties),
-        "rows": len(stated.rows),
-    }
-    lists = []
-    for key, end in ends.items():
-        own = listed(entry(given, key), None, f"{key} of a conflict")
-        lists.append(sorted(set(numbered(own, [end] * len(own), f"{key} of a conflict"))))
-    nodes = set(lists[0])
-    for k in lists[2]:
-        if not nodes.issuperset(stated.ties[k]):
-            raise Refused("a conflict has a tie but not both of its nodes")
-    return Conflict(*lists)
 
 
 def _list(given: dict[str, Any], key: str, length: int | None = None) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from layoutopt.network.methods import METHODS
 from layoutopt.network.network import Array, CostTable, Network
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
 from layoutopt.network.rows import coupled
+
+if TYPE_CHECKING:
+    from layoutopt.network.conflict import Conflict
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,6 +49,10 @@ class Solution:
         Wall-clock seconds of the whole call.
     solver, seed
         What solved it.
+    certificate
+        Evidence that a small checker accepts, as plain data; ``None`` where none was asked for.
+    uncertified
+        Why there is none, or what it does not prove.
     """
 
     network: Network = field(repr=False)
@@ -57,6 +64,8 @@ class Solution:
     seconds: float = 0.0
     solver: str = "auto"
     seed: int = 0
+    certificate: dict[str, Any] | None = field(default=None, repr=False)
+    uncertified: str = ""
 
     @property
     def status(self) -> Status:
@@ -86,10 +95,29 @@ class Solution:
         each = enumerate(zip(net.nodes, self.choice.tolist(), strict=True))
         return {name: net.label_name(u, label) for u, (name, label) in each}
 
+    @cached_property
+    def why(self) -> Conflict | None:
+        """What cannot hold together; ``None`` where it is not proved that nothing is allowed."""
+        from layoutopt.network.conflict import find_conflict
+
+        if not self.infeasible:
+            return None
+        return find_conflict(self.network, _refutes, limited(WHY))
+
     def frame(self) -> dict[str, list[Any]]:
         """Return columns ``node``, ``label`` and ``number``, as any data frame takes them."""
         numbers = [] if self.choice is None else self.choice.tolist()
         return {"node": [*self.labels], "label": [*self.labels.values()], "number": numbers}
+
+
+WHY = 30.0
+"""Seconds that finding a small conflict may take."""
+
+
+def _refutes(network: Network, limits: Limits) -> bool | None:
+    """Return whether a network has no allowed labelling; ``None`` if that is not found out."""
+    found = minimise(canonical(network), limits.silent(), None)
+    return True if found.infeasible else None if found.labelling is None else False
 
 
 def _in_units(value: int | None, unit: Fraction) -> Fraction | int | None:
@@ -109,6 +137,7 @@ def solve(
     seed: int = 0,
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
+    certificate: bool = False,
 ) -> Solution:
     """Return a labelling of least (or most) cost, or the proof that none is allowed.
 
@@ -126,6 +155,8 @@ def solve(
         Seed of everything random; threads of a search.  With 1, equal calls give equal answers.
     progress
         Called with every :class:`~layoutopt.base.limits.Progress`.
+    certificate
+        Whether to write down evidence for the answer, which may take a third of the time.
 
     Raises
     ------
@@ -137,13 +168,14 @@ def solve(
     given = network.build() if isinstance(network, CostNetwork) else network
     first = None if start is None else started(given, start)
     sign = -1 if given.sense == "max" else 1
-    answer = minimise(canonical(given), limits, first)
+    saving = limits.saving(limits.left / 3) if certificate else limits
+    answer = minimise(canonical(given), saving, first)
     labels = answer.labelling
     if first is not None and (
         labels is None or sign * given.cost(first) < sign * given.cost(labels)
     ):
         labels = first
-    return Solution(
+    found = Solution(
         network=given,
         choice=labels,
         cost=None if labels is None else given.cost(labels),
@@ -153,6 +185,20 @@ def solve(
         seconds=time.monotonic() - begun,
         seed=limits.seed,
     )
+    return _certified(found, limits, begun) if certificate else found
+
+
+def _certified(found: Solution, limits: Limits, begun: float) -> Solution:
+    """Return a solution with its certificate."""
+    from layoutopt.network.certify import certify
+
+    limits.report("certificate")
+    document, lacks = certify(found.network, found.choice, found.why, limits.silent())
+    if document is not None and "bound" in document:
+        proved = Fraction(document["bound"])
+        if found.bound is not None and proved != found.bound:
+            lacks = f"the certificate proves a bound of {proved} only"
+    return replace(found, certificate=document, uncertified=lacks, seconds=time.monotonic() - begun)
 
 
 def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Array:

@@ -1,0 +1,218 @@
+"""Certificates of networks of costs: written, and held against networks and results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from layoutopt import __version__
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.certificate.network import (
+    NetworkProblem,
+    NetworkVerdict,
+    StatedNetwork,
+    check_network,
+)
+from layoutopt.certificate.pairwise import bound
+from layoutopt.certificate.refused import Refused
+from layoutopt.network.components import components
+from layoutopt.network.conflict import Conflict
+from layoutopt.network.document import json_bytes
+from layoutopt.network.evidence import evidence, proof
+from layoutopt.network.network import Array, Network
+
+FORMAT = "layoutopt/certificate/1"
+
+
+def document_of(network: Network) -> dict[str, Any]:
+    """Return a network as its file says it, with exact numbers."""
+    found: dict[str, Any] = json.loads(json_bytes(network), parse_float=Decimal)
+    return found
+
+
+def network_hash(network: Network) -> str:
+    """Return the hash of what a network says, its name left out."""
+    return f"sha256:{hashlib.sha256(json_bytes(replace(network, name=''))).hexdigest()}"
+
+
+def certify(
+    network: Network, choice: Array | None, conflict: Conflict | None, limits: Limits
+) -> tuple[dict[str, Any] | None, str]:
+    """Return the certificate of an answer, or why there is none.
+
+    Parameters
+    ----------
+    choice
+        A labelling, the best one for a proof of that.
+    conflict
+        Why there is none.
+    limits
+        When to stop looking for evidence.
+
+    Returns
+    -------
+    certificate, uncertified
+        Plain data that the checker has accepted; and what it lacks.
+    """
+    head = {
+        "format": FORMAT,
+        "problem": "network",
+        "version": __version__,
+        "network": network.name,
+        "network_hash": network_hash(network),
+    }
+    document = document_of(network)
+    try:
+        stated = StatedNetwork(document)
+        if conflict is not None:
+            claim = _refutation(stated, conflict, limits)
+        elif choice is not None:
+            claim = _optimality(stated, choice.tolist(), limits)
+        else:
+            return None, "there is no labelling"
+        if claim is None:
+            return None, "it is not proved in time that no labelling is allowed"
+        check_network(document, claim)
+    except Refused as why:
+        return None, f"the network is too large for a certificate ({why})"
+    return head | claim, ""
+
+
+def _optimality(stated: StatedNetwork, labels: list[int], limits: Limits) -> dict[str, Any]:
+    """Return a claim of a labelling and a bound."""
+    given = stated.problem()
+    found = evidence(given.pairwise, _moved(stated, given, labels), limits, word=False)
+    most, _ = bound(given.pairwise, found)
+    return {
+        "labels": labels,
+        "objective": _ratio(stated.cost(labels)),
+        "bound": _ratio(stated.worth(most + given.constant)),
+        "evidence": found,
+    }
+
+
+def _moved(stated: StatedNetwork, given: NetworkProblem, labels: list[int]) -> list[int]:
+    """Return a labelling in a problem's numbers, in which fresh labels have others."""
+    nodes = len(given.pairwise.widths)
+    ends = np.array([(i, j) for i, j, _ in given.pairwise.equal], np.int64).reshape(-1, 2)
+    of = components(nodes, *ends.T)[1].tolist()
+    first = {u: name for name, u in reversed(given.of.items())}
+    seen: dict[tuple[int, int], int] = {}
+    ranks: dict[int, int] = {}
+    moved = []
+    for u in range(nodes):
+        label, size = labels[first[u]], stated.sizes[stated.domain_of[first[u]]]
+        rank = ranks[of[u]] = ranks.get(of[u], -1) + 1
+        if label >= size:
+            alone = given.pairwise.widths[u] == size + 1
+            label = size + (0 if alone else seen.setdefault((of[u], label), rank))
+        moved.append(label)
+    return moved
+
+
+def _refutation(stated: StatedNetwork, conflict: Conflict, limits: Limits) -> Any:
+    """Return a claim that no labelling is allowed, ``None`` if that is not proved."""
+    parts = {key: [*getattr(conflict, key)] for key in ("nodes", "tables", "ties", "rows")}
+    problem = stated.problem(stated.conflict(parts)).pairwise
+    found = proof(problem, -problem.total - 1, limits)
+    return None if found is None else {"conflict": parts, "evidence": found}
+
+
+def _ratio(x: Fraction) -> int | str:
+    return int(x) if x.denominator == 1 else f"{x.numerator}/{x.denominator}"
+
+
+def check_certificate(
+    network: Network, certificate: Mapping[str, Any], file: str = ""
+) -> NetworkVerdict:
+    """Return what a certificate proves of a network.
+
+    Parameters
+    ----------
+    file
+        Name that errors give to the certificate.
+
+    Raises
+    ------
+    InputError
+        If it is of another network, or of another problem.
+    layoutopt.certificate.refused.Refused
+        If it is wrong, or proves less than it says.
+    """
+    if certificate.get("format") != FORMAT:
+        raise InputError(f"must be {FORMAT}", "$.format", file)
+    if certificate.get("problem") != "network":
+        raise InputError("is no certificate of a network of costs", "$.problem", file)
+    if certificate.get("network_hash") != network_hash(network):
+        raise InputError("is of another network", "$.network_hash", file)
+    return check_network(document_of(network), dict(certificate))
+
+
+def check_answer(
+    network: Network, answer: Mapping[str, Any], verdict: NetworkVerdict | None = None
+) -> str:
+    """Return what is wrong with an answer to a network; nothing if nothing is.
+
+    The labels must be allowed and cost what the answer says, and its status must follow from
+    objective and bound.
+
+    Parameters
+    ----------
+    answer
+        ``"status"``, ``"objective"``, ``"bound"`` (exact numbers or ``None``) and ``"labels"`` (a
+        number for each node, or ``None``), as results of networks have them.
+    verdict
+        What a certificate proves; it must prove all of the answer.
+    """
+    status, labels = str(answer.get("status")), answer.get("labels")
+    objective, least = (_exact(answer.get(key)) for key in ("objective", "bound"))
+    sign = -1 if network.sense == "max" else 1
+    cost: Fraction | None = None
+    if labels is not None:
+        try:
+            chosen = np.array(labels, np.int64)
+            fault = network.fault(chosen)
+        except (InputError, ValueError, TypeError, OverflowError) as error:
+            fault = str(error)
+        if fault:
+            return f"the labels are not allowed: {fault}"
+        cost = network.cost(chosen) * network.unit
+    if cost != objective:
+        return f"the labels cost {cost}, the result says {objective}"
+    if cost is not None and least is not None and sign * (cost - least) < 0:
+        return f"the labels cost {cost}, better than the bound {least}"
+    known = "unknown" if cost is None else "optimal" if cost == least else "feasible"
+    if status == "infeasible" and cost is not None:
+        return "the result says infeasible, but its labels are allowed"
+    if status not in (known, "infeasible"):
+        return f"the status is {status!r}, labels and bound make it {known!r}"
+    return "" if verdict is None else _unproved(verdict, status, objective, least, sign)
+
+
+def _unproved(
+    verdict: NetworkVerdict,
+    status: str,
+    objective: Fraction | None,
+    least: Fraction | None,
+    sign: int,
+) -> str:
+    """Return what a certificate does not prove of an answer."""
+    if (status == "infeasible") != (verdict.status == "infeasible"):
+        return f"the certificate proves {verdict.status}, the result says {status}"
+    if verdict.objective != objective:
+        return f"the certificate is of an objective of {verdict.objective}, not {objective}"
+    if least is not None and (verdict.bound is None or sign * (verdict.bound - least) < 0):
+        return f"the certificate proves a bound of {verdict.bound}, the result says {least}"
+    return ""
+
+
+def _exact(given: Any) -> Fraction | None:
+    return None if given is None else Fraction(given)
