@@ -87,14 +87,19 @@ class Pairwise:
         self.dtype = np.dtype(np.int64 if 8 * self.total < LARGEST else object)
         self.never = min(-LARGEST, -8 * self.total)  # two of them are no less than -2^63
         self.shut = any(np.ma.is_masked(array) for array in different.values())
-        exact = {
-            key: np.ma.filled(array.astype(self.dtype, copy=False), self.never)
-            for key, array in different.items()
-        }
+        exact = {key: self._exact(array) for key, array in different.items()}
         self.unary = [exact[id(own)] for own in unary]
         self.edges = [(i, j, exact[id(table)]) for i, j, table in edges]
         self.equal, self.rows = [*equal], rows
         self.names, self.taken = [*range(len(unary))], dict[int, int]()
+
+    def _exact(self, array: Array) -> Array:
+        """Return an array in the numbers of the problem, forbidden entries told by theirs."""
+        if not np.ma.is_masked(array):
+            return np.ma.getdata(array).astype(self.dtype, copy=False)
+        found = np.ma.filled(array, 0).astype(self.dtype)
+        found[np.ma.getmaskarray(array)] = self.never
+        return found
 
     def _joined(self, i: int, j: int) -> bool:
         return min(i, j) >= 0 and max(i, j) < len(self.widths) and i != j
