@@ -8,6 +8,7 @@ import random
 import numpy as np
 
 from layoutopt.network import CostNetwork, Network
+from layoutopt.network.network import Array
 
 
 def draw(seed: int, *, nodes: int = 5, rows: bool = False) -> Network:
@@ -50,15 +51,20 @@ def draw(seed: int, *, nodes: int = 5, rows: bool = False) -> Network:
     return net.build()
 
 
-def best(network: Network) -> int | None:
-    """Return the best cost of all labellings, ``None`` if none is allowed."""
+def best_labels(network: Network) -> Array | None:
+    """Return the best labelling of all, ``None`` if none is allowed."""
     choices = []
     for u in range(len(network)):
         domain = network.domain(u)
         fresh = [domain.size + v for v in range(len(network)) if network.domain(v) is domain]
         choices.append([*range(domain.size), *(fresh if domain.open else ())])
     every = (np.array(one, np.int64) for one in itertools.product(*choices))
-    costs = [network.cost(labels) for labels in every if not network.fault(labels)]
-    if not costs:
-        return None
-    return min(costs) if network.sense == "min" else max(costs)
+    allowed = [labels for labels in every if not network.fault(labels)]
+    sign = 1 if network.sense == "min" else -1
+    return min(allowed, key=lambda labels: sign * network.cost(labels), default=None)
+
+
+def best(network: Network) -> int | None:
+    """Return the best cost of all labellings, ``None`` if none is allowed."""
+    labels = best_labels(network)
+    return None if labels is None else network.cost(labels)

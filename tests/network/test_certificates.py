@@ -1,0 +1,276 @@
+"""Certificates of networks prove the optimum, conflicts are minimal, and neither can lie."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.base.errors import InputError
+from layoutopt.base.limits import Limits
+from layoutopt.certificate.network import check_network
+from layoutopt.certificate.refused import Refused
+from layoutopt.network import CostNetwork, Network, evidence, solve
+from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
+from layoutopt.network.conflict import Conflict, find_conflict
+from tests.network.oracle import best, best_labels, draw
+
+
+def refutes(network: Network, _: Limits) -> bool:
+    """Return whether no labelling is allowed, by trying all of them."""
+    return best(network) is None
+
+
+def certified(network: Network) -> dict[str, Any]:
+    """Return a certificate of what trying all labellings finds."""
+    labels = best_labels(network)
+    conflict = find_conflict(network, refutes, Limits()) if labels is None else None
+    found, lacks = certify(network, labels, conflict, Limits())
+    assert found is not None
+    assert not lacks
+    certificate: dict[str, Any] = json.loads(json.dumps(found))
+    return certificate
+
+
+def kinds(found: Any) -> set[str]:
+    """Return the kinds of evidence that are in some evidence."""
+    if isinstance(found, list):
+        return set().union(*map(kinds, found))
+    if not isinstance(found, dict):
+        return set()
+    return ({found["kind"]} if "kind" in found else set()) | kinds([*found.values()])
+
+
+SETTINGS: list[dict[str, int]] = [{}, {"LABELLINGS": 0}, {"LABELLINGS": 0, "TABLE": 4}]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=["as it is", "prices", "messages"])
+@pytest.mark.parametrize("rows", [False, True])
+def test_certificates_prove_what_is_best(
+    monkeypatch: pytest.MonkeyPatch, setting: dict[str, int], rows: bool
+) -> None:
+    """Each random network has one that is accepted, whatever evidence is to be used."""
+    for name, value in setting.items():
+        monkeypatch.setattr(evidence, name, value)
+    seen = set()
+    for seed in range(500, 550):
+        network = draw(seed, rows=rows)
+        wanted = best(network)
+        if wanted is None and setting:
+            continue
+        certificate = certified(network)
+        verdict = check_certificate(network, certificate)
+        seen |= kinds(certificate["evidence"])
+        if wanted is None:
+            assert verdict.status == "infeasible", seed
+        else:
+            cost = wanted * network.unit
+            assert verdict == ("optimal", cost, cost, False), seed
+    if setting:
+        assert {"table", "prices"} <= seen if rows else "table" in seen
+        assert rows or "dual" in seen or len(setting) < 2
+
+
+def changes(given: Any) -> Iterator[Any]:
+    """Yield copies of plain data with one number changed, one entry left out, or one twice."""
+    if isinstance(given, dict):
+        for key, value in given.items():
+            yield {k: v for k, v in given.items() if k != key}
+            for other in changes(value):
+                yield given | {key: other}
+    elif isinstance(given, list):
+        for i, value in enumerate(given):
+            yield [*given[:i], *given[i + 1 :]]
+            yield [*given[: i + 1], *given[i:]]
+            for other in changes(value):
+                yield [*given[:i], other, *given[i + 1 :]]
+    elif isinstance(given, int):
+        yield from (given + 1, given - 1, -given, 10**30, -(10**30), None, f"{given}/3", [given])
+    elif isinstance(given, str):
+        kind = ("exhaustive", "table", "dual", "branch", "prices", "components")
+        yield from kind if given in kind else ("1/3", "-1/3", "")
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=["as it is", "prices", "messages"])
+def test_changed_certificates_are_refused_or_true(
+    monkeypatch: pytest.MonkeyPatch, setting: dict[str, int]
+) -> None:
+    """No single change makes the checker conclude anything that trying all labellings denies."""
+    for name, value in setting.items():
+        monkeypatch.setattr(evidence, name, value)
+    refused = every = 0
+    for seed in range(10):
+        network = draw(seed, rows=seed % 2 == 0)
+        wanted, sign = best(network), -1 if network.sense == "max" else 1
+        if wanted is None and setting:
+            continue
+        document, certificate = document_of(network), certified(network)
+        for changed in changes(certificate):
+            every += 1
+            try:
+                verdict = check_network(document, changed)
+            except Refused as why:
+                assert "\n" not in str(why)
+                refused += 1
+                continue
+            if verdict.status == "infeasible":
+                assert wanted is None
+                continue
+            assert wanted is not None
+            assert verdict.bound is not None
+            assert sign * (verdict.bound - wanted * network.unit) <= 0
+            if verdict.objective is not None:
+                labels = np.array(changed["labels"])
+                assert not network.fault(labels)
+                assert verdict.objective == network.cost(labels) * network.unit
+    assert refused > every / 2 > 250
+
+
+def test_forged_claims_are_refused() -> None:
+    """Better bounds and costs, and infeasibility, have no evidence of any kind."""
+    for seed in range(80):
+        network = draw(seed, rows=seed % 2 == 0)
+        labels = best_labels(network)
+        if labels is None:
+            continue
+        document, certificate = document_of(network), certified(network)
+        step = 1 if network.sense == "min" else -1
+        for change in (
+            {"bound": str(best(network) * network.unit + step * network.unit)},
+            {"objective": str(best(network) * network.unit - step * network.unit)},
+        ):
+            with pytest.raises(Refused):
+                check_network(document, certificate | change)
+        every = {
+            "nodes": [*range(len(network))],
+            "tables": [*range(len(network.table_edges))],
+            "ties": [*range(len(network.ties))],
+            "rows": [*range(sum(usage.rows for usage in network.usages))],
+        }
+        for kind in ({"kind": "exhaustive"}, {"kind": "dual"}, certificate["evidence"]):
+            with pytest.raises(Refused):
+                check_network(document, {"conflict": every, "evidence": kind})
+
+
+def test_conflicts_are_infeasible_alone_and_minimal() -> None:
+    """Without any part of a conflict there is an allowed labelling; with all there is none."""
+    seen = 0
+    for seed in range(200):
+        network = draw(seed, rows=seed % 3 > 0)
+        if best(network) is not None:
+            continue
+        seen += 1
+        conflict = find_conflict(network, refutes, Limits())
+        assert conflict.minimal
+        assert best(conflict.part) is None, seed
+        assert str(conflict).startswith("no labelling is allowed of ")
+        for what in ("bans", "tables", "ties", "rows"):
+            own = getattr(conflict, what)
+            for k in range(len(own)):
+                less: dict[str, Any] = {what: own[:k] + own[k + 1 :]}
+                assert best(replace(conflict, **less).part) is not None, (seed, what)
+    assert seen > 30
+
+
+def test_a_conflict_in_words() -> None:
+    """The reason names nodes, labels and rows as the user does."""
+    net = CostNetwork("step")
+    layouts = net.domain(["NCHW", "NHWC"])
+    x, y = net.node("conv", layouts, [None, 0]), net.node("relu", layouts)
+    net.node("pool", layouts)
+    net.table(x, y, [[0, 0], [None, 0]])
+    net.ban(y, "NHWC")
+    found = solve(net, certificate=True)
+    assert isinstance(found.why, Conflict)
+    assert str(found.why) == (
+        "no labelling is allowed of nodes conv, relu; forbidden labels conv = NCHW, relu = NHWC; "
+        "forbidden pairs conv with relu"
+    )
+    assert found.certificate is not None
+    assert check_certificate(net.build(), found.certificate).status == "infeasible"
+    assert solve(CostNetwork("empty")).why is None
+
+
+def test_solutions_have_certificates_when_asked() -> None:
+    """Without being asked there is none, and it belongs to one network only."""
+    network, other = draw(3), draw(5)
+    assert solve(network).certificate is None
+    found = solve(network, certificate=True)
+    assert found.certificate is not None
+    with pytest.raises(InputError, match="another network"):
+        check_certificate(other, found.certificate)
+    with pytest.raises(InputError, match="no certificate of a network"):
+        check_certificate(network, found.certificate | {"problem": "unwinding"})
+
+
+def _forbidding() -> Network:
+    net = CostNetwork()
+    two = net.domain(2)
+    net.table(net.node("a", two), net.node("b", two), [[5, 2], [None, 4]])
+    return net.build()
+
+
+ANSWER: dict[str, Any] = {"status": "optimal", "objective": 2, "bound": 2, "labels": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, ""),
+        ({"bound": 1, "status": "feasible"}, ""),
+        ({"labels": None, "objective": None, "status": "unknown"}, ""),
+        ({"labels": None, "objective": None, "bound": None, "status": "infeasible"}, ""),
+        ({"labels": [0, 2]}, "not allowed: node 'b' has no label 2"),
+        ({"labels": [0]}, "2 nodes need as many whole numbers"),
+        ({"labels": ["x", "y"]}, "not allowed"),
+        ({"labels": [1, 0]}, "is forbidden"),
+        ({"labels": [0, 0]}, "the labels cost 5, the result says 2"),
+        ({"objective": 1}, "the labels cost 2, the result says 1"),
+        ({"bound": 3}, "better than the bound 3"),
+        ({"status": "feasible"}, "make it 'optimal'"),
+        ({"status": "infeasible"}, "its labels are allowed"),
+    ],
+)
+def test_answers_are_held_against_their_network(change: dict[str, Any], reason: str) -> None:
+    """Labels, costs, bounds and status that do not fit together are told."""
+    found = check_answer(_forbidding(), ANSWER | change)
+    assert reason in found if reason else not found
+
+
+def test_certificates_must_prove_all_of_an_answer() -> None:
+    """What an answer says and a certificate does not prove is told."""
+    network = _forbidding()
+    certificate = solve(network, certificate=True).certificate
+    assert certificate is not None
+    proved = check_certificate(network, certificate)
+    assert not check_answer(network, ANSWER, proved)
+    weak = check_certificate(network, certificate | {"bound": 0})
+    assert weak.status == "feasible"
+    assert check_answer(network, ANSWER, weak) == (
+        "the certificate proves a bound of 0, the result says 2"
+    )
+    nothing = {"status": "infeasible", "objective": None, "bound": None, "labels": None}
+    assert "proves optimal" in check_answer(network, nothing, proved)
+    assert "an objective of 2" in check_answer(network, nothing | {"status": "unknown"}, proved)
+
+
+def test_random_evidence_never_proves_too_much() -> None:
+    """Random messages, prices, orders and branches with forbidden entries bound all labellings."""
+    for seed in range(100):
+        r = random.Random(seed)
+        network = draw(seed, rows=seed % 2 == 0)
+        document, wanted = document_of(network), best(network)
+        rows = sum(usage.rows for usage in network.usages)
+        prices = [[r.randrange(rows), f"{r.randint(-9, 9)}/4"] for _ in range(min(rows, 2))]
+        own = {"kind": "prices", "rows": prices, "evidence": {"kind": "dual"}}
+        sign = -1 if network.sense == "max" else 1
+        least = wanted if wanted is not None else -sign * 10**6
+        claim = {"bound": str((least + sign) * network.unit), "evidence": own}
+        if wanted is not None:
+            with pytest.raises(Refused):
+                check_network(document, claim)
