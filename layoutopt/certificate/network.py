@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, Row, bound
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, RowLimits, bound
 from layoutopt.certificate.refused import Refused, entry, listed, number, numbered
 
 FORMAT = "layoutopt/network/1"
@@ -317,7 +317,7 @@ class _Usage:
         }
 
 
-class _Rows(Sequence[Row]):
+class _Rows(Sequence[RowLimits]):
     """Rows of a network in a problem's numbers, made when they are asked for."""
 
     def __init__(
@@ -342,10 +342,10 @@ class _Rows(Sequence[Row]):
         return len(self.rows)
 
     @overload
-    def __getitem__(self, k: int) -> Row: ...
+    def __getitem__(self, k: int) -> RowLimits: ...
     @overload
-    def __getitem__(self, k: slice) -> list[Row]: ...
-    def __getitem__(self, k: int | slice) -> Row | list[Row]:
+    def __getitem__(self, k: slice) -> list[RowLimits]: ...
+    def __getitem__(self, k: int | slice) -> RowLimits | list[RowLimits]:
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
         usage, own = self.stated.rows[self.rows[k]]
@@ -359,7 +359,7 @@ class _Rows(Sequence[Row]):
                     terms[u] = np.zeros(self.widths[u], object)
                 for i, x in usage.amounts[item].items():
                     terms[u][i] += x
-        return Row(terms, low, high)
+        return RowLimits(terms, low, high)
 
 
 def check_network(document: object, certificate: object) -> NetworkVerdict:

@@ -32,7 +32,7 @@ Weights: TypeAlias = Sequence[tuple[int, int, int]]
 MOST_LABELLINGS, MOST_ENTRIES, DEEPEST, LARGEST = 10**6, 10**7, 50, 2**62
 
 
-class Row(NamedTuple):
+class RowLimits(NamedTuple):
     """Limits ``low <= sum of terms[i][x_i] <= high``, ``None`` where there is none."""
 
     terms: dict[int, Array]
@@ -69,7 +69,7 @@ class Pairwise:
         unary: Sequence[Array],
         edges: Edges,
         equal: Weights = (),
-        rows: Sequence[Row] = (),
+        rows: Sequence[RowLimits] = (),
     ) -> None:
         self.widths = [len(own) for own in unary]
         if 0 in self.widths:
@@ -113,7 +113,7 @@ class Pairwise:
         both = np.asarray(one + two)
         return np.maximum(both, self.never) if self.shut else both
 
-    def inside(self, row: Row) -> tuple[Row, int] | None:
+    def inside(self, row: RowLimits) -> tuple[RowLimits, int] | None:
         """Return a row in this problem's numbers, and what fixed nodes use.
 
         Returns
@@ -130,7 +130,7 @@ class Pairwise:
                 return None
             else:
                 terms[place[name]] = amounts
-        return Row(terms, row.low, row.high), constant
+        return RowLimits(terms, row.low, row.high), constant
 
     def part(self, unary: list[Array], edges: Edges, equal: Weights, names: list[int]) -> Pairwise:
         """Return some of the problem, in the same numbers."""

@@ -24,7 +24,7 @@ from layoutopt.certificate.network import (
 from layoutopt.certificate.pairwise import bound
 from layoutopt.certificate.refused import Refused
 from layoutopt.network.components import components
-from layoutopt.network.conflict import Conflict
+from layoutopt.network.conflict import NetworkConflict
 from layoutopt.network.document import json_bytes
 from layoutopt.network.evidence import evidence, proof
 from layoutopt.network.network import Array, Network
@@ -44,7 +44,7 @@ def network_hash(network: Network) -> str:
 
 
 def certify(
-    network: Network, choice: Array | None, conflict: Conflict | None, limits: Limits
+    network: Network, choice: Array | None, conflict: NetworkConflict | None, limits: Limits
 ) -> tuple[dict[str, Any] | None, str]:
     """Return the certificate of an answer, or why there is none.
 
@@ -118,7 +118,7 @@ def _moved(stated: StatedNetwork, given: NetworkProblem, labels: list[int]) -> l
     return moved
 
 
-def _refutation(stated: StatedNetwork, conflict: Conflict, limits: Limits) -> Any:
+def _refutation(stated: StatedNetwork, conflict: NetworkConflict, limits: Limits) -> Any:
     """Return a claim that no labelling is allowed, ``None`` if that is not proved."""
     parts = {key: [*getattr(conflict, key)] for key in ("nodes", "tables", "ties", "rows")}
     problem = stated.problem(stated.conflict(parts)).pairwise

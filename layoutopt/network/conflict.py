@@ -22,7 +22,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Conflict:
+class NetworkConflict:
     """Nodes of a network, and what is asked of them, that no labels satisfy.
 
     Parameters
@@ -88,7 +88,7 @@ def _row_name(network: Network, row: int) -> str:
     raise IndexError(row)
 
 
-def find_conflict(network: Network, refutes: Refutes, limits: Limits) -> Conflict:
+def find_conflict(network: Network, refutes: Refutes, limits: Limits) -> NetworkConflict:
     """Return parts of an infeasible network without which it would not be.
 
     Rows are left out first, as many at once as possible, then table edges and ties, what nodes
@@ -104,7 +104,7 @@ def find_conflict(network: Network, refutes: Refutes, limits: Limits) -> Conflic
         When to stop leaving out.
     """
     forbids = [table.allowed is not None for table in network.tables]
-    found = Conflict(
+    found = NetworkConflict(
         network=network,
         nodes=tuple(range(len(network))),
         bans=tuple(np.unique(network.banned[:, 0]).tolist()),
@@ -118,7 +118,7 @@ def find_conflict(network: Network, refutes: Refutes, limits: Limits) -> Conflic
     return found
 
 
-def _shrunk(found: Conflict, what: str, refutes: Refutes, limits: Limits) -> Conflict:
+def _shrunk(found: NetworkConflict, what: str, refutes: Refutes, limits: Limits) -> NetworkConflict:
     """Leave out parts of one kind: all at once, else half, and twice as many where that worked."""
     kept: list[int] = list(getattr(found, what))
     fixed = _needed(found) if what == "nodes" else set()
@@ -146,7 +146,7 @@ def _shrunk(found: Conflict, what: str, refutes: Refutes, limits: Limits) -> Con
     return found
 
 
-def _needed(conflict: Conflict) -> set[int]:
+def _needed(conflict: NetworkConflict) -> set[int]:
     """Return nodes that cannot be left out: rows without them could be harder to hold."""
     net = conflict.network
     found = {
@@ -177,7 +177,7 @@ def _by_usage(network: Network, rows: Iterable[int]) -> list[tuple[Usage, list[i
     return found
 
 
-def _part(conflict: Conflict) -> Network:
+def _part(conflict: NetworkConflict) -> Network:
     """Return the network of a conflict's parts alone, without costs."""
     net, nodes = conflict.network, np.array(conflict.nodes, np.int64)
     place = np.full(len(net), -1)

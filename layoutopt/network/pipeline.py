@@ -25,7 +25,7 @@ from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
 from layoutopt.network.rows import coupled
 
 if TYPE_CHECKING:
-    from layoutopt.network.conflict import Conflict
+    from layoutopt.network.conflict import NetworkConflict
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,7 +96,7 @@ class Solution:
         return {name: net.label_name(u, label) for u, (name, label) in each}
 
     @cached_property
-    def why(self) -> Conflict | None:
+    def why(self) -> NetworkConflict | None:
         """What cannot hold together; ``None`` where it is not proved that nothing is allowed."""
         from layoutopt.network.conflict import find_conflict
 

@@ -17,7 +17,7 @@ from layoutopt.certificate.network import check_network
 from layoutopt.certificate.refused import Refused
 from layoutopt.network import CostNetwork, Network, evidence, solve
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
-from layoutopt.network.conflict import Conflict, find_conflict
+from layoutopt.network.conflict import NetworkConflict, find_conflict
 from tests.network.oracle import best, best_labels, draw
 
 
@@ -186,7 +186,7 @@ def test_a_conflict_in_words() -> None:
     net.table(x, y, [[0, 0], [None, 0]])
     net.ban(y, "NHWC")
     found = solve(net, certificate=True)
-    assert isinstance(found.why, Conflict)
+    assert isinstance(found.why, NetworkConflict)
     assert str(found.why) == (
         "no labelling is allowed of nodes conv, relu; forbidden labels conv = NCHW, relu = NHWC; "
         "forbidden pairs conv with relu"
