@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -170,31 +171,53 @@ Suites = Annotated[
     list[Path], typer.Argument(metavar="SUITE", help="Suites (.toml), folders and instances.")
 ]
 StoreFile = Annotated[Path, typer.Option(metavar="FILE", help="Where results are kept.")]
-SolverList = Annotated[
-    list[str] | None,
-    typer.Option("--solver", metavar="NAME", help="Again for each, in place of the suite's."),
-]
-TimeLimit = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="For each solve, in place of the suite's.")
-]
-Gap = Annotated[float | None, typer.Option(metavar="RATIO", help="Relative gap to stop at.")]
-Seeds = Annotated[
-    list[int] | None, typer.Option("--seed", metavar="N", help="Of solvers; again for each.")
-]
-Repeats = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="How often the same is solved.")
-]
-Workers = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of each search.")]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit", "--memory", metavar="SIZE", help="What a worker may take, as in 2G."
-    ),
-]
-Grace = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", min=0, help="A solve is killed so long past its limit."),
-]
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Options that go before what suites say."""
+
+    solver: Annotated[
+        list[str] | None,
+        typer.Option("--solver", metavar="NAME", help="Again for each, in place of the suite's."),
+    ] = None
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="For each solve, in place of the suite's."),
+    ] = None
+    gap: Annotated[float | None, typer.Option(metavar="RATIO", help="Relative gap to stop at.")] = (
+        None
+    )
+    seed: Annotated[
+        list[int] | None, typer.Option("--seed", metavar="N", help="Of solvers; again for each.")
+    ] = None
+    repeats: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How often the same is solved.")
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads of each search.")
+    ] = None
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-limit", "--memory", metavar="SIZE", help="What a worker may take, as in 2G."
+        ),
+    ] = None
+    grace: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="A solve is killed so long past its limit."),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return what is given, by the suite's names."""
+        names = {"solver": "solvers", "seed": "seeds"}
+        return {
+            names.get(name, name): tuple(value) if isinstance(value, list) else value
+            for name, value in vars(self).items()
+            if value is not None and value != []
+        }
+
+
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", metavar="N", min=1, help="Workers; one per core by default."),
@@ -216,17 +239,12 @@ Machine = Annotated[
 ]
 
 
+@options.grouped
 def command(
     suites: Suites,
     store: StoreFile = STORE,
-    solver: SolverList = None,
-    time_limit: TimeLimit = None,
-    gap: Gap = None,
-    seed: Seeds = None,
-    repeats: Repeats = None,
-    workers: Workers = None,
-    memory: Memory = None,
-    grace: Grace = None,
+    *,
+    overrides: Overrides,
     jobs: Jobs = None,
     in_process: InProcess = False,
     dask: Dask = None,
@@ -239,19 +257,10 @@ def command(
 
     A run that was ended, in whatever way, is continued by the same command.
     """
-    options.check_limits(time_limit, gap or 0.0, workers or 1)
-    overrides = {
-        "solvers": tuple(solver or ()) or None,
-        "time_limit": time_limit,
-        "gap": gap,
-        "seeds": tuple(seed or ()) or None,
-        "repeats": repeats,
-        "workers": workers,
-        "memory": memory,
-        "grace": grace,
-    }
+    workers = overrides.workers or 1
+    options.check_limits(overrides.time_limit, overrides.gap or 0.0, workers)
     for name in BLAS_THREADS:  # workers inherit them
-        os.environ.setdefault(name, str(workers or 1))
+        os.environ.setdefault(name, str(workers))
     with _executor(jobs, in_process, dask) as executor, shown(quiet) as on_progress:
         from layoutopt.bench.run import batch
 
@@ -259,7 +268,7 @@ def command(
             suites,
             store,
             executor,
-            overrides={name: value for name, value in overrides.items() if value is not None},
+            overrides=overrides.given(),
             label=label or "",
             machine=machine or "",
             retry=retry,
@@ -325,16 +334,40 @@ Instances = Annotated[
     list[str] | None,
     typer.Option("--instance", metavar="PATTERN", help="Only these, as in 'figures/*'."),
 ]
-Statuses = Annotated[
-    list[str] | None,
-    typer.Option("--status", metavar="STATUS", help="Only these, as in failed."),
-]
-Versions = Annotated[
-    list[str] | None, typer.Option("--version", metavar="VERSION", help="Only this one.")
-]
-Machines = Annotated[
-    list[str] | None, typer.Option("--machine", metavar="MACHINE", help="Only this one.")
-]
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Options that choose rows of a store."""
+
+    solver: Solvers = None
+    instance: Instances = None
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="STATUS", help="Only these, as in failed."),
+    ] = None
+    version: Annotated[
+        list[str] | None, typer.Option("--version", metavar="VERSION", help="Only this one.")
+    ] = None
+    machine: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="MACHINE", help="Only this one.")
+    ] = None
+
+    def rows(self, path: Path) -> list[Row]:
+        """Return the rows of a store that are asked for, of which there must be some."""
+        from layoutopt.bench.row import select
+        from layoutopt.bench.store import reading
+
+        with reading(path) as store:
+            rows = store.rows()
+        try:
+            rows = select(rows, **{name: value or [] for name, value in vars(self).items()})
+            if not rows:
+                raise InputError("holds no such results")
+        except InputError as error:
+            raise error.located(file=str(path)) from None
+        return rows
+
 
 Plot = Annotated[
     str | None,
@@ -345,13 +378,11 @@ Plot = Annotated[
 
 
 @app.command("show", cls=options.Command)
+@options.grouped
 def show(
     store: Store,
-    solver: Solvers = None,
-    instance: Instances = None,
-    status: Statuses = None,
-    version: Versions = None,
-    machine: Machines = None,
+    *,
+    filters: Filters,
     every: Annotated[bool, typer.Option("--rows", help="A line for each solve.")] = False,
     output: options.Output = None,
     html: options.Html = None,
@@ -369,13 +400,13 @@ def show(
     pictured = svg is not None or png is not None
     if plot is not None and not pictured:
         raise InputError(f"--plot {plot} is for --svg FILE and --png FILE")
-    rows = _rows(store, solver, instance, status, version, machine)
+    rows = filters.rows(store)
     if pictured:
         _draw(rows, plot or "profile", svg, png, overwrite)
     if html is not None:
         _write_page(rows, html, overwrite)
     if "-" not in map(str, targets.values()):
-        say(row_table(rows) if every or status else summary_table(rows))
+        say(row_table(rows) if every or filters.status else summary_table(rows))
     return 0
 
 
@@ -392,6 +423,7 @@ def _write_page(rows: list[Row], path: Path, overwrite: bool) -> None:
 
 
 @app.command("export", cls=options.Command)
+@options.grouped
 def export(
     store: Store,
     form: Annotated[
@@ -400,11 +432,8 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where; - is stdout.")
     ] = Path("-"),
-    solver: Solvers = None,
-    instance: Instances = None,
-    status: Statuses = None,
-    version: Versions = None,
-    machine: Machines = None,
+    *,
+    filters: Filters,
     no_seconds: options.NoSeconds = False,
     overwrite: options.Overwrite = False,
 ) -> int:
@@ -414,7 +443,7 @@ def export(
     if form not in EXPORTS:
         raise InputError(f"--format {form}: allowed: {', '.join(EXPORTS)}")
     options.check_target(output, overwrite)
-    rows = _rows(store, solver, instance, status, version, machine)
+    rows = filters.rows(store)
     write_out(EXPORTS[form](rows, measured=not no_seconds), output, overwrite)
     return 0
 
@@ -446,7 +475,7 @@ def diff(
     versions, machines = _both(version, "--version"), _both(machine, "--machine")
     sides: list[list[Row]] = []
     for store, one, other in zip((before, after or before), versions, machines, strict=True):
-        rows = _rows(store, solver, instance, None, None, None)
+        rows = Filters(solver, instance).rows(store)
         try:
             sides.append(side(rows, one, other))
         except InputError as error:
@@ -461,33 +490,3 @@ def _both(given: list[str] | None, option: str) -> tuple[str | None, str | None]
     if len(words) > 2:
         raise InputError(f"{option} may be given twice at most, for before and after")
     return (words[0], words[-1]) if words else (None, None)
-
-
-def _rows(
-    path: Path,
-    solver: list[str] | None,
-    instance: list[str] | None,
-    status: list[str] | None,
-    version: list[str] | None,
-    machine: list[str] | None,
-) -> list[Row]:
-    """Return the rows of a store that are asked for, of which there must be some."""
-    from layoutopt.bench.row import select
-    from layoutopt.bench.store import reading
-
-    patterns = {
-        "solver": solver or [],
-        "instance": instance or [],
-        "status": status or [],
-        "version": version or [],
-        "machine": machine or [],
-    }
-    with reading(path) as store:
-        rows = store.rows()
-    try:
-        rows = select(rows, **patterns)
-        if not rows:
-            raise InputError("holds no such results")
-    except InputError as error:
-        raise error.located(file=str(path)) from None
-    return rows

@@ -15,7 +15,6 @@ from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, table, write_out
 
 if TYPE_CHECKING:
-    from layoutopt.conversion.result import Tally
     from layoutopt.rewriting.result import ConversionResult
 
 FORMAT = "layoutopt/conversion/1"
@@ -234,36 +233,15 @@ def document(result: ConversionResult, model: Path, output: Path | None) -> dict
         "version": result.version,
         "seed": result.seed,
         "seconds": dict(result.seconds),
-        "before": _tally(result.before),
-        "after": _tally(result.after),
-        "remaining": [
-            {
-                "op": line.op,
-                "tensor": line.tensor,
-                "before": line.before,
-                "after": line.after,
-                "bytes": line.bytes,
-                "giver": line.giver,
-                "takers": list(line.takers),
-                "why": line.why,
-            }
-            for line in result.remaining
-        ],
+        "before": vars(result.before),
+        "after": vars(result.after),
+        "remaining": [vars(line) for line in result.remaining],
         "opaque": dict(result.opaque),
         "difference": result.difference,
-        "heuristics": {name: _tally(tally) for name, tally in result.heuristics.items()},
+        "heuristics": {name: vars(tally) for name, tally in result.heuristics.items()},
         "peers": dict(result.peers),
         "notes": list(result.notes),
         "partial": result.partial,
-    }
-
-
-def _tally(tally: Tally) -> dict[str, Any]:
-    return {
-        "transforms": tally.transforms,
-        "bytes": tally.bytes,
-        "free": tally.free,
-        "by_op": dict(tally.by_op),
     }
 
 

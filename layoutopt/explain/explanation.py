@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -322,68 +322,34 @@ def explanation_bytes(instance: str, told: PairExplanation | SinkExplanation) ->
     return files.encode_lines(head | about)
 
 
+PAIR = (
+    *("value", "elements", "matched", "loses", "score", "status", "most", "obstacles", "reason"),
+    *("alternative_score", "cost", "changes", "layouts", "threshold", "threshold_more", "smallest"),
+    *("most_proved", "alternative_proved", "threshold_proved", "smallest_proved"),
+)
+SINK = ("sink", "elements", "score", "status", "shares", "pairs", "alternatives", "left")
+"""The members of a file, attributes of explanations."""
+
+
 def _pair(told: PairExplanation) -> dict[str, Any]:
-    return {
-        "pair": [told.a, told.b],
-        "value": told.value,
-        "elements": told.elements,
-        "matched": told.matched,
-        "loses": told.loses,
-        "score": told.score,
-        "status": str(told.status),
-        "most": told.most,
-        "obstacles": [{"positions": x.positions, "why": x.why} for x in told.obstacles],
-        "reason": told.reason,
-        "alternative_score": told.alternative_score,
-        "cost": told.cost,
-        "changes": _changes(told.changes),
-        "layouts": told.layouts,
-        "threshold": _number(told.threshold),
-        "threshold_more": _number(told.threshold_more),
-        "smallest": None if told.smallest is None else _scores(told.smallest),
-        "most_proved": told.most_proved,
-        "alternative_proved": told.alternative_proved,
-        "threshold_proved": told.threshold_proved,
-        "smallest_proved": told.smallest_proved,
-    }
+    return {"pair": [told.a, told.b], **{name: _plain(getattr(told, name)) for name in PAIR}}
 
 
 def _sink(told: SinkExplanation) -> dict[str, Any]:
-    shares = [
-        {"origin": x.origin, "elements": x.elements, "pieces": x.pieces, "earns": x.earns}
-        for x in told.shares
-    ]
-    return {
-        "sink": told.sink,
-        "elements": told.elements,
-        "score": told.score,
-        "status": str(told.status),
-        "shares": shares,
-        "pairs": _scores(told.pairs),
-        "alternatives": [_pair(x) for x in told.alternatives],
-        "left": told.left,
-    }
+    return {name: _plain(getattr(told, name)) for name in SINK}
 
 
-def _changes(changes: Iterable[Change]) -> list[dict[str, Any]]:
-    return [
-        {"a": x.a, "b": x.b, "value": x.value, "before": x.before, "after": x.after}
-        for x in changes
-    ]
-
-
-def _scores(pairs: Iterable[PairScore]) -> list[dict[str, Any]]:
-    return [
-        {"a": x.a, "b": x.b, "value": x.value, "elements": x.elements, "matched": x.matched}
-        for x in pairs
-    ]
-
-
-def _number(value: Fraction | None) -> Decimal | str | None:
-    """Return a number as a decimal, or as the text of a fraction where that does not end."""
-    if value is None:
-        return None
-    try:
-        return exact_decimal(value)
-    except InputError:
-        return str(value)
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; a fraction whose decimal does not end as its text."""
+    if isinstance(value, PairExplanation):
+        return _pair(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value):
+        return vars(value)
+    if isinstance(value, Fraction):
+        try:
+            return exact_decimal(value)
+        except InputError:
+            return str(value)
+    return str(value) if isinstance(value, Status) else value

@@ -100,16 +100,7 @@ def result_bytes(result: UnwindingResult) -> bytes:
 
 def result_document(result: UnwindingResult) -> dict[str, Any]:
     """Return a result as the members of its file; unknown numbers are ``None``."""
-    pairs = [
-        {
-            "a": p.a,
-            "b": p.b,
-            "value": p.value,
-            "elements": p.elements,
-            "matched": p.matched,
-        }
-        for p in result.pairs
-    ]
+    pairs = [vars(pair) for pair in result.pairs]
     return {
         "format": FORMAT,
         "instance": result.instance,
