@@ -22,6 +22,7 @@ from layoutopt import (
     unwind,
     write_result,
 )
+from layoutopt.base import result as base_result
 from layoutopt.base.result import PairScore, Stopped
 
 
@@ -181,3 +182,10 @@ def test_a_result_that_was_read_is_one_that_was_solved(tmp_path: Path) -> None:
         read_result(path).draw()
     with pytest.raises(InputError, match="is of 'chained_calls_copies', but the graph is"):
         read_result(path, FIGURES["matmul"]())
+
+
+def test_steps_of_loops_of_one_do_not_matter() -> None:
+    """A loop that is walked once takes no step, of whatever size."""
+    piece = ("b", 3, 5, ((1, 10**30, -(10**30)), (2, 1, 4)))
+    assert base_result.read(piece).tolist() == [3, 4]
+    assert base_result.written(piece).tolist() == [5, 9]

@@ -350,24 +350,6 @@ class TestMessages:
         assert (known[-1].objective or 0) <= float(result.score or 0)
         assert (known[-1].bound or 0) >= float(result.bound or 0)
 
-    def test_best_so_far(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A solver that tells of something worse is heard as what is known by then."""
-
-        def erratic(problem: Any, limits: Limits, _start: Any) -> Result:
-            for objective, bound in [(5, 9), (3, 10), (6, 8), (None, None), (0, 99)]:
-                limits.report("erratic", objective, bound)
-            return METHODS["mip"](problem, limits, None)
-
-        monkeypatch.setitem(METHODS, "auto", erratic)
-        graph = Graph()
-        x = graph.sink((1,))
-        graph.valued_pair(x, graph.source((1,)), "0.5")
-        graph.valued_pair(x, x, -1)
-        heard: list[Progress] = []
-        unwind(graph, progress=heard.append)
-        told = [(m.objective, m.bound) for m in heard if m.phase == "erratic"]
-        assert told == [(1.5, 3.5), (1.5, 3.5), (2.0, 3.0), (None, None), (2.0, 3.0)]
-
     def test_numbers_beyond_floats(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Scores that no float holds are told as infinity."""
 
@@ -382,15 +364,6 @@ class TestMessages:
         unwind(graph, progress=heard.append)
         [message] = [m for m in heard if m.phase == "loud"]
         assert (message.objective, message.bound) == (-math.inf, math.inf)
-
-    def test_phases(self) -> None:
-        """Each step announces itself."""
-        heard: list[Progress] = []
-        unwind(random_graph(3), progress=heard.append)
-        phases = [message.phase for message in heard]
-        assert phases[0] == "barriers"
-        assert any(phase.startswith("tracing group 1 of ") for phase in phases)
-        assert phases[-1] == "checking"
 
 
 class TestBadInput:

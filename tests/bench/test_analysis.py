@@ -10,10 +10,7 @@ import pytest
 
 from layoutopt.bench.analysis import (
     BatchChange,
-    best_scores,
     difference,
-    loss,
-    noise_factor,
     shifted_mean,
     summaries,
 )
@@ -52,21 +49,6 @@ def test_a_summary_counts_and_averages() -> None:
     assert greedy.seconds == pytest.approx(math.exp(math.log(11) / 3) - 1)  # a failure: its limit
 
 
-def test_versions_and_machines_are_apart() -> None:
-    """Another version's better score is no loss of this one."""
-    rows = [row(), row(version="2.0", score=Decimal(20)), row(machine="other")]
-    assert [(s.version, s.machine, s.behind) for s in summaries(rows)] == [
-        *(("1.0", "box", 0), ("1.0", "other", 0), ("2.0", "box", 0))
-    ]
-
-
-def test_a_loss_is_against_the_best() -> None:
-    """The loss is relative to the best score; without a score there is none."""
-    rows = [row(score=Decimal(-8)), row(solver="mip", score=Decimal(-10)), failed(solver="cpsat")]
-    best = best_scores(rows)
-    assert [loss(one, best) for one in rows] == [0, 0.25, None]
-
-
 def test_rows_are_selected_by_patterns() -> None:
     """Patterns are those of a shell; several of one field are alternatives."""
     rows = [row(), row(instance="greedy/hub"), row(solver="mip"), failed(solver="greedy0")]
@@ -94,13 +76,6 @@ def repeated(*seconds: float, **changes: object) -> list[Row]:
 
 def changes(before: list[Row], after: list[Row], noise: float = 1.2) -> list[BatchChange]:
     return list(difference(before, after, noise).changes)
-
-
-def test_equal_runs_do_not_differ() -> None:
-    """What is the same on both sides is no change."""
-    found = difference([row(), failed(solver="mip")], [row(), failed(solver="mip")])
-    assert (found.compared, found.only_before, found.only_after) == (2, 0, 0)
-    assert found.changes == ()
 
 
 def test_what_is_on_one_side_only_is_counted() -> None:
@@ -171,14 +146,6 @@ def test_times_change_beyond_noise_only(case: str) -> None:
     found = changes(repeated(*before), repeated(*after))
     assert [c.what for c in found] == ([] if expected is None else ["seconds"])
     assert [c.better for c in found] == ([] if expected is None else [expected])
-
-
-def test_the_least_factor_can_be_chosen() -> None:
-    """A larger one lets less through."""
-    before, after = repeated(1.0, 1.0), repeated(1.3, 1.3)
-    assert len(changes(before, after, 1.2)) == 1
-    assert changes(before, after, 1.4) == []
-    assert noise_factor([1, 1], [1, 2], 1.4) == 2
 
 
 def test_times_of_unequal_answers_are_not_compared() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -51,18 +50,6 @@ def test_a_row_says_what_unwind_says(tmp_path: Path) -> None:
         10,
         pytest.approx(2 / 3),
     )
-
-
-def test_pairs_are_the_thirty_that_lose_most(tmp_path: Path) -> None:
-    """Of forty pairs that lose 1, 2, ..., 40 the row keeps 40 down to 11."""
-    graph = Graph("many")
-    x, y = graph.sink((1,), name="x"), graph.source((1,), name="y")
-    graph.valued_pair(x, y, 10**6)
-    for value in range(1, 41):
-        graph.valued_pair(x, graph.source((1,)), value)
-    write_instance(graph, tmp_path / "a.json")
-    [outcome] = outcomes(job(tmp_path / "a.json", "auto"), Worker())
-    assert [Decimal(value) for _, _, value, _, _ in outcome.row.pairs] == list(range(40, 10, -1))
 
 
 def test_what_cannot_be_read_fails_once_for_each_solve(tmp_path: Path) -> None:
@@ -117,15 +104,3 @@ def test_an_interrupted_solve_is_no_result(tmp_path: Path, monkeypatch: pytest.M
     write_instance(pair_graph(), tmp_path / "a.json")
     with pytest.raises(KeyboardInterrupt):
         list(outcomes(job(tmp_path / "a.json", "auto"), Worker()))
-
-
-def test_a_graph_is_made_once_for_all_its_solves(tmp_path: Path) -> None:
-    """A worker makes a graph again only when another source comes between."""
-    worker = Worker()
-    for name in ("a", "b"):
-        write_instance(pair_graph(name), tmp_path / f"{name}.json")
-    a, b = (job(tmp_path / f"{name}.json", "auto") for name in ("a", "b"))
-    first = worker.load(a)
-    assert worker.load(a) is first
-    assert worker.load(b) is not first
-    assert worker.load(a) is not first

@@ -17,9 +17,8 @@ from layoutopt.base.result import Stopped
 from layoutopt.bench.executors import InProcess, Processes
 from layoutopt.bench.job import Job, Outcome
 from layoutopt.bench.row import Row
-from layoutopt.bench.run import Report, RunProgress, batch, plan
-from layoutopt.bench.store import reading, writing
-from layoutopt.bench.suite import read_suite
+from layoutopt.bench.run import Report, batch
+from layoutopt.bench.store import reading
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import write_instance
 from layoutopt.unwinding import unwind
@@ -50,18 +49,6 @@ def stored(folder: Path) -> list[Row]:
         return store.rows()
 
 
-def test_a_second_run_does_nothing(folder: Path) -> None:
-    """All that was solved is known, and the same rows are reported."""
-    first = ran(folder)
-    assert (first.progress.done, first.progress.known, first.progress.failed) == (4, 0, 0)
-    assert [(r.instance, r.solver, r.score) for r in first.rows] == [
-        *(("a", "auto", 6), ("a", "greedy0", 6), ("b", "auto", 8), ("b", "greedy0", 8))
-    ]
-    second = ran(folder)
-    assert (second.progress.done, second.progress.known) == (0, 4)
-    assert second.rows == first.rows
-
-
 def test_where_all_is_known_no_worker_starts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is imported for solvers, in no process; a name that is not default is checked."""
     store, overrides = folder.parent / "b.sqlite", {"solvers": ("greedy0", "auto")}
@@ -89,22 +76,6 @@ def test_a_run_does_what_is_new_only(folder: Path) -> None:
     assert ran(folder, machine="other").progress.done == 6
     assert len(stored(folder)) == 6 + 3 + 6 * 5
     assert {r.version.partition("+")[2] for r in stored(folder)} == {"", "mine"}
-
-
-def test_a_report_is_of_what_was_asked_for(folder: Path) -> None:
-    """Rows of other instances and limits stay in the store, and out of the report."""
-    ran(folder)
-    (folder / "b.json").unlink()
-    assert [r.instance for r in ran(folder).rows] == ["a", "a"]
-    assert len(stored(folder)) == 4
-
-
-def test_one_graph_under_two_names_is_one_row(folder: Path) -> None:
-    """Equal graphs in different files are solved, but kept once, by the first name."""
-    text = (folder / "a.json").read_text()
-    (folder / "0.json").write_text(text.replace("\n", " \n"))
-    ran(folder)
-    assert [r.instance for r in stored(folder)] == ["0", "0", "b", "b"]
 
 
 def test_failures_are_kept_and_done_again_when_asked(folder: Path) -> None:
@@ -138,30 +109,6 @@ def test_a_failure_that_is_mended_goes(folder: Path, monkeypatch: pytest.MonkeyP
     assert ran(folder, retry=True).progress.failed == 0
     assert {r.status for r in stored(folder)} == {"optimal", "feasible"}
     assert list(logs.iterdir()) == []
-
-
-def test_progress_is_told(folder: Path) -> None:
-    """Each solve is told of, with what is left and an estimate of the end."""
-    heard: list[RunProgress] = []
-    ran(folder, overrides={"solvers": ("greedy0",)})
-    ran(folder, on_progress=heard.append)
-    assert [(s.done, s.left, s.known) for s in heard] == [(1, 1, 2), (2, 0, 2)]
-    assert heard[0].seconds_left is not None
-    assert heard[0].seconds_left > 0
-    assert heard[1].seconds_left == 0
-
-
-def test_jobs_are_small_enough_for_all(folder: Path) -> None:
-    """Many solves of few instances are cut into jobs, so that no worker is left with all."""
-    suite = read_suite(folder, lambda: ("greedy0", "auto"), repeats=32, **SOLVERS)
-    with writing(folder.parent / "b.sqlite") as store:
-        todo = plan([suite], store, "1", "box", 2, retry=False)
-        assert [len(job.solves) for job in todo.jobs] == [8] * 16
-        assert todo.left == len(todo.wanted) == 128
-        assert [job.source.name for job in todo.jobs] == ["a"] * 8 + ["b"] * 8
-        whole = plan([suite], store, "1", "box", 1000, retry=False)
-        assert {len(job.solves) for job in whole.jobs} == {1}
-        assert plan([suite, suite], store, "1", "box", 2, retry=False).left == 128
 
 
 class Stopping(InProcess):

@@ -97,13 +97,6 @@ def test_a_suite_file_says_it_all(tmp_path: Path) -> None:
     }
 
 
-def test_wishes_replace_what_a_suite_says(tmp_path: Path) -> None:
-    """What the command line says goes before what the file says."""
-    text = '[suite]\nsolvers = ["auto"]\ntime_limit = 5\n[[family]]\nname = "aliases"'
-    found = suite(tmp_path, text, solvers=("cpsat",), time_limit=1.0, seeds=(4,))
-    assert found.solves == (Solve("cpsat", 1.0, seed=4),)
-
-
 def test_wishes_are_checked_like_entries(tmp_path: Path) -> None:
     """A wish that no file could hold is refused, too."""
     for wishes, part in (
@@ -128,14 +121,6 @@ def test_parameters_may_be_shares(tmp_path: Path, share: str) -> None:
     [source] = suite(tmp_path, FAMILY + f"parameters = {{ empty = {share} }}").sources
     assert source.name == f"random-empty={float(share)}"
     assert load(source).name == source.name
-
-
-def test_files_of_installed_packages_can_be_named(tmp_path: Path) -> None:
-    """``{onnx}`` stands for the folder of that package."""
-    text = '[suite]\ninstances = ["{onnx}/backend/test/data/light/light_*.onnx"]'
-    found = suite(tmp_path, text)
-    assert len(found.sources) == 9
-    assert "light_resnet50" in [source.name for source in found.sources]
 
 
 FAMILY = '[[family]]\nname = "random"\n'

@@ -298,22 +298,6 @@ def test_alike_but_not_isomorphic() -> None:
     assert sorted(lowered.problem.weights.tolist()) == [1] * 6 + [2] * 3
 
 
-def test_unconstrained_elements() -> None:
-    """Unconstrained elements keep a location of their own, and are counted."""
-    graph = Graph("free")
-    x = graph.sink((5,), name="x")
-    graph.sink((3,), name="y")
-    graph.sink((0,), name="none")
-    graph.valued_pair(graph.slice(x, (1,), (3,)), graph.source((2,), name="s"), 1)
-    lowered = lower(graph, Limits())
-    assert lowered.size["unconstrained"] == 6
-    layouts = lowered.layouts(np.zeros(1, np.int64))
-    assert layouts["y"] == (("y", 0, 0, ((3, 1, 1),)),)
-    assert layouts["none"] == ()
-    found = evaluate(graph, layouts)
-    assert (found.violations, found.score) == ((), 2)
-
-
 def test_wide_numbers() -> None:
     """Values that do not fit 64 bits are kept exactly, multiplicities included."""
     graph = Graph("wide")

@@ -1,4 +1,4 @@
-"""How much memory there is, and limits of it, in this process."""
+"""Memory: what is available, what is limited, and what stops before it is full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and nothing else is left behind."""
+"""Whole files: written at once or not at all."""
 
 from __future__ import annotations
 
