@@ -78,11 +78,14 @@ def _augmented(arcs: Arcs, largest: bool) -> tuple[int, IntArray]:
     from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
     nodes = max(arcs.source, arcs.sink) + 1
-    if sum(arcs.capacities.tolist()) >= 2 * LARGEST:
+    ends = ((arcs.tails, arcs.source), (arcs.heads, arcs.sink))
+    missing = min(sum(arcs.capacities[end == node].tolist()) for end, node in ends)
+    parallel = np.unique(arcs.tails * np.int64(nodes) + arcs.heads, return_counts=True)[1]
+    if (missing + 1) * int(parallel.max(initial=1)) >= LARGEST:
         raise SolverError("the capacities of a maximum flow are too large for 64 bits")
-    entries = (arcs.capacities.astype(np.int64), (arcs.tails, arcs.heads))
+    capacities = np.minimum(arcs.capacities, missing + 1)  # more than that never flows
+    entries = (capacities.astype(np.int64), (arcs.tails, arcs.heads))
     left: csr_array = csr_array(entries, shape=(nodes, nodes))
-    missing = int(left[[arcs.source]].sum())  # no more than that flows
     value, unit = 0, 1
     while True:
         unit = max(1, missing >> NARROW)

@@ -82,6 +82,7 @@ def _without_order(problem: Labelling) -> Labelling:
     )
 
 
+@pytest.mark.cpsat
 def test_wide_numbers_with_order() -> None:
     """Numbers beyond 64 bits: nearly all are exact, and a rounded bound is only a bound."""
     rounded = 0

@@ -73,6 +73,7 @@ def test_no_cuts() -> None:
     assert best_order(3, [(2, 0)], [5, 6], [], Limits()).bound == 11
 
 
+@pytest.mark.cpsat
 def test_wide_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Losses too large for CP-SAT are rounded down, which keeps the bound true."""
     for seed in range(20):

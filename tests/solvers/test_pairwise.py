@@ -67,7 +67,7 @@ def test_the_programme_has_the_same_optimum(seed: int) -> None:
     """CP-SAT's point is a labelling that costs what the programme says, the least of all."""
     costs, edges = random_costs(seed)
     given = programme(costs, edges)
-    found = cpsat.solve(given.programme, Limits())
+    found = cpsat.solve_programme(given.programme, Limits())
     best = least(costs, edges)
     assert found.infeasible == (best == inf)
     if found.values is not None:
