@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutopt.base.errors import SolverError
+from layoutopt.base.errors import OptionError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import components
@@ -426,7 +426,7 @@ def _searched(search: Method, part: Labelling, ascent: Ascent, bound: int, limit
     told = limits.restated(lambda x: max(value, x), lambda x: min(bound, max(value, x)))
     try:
         result = search(replace(part, banned=bans), told, None)
-    except SolverError:
+    except (OptionError, SolverError):
         return bound  # nothing is lost: branching and the other solver go on
     except MemoryError:
         limits.exhausted()

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutopt.base.errors import SolverError
+from layoutopt.base.errors import OptionError
 from layoutopt.base.limits import Limits
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.programme import (
@@ -165,5 +165,5 @@ def test_without_ortools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     given = random_programme(1)
     assert cpsat.solve_programme(given, Limits()).bound == best(given)
-    with pytest.raises(SolverError, match="CP-SAT needs OR-Tools, which is not installed"):
+    with pytest.raises(OptionError, match="solver cpsat needs OR-Tools"):
         cpsat.solve(given, Limits())

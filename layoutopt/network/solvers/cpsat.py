@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from layoutopt.base.deadline import run_stoppable
-from layoutopt.base.errors import SolverError
+from layoutopt.base.errors import OptionError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.network.problem import IntArray
 from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult
@@ -67,13 +67,17 @@ def solve(
 
     Raises
     ------
+    OptionError
+        If OR-Tools is not installed.
     SolverError
-        If OR-Tools is not installed, or CP-SAT refuses the model.
+        If CP-SAT refuses the model.
     """
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise SolverError(f"CP-SAT needs OR-Tools, which is not installed ({error})") from error
+        raise OptionError(
+            "solver cpsat needs OR-Tools, which cannot be imported: install ortools, or choose another"
+        ) from error
 
     class Watch(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
