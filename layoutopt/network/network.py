@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -132,9 +133,8 @@ class Usage:
         own = np.zeros(len(self.nodes), self.amounts.dtype)
         chosen = labels[self.nodes[self.at[:, 0]]] == self.at[:, 1]
         own[self.at[chosen, 0]] = self.amounts[chosen]
-        sums = np.zeros(len(self.members) + 1, self.amounts.dtype)
-        np.cumsum(own[self.members], out=sums[1:])
-        return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]])
+        ends = pairwise(self.starts.tolist())
+        return np.array([own[self.members[a:b]].sum() for a, b in ends], self.amounts.dtype)
 
     def name(self, row: int) -> str:
         """Return a row's name; its number if it has none."""
@@ -288,8 +288,10 @@ class Network:
             raise InputError("rows need as many names, lower and upper limits, and lists of nodes")
         if starts[0] != 0 or starts[-1] != len(usage.members) or (np.diff(starts) < 0).any():
             raise InputError("the lists of nodes that rows count do not follow each other")
-        if _twice(np.repeat(np.arange(usage.rows), np.diff(starts)), usage.members):
-            raise InputError("a row counts one node twice")
+        for a, b in pairwise(starts.tolist()):
+            own = usage.members[a:b]
+            if (own[1:] <= own[:-1]).any() and len(np.unique(own)) < len(own):
+                raise InputError("a row counts one node twice")
         if len(usage.members) and not (
             0 <= usage.members.min() <= usage.members.max() < len(usage.nodes)
         ):

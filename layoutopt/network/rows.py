@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import accumulate
 from math import inf
 from typing import Any
 
@@ -28,6 +28,7 @@ import numpy as np
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
+from layoutopt.network.ascent import Ascent, PricedRows
 from layoutopt.network.components import components
 from layoutopt.network.costs.problem import CostAnswer
 from layoutopt.network.costs.reductions import apply, reduce
@@ -43,7 +44,7 @@ from layoutopt.network.costs.solve import (
 from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, level
 from layoutopt.network.network import Array, Domain, Network, Usage
 from layoutopt.network.solvers.cpsat import solve
-from layoutopt.network.solvers.pairwise import relax
+from layoutopt.network.solvers.pairwise import Relaxed, relax
 from layoutopt.network.solvers.programme import OPEN, Programme, coarse
 
 BRANCHES = 200
@@ -51,6 +52,12 @@ BRANCHES = 200
 
 SMALL = 100
 """Most labels for that."""
+
+CELLS = 20_000
+"""Most entries of tables for which an LP solver solves the relaxation."""
+
+SHARE = 0.4
+"""Share of the time that a dual ascent gets."""
 
 ROUNDS = 6
 """Most often the relaxation is solved."""
@@ -61,22 +68,22 @@ PRICED = 0.999
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Rows over the same items.
+    """Rows over the same items, which stand in rows that follow each other.
 
     Parameters
     ----------
     nodes, amounts
         For each item its node, and what each of the node's labels uses.
-    starts, members
-        The items of each row, as in :class:`Usage`.
+    begin, end
+        Item ``k`` is in rows ``begin[k] .. end[k] - 1``, one at least.
     low, high
         Limits of each row; where there is none, one that nothing reaches.
     """
 
     nodes: list[int]
     amounts: list[list[int]]
-    starts: Array
-    members: Array
+    begin: Array
+    end: Array
     low: Array
     high: Array
 
@@ -84,7 +91,9 @@ class _Group:
         """Return the least and the most that each item may use."""
         least, most = [], []
         for u, own in zip(self.nodes, self.amounts, strict=True):
-            left = [x for x, cost in zip(own, work.costs[u], strict=True) if cost < inf]
+            left = own
+            if inf in work.costs[u]:
+                left = [x for x, cost in zip(own, work.costs[u], strict=True) if cost < inf]
             least.append(min(left))
             most.append(max(left))
         kind = self.low.dtype
@@ -92,14 +101,26 @@ class _Group:
 
     def sums(self, used: Array) -> Array:
         """Return what items use in each row."""
-        sums = np.zeros(len(self.members) + 1, self.low.dtype)
-        np.cumsum(used[self.members], out=sums[1:])
-        return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]])
+        change = np.zeros(len(self.low) + 1, self.low.dtype)
+        np.add.at(change, self.begin, used)
+        np.subtract.at(change, self.end, used)
+        return np.asarray(np.cumsum(change)[:-1])
 
-    def least_of(self, room: Array, free: int) -> Array:
-        """Return for each item the least of a number per row over its rows."""
-        found = np.full(len(self.nodes), free, self.low.dtype)
-        np.minimum.at(found, self.members, np.repeat(room, np.diff(self.starts)))
+    def least_of(self, room: Array) -> Array:
+        """Return for each item the least of a number per row over its rows.
+
+        Of two overlapping windows whose length is a power of two the smaller least is taken.
+        """
+        found = np.array(room[self.begin])
+        levels = np.frexp(self.end - self.begin)[1] - 1
+        window = room
+        for k in range(int(levels.max(initial=0)) + 1):
+            if k:
+                half = 1 << (k - 1)
+                window = np.minimum(window[:-half], window[half:])
+            own = np.flatnonzero(levels == k)
+            last = self.end[own] - (1 << k)
+            found[own] = np.minimum(window[self.begin[own]], window[last])
         return found
 
 
@@ -150,66 +171,45 @@ class RowSet:
             least, most = group.ranges(work)
             down, up = group.sums(least), group.sums(most)
             rows = np.flatnonzero((up > group.high) | (down < group.low))
+            place = np.zeros(len(up) + 1, np.int64)  # rows that are kept before each
+            place[rows + 1] = 1
+            place = np.cumsum(place)
+            begin, end = place[group.begin], place[group.end]
             fixed = least == most
-            used = np.zeros(len(fixed), bool)
-            for r in rows.tolist():
-                used[group.members[group.starts[r] : group.starts[r + 1]]] = True
-            items = np.flatnonzero(used & ~fixed)
-            place = np.full(len(fixed), -1)
-            place[items] = np.arange(len(items))
-            own = [place[group.members[a:b]] for a, b in pairwise(group.starts.tolist())]
-            own = [own[r][own[r] >= 0] for r in rows.tolist()]
+            items = np.flatnonzero(~fixed & (begin < end))
             paid = group.sums(np.where(fixed, least, 0))[rows]
             kept.append(
                 _Group(
                     [group.nodes[k] for k in items.tolist()],
                     [group.amounts[k] for k in items.tolist()],
-                    np.cumsum([0, *map(len, own)]),
-                    np.concatenate([np.zeros(0, np.int64), *own]),
+                    begin[items],
+                    end[items],
                     group.low[rows] - paid,
                     group.high[rows] - paid,
                 )
             )
         self.groups = [group for group in kept if len(group.low)]
 
-    def one_sided(self, work: Work) -> list[OneSided]:
-        """Return the rows as ``sum of amounts <= high``; amounts above each item's least."""
-        found = []
+    def one_sided(self, work: Work) -> PricedRows:
+        """Return the rows as ``sum of amounts <= room``, all amounts 0 or more."""
+        found = PricedRows([], [], [], [], [])
         for group in self.groups:
-            least, most = (each.tolist() for each in group.ranges(work))
-            down, up = (
-                group.sums(np.array(least, group.low.dtype)),
-                group.sums(np.array(most, group.low.dtype)),
-            )
-            for r, (a, b) in enumerate(pairwise(group.starts.tolist())):
-                items = group.members[a:b].tolist()
-                if up[r] > group.high[r]:
-                    above = [
-                        (group.nodes[k], [x - least[k] for x in group.amounts[k]]) for k in items
-                    ]
-                    found.append(OneSided(above, int(group.high[r] - down[r])))
-                if down[r] < group.low[r]:
-                    below = [
-                        (group.nodes[k], [most[k] - x for x in group.amounts[k]]) for k in items
-                    ]
-                    found.append(OneSided(below, int(up[r] - group.low[r])))
+            least, most = group.ranges(work)
+            down, up = group.sums(least), group.sums(most)
+            for side, room in ((1, group.high - down), (-1, up - group.low)):
+                if not (up - down > room).any():
+                    continue
+                first = len(found.room)
+                found.room.extend(room.tolist())
+                found.nodes.extend(group.nodes)
+                found.begin.extend((first + group.begin).tolist())
+                found.end.extend((first + group.end).tolist())
+                from_ = (least if side > 0 else most).tolist()
+                found.amounts.extend(
+                    [side * (x - zero) for x in own]
+                    for own, zero in zip(group.amounts, from_, strict=True)
+                )
         return found
-
-
-@dataclass(frozen=True)
-class OneSided:
-    """A row ``sum of amounts <= high``.
-
-    Parameters
-    ----------
-    amounts
-        Nodes, and what their labels use, 0 or more where labels are left.
-    high
-        The most that may be used, 0 or more.
-    """
-
-    amounts: list[tuple[int, list[int]]]
-    high: int
 
 
 def _grouped(usage: Usage, sizes: Array) -> _Group:
@@ -220,16 +220,37 @@ def _grouped(usage: Usage, sizes: Array) -> _Group:
     free = 2 * sum(most) + 1
     low = [-free if x is None else max(-free, min(x, free)) for x in usage.low]
     high = [free if x is None else max(-free, min(x, free)) for x in usage.high]
-    # Sums of sums below stay within four times the largest.
+    # Sums of sums stay within four times the largest.
     kind: Any = np.int64 if 8 * free * max(1, len(usage.nodes)) < 2**62 else object
+    item, begin, end = _runs(usage)
     return _Group(
-        usage.nodes.tolist(),
-        amounts,
-        np.asarray(usage.starts),
-        np.asarray(usage.members, np.int64),
+        usage.nodes[item].tolist(),
+        [amounts[k] for k in item.tolist()],
+        begin,
+        end,
         np.array(low, kind),
         np.array(high, kind),
     )
+
+
+def _runs(usage: Usage) -> tuple[Array, Array, Array]:
+    """Return items and the rows that they stand in, from a first to before a last one."""
+    since = np.full(len(usage.nodes), -1)  # the first row of a run that goes on
+    found = [np.zeros((0, 3), np.int64)]
+    before = np.zeros(0, np.int64)
+    for r in range(usage.rows + 1):
+        now = usage.members[usage.starts[r] : usage.starts[r + 1]] if r < usage.rows else before[:0]
+        since[before] += usage.rows + 1  # marked, unless they go on
+        on = now[since[now] > usage.rows]
+        since[on] -= usage.rows + 1
+        over = before[since[before] > usage.rows]
+        ended = since[over] - usage.rows - 1
+        found.append(np.column_stack([over, ended, np.full(len(over), r)]))
+        since[over] = -1
+        since[now[since[now] < 0]] = r
+        before = now
+    item, begin, end = np.concatenate(found).T
+    return item, begin, end
 
 
 def _narrowed(group: _Group, work: Work) -> list[int]:
@@ -238,9 +259,8 @@ def _narrowed(group: _Group, work: Work) -> list[int]:
     down, up = group.sums(least), group.sums(most)
     if (down > group.high).any() or (up < group.low).any():
         raise Infeasible
-    free = int((most - least).max(initial=0)) + 1
-    rise = group.least_of(group.high - down, free)
-    fall = group.least_of(up - group.low, free)
+    rise = group.least_of(group.high - down)
+    fall = group.least_of(up - group.low)
     touched = []
     spread = most - least
     for k in np.flatnonzero((spread > rise) | (spread > fall)).tolist():
@@ -522,28 +542,49 @@ class _Solver:
         self.limits.report("relaxation of rows", self.worth)
         if work.size() >= LARGEST:
             return None
-        written, single = write(work), rows.one_sided(work)
-        each = zip(single, by_columns(written, single), strict=True)
-        scaled = [
-            ({k: x / max(row.high, 1) for k, x in own.items()}, min(row.high, 1.0))
-            for row, own in each
-        ]
-        relaxed = relax(written.given, self.limits, scaled)
-        if relaxed is None:
+        single = rows.one_sided(work)
+        found = (self._ascend if cells(work) > CELLS else self._relaxed)(work, single)
+        if found is None:
             return None
-        scale = _scale(single)
-        tight = tighten(work, scale, relaxed.messages, written.labels)
-        prices = zip(single, relaxed.prices, strict=True)
-        charge(tight, [(row, round(price / max(row.high, 1) * scale)) for row, price in prices])
+        scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
+        tight = tighten(work, scale, found.messages, [work.labels(u) for u in work.left()])
+        charge(tight, single, [round(price * scale) for price in found.prices])
         bound = -(-tight.constant // scale)
         shares: list[dict[int, float]] = [{} for _ in work.costs]
-        for u, own, share in zip(written.nodes, written.labels, relaxed.point, strict=True):
-            shares[u] = dict(zip(own, share, strict=True))
+        for u, share in zip(work.left(), found.point, strict=True):
+            shares[u] = dict(zip(work.labels(u), share, strict=True))
         dive(self, work, rows, shares)
         if self.worth is not None and bound < self.worth:
             forbid(tight, (self.worth - 1) * scale)
             forbid_too(work, tight)
         return bound
+
+    def _relaxed(self, work: Work, single: PricedRows) -> Relaxed | None:
+        """Solve the linear relaxation, each row divided by its limit."""
+        written = write(work)
+        scaled = [
+            ({k: x / max(room, 1) for k, x in own.items()}, min(room, 1.0))
+            for room, own in zip(single.room, by_columns(written, single), strict=True)
+        ]
+        found = relax(written.given, self.limits, scaled)
+        if found is None:
+            return None
+        prices = zip(found.prices, single.room, strict=True)
+        return replace(found, prices=[price / max(room, 1) for price, room in prices])
+
+    def _ascend(self, work: Work, single: PricedRows) -> Relaxed | None:
+        """Approach the relaxation by dual ascent."""
+        ascent = Ascent(work, single)
+
+        def offer(labels: list[int]) -> float:
+            work.restore(labels)
+            self.take(labels)
+            return inf if self.worth is None else float(self.worth - work.constant)
+
+        known = inf if self.worth is None else float(self.worth - work.constant)
+        ascent.run(self.limits.within(SHARE * self.limits.left), offer, known)
+        point = [mean.tolist() for mean in ascent.means]
+        return Relaxed(point, ascent.messages(), ascent.prices.tolist())
 
     def _decide(self, work: Work, rows: RowSet) -> int:
         """Search what is left by CP-SAT, else by branching; return a bound."""
@@ -572,22 +613,25 @@ class _Solver:
         return work.bound()
 
 
-def _scale(rows: Sequence[OneSided]) -> int:
-    """Return what one unit of cost is, so that rounding multipliers loses next to nothing."""
-    return 1 << min(64, 16 + sum(row.high for row in rows).bit_length())
+def cells(work: Work) -> int:
+    """Return the number of pairs of labels that tables are left for."""
+    labels = {u: len(work.labels(u)) for u in work.left()}
+    return sum(labels[u] * labels[v] for u in labels for v in work.near[u] if u < v)
 
 
-def charge(tight: Work, prices: Sequence[tuple[OneSided, int]]) -> None:
+def charge(tight: Work, rows: PricedRows, prices: Sequence[int]) -> None:
     """Add a price for what each row uses above its limit to a problem's costs.
 
-    No labelling that keeps the rows becomes dearer; prices below 0 are left out.
+    No labelling that keeps the rows becomes dearer; prices below 0 count as 0.
     """
-    for row, price in prices:
-        if price > 0:
-            tight.constant -= price * row.high
-            for u, amounts in row.amounts:
-                own = zip(tight.costs[u], amounts, strict=True)
-                tight.costs[u] = [cost + price * x for cost, x in own]
+    sums = [0, *accumulate(max(price, 0) for price in prices)]
+    pairs = zip(prices, rows.room, strict=True)
+    tight.constant -= sum(max(price, 0) * room for price, room in pairs)
+    for u, amounts, a, b in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
+        price = sums[b] - sums[a]
+        if price:
+            own = zip(tight.costs[u], amounts, strict=True)
+            tight.costs[u] = [cost + price * x for cost, x in own]
     level(tight)
 
 
@@ -657,28 +701,26 @@ def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, f
     solver.take(labels)
 
 
-def by_columns(written: WrittenWork, rows: Sequence[OneSided]) -> list[dict[int, int]]:
+def by_columns(written: WrittenWork, rows: PricedRows) -> list[dict[int, int]]:
     """Return what each row's variables use, those that use nothing left out."""
     place = {u: k for k, u in enumerate(written.nodes)}
-    found = []
-    for row in rows:
-        sums: dict[int, int] = {}
-        for u, amounts in row.amounts:
-            first = written.given.first[place[u]]
-            for j, i in enumerate(written.labels[place[u]], first):
-                if amounts[i]:
-                    sums[j] = sums.get(j, 0) + amounts[i]
-        found.append(sums)
+    found: list[dict[int, int]] = [{} for _ in rows.room]
+    for u, amounts, a, b in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
+        first = written.given.first[place[u]]
+        own = [(j, amounts[i]) for j, i in enumerate(written.labels[place[u]], first) if amounts[i]]
+        for sums in found[a:b]:
+            for j, amount in own:
+                sums[j] = sums.get(j, 0) + amount
     return found
 
 
-def with_rows(written: WrittenWork, rows: Sequence[OneSided]) -> Programme | None:
+def with_rows(written: WrittenWork, rows: PricedRows) -> Programme | None:
     """Return a programme with rows; ``None`` where numbers are too large for CP-SAT."""
     sums = by_columns(written, rows)
     units = [math.gcd(*own.values()) or 1 for own in sums]
     more = [
-        ({k: x // unit for k, x in own.items()}, row.high // unit)
-        for row, own, unit in zip(rows, sums, units, strict=True)
+        ({k: x // unit for k, x in own.items()}, room // unit)
+        for room, own, unit in zip(rows.room, sums, units, strict=True)
     ]
     if max([max([high, *own.values()]) for own, high in more], default=0) >= OPEN:
         return None

@@ -53,7 +53,10 @@ def test_network_is_the_problem(tmp_path: Path, name: str) -> None:
         ({"colour": 1}, "unknown key 'colour'"),
         ({"edges": {"nodes": [[0, 9]], "costs": [[1]]}}, "edges join nodes 0 to 3"),
         ({"edges": {"nodes": [[0, 1]], "costs": [[1]]}}, "edge 0 needs 2 x 3 costs, got 1"),
-        ({"nodes": {"intervals": [[0, 1]], "costs": [["x"]], "usages": [[1]]}}, "nodes.costs[0]"),
+        (
+            {"nodes": {"intervals": [[0, 1]], "costs": [["x"]], "usages": [[1]]}},
+            "nodes.costs, lists after 0: Expected `int`",
+        ),
         ({"nodes": {"intervals": [[0, 1]], "costs": [], "usages": []}}, "as many intervals"),
         ({"nodes": {"intervals": [[0]], "costs": [[1]], "usages": [[1]]}}, "interval 0"),
         ({"nodes": PROBLEM["nodes"] | {"usages": [[-1, 2], [1] * 3, [7], [5, 3]]}}, "not be negat"),
