@@ -13,6 +13,7 @@ that memory holds arrays of numbers and every table once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -30,6 +31,11 @@ FORBIDDEN = 10**18
 
 CHUNK = 2**20
 """Bytes that are read at a time."""
+
+MARGIN = 64
+"""Bytes after a list that must be known before it is taken: the outer list may end there."""
+
+_LAST = re.compile(rb"\]\s*\]")
 
 
 class _Stream:
@@ -93,19 +99,28 @@ class _Stream:
         self.take(b"}")
 
     def lists(self, what: str) -> Iterator[Array]:
-        """Yield the lists of a list, whole numbers each."""
+        """Yield the lists of a list, whole numbers each; a chunk of them is decoded at a time."""
         self.take(b"[")
         place = 0
         while self.peek() != b"]":
-            self.take(b"[")
-            self.at -= 1
-            text = self.until(b"]") + b"]"
+            last = _LAST.search(self.text, self.at)
+            cut = last.start() + 1 if last else self.text.rfind(b"]", self.at) + 1
+            if cut <= self.at or (not last and len(self.text) - cut < MARGIN):
+                if self._more():
+                    continue
+                raise self.fault("the text ends too early")
+            text = b"[" + self.text[self.at : cut] + b"]"
             try:
-                yield np.array(msgspec.json.decode(text, type=list[int]), np.int64)
-            except (msgspec.MsgspecError, OverflowError):
-                raise self.fault(f"{what}[{place}] is no list of whole numbers") from None
-            self.take(b"]")
-            place += 1
+                found = msgspec.json.decode(text, type=list[list[int]])
+            except msgspec.MsgspecError as error:
+                raise self.fault(f"{what}, lists after {place}: {error}") from None
+            for own in found:
+                try:
+                    yield np.array(own, np.int64)
+                except OverflowError:
+                    raise self.fault(f"{what}[{place}] holds too large a number") from None
+                place += 1
+            self.at = cut
             if self.peek() != b"]":
                 self.take(b",")
         self.take(b"]")
