@@ -74,7 +74,7 @@ class _Edge:
     moved: Floats
 
 
-class Ascent:
+class RowAscent:
     """Messages and prices on what is left of a problem.
 
     Parameters

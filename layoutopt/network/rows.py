@@ -28,7 +28,7 @@ import numpy as np
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
-from layoutopt.network.ascent import Ascent, PricedRows
+from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.components import components
 from layoutopt.network.costs.problem import CostAnswer
 from layoutopt.network.costs.reductions import apply, reduce
@@ -574,7 +574,7 @@ class _Solver:
 
     def _ascend(self, work: Work, single: PricedRows) -> Relaxed | None:
         """Approach the relaxation by dual ascent."""
-        ascent = Ascent(work, single)
+        ascent = RowAscent(work, single)
 
         def offer(labels: list[int]) -> float:
             work.restore(labels)
