@@ -90,6 +90,8 @@ class RowAscent:
         For each row what a unit of it costs.
     bound
         The best bound so far, in doubles, without the problem's constant.
+    means
+        For each node how often each label was chosen of late.
     """
 
     def __init__(self, work: Work, rows: PricedRows) -> None:
@@ -101,22 +103,7 @@ class RowAscent:
             np.array([work.costs[u][i] for i in labels], np.float64)
             for u, labels in zip(self.nodes, self.labels, strict=True)
         ]
-        self.edges: list[_Edge] = []
-        self.later: list[list[_Edge]] = [[] for _ in self.nodes]
-        self.earlier: list[list[_Edge]] = [[] for _ in self.nodes]
-        known: dict[tuple[int, int, int], Floats] = {}
-        for u, v, rows_of in work.edges():
-            a, b = place[u], place[v]
-            whole = len(self.labels[a]) == len(rows_of) and len(self.labels[b]) == len(rows_of[0])
-            key = (id(rows_of), a if not whole else -1, b if not whole else -1)
-            if key not in known:
-                full = np.array(rows_of, np.float64)
-                known[key] = full if whole else full[np.ix_(self.labels[a], self.labels[b])]
-            table = known[key]
-            edge = _Edge(a, b, table, *(np.zeros(n) for n in (*table.shape, table.shape[0])))
-            self.edges.append(edge)
-            self.later[a].append(edge)
-            self.earlier[b].append(edge)
+        self._connect(place)
         self.share = [
             1.0 / max(len(one), len(two), 1)
             for one, two in zip(self.later, self.earlier, strict=True)
@@ -132,6 +119,26 @@ class RowAscent:
         self.unit = np.maximum(self.room, 1.0)
         self.prices = np.zeros(len(self.room))
         self.bound = -inf
+        self.means = [np.zeros(len(labels)) for labels in self.labels]
+
+    def _connect(self, place: dict[int, int]) -> None:
+        """Write tables down; equal ones are shared."""
+        self.edges: list[_Edge] = []
+        self.later: list[list[_Edge]] = [[] for _ in self.nodes]
+        self.earlier: list[list[_Edge]] = [[] for _ in self.nodes]
+        known: dict[tuple[int, int, int], Floats] = {}
+        for u, v, rows_of in self.work.edges():
+            a, b = place[u], place[v]
+            whole = len(self.labels[a]) == len(rows_of) and len(self.labels[b]) == len(rows_of[0])
+            key = (id(rows_of), a if not whole else -1, b if not whole else -1)
+            if key not in known:
+                full = np.array(rows_of, np.float64)
+                known[key] = full if whole else full[np.ix_(self.labels[a], self.labels[b])]
+            table = known[key]
+            edge = _Edge(a, b, table, *(np.zeros(n) for n in (*table.shape, table.shape[0])))
+            self.edges.append(edge)
+            self.later[a].append(edge)
+            self.earlier[b].append(edge)
 
     def run(self, limits: Limits, offer: Callable[[list[int]], float], worth: float) -> None:
         """Ascend until steps gain too little.
@@ -145,7 +152,6 @@ class RowAscent:
         """
         factor, quiet, looked, step = 1.0, 0, -inf, 0
         average: Floats | None = None
-        means = [np.zeros(len(labels)) for labels in self.labels]
         best = self._state()
         while not limits.over:
             priced = self._priced()
@@ -176,14 +182,10 @@ class RowAscent:
                 looked = self.bound
             if chosen is None:
                 continue
-            change = np.zeros(len(self.room) + 1)
-            for k, i in enumerate(chosen):
-                for begin, end, amounts in self.uses[k]:
-                    change[begin] += amounts[i]
-                    change[end] -= amounts[i]
-                means[k] *= 1 - AVERAGE
-                means[k][i] += AVERAGE
-            over = (np.cumsum(change)[:-1] - self.room) / self.unit
+            over = self._over(chosen)
+            for mean, i in zip(self.means, chosen, strict=True):
+                mean *= 1 - AVERAGE
+                mean[i] += AVERAGE
             average = over if average is None else (1 - AVERAGE) * average + AVERAGE * over
             aim = min(worth, self.bound + max(0.1 * abs(self.bound), 1.0))
             size = factor * (aim - bound) / max(float(average @ average), 1e-12)
@@ -191,7 +193,15 @@ class RowAscent:
             self.prices = np.maximum(self.prices + step_of, 0.0)
             limits.report("prices of rows", None, self.bound + self.work.constant)
         self._restore(best)
-        self.means = means
+
+    def _over(self, chosen: list[int]) -> Floats:
+        """Return by how much a labelling exceeds each row, as a share of its limit."""
+        change = np.zeros(len(self.room) + 1)
+        for uses, i in zip(self.uses, chosen, strict=True):
+            for begin, end, amounts in uses:
+                change[begin] += amounts[i]
+                change[end] -= amounts[i]
+        return np.asarray((np.cumsum(change)[:-1] - self.room) / self.unit)
 
     def _state(self) -> Any:
         edges = [(e.to_first.copy(), e.to_second.copy(), e.moved.copy()) for e in self.edges]
