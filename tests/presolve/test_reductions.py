@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.result import Result
-from layoutopt.network import elimination
 from layoutopt.network.elimination import eliminate
-from layoutopt.network.flow import best_set
 from layoutopt.network.presolve import node_reductions as contract_module
 from layoutopt.network.presolve.cuts import cuttable, fix, isolating_cuts, two_labels
 from layoutopt.network.presolve.node_reductions import contract
@@ -372,53 +370,6 @@ class TestIsolatingCuts:
             assert isolating_cuts(problem).problem.nodes == 3
 
 
-class TestBestSet:
-    """Minimum cuts, against all sets of nodes."""
-
-    @pytest.mark.parametrize("base", [0, 2**53])
-    def test_smallest_and_largest(self, base: int) -> None:
-        """The smallest best set is common to all best ones, the largest holds all of them.
-
-        Floats would not tell numbers just above a base of 2^53 apart.
-        """
-        ties = 0
-        for seed in range(200):
-            problem = random_problem(seed, 6, 1)
-            n, draw = problem.nodes, np.random.default_rng(seed)
-            gain = draw.integers(-3, 4, n)
-            gain += base * np.sign(gain)
-            weights = problem.weights + base
-            u, v = problem.edges.T
-            worths = {}
-            for bits in range(2**n):
-                inside = np.array([bits >> k & 1 == 1 for k in range(n)])
-                cut = weights[inside[u] != inside[v]].sum()
-                worths[bits] = int(gain[inside].sum() - cut)
-            top = max(worths.values())
-            best = [bits for bits, worth in worths.items() if worth == top]
-            every = np.array([[bits >> k & 1 == 1 for k in range(n)] for bits in best])
-            given = problem.edges, weights, gain
-            assert best_set(*given, largest=False).tolist() == every.all(axis=0).tolist()
-            if (gain > 0).any() or not (gain < 0).any():  # else nothing is looked for
-                assert best_set(*given).tolist() == every.any(axis=0).tolist()
-            ties += len(best) > 1
-        assert ties > 30
-
-    def test_no_gain_and_no_loss(self) -> None:
-        """Without gain nothing is taken, without loss whatever hangs together with a gain."""
-        edges, weights = np.array([[0, 1]]), np.array([3])
-        for gain, smallest, largest in [
-            ([-1, -1, -1], [0, 0, 0], [0, 0, 0]),
-            ([1, 0, 0], [1, 1, 0], [1, 1, 1]),
-            ([2, -1, 0], [1, 1, 0], [1, 1, 1]),
-            ([0, 0, 0], [0, 0, 0], [1, 1, 1]),
-            ([0, 0, -1], [0, 0, 0], [0, 0, 0]),
-        ]:
-            found = best_set(edges, weights, np.array(gain), largest=False)
-            assert found.tolist() == list(map(bool, smallest))
-            assert best_set(edges, weights, np.array(gain)).tolist() == list(map(bool, largest))
-
-
 class TestComponents:
     """Parts that no edge joins."""
 
@@ -499,11 +450,6 @@ class TestElimination:
         clique = {(u, v): 1 for u in range(12) for v in range(u)}
         rewards = {(u, u % 8): 1 for u in range(12)}
         assert eliminate(labelling(12, 8, clique, rewards)) is None
-
-    def test_too_much_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Many small tables add up."""
-        monkeypatch.setattr(elimination, "WORK_LIMIT", 10)
-        assert eliminate(labelling(3, 3, TRIANGLE, APART)) is None
 
 
 class TestFix:

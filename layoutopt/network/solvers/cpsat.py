@@ -72,14 +72,9 @@ def solve(
     SolverError
         If CP-SAT refuses the model.
     """
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError as error:
-        raise OptionError(
-            "solver cpsat needs OR-Tools, which cannot be imported: install ortools, or choose another"
-        ) from error
+    cp_model = _cp_model()
 
-    class Watch(cp_model.CpSolverSolutionCallback):
+    class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc,name-defined]
         def on_solution_callback(self) -> None:
             if found is not None:
                 found(int(-self.objective_value), -self.best_objective_bound)
@@ -105,6 +100,16 @@ def solve(
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return ProgrammeResult(bound=bound if bound else None)  # 0 is what it says at first
     return ProgrammeResult(np.array(response.solution, np.int64), bound)
+
+
+def _cp_model() -> Any:
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise OptionError(
+            "solver cpsat needs OR-Tools: install ortools, or choose another"
+        ) from error
+    return cp_model
 
 
 def _configure(parameters: Any, limits: Limits, gap: float) -> None:

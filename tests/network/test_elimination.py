@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from layoutopt.base.limits import Limits
+from layoutopt.network import elimination
 from layoutopt.network.costs.problem import Problem
 from layoutopt.network.costs.reductions import NEVER, eliminate
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.elimination import shrink
 from tests.pbqp.cases import opened, optimum, random_problem
+from tests.support import labelling
+from tests.support import optimum as best_of
 
 
 @pytest.mark.parametrize("wide", [1, 2**40])
@@ -44,6 +47,20 @@ def test_tables_have_limits() -> None:
     assert eliminate(work, Limits(), 27, 120) is not None
     assert eliminate(work, Limits(), 26, 120) is None
     assert eliminate(work, Limits(), 27, 119) is None
+
+
+def test_limits_are_exact_for_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A triangle takes tables of k^3, k^2 and k entries, a banned label makes a fresh one k."""
+    for banned, k in (([], 3), ([(0, 1)], 4)):
+        triangle = {(0, 1): 1, (1, 2): 1, (0, 2): 1}
+        problem = labelling(3, 3, triangle, {(u, u): 1 for u in range(3)}, banned)
+        work = k**3 + k**2 + k
+        for table, total in ((k**3, work), (k**3 - 1, work), (k**3, work - 1)):
+            monkeypatch.setattr(elimination, "TABLE_LIMIT", table)
+            monkeypatch.setattr(elimination, "WORK_LIMIT", total)
+            result = elimination.eliminate(problem)
+            assert (result is not None) == (table + total == k**3 + work)
+            assert result is None or result.objective == result.bound == best_of(problem)
 
 
 def test_what_could_not_leave_is_left() -> None:
