@@ -101,7 +101,7 @@ def grouped(command: Callable[..., int]) -> Callable[..., int]:
 
 
 class Command(TyperCommand):
-    """A command whose usage line reads ``INSTANCE [RESULT]``, as manuals have it."""
+    """A command whose help names ``INSTANCE [RESULT]`` as manuals have it."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line that follow the command."""
@@ -110,6 +110,20 @@ class Command(TyperCommand):
             name = f"{argument.metavar or argument.name}{'...' if argument.nargs != 1 else ''}"
             pieces.append(name if argument.required else f"[{name}]")
         return pieces
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write what arguments and options mean."""
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        params: list[Any] = list(self.get_params(ctx))
+        for given in params:
+            if given.param_type_name == "argument" and given.metavar:
+                rows["Arguments"].append((given.metavar, given.help or ""))
+            elif record := given.get_help_record(ctx):
+                rows["Options"].append(record)
+        for title, lines in rows.items():
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
 
 
 _INSTANCE = (

@@ -21,7 +21,12 @@ class Format(StrEnum):
 
 
 def command(
-    which: Annotated[Format, typer.Argument(help="Which format.")] = Format.INSTANCE,
+    which: Annotated[
+        Format,
+        typer.Argument(
+            metavar="instance|result|network", help="Which format; instance by default."
+        ),
+    ] = Format.INSTANCE,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
     ] = None,

@@ -83,6 +83,7 @@ def test_help_is_as_manuals_have_it(run: Run, command: str) -> None:
     usage = {"check": "INSTANCE [RESULT]", "bench diff": "BEFORE [AFTER]", "layout parse": "LAYOUT"}
     told = run(*command.split(), "-h")
     assert told.out.startswith(f"Usage: layoutopt {command} [OPTIONS] {usage[command]}\n")
+    assert "<" not in told.out
 
 
 def test_quiet_says_nothing(run: Run, instance: Path) -> None:
