@@ -2,7 +2,7 @@
 
 It computes in doubles.  Points are rounded and looked at exactly; its bounds are raised by
 ``1e-6 + 1e-9 * sum of all values`` before they are rounded down to whole numbers, so that only
-sums below about 1e9 can be proved optimal here.
+sums below about 1e9 can be proved optimal here.  Bounds of scaled objectives are raised further.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ LARGEST = 2**50
 
 SCALED = 1e9
 """Objectives with a larger number are scaled; otherwise its absolute gap is below one unit."""
+
+GAP, COSTS = 1e-6, 1e-7
+"""Its absolute gap, and what a reduced cost may be wrong by: scaled objectives are many units."""
 
 NEAR = 1e-5
 """What is as near to a whole number is meant to be it."""
@@ -91,7 +94,8 @@ def solve(given: Programme, limits: Limits, gap: float = 0.0) -> ProgrammeResult
     dual = answer.mip_dual_bound
     bound = None
     if total < LARGEST and dual is not None and math.isfinite(dual):
-        bound = math.floor(-dual * scale + 1e-6 + 1e-9 * total)
+        lost = scale * (GAP + COSTS * float(given.upper.sum())) if scale > 1 else 0.0
+        bound = math.floor(-dual * scale + 1e-6 + 1e-9 * total + lost)
     if answer.x is None:
         return ProgrammeResult(bound=bound)
     # Rounding down keeps differences of variables that need not be whole.
