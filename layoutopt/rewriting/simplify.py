@@ -494,7 +494,8 @@ class _Simplifier:
 
         That is a constant that is dequantised, which is laid out for it then, as other weights are
         that are read so and so; a tensor that is filled, whose shape is permuted; and views of
-        these that lead to a transpose.
+        these that lead to a transpose.  Of what is filled all readers have their own, and so have
+        outputs that are constants.
         """
         constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
@@ -511,13 +512,22 @@ class _Simplifier:
             known = constants.issuperset({*node.input} - {""})
             if standard and (node.op_type, known) in MADE_OF_CONSTANTS:
                 made[node.output[0]] = node
-            elif node.op_type in VIEWS and standard and node.input[0] in made:
-                if reads[node.input[0]] > 1 and node.output[0] in turned:
-                    reads[node.input[0]] -= 1
-                    copies = list(self._copies(graph, node.input[0], made))
-                    node.input[0] = copies[-1].output[0]
+                nodes.append(node)
+                continue
+            if node.op_type == "Identity" and reads[node.input[0]] > 1:
+                reads[node.input[0]] -= 1
+                node.input[0] = self._copy_tensor(graph, node.input[0])  # made an output
+            viewed = node.op_type in VIEWS and standard and node.input[0] in made
+            for k, name in enumerate(node.input):
+                filled = name in made and made[name].op_type == "ConstantOfShape"
+                leads = viewed and not k and node.output[0] in turned
+                if reads[name] > 1 and (filled or leads):
+                    reads[name] -= 1
+                    copies = list(self._copies(graph, name, made))
+                    node.input[k] = copies[-1].output[0]
                     made.update((copy.output[0], copy) for copy in copies)
                     nodes += copies
+            if viewed:
                 made[node.output[0]] = node
             nodes.append(node)
         if len(nodes) > len(graph.node):
@@ -536,15 +546,20 @@ class _Simplifier:
             for copy in self._copies(graph, own.input[0], made):
                 yield copy
                 own.input[0] = copy.output[0]
-        tensors = {x.name: x for x in graph.initializer if x.name not in self.held}
-        tensor = tensors.get(own.input[0])
-        if tensor is not None:
-            own.input[0] = self.names.fresh(tensor.name)
-            graph.initializer.add().CopyFrom(tensor)
-            graph.initializer[-1].name = own.input[0]
-            if graph is self.model.graph and tensor.name in self.weights:
-                self.weights[own.input[0]] = self.weights[tensor.name]
+        own.input[0] = self._copy_tensor(graph, own.input[0])
         yield own
+
+    def _copy_tensor(self, graph: GraphProto, name: str) -> str:
+        """Return the name of a copy of a constant; of what is none, its own."""
+        tensors = {x.name: x for x in graph.initializer if x.name not in self.held}
+        if name not in tensors:
+            return name
+        new = self.names.fresh(name)
+        graph.initializer.add().CopyFrom(tensors[name])
+        graph.initializer[-1].name = new
+        if graph is self.model.graph and name in self.weights:
+            self.weights[new] = self.weights[name]
+        return new
 
     def _set_nodes(self, graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
         every = list(nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,9 @@ from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
 from layoutopt.onnx.validate import schema
 from layoutopt.rewriting.attributes import changed, is_attribute, places, set_attribute
 from layoutopt.rewriting.constants import array_of, is_filled, relaid_fill, relaid_tensor
+from layoutopt.rewriting.equal_nodes import attributes_key
 from layoutopt.rewriting.functions import LayoutFunctions
-from layoutopt.rewriting.names import Names, recapture
+from layoutopt.rewriting.names import Names, recapture, rename
 from layoutopt.rewriting.read import OnnxSource
 from layoutopt.rewriting.result import tell
 from layoutopt.rewriting.skeleton import NARROW, SINCE_OVERRIDABLE, typed
@@ -310,6 +311,7 @@ class _Writer:
         self._write_bodies(source, nodes, [op.name for op in ops])
         for op, node in zip(ops, nodes, strict=True):
             self._recapture(source, op, node, new)
+        nodes = list(_filled_once(nodes, {value.name for value in target.output}))
         read = {name for node in nodes for name in (*node.input, *captured(node))}
         read |= {value.name for value in (*target.input, *target.output)}
         self._write_constants(source, conversion, new, read, target)
@@ -402,6 +404,20 @@ class _Writer:
 def _is_too_early(node: NodeProto, opset: int) -> bool:
     """Return whether a constant node would hold what these only do in newer versions."""
     return opset < NUMBERS_OF_ANY_TYPE and node.op_type == "Constant"
+
+
+def _filled_once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeProto]:
+    """Yield nodes, of those that fill one shape with one value the first, and outputs."""
+    first: dict[Hashable, str] = {}
+    same: dict[str, str] = {}
+    for node in nodes:
+        rename(node, same)
+        if node.op_type == "ConstantOfShape" and node.output[0] not in outputs:
+            key = node.domain, node.input[0], attributes_key(node)
+            same[node.output[0]] = first.setdefault(key, node.output[0])
+            if same[node.output[0]] != node.output[0]:
+                continue
+        yield node
 
 
 def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
