@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -124,53 +125,14 @@ def test_parameters_may_be_shares(tmp_path: Path, share: str) -> None:
 
 
 FAMILY = '[[family]]\nname = "random"\n'
-WRONG = {
-    "no TOML": ("[suite\n", ["suite.toml", "is not TOML", "line 1"]),
-    "unknown key": ("[suite]\nlimit = 3", ["suite: ", "unknown field `limit`", "time_limit"]),
-    "unknown table": ("[suites]\n", ["unknown field `suites`", "allowed: suite, instances"]),
-    "unknown key of a family": (FAMILY + "seed = 1", ["family", "`seed`", "seeds"]),
-    "bad type": ('[suite]\ntime_limit = "1"', ["suite.time_limit", "`float`", "`str`"]),
-    "bad number": ("[suite]\nrepeats = 0", ["suite.repeats", ">= 1"]),
-    "not finite": ("[suite]\ntime_limit = inf", ["suite.time_limit"]),
-    "no solvers": ("[suite]\nsolvers = []", ["suite.solvers"]),
-    "unknown solver": (
-        '[suite]\nsolvers = ["auto", "best"]\n' + FAMILY,
-        ["suite.solvers[1]", "'best'", "auto, cpsat, greedy0"],
-    ),
-    "unknown family": ('[[family]]\nname = "rnd"', ["family[0].name", "'rnd'", "random-views"]),
-    "unknown parameter": (
-        FAMILY + "parameters = { size = 3 }",
-        ["family[0].parameters: ", "unknown field `size`", "elements"],
-    ),
-    "bad parameter": (
-        FAMILY + "parameters = { ops = true }",
-        ["family[0].parameters.ops", "expected `int`, got `bool`"],
-    ),
-    "bad share": (FAMILY + "parameters = { empty = true }", ["`float`", "`bool`", ".empty"]),
-    "bad list": (
-        '[[family]]\nname = "resnet"\nparameters = { blocks = 3 }',
-        ["family[0].parameters.blocks", "expected `array`, got `int`"],
-    ),
-    "no seeds": (FAMILY + 'seeds = "9..3"', ["family[0].seeds", "'9..3'", "0..99"]),
-    "empty seeds": ("[suite]\nseeds = []\n" + FAMILY, ["suite.seeds", "must be numbers"]),
-    "seeds of a family without": (
-        '[[family]]\nname = "rnn"\nseeds = [1]',
-        ["family[0].seeds", "has no seed"],
-    ),
-    "no match": ('[suite]\ninstances = ["*.json"]', ["suite.instances[0]", "'*.json'"]),
-    "no match of a table": ('[[instances]]\nfiles = ["a", "b"]', ["instances[0].files[0]", "'a'"]),
-    "no package": ('[suite]\ninstances = ["{no_pkg}/a"]', ["suite.instances[0]", "'no_pkg'"]),
-    "nothing": ("", ["names no instances"]),
-    "bad memory": (f'[suite]\nmemory = "2X"\n{FAMILY}', ["suite.memory", "'2X'", "2G"]),
-}
+WRONG = tomllib.loads((Path(__file__).parents[1] / "cases/suites.toml").read_text())
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_mistakes_are_told_with_file_and_place(tmp_path: Path, case: str) -> None:
     """Each mistake is one line that names the file, the place in it, and what is allowed."""
-    text, parts = WRONG[case]
-    with refused(str(tmp_path / "suite.toml"), *parts):
-        suite(tmp_path, text)
+    with refused(str(tmp_path / "suite.toml"), *WRONG[case]["told"]):
+        suite(tmp_path, WRONG[case]["text"])
 
 
 def test_what_is_no_suite_is_refused(tmp_path: Path) -> None:

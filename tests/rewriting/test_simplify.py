@@ -204,55 +204,20 @@ def test_cycles_are_refused_in_a_line() -> None:
 
 Shape = tuple[int | str, ...]
 
-CASES_RESHAPES: dict[str, tuple[Shape, list[tuple[str, Shape]], str, list[str]]] = {
-    "two become one": ((2, 1, 3), [("a", (2, 3, 1)), ("b", (1, 2, 3))], "", ["b(x) 1 2 3"]),
-    "three become one": (
-        (2, 1, 3),
-        [("a", (2, 3, 1)), ("b", (1, 2, 3)), ("c", (6, 1))],
-        "",
-        ["c(x) 6 1"],
-    ),
-    "there and back is nothing": (
-        (2, 1, 3),
-        [("a", (2, 3, 1)), ("b", (2, 1, 3)), ("c", (3, 2))],
-        "",
-        ["c(x)"],
-    ),
-    "an output stays": ((2, 1, 3), [("a", (2, 3, 1)), ("b", (2, 1, 3))], "", ["b(x) 2 1 3"]),
-    "the network's own stay": (
-        (2, 1, 3),
-        [("a", (2, 3, 1)), ("b", (1, 2, 3))],
-        "ab",
-        ["a(x)", "b(a)"],
-    ),
-    "one of the network's own and a new one": (
-        (2, 1, 3),
-        [("a", (2, 3, 1)), ("b", (1, 2, 3))],
-        "a",
-        ["b(x) 1 2 3"],
-    ),
-    "one open size": (("n", 1, 3), [("a", ("n", 3, 1)), ("b", (1, "n", 3))], "", ["b(x) 1 -1 3"]),
-    "two open sizes": (
-        ("n", 1, "m"),
-        [("a", ("n", "m", 1)), ("b", (1, "n", "m"))],
-        "",
-        ["a(x)", "b(a)"],
-    ),
-    "no elements": ((0, 1, 3), [("a", (0, 3, 1)), ("b", (1, 0, 3))], "", ["a(x)", "b(a)"]),
-}
+CASES_RESHAPES = cases("reshapes")
 
 
 @pytest.mark.parametrize("case", CASES_RESHAPES)
 def test_chains(case: str) -> None:
     """A chain from an input to an output keeps the reshapes that it needs, with their shapes."""
-    shape, chain, kept, expected = CASES_RESHAPES[case]
+    given = CASES_RESHAPES[case]
     graph = ConversionGraph()
-    last = graph.input("x", shape)
-    for name, after in chain:
-        last = graph.op("Reshape", [last], shape=after, name=name)
+    last = graph.input("x", tuple(given["shape"]))
+    for name, after in given["chain"]:
+        last = graph.op("Reshape", [last], shape=tuple(after), name=name)
     graph.output(last)
-    ops = fewer_reshapes(graph, kept)
-    assert [written(op) for op in ops] == expected
+    ops = fewer_reshapes(graph, given["own"])
+    assert [written(op) for op in ops] == given["left"]
 
 
 def written(op: Op) -> str:
@@ -264,52 +229,7 @@ def written(op: Op) -> str:
 # Graphs inside nodes read what they capture, whatever becomes of it outside
 
 
-def either(
-    result: str, then: str, otherwise: str = "q = Neg(u)", kind: str = "1,2,3,4", inner: str = ""
-) -> str:
-    """Return the text of an If whose branches give ``p`` and ``q``, inside another ``p2``."""
-    p, q = f"p{inner}", f"q{inner}"
-    first = f"then_branch = a{p} () => (float[{kind}] {p}) {{ {then} }}"
-    second = f"else_branch = b{p} () => (float[{kind}] {q}) {{ {otherwise} }}"
-    return f"{result} = If(c) <{first}, {second}>"
-
-
-PAIR = "t = Transpose<perm=[0,2,3,1]>(x) u = Transpose<perm=[0,3,1,2]>(t) "
-INNER = either("p", "k = Relu(u) p2 = Add(k, a)", "q2 = Neg(u)", inner="2")
-LOOP = """<body = b (int64 i, bool k, float[1,2,3,4] {v}) => (bool k2, float[1,2,3,4] w)
-    {{ k2 = Identity(k) w = Add({v}, u) }}>"""
-
-CASES_BODIES = {
-    "if": PAIR + either("y", "p = Relu(u)"),
-    "nested": PAIR + either("y", f"a = Abs(u) {INNER}"),
-    "loop": PAIR
-    + "n = Constant<value_int = 3>() s = Neg(x) y = Loop(n, c, s)"
-    + LOOP.format(v="v"),
-    "hidden": PAIR + "n = Constant<value_int = 2>() y = Loop(n, c, u)" + LOOP.format(v="x"),
-    "scan": PAIR
-    + """y = Scan(x) <num_scan_inputs = 1, body = b (float[2,3,4] v) => (float[2,3,4] w) {
-        z = Constant<value_ints = [0]>() f = Squeeze(u, z) w = Add(v, f) }>""",
-    "own transposes": PAIR
-    + either(
-        "y",
-        "a = Transpose<perm=[0,2,3,1]>(u) r = Relu(a) p = Transpose<perm=[0,3,1,2]>(r)",
-    ),
-    "captured as it is": PAIR + either("y", "p = Identity(u)"),
-    "pair inside": PAIR
-    + either("y", "a = Transpose<perm=[1,0,2,3]>(u) p = Transpose<perm=[1,0,2,3]>(a)"),
-    "another order": "t = Transpose<perm=[0,2,3,1]>(x) r = Relu(t) "
-    + either("z", "p = Abs(r)", "q = Neg(t)", "1,3,4,2")
-    + "y = Transpose<perm=[0,3,1,2]>(z)",
-    "constant": PAIR
-    + either(
-        "y",
-        "p = Relu(u)",
-        "n = Constant<value_ints = [1,2,3,4]>() q = ConstantOfShape(n)",
-    ),
-    "initialiser": """t = Transpose<perm=[0,2,3,1]>(x) wt = Transpose<perm=[0,2,3,1]>(w)
-        a = Add(t, wt) u = Transpose<perm=[0,3,1,2]>(a) """
-    + either("y", "b = Transpose<perm=[0,3,1,2]>(wt) p = Add(u, b)"),
-}
+CASES_BODIES = cases("bodies")
 
 
 @pytest.mark.parametrize("name", CASES_BODIES)
