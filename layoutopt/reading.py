@@ -13,7 +13,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.files import INSTANCES, STDIN, named, read_utf8
+from layoutopt.base.files import INSTANCES, STDIN, named, read_bytes, read_utf8
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import read_instance
 
@@ -99,6 +99,30 @@ def _place(trace: TracebackType | None) -> str:
             place = f"{os.path.relpath(file)}, line {trace.tb_lineno}"
         trace = trace.tb_next
     return place
+
+
+NETWORKS = re.compile(r"\.(npz|cfn|wcsp|uai)(\.gz|\.xz)?$")
+
+NETWORK = re.compile(
+    rb'\s*(\{\s*"?problem|MARKOV|BAYES|PK|\S+(\s+[0-9]+){4}\s)|.*"layoutopt/network/', re.DOTALL
+)
+"""How files begin that hold networks of costs, and what their format says."""
+
+HEAD = 2**20
+"""Bytes of a file that are looked at."""
+
+
+def is_network(path: Path) -> bool:
+    """Return whether a file holds a network of costs: by its name, or by its content."""
+    name = str(path)
+    if NETWORKS.search(name):
+        return True
+    if not name.endswith((".json", ".json.gz", ".json.xz")) and name != STDIN:
+        return False
+    try:
+        return NETWORK.match(read_bytes(path, HEAD)) is not None
+    except InputError:  # which reading it tells
+        return False
 
 
 SUFFIXES = (*INSTANCES, ".onnx")

@@ -136,6 +136,13 @@ def command(
         return reading.load(instance)[0]
 
     def work() -> int:
+        from layoutopt.reading import is_network
+
+        if is_network(instance):
+            from layoutopt.cli import networks
+
+            networks.refuse(instance, {"--barriers": barriers} | vars(reading))
+            return networks.check(instance, result, certificate, quiet)
         return _checked(instance, result, certificate, load, barriers, quiet)
 
     try:

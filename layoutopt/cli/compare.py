@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
 from layoutopt.cli.solve import exit_code
@@ -70,6 +71,16 @@ def command(
     options.place_output(output, targets)
     options.check_targets(targets, overwrite)
     from layoutopt.base.result import Stopped
+    from layoutopt.reading import is_network
+
+    if any(map(is_network, instances)):
+        from layoutopt.cli import networks
+
+        for path in instances:
+            if not is_network(path):
+                raise InputError("is no network of costs; compare it apart", file=str(path))
+        networks.refuse(instances[0], {"--pairs": pairs, "--barriers": barriers} | vars(reading))
+        return networks.compare(instances, solver, search, targets, no_seconds, overwrite)
     from layoutopt.comparison import compare
 
     how = search.asked() | {"time_limit": search.time_limit}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.unwinding import Graph
     from layoutopt.machine.whatif import CapacityPoint, ShadowPrices, SmallestMachine
+    from layoutopt.network import Solution
 
 SHOWN = 12
 """Length of a table of prices."""
@@ -238,8 +239,17 @@ def command(
     every = [own_targets(named, instance, len(instances) > 1) for instance in instances]
     _check_all(every, overwrite)
 
-    def solve(instance: Path, targets: options.Targets) -> UnwindingResult:
+    def solve(instance: Path, targets: options.Targets) -> UnwindingResult | Solution:
         from layoutopt.base.limits import Trace
+        from layoutopt.reading import is_network
+
+        if is_network(instance):
+            from layoutopt.cli import networks
+
+            more = {"--fixed": fixed, "--html": html, "--barriers": barriers}
+            networks.refuse(instance, more | vars(reading) | vars(questions))
+            call = networks.NetworkCall(solver, start, search, overwrite, no_seconds)
+            return call.solve(instance, targets)
         from layoutopt.unwinding import unwind
 
         graph, spent = reading.load(instance, search.left, search.quiet)
@@ -307,7 +317,7 @@ def _check_all(every: Sequence[options.Targets], overwrite: bool) -> None:
 
 
 def _solve_each(
-    solve: Callable[[Path, options.Targets], UnwindingResult],
+    solve: Callable[[Path, options.Targets], UnwindingResult | Solution],
     instances: Sequence[Path],
     every: Sequence[options.Targets],
     quiet: bool,
@@ -363,11 +373,9 @@ def _times(result: UnwindingResult, read: float) -> dict[str, float]:
     return times | {"total": options.spent()}
 
 
-def exit_code(result: UnwindingResult) -> int:
+def exit_code(result: UnwindingResult | Solution) -> int:
     """Return 0 with a solution, 3 with a proof that there is none, and 4 with neither."""
-    if result.layouts is not None:
-        return 0
-    return 3 if result.infeasible else 4
+    return {"infeasible": 3, "unknown": 4}.get(str(result.status), 0)
 
 
 def _write(

@@ -364,8 +364,8 @@ def json_bytes(network: Network) -> bytes:
         "format": FORMAT,
         "name": network.name,
         "sense": network.sense,
-        "unit": _written([1], unit)[0],
-        "constant": _written([network.constant], unit)[0],
+        "unit": written([1], unit)[0],
+        "constant": written([network.constant], unit)[0],
         "domains": [
             DomainEntry([*domain.names] if domain.names else domain.size, domain.open)
             for domain in network.domains
@@ -396,22 +396,22 @@ def _usage_entry(usage: Usage) -> UsageEntry:
     limits = zip(usage.low, usage.high, strict=True)
     for i, bounds in enumerate(limits):
         members = usage.members[usage.starts[i] : usage.starts[i + 1]]
-        low, high = (None if x is None else _written([x], usage.unit)[0] for x in bounds)
+        low, high = (None if x is None else written([x], usage.unit)[0] for x in bounds)
         own = None if np.array_equal(members, items) else name[members].tolist()
         rows.append(RowEntry(low, high, usage.names[i] if usage.names else "", own))
     at = np.column_stack([name[usage.at[:, 0]], usage.at[:, 1]])
     amounts: Any = _triples(at, usage.amounts, usage.unit)
-    unit = _written([1], usage.unit)[0]
+    unit = written([1], usage.unit)[0]
     return UsageEntry(amounts, rows, None if by_node else usage.nodes.tolist(), unit)
 
 
 def _triples(at: Array, values: Array, unit: Fraction) -> list[list[Any]]:
-    numbers = _written(values.tolist(), unit)
+    numbers = written(values.tolist(), unit)
     return [[*ends, x] for ends, x in zip(at.tolist(), numbers, strict=True)]
 
 
 def _rows(table: CostTable, unit: Fraction) -> list[list[Any]]:
-    rows = [_written(row, unit) for row in table.costs.tolist()]
+    rows = [written(row, unit) for row in table.costs.tolist()]
     if table.allowed is None:
         return rows
     return [
@@ -420,7 +420,7 @@ def _rows(table: CostTable, unit: Fraction) -> list[list[Any]]:
     ]
 
 
-def _written(values: list[int], unit: Fraction) -> list[Any]:
+def written(values: list[int], unit: Fraction) -> list[Any]:
     """Return multiples of a unit as JSON has them: whole, decimal, or as ``"p/q"``."""
     if unit.denominator == 1:
         return [value * unit.numerator for value in values]

@@ -14,12 +14,13 @@ import numpy as np
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits, Progress, limited
+from layoutopt.base.numbers import relative
 from layoutopt.base.result import Status, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
 from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem
-from layoutopt.network.costs.solve import solve_pbqp
-from layoutopt.network.methods import METHODS
+from layoutopt.network.costs.solve import heuristic_pbqp, solve_pbqp
+from layoutopt.network.methods import APPROXIMATE, METHODS
 from layoutopt.network.network import Array, CostTable, Network
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
 from layoutopt.network.rows import coupled
@@ -86,6 +87,13 @@ class Solution:
         """What no allowed labelling betters, proved; ``None`` where nothing is known."""
         return _in_units(self.least, self.network.unit)
 
+    @property
+    def gap(self) -> float | None:
+        """``|bound - objective| / max(|objective|, 1e-9)``; ``None`` if either is unknown."""
+        if self.objective is None or self.bound is None:
+            return None
+        return relative(abs(Fraction(self.bound) - self.objective), self.objective)
+
     @cached_property
     def labels(self) -> dict[str, str | int]:
         """The label of each node by name; the label's number where it has no name."""
@@ -132,6 +140,7 @@ def solve(
     limits: Limits | None = None,
     *,
     start: Mapping[str, Label] | Sequence[int] | None = None,
+    solver: str = "auto",
     time_limit: float | None = None,
     gap: float = 0.0,
     seed: int = 0,
@@ -149,6 +158,8 @@ def solve(
         When to stop, with the best labelling and bound so far; instead of the last five.
     start
         An allowed labelling to begin with, by names or as numbers; the answer is never worse.
+    solver
+        ``"auto"`` proves; one of :data:`HEURISTICS` proves nothing, and keeps no rows.
     time_limit, gap
         Seconds for the whole call, none by default; relative gap at which to stop, 0 for a proof.
     seed, workers
@@ -169,7 +180,7 @@ def solve(
     first = None if start is None else started(given, start)
     sign = -1 if given.sense == "max" else 1
     saving = limits.saving(limits.left / 3) if certificate else limits
-    answer = minimise(canonical(given), saving, first)
+    answer = minimise(canonical(given), saving, first, known_solver(given, solver))
     labels = answer.labelling
     if first is not None and (
         labels is None or sign * given.cost(first) < sign * given.cost(labels)
@@ -183,6 +194,7 @@ def solve(
         infeasible=answer.infeasible,
         stopped=answer.stopped,
         seconds=time.monotonic() - begun,
+        solver=solver,
         seed=limits.seed,
     )
     return _certified(found, limits, begun) if certificate else found
@@ -199,6 +211,26 @@ def _certified(found: Solution, limits: Limits, begun: float) -> Solution:
         if found.bound is not None and proved != found.bound:
             lacks = f"the certificate proves a bound of {proved} only"
     return replace(found, certificate=document, uncertified=lacks, seconds=time.monotonic() - begun)
+
+
+HEURISTICS = ("greedy", *APPROXIMATE)
+"""Solvers without proof.  All but the first are of parts with equality edges alone."""
+
+
+def known_solver(network: Network, solver: str) -> str:
+    """Return the name of a solver that a network's parts have.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name, or it keeps no rows and there are some.
+    """
+    if solver not in ("auto", *HEURISTICS):
+        known = ", ".join(["auto", *HEURISTICS])
+        raise InputError(f"networks of costs have no solver {solver!r}; there are {known}")
+    if solver != "auto" and network.usages:
+        raise InputError(f"{solver} keeps no rows of limits; auto does")
+    return solver
 
 
 def started(network: Network, start: Mapping[str, Label] | Sequence[int]) -> Array:
@@ -242,24 +274,28 @@ def canonical(network: Network) -> Network:
     )
 
 
-def minimise(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
+def minimise(
+    network: Network, limits: Limits, start: Array | None, solver: str = "auto"
+) -> CostAnswer:
     """Solve a network whose costs are minimised.
 
     Parameters
     ----------
     start
         An allowed labelling to begin with.
+    solver
+        ``"auto"``, or one of :data:`HEURISTICS` where there are no rows.
     """
     if len(network.ties):
         merged = merge_ties(network)
         own = None if start is None else merged.cut(start)
-        answer = minimise(merged.network, limits, own)
+        answer = minimise(merged.network, limits, own, solver)
         if answer.labelling is None:
             return answer
         return replace(answer, labelling=merged.restore(answer.labelling))
     if network.usages:
         return coupled(network, limits, start)
-    return closed(network, limits, start)
+    return closed(network, limits, start, solver)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +375,9 @@ def _joined(one: Array, two: Array) -> Array:
     return exact_integers([*one.tolist(), *two.tolist()])
 
 
-def closed(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
+def closed(
+    network: Network, limits: Limits, start: Array | None, solver: str = "auto"
+) -> CostAnswer:
     """Solve a network without ties and rows.
 
     Components of equality edges alone are a :class:`Labelling` where domains are open, or where a
@@ -360,7 +398,7 @@ def closed(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
         part = take(network, nodes)
         own = None if start is None else _renumbered(start[nodes], part, nodes, inverse=True)
         share = limits.within(limits.left * (0.5 if labelled.any() and tabled.any() else 1.0))
-        answer = solve_some(part, limits if inside is tabled else share, own)
+        answer = solve_some(part, limits if inside is tabled else share, own, solver)
         if answer.infeasible:
             return answer
         if answer.stopped is not Stopped.FINISHED:
@@ -434,7 +472,7 @@ def _labelled(network: Network, of: Array, count: int) -> Array:
     return found & ~(shut & hard)
 
 
-def _by_labels(part: Network, limits: Limits, start: Array | None) -> CostAnswer:
+def _by_labels(part: Network, limits: Limits, start: Array | None, solver: str) -> CostAnswer:
     """Solve components of equality edges as one labelling problem, which is maximised."""
     sizes = part.sizes
     begin = np.cumsum([0, *(domain.size for domain in part.domains)])
@@ -469,7 +507,8 @@ def _by_labels(part: Network, limits: Limits, start: Array | None) -> CostAnswer
     first = None
     if start is not None:
         first = np.where(start < sizes, start + shift, named + np.maximum(start - sizes, 0))
-    found = METHODS["auto"](problem, limits, first)
+    name = "random-greedy" if solver == "greedy" else solver
+    found = (METHODS if solver == "auto" else APPROXIMATE)[name](problem, limits, first)
     labels = None if found.labelling is None else _named(part, found.labelling, shift, named)
     bound = None if found.bound is None else sum(top.tolist()) - int(found.bound)
     objective = None if labels is None else part.cost(labels)
@@ -501,7 +540,7 @@ def _named(part: Network, labels: Array, shift: Array, named: int) -> Array:
     return np.where(own, labels - shift, np.where(shut, 0, fresh))
 
 
-def _by_tables(part: Network, limits: Limits, start: Array | None) -> CostAnswer:
+def _by_tables(part: Network, limits: Limits, start: Array | None, solver: str) -> CostAnswer:
     """Solve components of closed domains with tables; equality edges become tables."""
     sizes = part.sizes.tolist()
     starts = np.cumsum([0, *sizes])
@@ -541,7 +580,8 @@ def _by_tables(part: Network, limits: Limits, start: Array | None) -> CostAnswer
         np.array([place[k] for k in table_of], np.int64),
         tuple(_packed(own // unit, ok) for own, ok in arrays),
     )
-    answer = solve_pbqp(problem, limits, start)
+    exact = solver == "auto"
+    answer = solve_pbqp(problem, limits, start) if exact else heuristic_pbqp(problem, limits)
     if answer.infeasible:
         return answer
     bound = None if answer.bound is None else answer.bound * unit

@@ -1,0 +1,301 @@
+"""Networks of costs in the commands ``solve``, ``check`` and ``compare``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutopt.base.errors import InputError, printable
+from layoutopt.base.numbers import counted, exact, ratio, relative, seconds
+from layoutopt.base.table import Table
+from layoutopt.cli import options
+from layoutopt.cli.progress import shown
+from layoutopt.cli.streams import all_done, note, reserved_stdout, say, table, write_out
+
+if TYPE_CHECKING:
+    from layoutopt.network import Network, Solution
+
+SHOWN = 12
+"""Length of a table of labels."""
+
+
+def load(path: Path, time_limit: float | None = None) -> tuple[Network, float]:
+    """Return a file's network, and the seconds that reading took.
+
+    Raises
+    ------
+    TimeoutError
+        If it takes longer than the limit.
+    """
+    from layoutopt.base.deadline import LATE, grace, run_with_timeout
+    from layoutopt.base.limits import limited
+    from layoutopt.network import read
+
+    begun, limits = time.monotonic(), limited(time_limit)
+    last = limits.deadline + max(grace(limits), LATE)
+    try:
+        found = run_with_timeout(lambda: read(path), lambda: time.monotonic() >= last)
+    except TimeoutError:
+        raise TimeoutError(f"{path}: time ran out while it was read") from None
+    return found, time.monotonic() - begun
+
+
+def refuse(path: Path, given: dict[str, Any]) -> None:
+    """Refuse options that mean nothing for a network of costs.
+
+    Raises
+    ------
+    InputError
+        That names the first of them.
+    """
+    for option, value in given.items():
+        if value not in (None, False, (), []):
+            name = f"--{option.lstrip('-').replace('_', '-')}"
+            raise InputError(f"{name} is not for networks of costs", file=str(path))
+
+
+@dataclass(frozen=True)
+class NetworkCall:
+    """What ``solve`` is asked of networks of costs."""
+
+    solver: str
+    start: Path | None
+    search: options.Search
+    overwrite: bool
+    no_seconds: bool
+
+    def solve(self, path: Path, targets: options.Targets) -> Solution:
+        """Solve one network, write what is asked for, and print a summary."""
+        from layoutopt.network import solve
+
+        network, read = load(path, self.search.left)
+        start = None if self.start is None else begun(self.start, network)
+        certificate = targets["--certificate"]
+        with shown(self.search.quiet) as tell, reserved_stdout():
+            found = solve(
+                network,
+                start=start,
+                solver=self.solver,
+                certificate=certificate is not None,
+                progress=tell,
+                **self.search.asked(),
+            )
+        times = {"read": read, "solve": found.seconds, "total": options.spent()}
+        with all_done() as attempt:
+            if targets["--json"] is not None:
+                from layoutopt.io.solution import solution_bytes, solution_document
+                from layoutopt.network.certify import network_hash
+
+                known = {} if self.no_seconds else times
+                with attempt():
+                    document = solution_document(found, known, network_hash(network))
+                    write_out(solution_bytes(document), targets["--json"], self.overwrite)
+            if certificate is not None:
+                with attempt():
+                    self._certify(found, certificate)
+            if not self.search.quiet and "-" not in map(str, targets.values()):
+                say(summary(found, None if self.no_seconds else times["total"]))
+        if found.infeasible:
+            note(f"layoutopt: {path}: infeasible: {_why(found)}")
+        return found
+
+    def _certify(self, found: Solution, path: Path) -> None:
+        from layoutopt.io.certificate import certificate_bytes
+
+        if found.certificate is None:
+            note(f"layoutopt: {path}: no certificate is written: {found.uncertified}")
+            return
+        write_out(certificate_bytes(found.certificate), path, self.overwrite)
+        if found.uncertified:
+            note(f"layoutopt: {path}: {found.uncertified}")
+
+
+def _why(found: Solution) -> str:
+    why = "" if found.why is None else " ".join(str(found.why).split())
+    return why or "no labelling is allowed"
+
+
+def begun(path: Path, network: Network) -> list[int]:
+    """Return the labels of a solution file.
+
+    Raises
+    ------
+    InputError
+        If it is none, or has no labels.
+    """
+    from layoutopt.io.solution import read_solution
+
+    labels = read_solution(path).labels
+    if labels is None:
+        raise InputError("has no labels", "$.labels", str(path))
+    if len(labels) != len(network):
+        reason = f"has {len(labels)} labels, the network has {counted(len(network), 'node')}"
+        raise InputError(reason, "$.labels", str(path))
+    return labels
+
+
+def summary(found: Solution, total: float | None) -> str:
+    """Return what people want to know of a solution.
+
+    Parameters
+    ----------
+    total
+        Seconds of the whole call.
+    """
+    network = found.network
+    edges = len(network.equal_edges) + len(network.table_edges) + len(network.ties)
+    rows = sum(usage.rows for usage in network.usages)
+    size = [counted(len(network), "node"), counted(edges, "edge"), counted(rows, "row")]
+    why = "" if found.stopped == "finished" else f" ({found.stopped})"
+    sense = "least" if network.sense == "min" else "most"
+    verdict = [
+        ("status", f"{found.status}{why}"),
+        ("objective", f"{_number(found.objective)} ({sense} is best)"),
+        ("bound", _number(found.bound)),
+        ("gap", ratio(found.gap)),
+        ("solver", found.solver),
+        ("seconds", seconds(total)),
+    ]
+    width = max(len(value) for _, value in verdict)
+    lines = [
+        f"{printable(network.name or 'unnamed')}: {', '.join(size)}",
+        Table((), [(name, value.ljust(width)) for name, value in verdict]).text(),
+    ]
+    labels = [*found.labels.items()]
+    if labels:
+        shown_ = [[printable(node), printable(str(label))] for node, label in labels[:SHOWN]]
+        lines += ["", table([["node", "label"], *shown_], left=2)]
+    if len(labels) > SHOWN:
+        lines.append(f"  ... and {len(labels) - SHOWN:,} more nodes")
+    return "\n".join(lines)
+
+
+def _number(value: Any) -> str:
+    return "-" if value is None else exact(value)
+
+
+def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool) -> int:
+    """Hold a solution and a certificate against their network; return the exit code."""
+    from layoutopt.certificate.refused import Refused
+    from layoutopt.io.certificate import read_certificate
+    from layoutopt.io.solution import read_solution
+    from layoutopt.network.certify import check_answer, check_certificate, network_hash
+
+    network, _ = load(path)
+    verdict = None
+    document = None if result is None else read_solution(result)
+    if document is not None and document.network_hash not in (None, network_hash(network)):
+        raise InputError("is of another network", "$.network_hash", str(result))
+    if certificate is not None:
+        try:
+            verdict = check_certificate(network, read_certificate(certificate), str(certificate))
+        except Refused as why:
+            say(f"{certificate}: refused: {why}")
+            return 1
+    if document is not None:
+        fault = check_answer(network, document.answer(), verdict)
+        if fault:
+            say(f"{result}: {fault}")
+            return 1
+        if not quiet:
+            say(f"{result}: {_holds(document)}")
+    if verdict is not None and not quiet:
+        word = "a solver's bound is unverified" if verdict.on_word else "nothing is unverified"
+        known = ("objective", verdict.objective), ("bound", verdict.bound)
+        numbers = [f"{name} {_number(x)}" for name, x in known if x is not None]
+        say(f"{certificate}: accepted: {', '.join([verdict.status, *numbers])}; {word}")
+    elif document is not None and not quiet and (document.bound is not None or not document.labels):
+        what = "status" if document.labels is None else "bound"
+        say(f"{result}: not checked: {what}; `solve --certificate` writes what proves it")
+    return 0
+
+
+def _holds(document: Any) -> str:
+    objective = document.answer()["objective"]
+    if objective is None:
+        return "no labels, and no claim is contradicted"
+    return f"allowed; the labels cost {_number(objective)}, as the result says"
+
+
+COLUMNS = ("network", "solver", "status", "objective", "bound", "gap", "to best bound", "seconds")
+
+
+def compare(
+    paths: Sequence[Path],
+    solvers: Sequence[str] | None,
+    search: options.Search,
+    targets: options.Targets,
+    no_seconds: bool,
+    overwrite: bool,
+) -> int:
+    """Solve networks by several solvers, and print and write a table; return the exit code."""
+    from layoutopt.cli.solve import exit_code
+    from layoutopt.io.solution import solution_document
+    from layoutopt.network import solve
+    from layoutopt.network.certify import network_hash
+    from layoutopt.network.pipeline import HEURISTICS
+
+    refuse(paths[0], {"--html": targets["--html"]})
+    rows: list[list[str]] = []
+    documents = []
+    codes = []
+    for path in paths:
+        network, _ = load(path)
+        names = dict.fromkeys(
+            name
+            for each in solvers or ["all"]
+            for name in (["auto", *_fitting(network, HEURISTICS)] if each == "all" else [each])
+        )
+        found = []
+        for name in names:
+            how = search.asked() | {"time_limit": search.time_limit}
+            with shown(search.quiet) as tell, reserved_stdout():
+                found.append(solve(network, solver=name, progress=tell, **how))
+            if found[-1].stopped == "interrupted":
+                break
+        codes.append(min(map(exit_code, found)))
+        rows += _rows(network.name or path.name, found, no_seconds)
+        own = network_hash(network)
+        documents += [
+            solution_document(x, {} if no_seconds else {"solve": x.seconds}, own) for x in found
+        ]
+    made = Table(COLUMNS, rows, left=3)
+    with all_done() as attempt:
+        for option, path_ in targets.items():
+            if path_ is not None:
+                with attempt():
+                    write_out(_encoded(option, made, documents), path_, overwrite)
+        if not search.quiet and "-" not in map(str, targets.values()):
+            say(table([COLUMNS, *rows], left=3, indent=""))
+    return max(codes, default=0)
+
+
+def _fitting(network: Network, heuristics: Sequence[str]) -> Sequence[str]:
+    """Return the heuristics that a network's parts can tell apart: none keeps rows."""
+    if network.usages:
+        return ()
+    return heuristics if len(network.equal_edges) else heuristics[:1]
+
+
+def _rows(name: str, found: Sequence[Solution], no_seconds: bool) -> Iterator[list[str]]:
+    sign = -1 if found[0].network.sense == "max" else 1
+    bounds = [sign * x.bound for x in found if x.bound is not None]
+    best = sign * max(bounds) if bounds else None
+    for x in found:
+        left = None
+        if best is not None and x.objective is not None:
+            left = relative(sign * (x.objective - best), x.objective)
+        numbers = [_number(x.objective), _number(x.bound), ratio(x.gap), ratio(left)]
+        spent = "-" if no_seconds else seconds(x.seconds)
+        yield [name, x.solver, str(x.status), *numbers, spent]
+
+
+def _encoded(option: str, made: Table, documents: Sequence[Any]) -> bytes:
+    from layoutopt.base.files import encode
+
+    if option == "--json":
+        return b"[" + b",\n".join(map(encode, documents)) + b"]\n"
+    return (made.csv() if option == "--csv" else made.markdown()).encode()
