@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
@@ -319,6 +319,118 @@ class CostNetwork:
         )
 
     @classmethod
+    def from_arrays(
+        cls,
+        costs: Sequence[Sequence[Number | None]] | Array,
+        edges: Sequence[Sequence[int]] | Array = (),
+        tables: Sequence[CostRows] | Array = (),
+        table_of: Sequence[int] | Array | None = None,
+        *,
+        nodes: Sequence[str] = (),
+        labels: Sequence[str] = (),
+        name: str = "",
+        sense: Sense = "min",
+        digits: int | None = None,
+        unit: Number | None = None,
+    ) -> CostNetwork:
+        """Return a network from arrays, or lists.
+
+        Parameters
+        ----------
+        costs
+            Shape ``(nodes, labels)``, or a row for each node where they have different labels;
+            ``None`` and infinite costs are forbidden.
+        edges
+            Shape ``(edges, 2)``: numbers of nodes.
+        tables
+            Shape ``(edges, labels, labels)``, or a table for each edge or for several: a row for
+            each label of the edge's first node.
+        table_of
+            Shape ``(edges,)``: the number of each edge's table; by default as edges are.
+        nodes, labels
+            Names of nodes, and of the labels of all nodes that have as many; numbers by default.
+        digits, unit
+            How floats are rounded.
+        """
+        net = cls(name, sense, digits=digits, unit=unit)
+        known: dict[int, Domain] = {}
+        own = [[*map(_finite, row)] for row in costs]
+        names = [*nodes] or [*map(str, range(len(own)))]
+        if len(names) != len(own):
+            raise InputError(f"{len(own)} rows of costs need as many nodes, got {len(names)}")
+        for node, row in zip(names, own, strict=True):
+            if len(row) not in known:
+                known[len(row)] = net.domain(labels if len(labels) == len(row) else len(row))
+            net.node(node, known[len(row)], row)
+        every = [
+            [[*map(_finite, _listed(row, f"number {k}"))] for row in _listed(table, f"number {k}")]
+            for k, table in enumerate(tables)
+        ]
+        numbers = [*range(len(edges))] if table_of is None else [int(k) for k in table_of]
+        if len(numbers) != len(edges) or not all(0 <= k < len(every) for k in numbers):
+            raise InputError(f"{len(edges)} edges need a table each, of {len(every)}")
+        for ends, k in zip(edges, numbers, strict=True):
+            if len(ends) != 2 or not all(0 <= u < len(own) for u in ends):
+                raise InputError(f"an edge joins two of nodes 0 to {len(own) - 1}, got {[*ends]}")
+            net.table(names[ends[0]], names[ends[1]], every[k])
+        return net
+
+    @classmethod
+    def from_frames(
+        cls,
+        nodes: Any,
+        edges: Any = None,
+        *,
+        name: str = "",
+        sense: Sense = "min",
+        digits: int | None = None,
+        unit: Number | None = None,
+    ) -> CostNetwork:
+        """Return a network from data frames of any kind, or dicts of columns.
+
+        Parameters
+        ----------
+        nodes
+            Columns ``node``, ``label`` and ``cost``, a row for each label of each node; a missing
+            cost is forbidden.
+        edges
+            Columns ``u`` and ``v``, nodes, with ``equal`` (what equal labels cost), or with
+            ``u_label``, ``v_label`` and ``cost``: a row for each pair of labels that costs
+            something; a missing cost is forbidden.
+        digits, unit
+            How floats are rounded.
+        """
+        net = cls(name, sense, digits=digits, unit=unit)
+        own: dict[str, dict[Label, Number | None]] = {}
+        for node, label, cost in _columns(nodes, "node", "label", "cost"):
+            costs = own.setdefault(str(node), {})
+            if str(label) in costs:
+                raise InputError(f"node {str(node)!r} has label {str(label)!r} twice")
+            costs[str(label)] = _known(cost)
+        known: dict[tuple[str, ...], Domain] = {}
+        for node, costs in own.items():
+            key = tuple(map(str, costs))
+            if key not in known:
+                known[key] = net.domain(key)
+            net.node(node, known[key], costs)
+        if edges is None:
+            return net
+        if _has(edges, "equal"):
+            for u, v, cost in _columns(edges, "u", "v", "equal"):
+                net.equal(str(u), str(v), cost)
+            return net
+        tables: dict[tuple[str, str], dict[tuple[str, str], Number | None]] = {}
+        for u, v, i, j, cost in _columns(edges, "u", "v", "u_label", "v_label", "cost"):
+            cells = tables.setdefault((str(u), str(v)), {})
+            net._label(str(u), str(i)), net._label(str(v), str(j))
+            if (str(i), str(j)) in cells:
+                raise InputError(f"nodes {str(u)!r}, {str(v)!r} have {i!r}, {j!r} twice")
+            cells[str(i), str(j)] = _known(cost)
+        for (u, v), cells in tables.items():
+            net.table(u, v, [[cells.get((str(i), str(j)), 0) for j in own[v]] for i in own[u]])
+        return net
+
+    @classmethod
     def from_networkx(cls, graph: Any, *, name: str = "", sense: Sense = "min") -> CostNetwork:
         """Return a network from a graph of NetworkX.
 
@@ -441,6 +553,43 @@ def _table(rows: tuple[tuple[Fraction | int | None, ...], ...], unit: Fraction) 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> Array:
     return np.array([*pairs], np.int64).reshape(-1, 2)
+
+
+def _finite(cost: Any) -> Any:
+    """Return a cost; ``None`` for an infinite one."""
+    return None if isinstance(cost, Real) and math.isinf(cost) else cost
+
+
+def _known(cost: Any) -> Any:
+    """Return a cost; ``None`` for one that is missing or infinite, as data frames have them."""
+    return None if isinstance(cost, Real) and not math.isfinite(cost) else cost
+
+
+def _has(frame: Any, name: str) -> bool:
+    try:
+        frame[name]
+    except Exception:  # whatever a kind of frame raises
+        return False
+    return True
+
+
+def _columns(frame: Any, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of some columns of a data frame.
+
+    Raises
+    ------
+    InputError
+        If it lacks one.
+    """
+    columns = []
+    for name in names:
+        try:
+            columns.append([*frame[name]])
+        except Exception as error:  # whatever a kind of frame raises
+            raise InputError(f"there is no column {name!r} ({type(error).__name__})") from None
+    if len(set(map(len, columns))) > 1:
+        raise InputError(f"columns {', '.join(names)} have different lengths")
+    return zip(*columns, strict=True)
 
 
 def _listed(given: Any, what: str) -> list[Any]:

@@ -1,0 +1,137 @@
+"""Networks from arrays and data frames, and the packages that a network needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.base.errors import InputError
+from layoutopt.network import CostNetwork, solve
+from tests.network.oracle import best
+
+
+def test_arrays_say_what_calls_say() -> None:
+    """Costs, tables for each edge or by number, infinite costs, names and rounding."""
+    costs = np.array([[0, 3], [1, np.inf], [2, 2]])
+    tables = np.array([[[0, 2], [1, -np.inf]], [[1, 0], [0, 1]]])
+    made = CostNetwork.from_arrays(
+        costs, [[0, 1], [1, 2]], tables, nodes=["a", "b", "c"], labels=["x", "y"]
+    )
+    net = CostNetwork()
+    d = net.domain(["x", "y"])
+    a, b, c = net.node("a", d, [0, 3]), net.node("b", d, [1, None]), net.node("c", d, [2, 2])
+    net.table(a, b, [[0, 2], [1, None]])
+    net.table(b, c, [[1, 0], [0, 1]])
+    assert best(made.build()) == best(net.build())
+    assert solve(made).labels == solve(net).labels
+    shared = CostNetwork.from_arrays(
+        [[0.125, 1], [0, 0, 0.26]], [(0, 1)], [[[0, 1, 2], [3, 4, 5]]], [0], digits=2
+    ).build()
+    assert shared.sizes.tolist() == [2, 3]
+    assert Decimal("0.12") == shared.costs[0] * shared.unit
+
+
+class Frame:
+    """The least that every kind of data frame has: its columns by name."""
+
+    def __init__(self, **columns: list[Any]) -> None:
+        self._columns = columns
+
+    def __getitem__(self, name: str) -> Any:
+        return iter(self._columns[name])
+
+
+def test_data_frames_are_read_by_their_columns() -> None:
+    """Long tables: a row for each label, or pair of labels; what is missing is forbidden."""
+    nodes = Frame(node=["a", "a", "b", "b"], label=["x", "y"] * 2, cost=[0, 2, float("nan"), 1])
+    pairs = Frame(u=["a", "a"], v=["b", "b"], u_label=["x", "y"], v_label=["y", "y"], cost=[5, 1])
+    found = solve(CostNetwork.from_frames(nodes, pairs))
+    assert found.labels == {"a": "y", "b": "y"}
+    assert found.objective == 4
+    assert found.frame() == {"node": ["a", "b"], "label": ["y", "y"], "number": [1, 1]}
+    equal = Frame(u=["a"], v=["b"], equal=[-9])
+    assert solve(CostNetwork.from_frames(nodes, equal)).objective == -6
+    assert solve(CostNetwork.from_frames(nodes)).objective == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"costs": [[0, float("nan")]]}, "no finite number"),
+        ({"costs": [[0.5, 1]]}, "give digits= or unit="),
+        ({"costs": [[0, 1]], "nodes": ["a", "b"]}, "need as many nodes"),
+        ({"costs": [[0, 1]] * 2, "edges": [[0, 1]]}, "need a table each"),
+        ({"costs": [[0, 1]] * 2, "edges": [[0, 2]], "tables": [[[0] * 2] * 2]}, "nodes 0 to 1"),
+        ({"costs": [[0, 1]] * 2, "edges": [[0, 1]], "tables": [[[0] * 2]]}, "must be of 2 x 2"),
+    ],
+)
+def test_bad_arrays_are_refused(arrays: dict[str, Any], reason: str) -> None:
+    """The line says what is wrong."""
+    with pytest.raises(InputError, match=reason):
+        CostNetwork.from_arrays(**arrays)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "reason"),
+    [
+        ({"node": ["a"], "label": ["x"]}, None, "no column 'cost'"),
+        ({"node": ["a", "a"], "label": ["x", "x"], "cost": [1, 2]}, None, "twice"),
+        ({"node": ["a"], "label": ["x", "y"], "cost": [1]}, None, "different lengths"),
+        ({"node": ["a"], "label": ["x"], "cost": [1]}, {"u": ["a"], "v": ["b"]}, "'u_label'"),
+        (
+            {"node": ["a"], "label": ["x"], "cost": [1]},
+            {"u": ["a"], "v": ["b"], "equal": [1]},
+            "'b'",
+        ),
+    ],
+)
+def test_bad_frames_are_refused(nodes: Any, edges: Any, reason: str) -> None:
+    """The line names the column or the node."""
+    with pytest.raises(InputError, match=reason):
+        CostNetwork.from_frames(nodes, edges)
+
+
+ALONE = """
+import sys
+for name in ("ortools", "msgspec", "networkx", "typer", "rich", "jinja2", "onnx", "matplotlib"):
+    sys.modules[name] = None
+import random
+from layoutopt.network import CostNetwork, solve
+r = random.Random(0)
+net = CostNetwork("alone")
+labels = net.domain(["a", "b", "c", "d"])
+names = [net.node(f"n{k}", labels, [r.randint(0, 9) for _ in range(4)]) for k in range(12)]
+for u in range(12):
+    for v in range(u):
+        if r.random() < 0.5:
+            net.table(names[u], names[v], [[r.randint(0, 9) for _ in range(4)] for _ in range(4)])
+found = solve(net)
+print(found.status, found.objective, found.labels["n0"])
+net.row({(name, "a"): 1 for name in names}, low=4, high=5)
+print(solve(net).status)
+spin = CostNetwork("equal", "max")
+d = spin.domain(4)
+for k in range(9):
+    spin.node(f"s{k}", d, [r.randint(0, 9) for _ in range(4)])
+for u in range(9):
+    for v in range(u):
+        spin.equal(f"s{u}", f"s{v}", r.randint(1, 9))
+print(solve(spin).status)
+loaded = {name.partition(".")[0] for name in sys.modules if sys.modules[name] is not None}
+print(sorted(loaded & {"numpy", "scipy", "pandas", "ortools", "msgspec", "networkx"}))
+"""
+
+
+def test_numpy_and_scipy_are_all_that_a_network_needs() -> None:
+    """Without any other package networks are stated and solved, also those with rows."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.split()[0] == "optimal"
+    assert done.stdout.splitlines()[1:] == ["optimal", "optimal", "['numpy', 'scipy']"]
