@@ -139,10 +139,10 @@ def command(
         from layoutopt.reading import is_network
 
         if is_network(instance):
-            from layoutopt.cli import networks
+            from layoutopt.cli.networks import check, refuse
 
-            networks.refuse(instance, {"--barriers": barriers} | vars(reading))
-            return networks.check(instance, result, certificate, quiet)
+            refuse(instance, {"barriers": barriers} | vars(reading))
+            return check(instance, result, certificate, quiet)
         return _checked(instance, result, certificate, load, barriers, quiet)
 
     try:

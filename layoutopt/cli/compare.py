@@ -12,7 +12,6 @@ import typer
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
-from layoutopt.cli.solve import exit_code
 from layoutopt.cli.streams import all_done, command_line, reserved_stdout, say, table, write_out
 
 if TYPE_CHECKING:
@@ -74,13 +73,13 @@ def command(
     from layoutopt.reading import is_network
 
     if any(map(is_network, instances)):
-        from layoutopt.cli import networks
+        from layoutopt.cli.networks import compare_networks, refuse
 
         for path in instances:
             if not is_network(path):
                 raise InputError("is no network of costs; compare it apart", file=str(path))
-        networks.refuse(instances[0], {"--pairs": pairs, "--barriers": barriers} | vars(reading))
-        return networks.compare(instances, solver, search, targets, no_seconds, overwrite)
+            refuse(path, {"pairs": pairs, "barriers": barriers, "html": html} | vars(reading))
+        return compare_networks(instances, solver, search, targets, no_seconds, overwrite)
     from layoutopt.comparison import compare
 
     how = search.asked() | {"time_limit": search.time_limit}
@@ -110,7 +109,7 @@ def _named(found: Comparison, name: str, no_seconds: bool) -> Comparison:
 
 def _code(found: Comparison) -> int:
     """Return the exit code of an instance: that of its best solver."""
-    return 0 if found.best is not None else min(map(exit_code, found.results))
+    return 0 if found.best is not None else min(map(options.exit_code, found.results))
 
 
 def _load(path: Path, reading: options.Reading, barriers: str | None) -> GraphStore:

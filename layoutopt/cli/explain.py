@@ -10,7 +10,6 @@ import typer
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
 from layoutopt.cli.progress import shown
-from layoutopt.cli.solve import exit_code
 from layoutopt.cli.streams import all_done, note, reserved_stdout, say, write_out
 
 if TYPE_CHECKING:
@@ -148,4 +147,4 @@ def _nothing(result: UnwindingResult, instance: Path) -> int:
     why = result.infeasible and f"infeasible: {result.infeasible}"
     why = why or f"no layouts to explain ({result.stopped})"
     note(f"layoutopt: {instance}: {why}")
-    return exit_code(result)
+    return options.exit_code(result)

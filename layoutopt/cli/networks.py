@@ -53,8 +53,8 @@ def refuse(path: Path, given: dict[str, Any]) -> None:
     """
     for option, value in given.items():
         if value not in (None, False, (), []):
-            name = f"--{option.lstrip('-').replace('_', '-')}"
-            raise InputError(f"{name} is not for networks of costs", file=str(path))
+            name = option.replace("_", "-")
+            raise InputError(f"--{name} is not for networks of costs", file=str(path))
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,13 @@ class NetworkCall:
     search: options.Search
     overwrite: bool
     no_seconds: bool
+    others: dict[str, Any]
 
     def solve(self, path: Path, targets: options.Targets) -> Solution:
         """Solve one network, write what is asked for, and print a summary."""
         from layoutopt.network import solve
 
+        refuse(path, self.others)
         network, read = load(path, self.search.left)
         start = None if self.start is None else begun(self.start, network)
         certificate = targets["--certificate"]
@@ -84,23 +86,26 @@ class NetworkCall:
                 **self.search.asked(),
             )
         times = {"read": read, "solve": found.seconds, "total": options.spent()}
+        times = {} if self.no_seconds else times
         with all_done() as attempt:
             if targets["--json"] is not None:
-                from layoutopt.io.solution import solution_bytes, solution_document
-                from layoutopt.network.certify import network_hash
-
-                known = {} if self.no_seconds else times
                 with attempt():
-                    document = solution_document(found, known, network_hash(network))
-                    write_out(solution_bytes(document), targets["--json"], self.overwrite)
+                    self._write(found, times, targets["--json"])
             if certificate is not None:
                 with attempt():
                     self._certify(found, certificate)
             if not self.search.quiet and "-" not in map(str, targets.values()):
-                say(summary(found, None if self.no_seconds else times["total"]))
+                say(summary(found, times.get("total")))
         if found.infeasible:
             note(f"layoutopt: {path}: infeasible: {_why(found)}")
         return found
+
+    def _write(self, found: Solution, times: dict[str, float], path: Path) -> None:
+        from layoutopt.io.solution import solution_bytes, solution_document
+        from layoutopt.network.certify import network_hash
+
+        document = solution_document(found, times, network_hash(found.network))
+        write_out(solution_bytes(document), path, self.overwrite)
 
     def _certify(self, found: Solution, path: Path) -> None:
         from layoutopt.io.certificate import certificate_bytes
@@ -223,7 +228,7 @@ def _holds(document: Any) -> str:
 COLUMNS = ("network", "solver", "status", "objective", "bound", "gap", "to best bound", "seconds")
 
 
-def compare(
+def compare_networks(
     paths: Sequence[Path],
     solvers: Sequence[str] | None,
     search: options.Search,
@@ -232,45 +237,47 @@ def compare(
     overwrite: bool,
 ) -> int:
     """Solve networks by several solvers, and print and write a table; return the exit code."""
-    from layoutopt.cli.solve import exit_code
     from layoutopt.io.solution import solution_document
-    from layoutopt.network import solve
     from layoutopt.network.certify import network_hash
-    from layoutopt.network.pipeline import HEURISTICS
 
-    refuse(paths[0], {"--html": targets["--html"]})
     rows: list[list[str]] = []
     documents = []
     codes = []
     for path in paths:
         network, _ = load(path)
-        names = dict.fromkeys(
-            name
-            for each in solvers or ["all"]
-            for name in (["auto", *_fitting(network, HEURISTICS)] if each == "all" else [each])
-        )
-        found = []
-        for name in names:
-            how = search.asked() | {"time_limit": search.time_limit}
-            with shown(search.quiet) as tell, reserved_stdout():
-                found.append(solve(network, solver=name, progress=tell, **how))
-            if found[-1].stopped == "interrupted":
-                break
-        codes.append(min(map(exit_code, found)))
+        found = _solved(network, solvers or ["all"], search)
+        codes.append(min(map(options.exit_code, found)))
         rows += _rows(network.name or path.name, found, no_seconds)
         own = network_hash(network)
-        documents += [
-            solution_document(x, {} if no_seconds else {"solve": x.seconds}, own) for x in found
-        ]
-    made = Table(COLUMNS, rows, left=3)
+        times = [{} if no_seconds else {"solve": x.seconds} for x in found]
+        documents += [solution_document(x, t, own) for x, t in zip(found, times, strict=True)]
+        if found[-1].stopped == "interrupted":
+            break
     with all_done() as attempt:
-        for option, path_ in targets.items():
-            if path_ is not None:
+        for option, target in targets.items():
+            if target is not None:
                 with attempt():
-                    write_out(_encoded(option, made, documents), path_, overwrite)
+                    data = _encoded(option, Table(COLUMNS, rows, left=3), documents)
+                    write_out(data, target, overwrite)
         if not search.quiet and "-" not in map(str, targets.values()):
             say(table([COLUMNS, *rows], left=3, indent=""))
     return max(codes, default=0)
+
+
+def _solved(network: Network, solvers: Sequence[str], search: options.Search) -> list[Solution]:
+    from layoutopt.network import solve
+    from layoutopt.network.pipeline import HEURISTICS
+
+    every = ["auto", *_fitting(network, HEURISTICS)]
+    names = dict.fromkeys(x for name in solvers for x in (every if name == "all" else [name]))
+    found: list[Solution] = []
+    how = search.asked() | {"time_limit": search.time_limit}
+    for name in names:
+        with shown(search.quiet) as tell, reserved_stdout():
+            found.append(solve(network, solver=name, progress=tell, **how))
+        if found[-1].stopped == "interrupted":
+            break
+    return found
 
 
 def _fitting(network: Network, heuristics: Sequence[str]) -> Sequence[str]:

@@ -23,8 +23,9 @@ from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import STDOUT_NAME, reserved_stdout
 
 if TYPE_CHECKING:
-    from layoutopt.base.result import Piece
+    from layoutopt.base.result import Piece, UnwindingResult
     from layoutopt.graphs.unwinding import Graph
+    from layoutopt.network import Solution
 
     Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
 
@@ -224,6 +225,11 @@ Training = Annotated[
 
 CYCLES = "cycles"
 """What stands for values from the tile memory in place of a file."""
+
+
+def exit_code(result: UnwindingResult | Solution) -> int:
+    """Return 0 with a solution, 3 with a proof that there is none, and 4 with neither."""
+    return {"infeasible": 3, "unknown": 4}.get(str(result.status), 0)
 
 
 def check_limits(time_limit: float | None, gap: float, workers: int) -> None:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -236,20 +237,10 @@ def command(
     named = {"--json": json, "--html": html, "--certificate": certificate}
     named["--sweep-csv"] = questions.sweep_csv
     options.place_output(output, named)
-    every = [own_targets(named, instance, len(instances) > 1) for instance in instances]
-    _check_all(every, overwrite)
+    every = _placed(named, instances, overwrite)
 
-    def solve(instance: Path, targets: options.Targets) -> UnwindingResult | Solution:
+    def solve(instance: Path, targets: options.Targets) -> UnwindingResult:
         from layoutopt.base.limits import Trace
-        from layoutopt.reading import is_network
-
-        if is_network(instance):
-            from layoutopt.cli import networks
-
-            more = {"--fixed": fixed, "--html": html, "--barriers": barriers}
-            networks.refuse(instance, more | vars(reading) | vars(questions))
-            call = networks.NetworkCall(solver, start, search, overwrite, no_seconds)
-            return call.solve(instance, targets)
         from layoutopt.unwinding import unwind
 
         graph, spent = reading.load(instance, search.left, search.quiet)
@@ -265,13 +256,22 @@ def command(
         with all_done() as attempt:
             with attempt():
                 _answer(result, trace, targets, readable, overwrite)
-            csv = targets["--sweep-csv"]
-            answer(questions, result, csv, readable, search, overwrite)
+            answer(questions, result, targets["--sweep-csv"], readable, search, overwrite)
         if result.infeasible:
             note(f"layoutopt: {instance}: infeasible: {result.infeasible}")
         return result
 
-    return _solve_each(solve, instances, every, search.quiet)
+    others = {"fixed": fixed, "html": html, "barriers": barriers}
+    others |= vars(reading) | vars(questions)
+    network = partial(_solve_network, solver, start, search, overwrite, no_seconds, others)
+    return _solve_each(solve, network, instances, every, search.quiet)
+
+
+def _solve_network(*given: Any) -> Solution:
+    """Solve one network of costs; of its arguments the last are the file and its outputs."""
+    from layoutopt.cli.networks import NetworkCall
+
+    return NetworkCall(*given[:-2]).solve(*given[-2:])
 
 
 ENDINGS = {
@@ -304,8 +304,14 @@ def own_targets(named: options.Targets, instance: Path, several: bool) -> option
     return found
 
 
-def _check_all(every: Sequence[options.Targets], overwrite: bool) -> None:
-    """Refuse output files that must not be replaced, or that two instances would write."""
+def _placed(
+    named: options.Targets, instances: Sequence[Path], overwrite: bool
+) -> list[options.Targets]:
+    """Return where each instance's outputs go.
+
+    Files that must not be replaced are refused, and those that two instances would write.
+    """
+    every = [own_targets(named, instance, len(instances) > 1) for instance in instances]
     seen: set[Path] = set()
     for targets in every:
         options.check_targets(targets, overwrite)
@@ -314,22 +320,28 @@ def _check_all(every: Sequence[options.Targets], overwrite: bool) -> None:
             reason = "two instances have this name; solve them apart"
             raise InputError(reason, file=str(min(own & seen)))
         seen |= own
+    return every
 
 
 def _solve_each(
-    solve: Callable[[Path, options.Targets], UnwindingResult | Solution],
+    solve: Callable[[Path, options.Targets], UnwindingResult],
+    network: Callable[[Path, options.Targets], Solution],
     instances: Sequence[Path],
     every: Sequence[options.Targets],
     quiet: bool,
 ) -> int:
-    """Solve one instance after another, and return the highest exit code.
+    """Solve one instance, or network of costs, after another; return the highest exit code.
 
     Of several, one that cannot be read is told, and the others are solved; Ctrl-C ends all.
     """
     from layoutopt.base.result import Stopped
+    from layoutopt.reading import is_network
+
+    def either(instance: Path, targets: options.Targets) -> UnwindingResult | Solution:
+        return (network if is_network(instance) else solve)(instance, targets)
 
     if len(instances) == 1:
-        return exit_code(solve(instances[0], every[0]))
+        return options.exit_code(either(instances[0], every[0]))
     codes = []
     for number_, (instance, targets) in enumerate(zip(instances, every, strict=True)):
         if number_:
@@ -337,12 +349,12 @@ def _solve_each(
             if not quiet and "-" not in map(str, targets.values()):
                 say("")
         try:
-            result = solve(instance, targets)
+            result = either(instance, targets)
         except InputError as error:
             note(f"layoutopt: {error}")
             codes.append(BAD_INPUT)
             continue
-        codes.append(exit_code(result))
+        codes.append(options.exit_code(result))
         if result.stopped is Stopped.INTERRUPTED:
             break
     return max(codes)
@@ -371,11 +383,6 @@ def _times(result: UnwindingResult, read: float) -> dict[str, float]:
     """Return seconds by phase, reading among them, and those of the whole command so far."""
     times = {"read": read} | result.seconds
     return times | {"total": options.spent()}
-
-
-def exit_code(result: UnwindingResult | Solution) -> int:
-    """Return 0 with a solution, 3 with a proof that there is none, and 4 with neither."""
-    return {"infeasible": 3, "unknown": 4}.get(str(result.status), 0)
 
 
 def _write(

@@ -181,11 +181,7 @@ def solve(
     sign = -1 if given.sense == "max" else 1
     saving = limits.saving(limits.left / 3) if certificate else limits
     answer = minimise(canonical(given), saving, first, known_solver(given, solver))
-    labels = answer.labelling
-    if first is not None and (
-        labels is None or sign * given.cost(first) < sign * given.cost(labels)
-    ):
-        labels = first
+    labels = _better(given, answer.labelling, first)
     found = Solution(
         network=given,
         choice=labels,
@@ -198,6 +194,14 @@ def solve(
         seed=limits.seed,
     )
     return _certified(found, limits, begun) if certificate else found
+
+
+def _better(network: Network, labels: Array | None, first: Array | None) -> Array | None:
+    """Return the better of two labellings, the first where they are equal."""
+    if labels is None or first is None:
+        return first if labels is None else labels
+    sign = -1 if network.sense == "max" else 1
+    return first if sign * network.cost(first) < sign * network.cost(labels) else labels
 
 
 def _certified(found: Solution, limits: Limits, begun: float) -> Solution:
