@@ -28,6 +28,7 @@ GUIDES = {
     "graph": (20, 1),
     "index": (1, 0),
     "layouts": (19, 3),
+    "network": (8, 0),
     "onnx_conversion": (7, 2),
     "program": (5, 2),
     "reports": (6, 1),
