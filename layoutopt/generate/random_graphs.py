@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from math import prod
 
+from layoutopt.base.errors import InputError
 from layoutopt.generate.layers import at_least
 from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
@@ -131,7 +132,14 @@ def random_graph(
         Whether some sources share locations.
     empty
         Share of the sinks that have no elements.
+
+    Raises
+    ------
+    InputError
+        If that is no share.
     """
+    if not 0 <= empty <= 1:
+        raise InputError(f"empty is {empty}; it must be from 0 to 1")
     return _Grower(seed, elements, barriers, negative, mappings, empty).grow(ops, pairs)
 
 

@@ -226,6 +226,10 @@ def test_every_family_is_described() -> None:
         ("transformer", "sequence=9", "sequence is 9; it must be at most context, which is 8"),
         ("dense-layers", "width=0", "width is 0"),
         ("random", "elements=0", "elements is 0"),
+        *[
+            ("random", f"empty={x}", f"empty is {float(x)}; it must be from 0 to 1")
+            for x in ("inf", "nan", "-1")
+        ],
         ("coprime-reshapes", "first=6", "no common divisor"),
         ("sliding-windows", "windows=12", "less than size, which is 12"),
         *[("mixture-of-experts", f"{name}=0", name) for name in ("experts", "tokens", "active")],
