@@ -81,6 +81,18 @@ OLDEST = 7
 
 UNKNOWN = Typed(None, 4)
 
+_FIRST = (
+    *("BiasGelu", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "QLinearAdd"),
+    *("QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearLeakyRelu"),
+    *("QLinearMul", "QLinearSigmoid", "QLinearSoftmax", "SkipLayerNormalization"),
+)
+
+_TYPED_AS = {
+    **dict.fromkeys(_FIRST, 0),
+    **{"DequantizeLinear": 1, "QLinearConcat": 2, "QLinearWhere": 1, "QuantizeLinear": 2},
+}
+"""Inputs whose type of elements results of onnxruntime's own ops have."""
+
 
 def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> OnnxSource:
     """Return a network as ops that run in layouts, and all graphs inside it.
@@ -224,6 +236,11 @@ class _Reader:
                 raise InputError(f"no node makes the output {value.name!r}")
         graph.output(*(value.name for value in proto.output))
         kinds = {n: x.element_type for n, x in {**outside, **shapes}.items() if x.element_type}
+        for op in graph.ops:
+            domain, _, name = op.type.rpartition("::")
+            place = _TYPED_AS.get(name) if domain == "com.microsoft" else None
+            if place is not None and op.has(place) and op.inputs[place] in kinds:
+                kinds.setdefault(op.outputs[0], kinds[op.inputs[place]])
         return OnnxSource(self.model, proto, graph, nodes, constants, tuple(inside), kinds)
 
     def _roots(
