@@ -110,49 +110,6 @@ def test_zeros_have_the_layouts_strides(case: Case) -> None:
     assert memory.sum() == array.size
 
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: physical_shape("NC", (2,)),
-        "shape (2,) has 1 entries for the 2 axes 'NC' of layout NC",
-    ),
-    (lambda: physical_shape("NC", (2, -1)), "shape[1] must be an integer of 0 or more, got -1"),
-    (lambda: physical_shape("NC", (2, 1.5)), "shape[1] must be an integer of 0 or more, got 1.5"),
-    (lambda: physical_shape("NC", "23"), "shape must be a list of integers, got '23'"),
-    (lambda: physical_shape("N*C", (1, 1, 1)), "layout N*C leaves a dimension open (*)"),
-    (lambda: physical_shape("*", (1,)), "layout * leaves a dimension open (*); name its axis"),
-    (lambda: strides("__undef__", ()), "an undefined layout says nothing about where elements lie"),
-    (lambda: physical_shape("NC", (1, 1), logical="NN"), "logical order 'NN' must name each axis"),
-    (lambda: physical_shape("NC", (1, 1), logical="N"), "of layout NC once, as 'NC' does"),
-    (lambda: physical_shape("NC", (1, 1), logical=["N", "C"]), "['N', 'C'] must name each axis"),
-    (lambda: physical_shape(3, (1, 1)), "a layout must be a text, got 3"),
-    (lambda: strides("NC", (2, 2), 0), "element_bytes must be an integer of 1 or more, got 0"),
-    (lambda: nbytes("N", (2**63,), 1), "layout N of shape (9223372036854775808,) takes more bytes"),
-    (lambda: nbytes("N", (2**62,), 2), "takes more bytes than 64 bits count"),
-    (lambda: nbytes("N[a=4611686018427387904]C", (2, 1)), "takes more bytes than 64 bits count"),
-    (lambda: physical_shape("NCHW16c", (0, 2**62, 2, 2)), "takes more bytes than 64 bits count"),
-    (
-        lambda: physical_shape(Layout((Dim((Block("C", 4),)),)), (1,)),
-        "layout 4c: axis C has no outermost block",
-    ),
-    (
-        lambda: physical_shape(Layout((Dim((Block("C"), Block("C"))),)), (1,)),
-        "axis C is there twice",
-    ),
-    (
-        lambda: physical_shape(Layout((Dim((Block("C"),), ("a=0",)),)), (1,)),
-        "layout C[a=0]: an alignment must be 1 or more",
-    ),
-    (lambda: zeros("N", (2**50,), "f4"), "a tensor of layout N needs about"),
-]
-
-
-@pytest.mark.parametrize(("call", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
-def test_what_is_refused(call: Callable[[], Any], reason: str) -> None:
-    """Whatever has no meaning is refused in one line that says why."""
-    with refused(reason):
-        call()
-
-
 # Offsets of elements in memory, and back
 
 
@@ -232,38 +189,6 @@ def test_offsets_of_huge_tensors() -> None:
     assert nbytes("4cC", (n,), 1) == n
 
 
-REFUSED_OFFSETS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: offsets("NC", (0, 3), (2, 3)), "C: 3 is out of range; there are 3, from 0"),
-    (lambda: offsets("NC", (-1, 0), (2, 3)), "N: -1 is out of range; there are 2, from 0"),
-    (
-        lambda: offsets("NC", (0, np.uint64(2**63)), (2, 3)),
-        "C: 9223372036854775808 is out of range",
-    ),
-    (lambda: offsets("NC", (0, 2**70), (2, 3)), "C: indices must be integers, not object"),
-    (lambda: offsets("NC", (0.0, 0), (2, 3)), "N: indices must be integers, not float64"),
-    (lambda: offsets("NC", (True, 0), (2, 3)), "N: indices must be integers, not bool"),
-    (lambda: offsets("NC", (0,), (2, 3)), "an index has 2 entries here, got 1"),
-    (lambda: offsets("NC", 0, (2, 3)), "an index has 2 arrays of integers, not 0"),
-    (lambda: offsets("NC", ([[1], [1, 0]], 0), (2, 3)), "an index has 2 arrays of integers, not"),
-    (lambda: offsets("NC", ([0, 1], [0, 1, 2]), (2, 3)), "shapes (2,), (3,) do not broadcast"),
-    (lambda: offsets("NC", (0, 0), (2, 0)), "C: 0 is out of range; there are 0, from 0"),
-    (lambda: indices("NC", 6, (2, 3)), "offset: 6 is out of range; there are 6, from 0"),
-    (lambda: indices("N4n", [-1], (3,)), "offset: -1 is out of range; there are 4, from 0"),
-    (lambda: offset_map("NC", (2**20, 2**30)), "the offsets of all elements of shape"),
-    (lambda: offset_map("*", (2,)), "layout * leaves a dimension open"),
-    (lambda: indices("NC", 0, (1,)), "shape (1,) has 1 entries for the 2 axes 'NC' of layout NC"),
-]
-
-
-@pytest.mark.parametrize(
-    ("call", "reason"), REFUSED_OFFSETS, ids=[reason for _, reason in REFUSED_OFFSETS]
-)
-def test_what_is_refused_of_offsets(call: Callable[[], Any], reason: str) -> None:
-    """Indices and offsets outside a tensor, and what is none, are refused in one line."""
-    with refused(reason):
-        call()
-
-
 # Logical and physical indices, and both in two layouts: the values of TVM's bijective layouts
 
 
@@ -295,40 +220,6 @@ def test_shapes_convert_for_whole_blocks(case: Case) -> None:
         return  # several axes packed with their outermost blocks: no shape tells their sizes
     found = convert_shape(source, target, physical_shape(source, whole))
     assert found == physical_shape(target, whole, logical=order)
-
-
-REFUSED_INDEXING: list[tuple[Callable[[], Any], str]] = [
-    (lambda: physical_index("NC", (0, 3), (2, 3)), "C: 3 is out of range; there are 3, from 0"),
-    (
-        lambda: logical_index("NC4c", (0, 0, 4), (2, 3)),
-        "dimension 2: 4 is out of range; there are 4",
-    ),
-    (
-        lambda: logical_index("NC4c", (0, 0, [1, 3]), (2, 3)),
-        "index 3 along axis C of size 3 is padding of layout NC4c",
-    ),
-    (lambda: convert_index("NC4c", "NC", (0, 0, 3), (2, 3)), "is padding of layout NC4c"),
-    (lambda: convert_index("NC", "NCH", (0, 0), (2, 3)), "logical order 'NC' must name each axis"),
-    (lambda: convert_index("NC", "NC", 3, (2, 3)), "an index has 2 arrays of integers, not 3"),
-    (lambda: convert_shape("NC", "NH", (2, 3)), "logical order 'NC' must name each axis of layout"),
-    (lambda: convert_shape("NC4c", "NC", (2, 3)), "has 2 entries for the 3 dimensions of layout"),
-    (lambda: convert_shape("NC4c", "NC", (2, 3, 5)), "(2, 3, 5) does not tell one size of each"),
-    (lambda: convert_shape("[4n4c]NC", "NC", (15, 1, 1)), "(15, 1, 1) does not tell one size"),
-    (
-        lambda: convert_shape(Layout((Dim((Block("N"), Block("C"))),)), "NC", (6,)),
-        "physical shape (6,) does not tell one size of each axis of layout [NC]",
-    ),
-    (lambda: convert_shape("*", "NC", (6,)), "layout * leaves a dimension open"),
-]
-
-
-@pytest.mark.parametrize(
-    ("call", "reason"), REFUSED_INDEXING, ids=[reason for _, reason in REFUSED_INDEXING]
-)
-def test_what_is_refused_of_indexing(call: Callable[[], Any], reason: str) -> None:
-    """Padding is no element, and layouts of other axes have nothing in common."""
-    with refused(reason):
-        call()
 
 
 # Layouts as targets on a tile memory
@@ -462,25 +353,6 @@ def test_a_large_tensor_is_solved_without_its_elements() -> None:
     assert proved(graph).score == 3 * math.prod(shape) + 2 * math.prod(shape) // 4
 
 
-REFUSED_MAPPING: list[tuple[Callable[[], Any], str]] = [
-    (lambda: tile_mapping("N*", (2, 3), MEMORY), "layout N* leaves a dimension open"),
-    (lambda: tile_mapping("NC", (2,), MEMORY), "shape (2,) has 1 entries for the 2 axes 'NC'"),
-    (lambda: tile_mapping("NC", (2, 3), MEMORY, grain=0), "grain must be an integer of 1 or more"),
-    (lambda: tile_mapping("NC", (2, 3), MEMORY, boxes=3), "boxes must be true or false, got 3"),
-    (lambda: tile_mapping("__undef__", (), MEMORY), "an undefined layout says nothing"),
-    (lambda: tile_mapping("CN", (2**20, 2**30), MEMORY), "the tiles of all elements in layout CN"),
-]
-
-
-@pytest.mark.parametrize(
-    ("call", "reason"), REFUSED_MAPPING, ids=[reason for _, reason in REFUSED_MAPPING]
-)
-def test_what_is_refused_of_mapping(call: Callable[[], Any], reason: str) -> None:
-    """Layouts that say too little, and numbers that make no sense, are refused in one line."""
-    with refused(reason):
-        call()
-
-
 def test_refusals_of_a_rule_name_it() -> None:
     """As a rule, a layout that cannot be read or does not fit is an error of that rule."""
     rule("layout")(layout_rule)
@@ -559,3 +431,92 @@ def test_what_is_not_drawn(
     """What does not fit a picture is refused with the reason."""
     with pytest.raises(LayoutError, match=reason):
         draw(layout, shape, colour=colour)
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: physical_shape("NC", (2,)),
+        "shape (2,) has 1 entries for the 2 axes 'NC' of layout NC",
+    ),
+    (lambda: physical_shape("NC", (2, -1)), "shape[1] must be an integer of 0 or more, got -1"),
+    (lambda: physical_shape("NC", (2, 1.5)), "shape[1] must be an integer of 0 or more, got 1.5"),
+    (lambda: physical_shape("NC", "23"), "shape must be a list of integers, got '23'"),
+    (lambda: physical_shape("N*C", (1, 1, 1)), "layout N*C leaves a dimension open (*)"),
+    (lambda: physical_shape("*", (1,)), "layout * leaves a dimension open (*); name its axis"),
+    (lambda: strides("__undef__", ()), "an undefined layout says nothing about where elements lie"),
+    (lambda: physical_shape("NC", (1, 1), logical="NN"), "logical order 'NN' must name each axis"),
+    (lambda: physical_shape("NC", (1, 1), logical="N"), "of layout NC once, as 'NC' does"),
+    (lambda: physical_shape("NC", (1, 1), logical=["N", "C"]), "['N', 'C'] must name each axis"),
+    (lambda: physical_shape(3, (1, 1)), "a layout must be a text, got 3"),
+    (lambda: strides("NC", (2, 2), 0), "element_bytes must be an integer of 1 or more, got 0"),
+    (lambda: nbytes("N", (2**63,), 1), "layout N of shape (9223372036854775808,) takes more bytes"),
+    (lambda: nbytes("N", (2**62,), 2), "takes more bytes than 64 bits count"),
+    (lambda: nbytes("N[a=4611686018427387904]C", (2, 1)), "takes more bytes than 64 bits count"),
+    (lambda: physical_shape("NCHW16c", (0, 2**62, 2, 2)), "takes more bytes than 64 bits count"),
+    (
+        lambda: physical_shape(Layout((Dim((Block("C", 4),)),)), (1,)),
+        "layout 4c: axis C has no outermost block",
+    ),
+    (
+        lambda: physical_shape(Layout((Dim((Block("C"), Block("C"))),)), (1,)),
+        "axis C is there twice",
+    ),
+    (
+        lambda: physical_shape(Layout((Dim((Block("C"),), ("a=0",)),)), (1,)),
+        "layout C[a=0]: an alignment must be 1 or more",
+    ),
+    (lambda: zeros("N", (2**50,), "f4"), "a tensor of layout N needs about"),
+    (lambda: offsets("NC", (0, 3), (2, 3)), "C: 3 is out of range; there are 3, from 0"),
+    (lambda: offsets("NC", (-1, 0), (2, 3)), "N: -1 is out of range; there are 2, from 0"),
+    (
+        lambda: offsets("NC", (0, np.uint64(2**63)), (2, 3)),
+        "C: 9223372036854775808 is out of range",
+    ),
+    (lambda: offsets("NC", (0, 2**70), (2, 3)), "C: indices must be integers, not object"),
+    (lambda: offsets("NC", (0.0, 0), (2, 3)), "N: indices must be integers, not float64"),
+    (lambda: offsets("NC", (True, 0), (2, 3)), "N: indices must be integers, not bool"),
+    (lambda: offsets("NC", (0,), (2, 3)), "an index has 2 entries here, got 1"),
+    (lambda: offsets("NC", 0, (2, 3)), "an index has 2 arrays of integers, not 0"),
+    (lambda: offsets("NC", ([[1], [1, 0]], 0), (2, 3)), "an index has 2 arrays of integers, not"),
+    (lambda: offsets("NC", ([0, 1], [0, 1, 2]), (2, 3)), "shapes (2,), (3,) do not broadcast"),
+    (lambda: offsets("NC", (0, 0), (2, 0)), "C: 0 is out of range; there are 0, from 0"),
+    (lambda: indices("NC", 6, (2, 3)), "offset: 6 is out of range; there are 6, from 0"),
+    (lambda: indices("N4n", [-1], (3,)), "offset: -1 is out of range; there are 4, from 0"),
+    (lambda: offset_map("NC", (2**20, 2**30)), "the offsets of all elements of shape"),
+    (lambda: offset_map("*", (2,)), "layout * leaves a dimension open"),
+    (lambda: indices("NC", 0, (1,)), "shape (1,) has 1 entries for the 2 axes 'NC' of layout NC"),
+    (lambda: physical_index("NC", (0, 3), (2, 3)), "C: 3 is out of range; there are 3, from 0"),
+    (
+        lambda: logical_index("NC4c", (0, 0, 4), (2, 3)),
+        "dimension 2: 4 is out of range; there are 4",
+    ),
+    (
+        lambda: logical_index("NC4c", (0, 0, [1, 3]), (2, 3)),
+        "index 3 along axis C of size 3 is padding of layout NC4c",
+    ),
+    (lambda: convert_index("NC4c", "NC", (0, 0, 3), (2, 3)), "is padding of layout NC4c"),
+    (lambda: convert_index("NC", "NCH", (0, 0), (2, 3)), "logical order 'NC' must name each axis"),
+    (lambda: convert_index("NC", "NC", 3, (2, 3)), "an index has 2 arrays of integers, not 3"),
+    (lambda: convert_shape("NC", "NH", (2, 3)), "logical order 'NC' must name each axis of layout"),
+    (lambda: convert_shape("NC4c", "NC", (2, 3)), "has 2 entries for the 3 dimensions of layout"),
+    (lambda: convert_shape("NC4c", "NC", (2, 3, 5)), "(2, 3, 5) does not tell one size of each"),
+    (lambda: convert_shape("[4n4c]NC", "NC", (15, 1, 1)), "(15, 1, 1) does not tell one size"),
+    (
+        lambda: convert_shape(Layout((Dim((Block("N"), Block("C"))),)), "NC", (6,)),
+        "physical shape (6,) does not tell one size of each axis of layout [NC]",
+    ),
+    (lambda: convert_shape("*", "NC", (6,)), "layout * leaves a dimension open"),
+    (lambda: tile_mapping("N*", (2, 3), MEMORY), "layout N* leaves a dimension open"),
+    (lambda: tile_mapping("NC", (2,), MEMORY), "shape (2,) has 1 entries for the 2 axes 'NC'"),
+    (lambda: tile_mapping("NC", (2, 3), MEMORY, grain=0), "grain must be an integer of 1 or more"),
+    (lambda: tile_mapping("NC", (2, 3), MEMORY, boxes=3), "boxes must be true or false, got 3"),
+    (lambda: tile_mapping("__undef__", (), MEMORY), "an undefined layout says nothing"),
+    (lambda: tile_mapping("CN", (2**20, 2**30), MEMORY), "the tiles of all elements in layout CN"),
+]
+
+
+@pytest.mark.parametrize(("call", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
+def test_what_is_refused(call: Callable[[], Any], reason: str) -> None:
+    """Sizes, indices, offsets and tiles without a meaning are refused in one line that says why."""
+    with refused(reason):
+        call()
