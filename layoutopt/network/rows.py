@@ -56,6 +56,9 @@ SMALL = 100
 CELLS = 20_000
 """Most entries of tables for which an LP solver solves the relaxation."""
 
+SEARCHED = 300_000
+"""Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
+
 SHARE = 0.4
 """Share of the time that a dual ascent gets."""
 
@@ -553,7 +556,8 @@ class _Solver:
         shares: list[dict[int, float]] = [{} for _ in work.costs]
         for u, share in zip(work.left(), found.point, strict=True):
             shares[u] = dict(zip(work.labels(u), share, strict=True))
-        dive(self, work, rows, shares)
+        if cells(work) <= CELLS:  # the ascent tries labellings itself
+            dive(self, work, rows, shares)
         if self.worth is not None and bound < self.worth:
             forbid(tight, (self.worth - 1) * scale)
             forbid_too(work, tight)
@@ -589,6 +593,8 @@ class _Solver:
     def _decide(self, work: Work, rows: RowSet) -> int:
         """Search what is left by CP-SAT, else by branching; return a bound."""
         self.limits.report("search", self.worth)
+        if cells(work) > SEARCHED:
+            return work.bound()
         if find_spec("ortools") is not None and work.size() < LARGEST:
             written = write(work)
             given = with_rows(written, rows.one_sided(work))
