@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,7 +22,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.onnx.folding import RANDOM, known_values
 from layoutopt.onnx.protobuf import bodies, captured, graphs, write_proto
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.runtime import CrashError, RunError, Session
+from layoutopt.onnx.runtime import POLL, CrashError, RunError, Session, ending
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
@@ -442,21 +445,57 @@ def peer_transposes(model: ModelProto) -> dict[str, int | None]:
     InputError
         If one of them fails, or onnxruntime is missing.
     """
-    from onnx import ModelProto
+    import onnx
 
     found: dict[str, int | None] = {"onnxruntime": optimised_transposes(model)}
-    for package, entry in (("onnxslim", "slim"), ("onnxsim", "simplify")):
-        copy = ModelProto()
-        copy.CopyFrom(model)  # they change what they are given
-        try:
-            answer = getattr(import_module(package), entry)(copy)
-        except ImportError:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        write_proto(model, path, _large(model))
+        for package, entry in (("onnxslim", "slim"), ("onnxsim", "simplify")):
             found[package] = None
-        except Exception as error:  # whatever they raise, they are not ours
-            raise InputError(f"{package} cannot optimise it ({_first_line(error)})") from None
-        else:
-            found[package] = transposes(answer[0] if isinstance(answer, tuple) else answer)
+            if find_spec(package) is not None:
+                _optimise_alone(package, entry, path)
+                optimised = onnx.load(path.with_suffix(".new"), load_external_data=False)
+                found[package] = transposes(optimised)
     return found
+
+
+_OPTIMISE = """
+import importlib, sys, onnx
+package, entry, path, output = sys.argv[1:]
+found = getattr(importlib.import_module(package), entry)(onnx.load(path))
+onnx.save(found[0] if isinstance(found, tuple) else found, output)
+"""
+
+
+def _optimise_alone(package: str, entry: str, path: Path) -> None:
+    """Let another optimiser write what it leaves of a network, in a process that may crash.
+
+    Raises
+    ------
+    InputError
+        If it does, or fails.
+    """
+    output, said = path.with_suffix(".new"), path.with_suffix(".txt")
+    words = [sys.executable, "-P", "-c", _OPTIMISE, package, entry, str(path), str(output)]
+    there = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with (
+        said.open("wb") as file,
+        subprocess.Popen(
+            words, env=there, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        ) as process,
+    ):
+        try:
+            while process.poll() is None:
+                time.sleep(POLL)  # in pieces, as exceptions come between two of these
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        lines = said.read_text(errors="replace").strip().splitlines()
+        told = process.returncode > 0 and lines
+        why = lines[-1] if told else f"its process crashed ({ending(process.returncode)})"
+        raise InputError(f"{package} cannot optimise it ({why})")
 
 
 def transposes(model: ModelProto) -> int:

@@ -196,7 +196,7 @@ class _Process:
                     raise CrashError(f"took longer than {seconds:.3g} s")
             answer: tuple[str, Any] = self.back.recv()
         except (EOFError, OSError):
-            raise CrashError(f"crashed ({_ending(self.process.wait())})") from None
+            raise CrashError(f"crashed ({ending(self.process.wait())})") from None
         return answer
 
     def kill(self) -> None:
@@ -230,8 +230,8 @@ def _end() -> None:
         _IDLE.pop().kill()
 
 
-def _ending(code: int) -> str:
-    """Return how a process ended."""
+def ending(code: int) -> str:
+    """Return how a process ended: its exit code, or the name of a signal."""
     if code >= 0:
         return f"exit code {code}"
     with suppress(ValueError):

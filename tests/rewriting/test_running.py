@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from types import ModuleType
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto
 
 import layoutopt
 from layoutopt.onnx.running import (
@@ -71,17 +69,21 @@ def test_transposes_are_counted_before_and_after_other_optimisers() -> None:
     assert transposes(called) == 2
 
 
-def test_other_optimisers_are_asked_if_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, package: str, text: str) -> None:
+    """Let a package be all that is installed of other optimisers."""
+    for other in ("onnxsim", "onnxslim"):
+        monkeypatch.setitem(sys.modules, other, None)
+    monkeypatch.delitem(sys.modules, package)
+    (folder / f"{package}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+
+
+def test_other_optimisers_are_asked_if_they_are_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """One that is not installed is None; one that is gets a copy."""
-    tool: Any = ModuleType("onnxsim")
-
-    def simplify(model: ModelProto) -> tuple[ModelProto, bool]:
-        del model.graph.node[1:]
-        return model, True
-
-    tool.simplify = simplify
-    monkeypatch.setitem(sys.modules, "onnxsim", tool)
-    monkeypatch.setitem(sys.modules, "onnxslim", None)
+    text = "def simplify(model):\n    del model.graph.node[1:]\n    return model, True"
+    install(monkeypatch, tmp_path, "onnxsim", text)
     model = network(PAIR % "Relu")
     assert peer_transposes(model) == {"onnxruntime": 0, "onnxslim": None, "onnxsim": 1}
     assert transposes(model) == 2
@@ -149,19 +151,19 @@ def test_inputs_without_numbers_are_refused(kind: str, text: str) -> None:
         random_inputs(model)
 
 
-def test_optimisers_that_fail_are_told_of_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What onnxruntime cannot load, and whatever another optimiser raises, is no traceback."""
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [("raise KeyError('y and more')", "KeyError: 'y and more'"), ("os.abort()", "SIGABRT")],
+)
+def test_optimisers_that_fail_are_told_of_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, why: str
+) -> None:
+    """What onnxruntime cannot load, and whatever another optimiser does, is no traceback."""
     odd = network("g (float[2,3] x) => (float[2,3] y) { y = my.Twist(x) }", domains=["my"])
     with refused("onnxruntime cannot load it (", "Twist"):
         peer_transposes(odd)
-    tool: Any = ModuleType("onnxslim")
-
-    def slim(model: ModelProto) -> ModelProto:
-        raise KeyError("y\nand more")
-
-    tool.slim = slim
-    monkeypatch.setitem(sys.modules, "onnxslim", tool)
-    with refused("onnxslim cannot optimise it ("):
+    install(monkeypatch, tmp_path, "onnxslim", f"import os\ndef slim(model):\n    {fault}")
+    with refused("onnxslim cannot optimise it (", why):
         peer_transposes(network(PAIR % "Relu"))
 
 
