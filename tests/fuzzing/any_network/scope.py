@@ -270,11 +270,10 @@ class Scope:
         return True
 
     def _misreads(self, node: NodeProto) -> bool:
-        """Return whether onnxruntime takes texts by places from the end, as others than meant."""
-        if node.op_type != "Gather":
-            return False
-        data, places = (self.visible().get(name) for name in node.input)
-        return np.asarray(data).dtype == object and bool(np.any(np.less(places, 0)))
+        """Return whether onnxruntime takes other texts than meant, as of each block the first."""
+        return node.op_type == "Gather" and (
+            np.asarray(self.visible().get(node.input[0])).dtype == object
+        )
 
     def arrays(self, kinds: str | None = None, rank: int = 0, most: int = 9) -> dict[str, Any]:
         """Return visible arrays of some kinds of numbers and some ranks."""
