@@ -101,8 +101,6 @@ def _place(trace: TracebackType | None) -> str:
     return place
 
 
-NETWORKS = re.compile(r"\.(npz|cfn|wcsp|uai)(\.gz|\.xz)?$")
-
 NETWORK = re.compile(
     rb'\s*(\{\s*"?problem|MARKOV|BAYES|PK|\S+(\s+[0-9]+){4}\s)|.*"layoutopt/network/', re.DOTALL
 )
@@ -115,7 +113,7 @@ HEAD = 2**20
 def is_network(path: Path) -> bool:
     """Return whether a file holds a network of costs: by its name, or by its content."""
     name = str(path)
-    if NETWORKS.search(name):
+    if name.endswith(NETWORK_SUFFIXES):
         return True
     if not name.endswith((".json", ".json.gz", ".json.xz")) and name != STDIN:
         return False
@@ -124,6 +122,11 @@ def is_network(path: Path) -> bool:
     except InputError:  # which reading it tells
         return False
 
+
+NETWORK_SUFFIXES = tuple(
+    f".{kind}{packed}" for packed in ("", ".gz", ".xz") for kind in ("npz", "cfn", "wcsp", "uai")
+)
+"""How the names of files end that hold networks of costs alone."""
 
 SUFFIXES = (*INSTANCES, ".onnx")
 """How the names of files end that can be read."""

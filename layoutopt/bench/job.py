@@ -16,19 +16,20 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from layoutopt.base.errors import InputError, LayoutoptError, SizeError
 from layoutopt.base.files import encode
 from layoutopt.base.limits import Trace
-from layoutopt.base.result import Stopped
+from layoutopt.base.result import Stopped, UnwindingResult
 from layoutopt.bench.row import FAILED, Row
 
 if TYPE_CHECKING:
-    from layoutopt.base.result import UnwindingResult
     from layoutopt.graphs.unwinding import Graph
+    from layoutopt.network import Network, Solution
 
 PAIRS = 30
 """Most pairs in a row."""
@@ -63,8 +64,8 @@ class InstanceSource:
     tiles: str = ""
 
 
-def load(source: InstanceSource) -> Graph:
-    """Return the graph of a source.
+def load(source: InstanceSource) -> Graph | Network:
+    """Return the graph, or the network of costs, of a source.
 
     Raises
     ------
@@ -73,8 +74,12 @@ def load(source: InstanceSource) -> Graph:
     """
     from layoutopt.generate.families import generate
     from layoutopt.io.instance import tile_memory
-    from layoutopt.reading import read
+    from layoutopt.reading import is_network, read
 
+    if not source.family and is_network(Path(source.path)):
+        from layoutopt.network import read as read_network
+
+        return read_network(source.path)
     if source.family:
         graph = generate(source.family, dict(source.settings))
     else:
@@ -89,8 +94,17 @@ def load(source: InstanceSource) -> Graph:
     return graph
 
 
-def document_hash(graph: Graph) -> str:
+def of_costs(given: object) -> bool:
+    """Return whether an instance is a network of costs, whose room only then is loaded."""
+    return type(given).__name__ == "Network"
+
+
+def document_hash(graph: Any) -> str:
     """Return the SHA-256 of a graph's instance file without its description."""
+    if of_costs(graph):
+        from layoutopt.network.certify import network_hash
+
+        return network_hash(graph).removeprefix("sha256:")
     from layoutopt.io.instance import instance_bytes
 
     description, graph.description = graph.description, ""
@@ -303,7 +317,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self.made: tuple[InstanceSource, Instance, Graph] | None = None
+        self.made: tuple[InstanceSource, Instance, Graph | Network] | None = None
         self.reusable = True
 
     def solvers(self) -> tuple[str, ...]:
@@ -336,20 +350,10 @@ class Worker:
         KeyboardInterrupt
             If the solver was interrupted: what it has then is no result of a batch.
         """
-        from layoutopt.unwinding import unwind
-
         assert self.made is not None
         graph, trace, watch = self.made[2], Trace(), Stopwatch()
         try:
-            result = unwind(
-                graph,
-                solve.solver,
-                time_limit=solve.time_limit,
-                gap=solve.gap,
-                seed=solve.seed,
-                workers=solve.workers,
-                progress=trace,
-            )
+            result = _result(graph, solve, trace)
         except Exception as error:  # a failure is a row
             spent = watch.spent()
             foreseen = isinstance(error, LayoutoptError) and not isinstance(error, SizeError)
@@ -363,13 +367,59 @@ class Worker:
         return replace(blank, row=_answered(blank.row, result, trace))
 
 
+def _result(graph: Any, solve: Solve, trace: Trace) -> UnwindingResult | Solution:
+    how: dict[str, Any] = {"time_limit": solve.time_limit, "gap": solve.gap}
+    how |= {"seed": solve.seed, "workers": solve.workers}
+    if of_costs(graph):
+        from layoutopt.network import solve as solve_network
+
+        solver = "greedy" if solve.solver == "greedy0" else solve.solver
+        return solve_network(graph, solver=solver, **how)
+    from layoutopt.unwinding import unwind
+
+    return unwind(graph, solve.solver, progress=trace, **how)
+
+
+FINE = Context(prec=20)
+"""Of numbers that are no decimals so many digits are kept."""
+
+
+def _answered_network(row: Row, found: Solution) -> Row:
+    """Return a row with what a solution says: costs that are minimised change their sign."""
+    network = found.network
+    sign = -1 if network.sense == "min" else 1
+    score, bound = (
+        None
+        if x is None
+        else FINE.divide(Decimal(sign * Fraction(x).numerator), Decimal(Fraction(x).denominator))
+        for x in (found.objective, found.bound)
+    )
+    edges = len(network.equal_edges) + len(network.table_edges) + len(network.ties)
+    rows = sum(usage.rows for usage in network.usages)
+    return replace(
+        row,
+        status=str(found.status),
+        score=score,
+        bound=bound,
+        size={"nodes": len(network), "edges": edges, "rows": rows},
+        stopped=str(found.stopped),
+        error="",
+    )
+
+
 def _left_running() -> bool:
     threads = sys.modules.get("layoutopt.base.deadline")
     return threads is not None and threads.left_running()
 
 
-def _answered(row: Row, result: UnwindingResult, trace: Trace) -> Row:
+def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row:
     """Return a row with what a result says."""
+    if isinstance(result, UnwindingResult):
+        return _answered_graph(row, result, trace)
+    return _answered_network(row, result)
+
+
+def _answered_graph(row: Row, result: UnwindingResult, trace: Trace) -> Row:
     graph = result.graph
     losing = sorted(result.pairs, key=lambda pair: pair.loss.copy_negate())[:PAIRS]
     phases = {name: seconds for name, seconds in result.seconds.items() if name != "total"}

@@ -20,7 +20,7 @@ from layoutopt.base.files import read_utf8
 from layoutopt.base.memory import parse_memory
 from layoutopt.bench.job import InstanceSource, Solve
 from layoutopt.generate.families import parameters, text
-from layoutopt.reading import SUFFIXES
+from layoutopt.reading import NETWORK_SUFFIXES, SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 
 Seconds = Annotated[float, Meta(ge=0, le=1e6)]
@@ -29,6 +29,8 @@ Seconds = Annotated[float, Meta(ge=0, le=1e6)]
 Count = Annotated[int, Meta(ge=1)]
 Seeds: TypeAlias = tuple[int, ...] | str
 """Some numbers, or a range such as ``"0..99"``, both ends included."""
+
+KNOWN = (*SUFFIXES, *NETWORK_SUFFIXES)
 
 DEFAULT_SOLVERS = ("auto", "greedy0")
 
@@ -211,10 +213,10 @@ def read_suite(
         document = read_document(path)
     elif path.is_dir():
         document = Document(SuiteEntry(instances=(".",)))
-    elif path.is_file() and path.name.endswith(SUFFIXES):
+    elif path.is_file() and path.name.endswith(KNOWN):
         document = Document(SuiteEntry(instances=(glob.escape(path.name),)))
     else:
-        allowed = f"a folder, a suite (.toml) and an instance ({', '.join(SUFFIXES)})"
+        allowed = f"a folder, a suite (.toml) and an instance ({', '.join(KNOWN)})"
         raise InputError(f"is no suite; allowed: {allowed}", file=str(path))
     try:
         suite = replaced(document.suite, overrides)
@@ -280,9 +282,9 @@ def _matches(pattern: str, folder: Path, place: str) -> list[Path]:
     paths = set()
     for match in map(Path, matches):
         inside = match.rglob("*") if match.is_dir() else [match]
-        paths |= {path for path in inside if path.name.endswith(SUFFIXES) and path.is_file()}
+        paths |= {path for path in inside if path.name.endswith(KNOWN) and path.is_file()}
     if not paths:
-        raise InputError(f"no instance fits {pattern!r} ({', '.join(SUFFIXES)})", place)
+        raise InputError(f"no instance fits {pattern!r} ({', '.join(KNOWN)})", place)
     return sorted(paths)
 
 
@@ -300,7 +302,8 @@ def _name(path: Path, folder: Path) -> str:
     name = path.relative_to(folder).as_posix() if inside else path.name
     name = re.sub(r"^(\.\./)+", "", name)
     return next(
-        (name.removesuffix(end) for end in (".json.gz", *SUFFIXES) if name.endswith(end)), name
+        (name.removesuffix(end) for end in (".json.gz", *SUFFIXES) if name.endswith(end)),
+        name,
     )
 
 

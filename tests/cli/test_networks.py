@@ -167,6 +167,17 @@ def test_solvers_are_compared(folder: Path, run: Run) -> None:
     assert [line.split()[1] for line in text.splitlines()[1:] if line] == ["auto", "greedy"]
 
 
+def test_networks_are_rows_of_batches(folder: Path, run: Run) -> None:
+    """Beside other instances; costs that are minimised have their sign turned."""
+    step(folder / "n.json")
+    (folder / "n.cfn").write_text(CFN)
+    assert run("bench", ".", "--solver", "auto", "--store", "s.sqlite", "-q").code == 0
+    rows = json.loads(run("bench", "export", "s.sqlite", "--format", "json").out)["rows"]
+    found = {row["instance"]: (row["status"], row["score"], row["bound"]) for row in rows}
+    assert [found["n"][0], found["n.cfn"][0]] == ["optimal", "optimal"]
+    assert sorted(row["score"] for row in rows) == pytest.approx([-4 / 3, -0.7])
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
