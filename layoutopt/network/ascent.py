@@ -25,6 +25,12 @@ Floats: TypeAlias = NDArray[np.float64]
 SWEEPS = 4
 """Passes forwards and backwards between two steps of prices."""
 
+NEVER = 1e15
+"""What a forbidden pair costs where a labelling is mended one node at a time."""
+
+MENDED = 100
+"""Most often what forbidden pairs cost is raised."""
+
 AVERAGE = 0.15
 """Weight of the newest solution in the moving average."""
 
@@ -156,14 +162,15 @@ class RowAscent:
         while not limits.over:
             priced = self._priced()
             for _ in range(SWEEPS - 1):
-                self._forwards(priced)
-                self._backwards(priced)
+                if not limits.over:
+                    self._forwards(priced)
+                    self._backwards(priced)
             bound = self._forwards(priced) - float(self.prices @ self.room)
             chosen = self._decoded(priced, None)
             if step % 5 == 0:
                 careful = self._decoded(priced, self.room.copy())
                 if careful is not None:
-                    worth = min(worth, offer(self._whole(self._improved(careful))))
+                    worth = min(worth, offer(self._whole(self._improved(careful, limits))))
             self._backwards(priced)
             if bound > self.bound + 1e-9 * abs(bound):
                 self.bound, best, quiet = bound, self._state(), 0
@@ -267,7 +274,7 @@ class RowAscent:
             for edge in self.later[k]:
                 belief += edge.to_first
             for edge in self.earlier[k]:
-                belief += edge.table[chosen[edge.first]]
+                belief += np.minimum(edge.table[chosen[edge.first]], NEVER)
             if room is not None:
                 for begin, end, amounts in self.uses[k]:
                     belief[amounts > room[begin:end].min()] = inf
@@ -280,29 +287,50 @@ class RowAscent:
                     room[begin:end] -= amounts[best]
         return chosen
 
-    def _improved(self, chosen: list[int]) -> list[int]:
-        """Change one node at a time as long as that costs less and rows hold."""
+    def _improved(self, chosen: list[int], limits: Limits) -> list[int]:
+        """Change one node at a time as long as that costs less and rows hold.
+
+        Where forbidden pairs are left then, they cost more and more, so that neighbours give way
+        (the breakout method, Morris, AAAI 1993).
+        """
         room = self.room.copy()
-        for k, i in enumerate(chosen):
-            for begin, end, amounts in self.uses[k]:
+        for uses, i in zip(self.uses, chosen, strict=True):
+            for begin, end, amounts in uses:
                 room[begin:end] -= amounts[i]
-        again = True
-        while again:
-            again = False
-            for k, i in enumerate(chosen):
-                cost = self.own[k].copy()
-                for edge in self.later[k]:
-                    cost += edge.table[:, chosen[edge.second]]
-                for edge in self.earlier[k]:
-                    cost += edge.table[chosen[edge.first]]
-                for begin, end, amounts in self.uses[k]:
-                    cost[amounts > room[begin:end].min() + amounts[i]] = inf
-                best = int(cost.argmin())
-                if cost[best] < cost[i] and not cost[best] > cost[i] - 1e-6:
-                    for begin, end, amounts in self.uses[k]:
-                        room[begin:end] += amounts[i] - amounts[best]
-                    chosen[k], again = best, True
+        weights: dict[int, float] = {}
+        queue = dict.fromkeys(range(len(chosen)))
+        for _ in range(MENDED):
+            while queue and not limits.over:
+                k = next(iter(queue))
+                del queue[k]
+                if self._moved(k, chosen, room, weights):
+                    queue.update(dict.fromkeys(e.second for e in self.later[k]))
+                    queue.update(dict.fromkeys(e.first for e in self.earlier[k]))
+            for edge in self.edges:
+                if edge.table[chosen[edge.first], chosen[edge.second]] == inf:
+                    weights[id(edge)] = 2 * weights.get(id(edge), NEVER)
+                    queue.update({edge.first: None, edge.second: None})
+            if not queue or limits.over:
+                break
         return chosen
+
+    def _moved(self, k: int, chosen: list[int], room: Floats, weights: dict[int, float]) -> bool:
+        """Give a node its best label if that costs less; return whether it changed."""
+        cost, i = self.own[k].copy(), chosen[k]
+        for edge in self.later[k]:
+            column = edge.table[:, chosen[edge.second]]
+            cost += np.minimum(column, weights.get(id(edge), NEVER))
+        for edge in self.earlier[k]:
+            cost += np.minimum(edge.table[chosen[edge.first]], weights.get(id(edge), NEVER))
+        for begin, end, amounts in self.uses[k]:
+            cost[amounts > room[begin:end].min() + amounts[i]] = inf
+        best = int(cost.argmin())
+        if not cost[best] < cost[i] or cost[best] > cost[i] - 1e-6:
+            return False
+        for begin, end, amounts in self.uses[k]:
+            room[begin:end] += amounts[i] - amounts[best]
+        chosen[k] = best
+        return True
 
     def _whole(self, chosen: list[int]) -> list[int]:
         """Return a labelling of all nodes of the problem, 0 where they have left."""

@@ -59,7 +59,7 @@ CELLS = 20_000
 SEARCHED = 300_000
 """Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
 
-SHARE = 0.4
+SHARE = 0.6
 """Share of the time that a dual ascent gets."""
 
 ROUNDS = 6
