@@ -59,7 +59,7 @@ CELLS = 20_000
 SEARCHED = 300_000
 """Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
 
-SHARE = 0.6
+SHARE = 0.4
 """Share of the time that a dual ascent gets."""
 
 ROUNDS = 6
@@ -503,6 +503,7 @@ class _Solver:
             if self.limits.over:
                 return self._least(bound)
             before = sum(map(len, map(work.labels, work.left())))
+            left = self.limits.left
             found = self._price(work, rows)
             if found is None:
                 break
@@ -513,7 +514,8 @@ class _Solver:
             if not rows.groups:
                 return self._finish(work, bound)
             after = sum(map(len, map(work.labels, work.left())))
-            if turn and after > 0.8 * before:
+            slow = self.limits.left < left - self.limits.left  # no time for as much again
+            if slow or (turn and after > 0.8 * before):
                 break
         if self.limits.over:
             return self._least(bound)
@@ -558,7 +560,7 @@ class _Solver:
             shares[u] = dict(zip(work.labels(u), share, strict=True))
         if cells(work) <= CELLS:  # the ascent tries labellings itself
             dive(self, work, rows, shares)
-        if self.worth is not None and bound < self.worth:
+        if self.worth is not None and bound < self.worth and not self.limits.over:
             forbid(tight, (self.worth - 1) * scale)
             forbid_too(work, tight)
         return bound
