@@ -4,7 +4,7 @@
 ``K``, ``K + 1``, ... of seed ``S``, kinds in turns, and asks everybody whose turn it is.  The
 table tells how many graphs each partner saw.  Where two cannot both be right, the graph is made
 smaller and written to ``--folder``, and the exit code is 1.  ``--conversion`` compares conversion
-graphs instead.
+graphs instead, ``--networks`` networks of costs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.agreement import conversion, unwinding
+from benchmarks.agreement import conversion, networks, unwinding
 from tests.hooked import own_hooks
 
 EVERY = 5.0
@@ -69,8 +69,10 @@ def main() -> int:
         "--folder", type=Path, default=Path("disagreements"), help="where these are written"
     )
     parser.add_argument("--conversion", action="store_true", help="compare conversion graphs")
+    parser.add_argument("--networks", action="store_true", help="compare networks of costs")
     given = parser.parse_args()
-    comparison = conversion.Comparison() if given.conversion else unwinding.Comparison()
+    other = networks.Comparison() if given.networks else unwinding.Comparison()
+    comparison = conversion.Comparison() if given.conversion else other
     with own_hooks():
         run(comparison, given)
     print(comparison.tables())

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import random
+from fractions import Fraction
 
 import numpy as np
 
 from layoutopt.network import CostNetwork, Network
 from layoutopt.network.network import Array
+
+UNITS = (1, 1, 1, 1, 1, 2**40, 10**20, Fraction(1, 3))
+"""Factors of costs and amounts; sums of the largest do not fit 64 bits."""
 
 
 def draw(seed: int, *, nodes: int = 5, rows: bool = False) -> Network:
@@ -17,9 +21,10 @@ def draw(seed: int, *, nodes: int = 5, rows: bool = False) -> Network:
     net = CostNetwork(f"random {seed}", r.choice(["min", "max"]))
     domains = [net.domain(r.randint(1, 3), open=r.random() < 0.4) for _ in range(r.randint(1, 3))]
     signed = r.random() < 0.5
+    factor = random.Random(f"unit {seed}").choice(UNITS)
 
-    def number() -> int:
-        return r.choice([0, 1, 2, 3, 5, 8]) * (r.choice([-1, 1]) if signed else 1)
+    def number() -> int | Fraction:
+        return factor * r.choice([0, 1, 2, 3, 5, 8]) * (r.choice([-1, 1]) if signed else 1)
 
     every = []
     for k in range(r.randint(1, nodes)):
@@ -47,21 +52,52 @@ def draw(seed: int, *, nodes: int = 5, rows: bool = False) -> Network:
         }
         low = r.randint(-5, 10) if r.random() < 0.4 else None
         high = r.randint(-2, 15) if low is None or r.random() < 0.5 else None
-        net.row(amounts, low=low, high=None if high is None else max(high, low or high))
+        high = None if high is None else max(high, low or high)
+        net.row(
+            amounts, **{k: factor * x for k, x in (("low", low), ("high", high)) if x is not None}
+        )
     return net.build()
 
 
 def best_labels(network: Network) -> Array | None:
-    """Return the best labelling of all, ``None`` if none is allowed."""
+    """Return the best labelling of all, ``None`` if none is allowed.
+
+    All labellings are one array, ``(labellings, nodes)``; costs and limits are its columns' sums.
+    """
     choices = []
     for u in range(len(network)):
         domain = network.domain(u)
         fresh = [domain.size + v for v in range(len(network)) if network.domain(v) is domain]
         choices.append([*range(domain.size), *(fresh if domain.open else ())])
-    every = (np.array(one, np.int64) for one in itertools.product(*choices))
-    allowed = [labels for labels in every if not network.fault(labels)]
+    all_of_them = [*itertools.product(*choices)]
+    every = np.array(all_of_them, np.int64).reshape(len(all_of_them), len(network))
+    cost, allowed = np.zeros(len(every), object), np.ones(len(every), bool)
+    for (u, i), paid in zip(network.cost_at.tolist(), network.costs.tolist(), strict=True):
+        cost[every[:, u] == i] += paid
+    for u, i in network.banned.tolist():
+        allowed &= every[:, u] != i
+    for (u, v), paid in zip(
+        network.equal_edges.tolist(), network.equal_costs.tolist(), strict=True
+    ):
+        cost[every[:, u] == every[:, v]] += paid
+    for (u, v), k in zip(network.table_edges.tolist(), network.table_of.tolist(), strict=True):
+        cost = cost + network.tables[k].costs.astype(object)[every[:, u], every[:, v]]
+        good = network.tables[k].allowed
+        allowed &= True if good is None else good[every[:, u], every[:, v]]
+    for u, v in network.ties.tolist():
+        allowed &= every[:, u] == every[:, v]
+    for usage in network.usages:
+        for row, (low, high) in enumerate(zip(usage.low, usage.high, strict=True)):
+            used = np.zeros(len(every), object)
+            for item in usage.members[usage.starts[row] : usage.starts[row + 1]].tolist():
+                for (own, i), amount in zip(usage.at.tolist(), usage.amounts.tolist(), strict=True):
+                    if own == item:
+                        used[every[:, usage.nodes[item]] == i] += amount
+            allowed &= (low is None or used >= low) & (high is None or used <= high)
+    if not allowed.any():
+        return None
     sign = 1 if network.sense == "min" else -1
-    return min(allowed, key=lambda labels: sign * network.cost(labels), default=None)
+    return np.asarray(every[allowed][(cost[allowed] * sign).argmin()])
 
 
 def best(network: Network) -> int | None:
