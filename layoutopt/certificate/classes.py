@@ -89,7 +89,7 @@ class Class:
         return value
 
     def pairwise(self, banned: Collection[tuple[int, int]] = ()) -> Pairwise:
-        """Return the choices as sums of tables.
+        """Return the choices as worths of labels and of equal ones.
 
         Where no edge is negative, one label stands for all locations that are no terminal, and
         whatever another terminal is worth as much as at every node is left out: choosing that one
@@ -106,11 +106,7 @@ class Class:
             worth[m, i] = -lost
         if not signed:
             worth = _undominated(worth)
-        most, weights = len(worth), {w for _, _, w in self.edges}
-        self._check_size(most**2 * len(weights))
-        tables = {w: w * np.eye(most, dtype=object) for w in weights}
-        edges = [(i, j, tables[w]) for i, j, w in self.edges]
-        return Pairwise(list(worth.T), edges)
+        return Pairwise(list(worth.T), [], self.edges)
 
     def _check_size(self, entries: int) -> None:
         if entries > MOST_ENTRIES:
@@ -119,11 +115,14 @@ class Class:
 
 def _undominated(worth: Any) -> Any:
     """Return the rows of a table that are not below another one everywhere."""
-    kept: list[Any] = []
-    for row in sorted(worth.tolist(), reverse=True):
-        if not any((other >= np.array(row, object)).all() for other in kept):
-            kept.append(np.array(row, object))
-    return np.array(kept, object).reshape(len(kept), worth.shape[1])
+    lists = sorted(worth.tolist(), reverse=True)
+    small = max((max(max(row), -min(row)) for row in lists if row), default=0) < 2**62
+    rows = np.array(lists, np.int64 if small else object)
+    rows = rows.reshape(worth.shape)
+    kept = np.zeros(len(rows), bool)
+    for k, row in enumerate(rows):
+        kept[k] = not (rows[:k][kept[:k]] >= row).all(axis=1).any()
+    return rows[kept]
 
 
 def _weighted(

@@ -202,7 +202,7 @@ class StatedNetwork:
             else:
                 equal.append((of[u], of[v], x))
         tables = range(len(self.table_edges)) if conflict is None else conflict.tables
-        worth, shut = self._unary(place, equal, conflict is None)
+        worth, shut = self._unary(place, equal)
         for u, i, x in self.costs if conflict is None else ():
             worth[of[u]][i] += x
         for u, i in self.banned:
@@ -245,7 +245,7 @@ class StatedNetwork:
         return found
 
     def _unary(
-        self, place: dict[int, int], equal: list[tuple[int, int, int]], named: bool
+        self, place: dict[int, int], equal: list[tuple[int, int, int]]
     ) -> tuple[list[Array], list[Array]]:
         """Return zeros for the labels of each node, and which of these it cannot have."""
         groups = [*place]
@@ -263,7 +263,7 @@ class StatedNetwork:
             entries += extra
             if entries > MOST_ENTRIES:
                 raise Refused(f"there are more than {MOST_ENTRIES} fresh labels")
-            worth.append(np.zeros(size + extra, object if named else np.int64))
+            worth.append(np.zeros(size + extra, object))
             shut.append(np.arange(size + extra) > size + rank if extra > 1 else worth[-1] > 0)
         return worth, [np.asarray(own, bool) for own in shut]
 

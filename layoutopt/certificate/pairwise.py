@@ -110,7 +110,7 @@ class Pairwise:
 
     def added(self, one: Array, two: Any) -> Array:
         """Return sums, forbidden where either one is."""
-        both = np.asarray(one + two)
+        both = np.asarray(one + two, self.dtype)
         return np.maximum(both, self.never) if self.shut else both
 
     def inside(self, row: RowLimits) -> tuple[RowLimits, int] | None:
@@ -199,7 +199,8 @@ def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
         for u, amounts in row.terms.items():
             used = used + along([u], amounts)
         good &= (row.low is None or used >= row.low) & (row.high is None or used <= row.high)
-    return int(np.where(good, sums, problem.never).max()), False
+    found = np.asarray(sums, problem.dtype)[good]
+    return (int(found.max()) if found.size else problem.never), False
 
 
 def _diagonal(problem: Pairwise, node: int, weight: int) -> Array:
@@ -261,63 +262,127 @@ def _others(own: Array, never: int) -> Array:
 
 
 def _dual(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
-    """Move worth from edges to their nodes, then let each node and each edge take its best."""
+    """Move worth from edges to their nodes, then let each node and each edge take its best.
+
+    Of two messages of an edge one may be left out: it is the least that leaves nothing to earn.
+    """
     parts = evidence.get("parts", 1)
     if type(parts) is not int or not 0 < parts < LARGEST:
         raise Refused("messages must count parts of one, of which there is a whole number")
     ends = [(i, j) for i, j, _ in (*problem.edges, *problem.equal)]
-    messages = listed(evidence.get("messages", [None] * len(ends)), len(ends), "messages")
-    moved: list[tuple[int, list[Fraction | int], list[Fraction | int]]] = []
-    for e, ((i, j), pair) in enumerate(zip(ends, messages, strict=True)):
-        if pair is not None:
-            one, two = listed(pair, 2, "messages of an edge")
-            moved.append((e, _message(one, problem, i), _message(two, problem, j)))
-    unit = 1
-    for denominator in {x.denominator for _, one, two in moved for x in (*one, *two)}:
-        unit = lcm(unit, denominator)
-        if unit > LARGEST**2:
-            raise Refused("denominators of messages have no small common multiple")
-    whole = {e: ([int(x * unit) for x in a], [int(x * unit) for x in b]) for e, a, b in moved}
+    moved, unit = _messages(problem, ends, evidence)
+    whole = {e: [None if x is None else _whole(x, unit) for x in pair] for e, pair in moved.items()}
     unit *= parts
-    most = sum(max(map(abs, side)) for pair in whole.values() for side in pair)
-    dtype = np.dtype(np.int64 if 2 * most + unit * (problem.total + 1) < LARGEST else object)
-    known: dict[int, tuple[Array, Array | None]] = {}
-
-    def scaled(array: Array) -> tuple[Array, Array | None]:
-        """Return an array in parts, and which entries are allowed if not all are."""
-        if id(array) not in known:
-            good = problem.allowed(array) if problem.shut else None
-            kept = array if good is None else np.where(good, array, 0)
-            known[id(array)] = kept.astype(dtype) * unit, good
-        return known[id(array)]
-
-    nodes, total = [scaled(own)[0].copy() for own in problem.unary], 0
-    for e, (i, j) in enumerate(ends):
-        sides = [np.array(side, dtype) for side in whole.get(e, ())]
-        if e < len(problem.edges):
-            best, good = scaled(problem.edges[e][2])
-            if sides:
-                best = best - sides[0][:, None] - sides[1]
-            best = best if good is None else best[good]
-            if not best.size:
-                return problem.never, False
-            total += int(best.max())
-        else:
-            weight = problem.equal[e - len(problem.edges)][2] * unit
-            none = np.zeros(problem.widths[i], dtype)
-            total += _agreed(weight, *(-side for side in sides or (none, none)))
-        for u, side in zip((i, j), sides, strict=False):
-            nodes[u] += side
-    for own, before in zip(nodes, problem.unary, strict=True):
-        good = scaled(before)[1]
-        best = own if good is None else own[good]
-        if not best.size:
+    sides = [side for pair in whole.values() for side in pair if side is not None]
+    most = sum(max(map(abs, side)) for side in sides)
+    small = 4 * most + 2 * unit * (problem.total + 1) < LARGEST
+    own = _Moved(problem, unit, np.dtype(np.int64 if small else object))
+    total = 0
+    for e, pair in enumerate(ends):
+        best = own.edge(e, pair, *whole.get(e, (None, None)))
+        if best is None:
             return problem.never, False
-        total += int(best.max())
+        total += best
+    for worth, bad in zip(own.nodes, own.bad, strict=True):
+        if bad.all():
+            return problem.never, False
+        total += int(worth[~bad].max())
     return total // unit, False
 
 
-def _message(given: object, problem: Pairwise, node: int) -> list[Fraction | int]:
+Message: TypeAlias = list[Fraction | int]
+
+
+def _whole(message: Message, unit: int) -> list[int]:
+    return [int(x * unit) for x in message]
+
+
+def _messages(
+    problem: Pairwise, ends: list[tuple[int, int]], evidence: Evidence
+) -> tuple[dict[int, list[Message | None]], int]:
+    """Return messages of edges that have any, and of what fraction all are multiples."""
+    given = listed(evidence.get("messages", [None] * len(ends)), len(ends), "messages")
+    moved: dict[int, list[Message | None]] = {}
+    for e, (nodes, pair) in enumerate(zip(ends, given, strict=True)):
+        if pair is not None:
+            two = listed(pair, 2, "messages of an edge")
+            if two == [None, None]:
+                raise Refused("only one message of an edge can be left out")
+            moved[e] = [
+                None if x is None else _message(x, problem, u)
+                for x, u in zip(two, nodes, strict=True)
+            ]
+    sides = [side for pair in moved.values() for side in pair if side is not None]
+    unit = 1
+    for denominator in {x.denominator for side in sides for x in side}:
+        unit = lcm(unit, denominator)
+        if unit > LARGEST**2:
+            raise Refused("denominators of messages have no small common multiple")
+    return moved, unit
+
+
+class _Moved:
+    """A problem in parts, while worth moves from edges to nodes."""
+
+    def __init__(self, problem: Pairwise, unit: int, dtype: np.dtype[Any]) -> None:
+        self.problem, self.unit, self.dtype = problem, unit, dtype
+        self.known: dict[int, tuple[Array, Array | None]] = {}
+        self.nodes = [self.scaled(own)[0].copy() for own in problem.unary]
+        self.bad = [~problem.allowed(own) for own in problem.unary]
+
+    def scaled(self, array: Array) -> tuple[Array, Array | None]:
+        """Return an array in parts, and which entries are allowed if not all are."""
+        if id(array) not in self.known:
+            good = self.problem.allowed(array) if self.problem.shut else None
+            kept = array if good is None or good.all() else np.where(good, array, 0)
+            found = None if kept is array else good
+            self.known[id(array)] = kept.astype(self.dtype) * self.unit, found
+        return self.known[id(array)]
+
+    def edge(
+        self, e: int, ends: tuple[int, int], one: list[int] | None, two: list[int] | None
+    ) -> int | None:
+        """Move an edge's worth, and return the best of what is left, if anything is allowed."""
+        sides = [None if x is None else np.array(x, self.dtype) for x in (one, two)]
+        edges = self.problem.edges
+        if e < len(edges):
+            left = self._table(edges[e][2], ends, sides)
+        else:
+            left = self._alike(self.problem.equal[e - len(edges)][2] * self.unit, ends[0], sides)
+        for u, side in zip(ends, sides, strict=True):
+            if side is not None:
+                self.nodes[u] += side
+        return left
+
+    def _table(self, table: Array, ends: tuple[int, int], sides: list[Array | None]) -> int | None:
+        left, good = self.scaled(table)
+        if sides[0] is not None:
+            left = left - sides[0][:, None]
+        if sides[1] is not None:
+            left = left - sides[1]
+        if good is not None and not good.any():
+            return None
+        if (sides[0] is None) == (sides[1] is None):
+            return int((left if good is None else left[good]).max())
+        axis = 1 if sides[0] is None else 0
+        if good is not None:
+            self.bad[ends[1 - axis]] |= ~good.any(axis=axis)
+            left = np.where(good, left, int(left.min()))
+        sides[1 - axis] = left.max(axis=axis)
+        return 0
+
+    def _alike(self, weight: int, node: int, sides: list[Array | None]) -> int:
+        if sides[0] is None and sides[1] is None:
+            return weight if len(self.nodes[node]) == 1 else max(weight, 0)
+        if sides[0] is not None and sides[1] is not None:
+            return _agreed(weight, -sides[0], -sides[1])
+        here = 0 if sides[0] is not None else 1
+        given = -np.asarray(sides[here])
+        sides[1 - here] = np.maximum(given + weight, _others(given, int(given.min() + weight)))
+        return 0
+
+
+def _message(given: object, problem: Pairwise, node: int) -> Message:
     """Return a message to a node: numbers for its labels, or for some, and another for the rest."""
     width = problem.widths[node]
     if not isinstance(given, dict):
@@ -325,7 +390,7 @@ def _message(given: object, problem: Pairwise, node: int) -> list[Fraction | int
     at = listed(given.get("at"), None, f"labels of one to node {node}")
     labels = numbered(at, [width] * len(at), f"labels of one to node {node}")
     values = listed(given.get("put"), len(at), f"one to node {node}")
-    found: list[Fraction | int] = [number(given.get("rest", 0))] * width
+    found: Message = [number(given.get("rest", 0))] * width
     for label, put in zip(labels, values, strict=True):
         found[label] = number(put)
     return found
@@ -487,7 +552,7 @@ ALL = slice(None)
 KINDS = {
     "exhaustive": _exhaustive,  # nothing else
     "table": _table,  # "order": all nodes
-    "dual": _dual,  # "messages": for each edge two, to labels of either node, or nothing
+    "dual": _dual,  # "messages": for each edge to labels of either node, or of one, or nothing
     "branch": _branch,  # "node", and "leaves": evidence for each of its labels
     "prices": _prices,  # "rows": numbers and prices, and "evidence" for what is priced
     "components": _components,  # "parts": "nodes" and "evidence" each

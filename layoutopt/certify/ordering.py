@@ -19,7 +19,7 @@ from layoutopt.certificate.classes import Class
 from layoutopt.certificate.order import BarrierOrder
 from layoutopt.certificate.pairwise import Pairwise
 from layoutopt.certificate.refused import Refused
-from layoutopt.network.evidence import SEARCH, proof, table
+from layoutopt.network.evidence import SEARCH, packed, proof, table
 from layoutopt.network.problem import Labelling, exact_integers
 from layoutopt.network.solvers.messages import LabelField, colouring
 from layoutopt.network.solvers.relaxation import LARGEST, begin
@@ -27,6 +27,9 @@ from layoutopt.network.solvers.relaxation import LARGEST, begin
 Evidence = dict[str, Any]
 Banned = frozenset[tuple[int, int]]
 
+
+BITS = (0, 2, 4, 7, 10, 14, 19, 24)
+"""Bits after the point of messages, the fewest first."""
 
 CELLS = 10**6
 """Edges times labels that messages are passed for."""
@@ -131,10 +134,31 @@ def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Ite
     ascent = begin(field, limits)
     ascent.cutoff = wanted
     ascent.climb(np.arange(len(worth)))
-    scale, sides = ascent.ledger.scale, (ascent.to_first, ascent.to_second)
-    one, two = (np.rint(side * scale).astype(np.int64).tolist() for side in sides)
-    messages = [[*pair] for pair in zip(one, two, strict=True)]
-    yield {"kind": "dual", "parts": int(scale), "messages": messages}
+    paid = weights[:, None]
+    exact = _reply(_reply(ascent.to_first, paid), paid)  # most labels get as much as most others
+    exact -= np.median(exact, axis=1, keepdims=True)
+    for bits in BITS:  # coarse messages are short
+        one = np.rint(exact * 2**bits).astype(np.int64)
+        two = _reply(one, paid << bits)
+        nodes = worth.astype(np.int64) << bits
+        np.add.at(nodes, edges[:, 0], one)
+        np.add.at(nodes, edges[:, 1], two)
+        if int(nodes.max(axis=1).sum()) >> bits <= wanted:
+            break
+    messages = [[packed(own), None] for own in one.tolist()]
+    yield {"kind": "dual", "parts": 2**bits, "messages": messages}
+
+
+def _reply(messages: Any, weights: Any) -> Any:
+    """Return the least messages to the other ends of edges that leave these nothing to earn."""
+    given = -messages
+    if given.shape[1] == 1:
+        return given + weights
+    best = given.argmax(axis=1)[:, None]
+    second = np.partition(given, -2, axis=1)[:, -2:-1]
+    others = np.repeat(np.take_along_axis(given, best, 1), given.shape[1], axis=1)
+    np.put_along_axis(others, best, second, 1)
+    return np.maximum(given + weights, others)
 
 
 Solve: TypeAlias = Callable[[Labelling, Limits, None], Result]

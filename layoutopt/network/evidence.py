@@ -170,7 +170,8 @@ def _candidates(problem: Pairwise, limits: Limits) -> Iterator[Evidence]:
         yield {"kind": "table", "order": order}
         if not problem.rows:
             return
-    if problem.rows and prod(problem.widths) * len(problem.rows) <= LABELLINGS:
+    labellings = prod(problem.widths)
+    if problem.rows and (labellings == 1 or labellings * len(problem.rows) <= LABELLINGS):
         yield {"kind": "exhaustive"}
     if limits.over:
         return
@@ -213,19 +214,20 @@ def _dual(problem: Pairwise, relaxed: _Relaxed, scale: int) -> Evidence:
     )
     factor = scale * relaxed.factor
 
-    def side(message: list[float]) -> Any:
-        return packed([round(x * parts) * factor for x in message])
-
-    messages = [
-        [side(one), side(two)] if any(one) or any(two) else None for one, two in relaxed.messages
-    ]
+    messages = []
+    for pair in relaxed.messages:
+        one, two = (packed([round(x * parts) * factor for x in side]) for side in pair)
+        shorter = [one, None] if len(str(one)) <= len(str(two)) else [None, two]
+        messages.append(shorter if any(map(any, pair)) else None)  # the other one follows
     return {"kind": "dual", "parts": parts, "messages": messages}
 
 
 def packed(message: list[int]) -> Any:
     """Return a message as certificates have it: all numbers, or those that are not 0."""
     at = [i for i, x in enumerate(message) if x]
-    return {"at": at, "put": [message[i] for i in at]} if 3 * len(at) < len(message) else message
+    if 2 * len(at) >= len(message):
+        return message
+    return {"at": at, "put": [message[i] for i in at]}
 
 
 def _prices(problem: Pairwise, relaxed: _Relaxed) -> list[tuple[int, Fraction]]:

@@ -264,9 +264,9 @@ def test_terminals_that_are_worth_almost_the_same() -> None:
 
 
 def test_large_classes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of more entries than memory holds are refused before they are made."""
+    """Tables of worths of more entries than memory holds are refused before they are made."""
     own = random_class(random.Random(4), True)
-    monkeypatch.setattr(classes, "MOST_ENTRIES", 7)
+    monkeypatch.setattr(classes, "MOST_ENTRIES", 2)
     with pytest.raises(Refused, match="class 0 is too large for this kind of evidence"):
         own.bound({"kind": "exhaustive"})
     assert own.bound({"kind": "word", "bound": 99}) == (99, True)  # needs no tables
