@@ -227,7 +227,7 @@ def command(
     questions: Questions,
     no_seconds: options.NoSeconds = False,
 ) -> int:
-    """Find the best layouts of graphs' inputs, and prove it.
+    """Find the best layouts of graphs' inputs, or labels of networks of costs, and prove it.
 
     Where an output is a folder, as it must be for several instances, each writes a file of its
     own name there.
