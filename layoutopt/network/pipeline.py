@@ -112,6 +112,10 @@ class Solution:
             return None
         return find_conflict(self.network, _refutes, limited(WHY))
 
+    def __repr__(self) -> str:
+        found = f"objective {self.objective}, bound {self.bound}, solver {self.solver!r}"
+        return f"Solution({self.network.name!r}: {self.status}, {found})"
+
     def frame(self) -> dict[str, list[Any]]:
         """Return columns ``node``, ``label`` and ``number``, as any data frame takes them."""
         numbers = [] if self.choice is None else self.choice.tolist()
