@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.limits import Limits, Progress, limited
+from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import relative
 from layoutopt.base.result import Status, Stopped
 from layoutopt.network.builder import CostNetwork, Label
@@ -159,7 +159,9 @@ def solve(
     network
         A network, or one that is still growing.
     limits
-        When to stop, with the best labelling and bound so far; instead of the last five.
+        When to stop, with the best labelling and bound so far, instead of ``time_limit`` to
+        ``progress``.  Without it a first Ctrl-C in the main thread asks to stop; with it signals
+        are left alone.
     start
         An allowed labelling to begin with, by names or as numbers; the answer is never worse.
     solver
@@ -178,9 +180,22 @@ def solve(
     InputError
         If the start is no allowed labelling, or a limit no number.
     """
-    begun = time.monotonic()
-    limits = limits or limited(time_limit, gap, seed, workers, progress)
     given = network.build() if isinstance(network, CostNetwork) else network
+    if limits is not None:
+        return _solved(given, limits, start, solver, certificate)
+    limits = limited(time_limit, gap, seed, workers, progress)
+    with interruptible(limits):
+        return _solved(given, limits, start, solver, certificate)
+
+
+def _solved(
+    given: Network,
+    limits: Limits,
+    start: Mapping[str, Label] | Sequence[int] | None,
+    solver: str,
+    certificate: bool,
+) -> Solution:
+    begun = time.monotonic()
     first = None if start is None else started(given, start)
     sign = -1 if given.sense == "max" else 1
     saving = limits.saving(limits.left / 3) if certificate else limits

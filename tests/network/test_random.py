@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
+from layoutopt.base.limits import Progress
+from layoutopt.network import CostNetwork, solve
 from layoutopt.network import rows as coupling
-from layoutopt.network import solve
 from tests.network.oracle import best, draw
 
 
@@ -37,3 +40,21 @@ def test_answers_keep_rows(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(coupling, "find_spec", lambda _: None)
     for first in (0, 50):
         _agree(first, rows=True)
+
+
+def test_ctrl_c_keeps_what_is_found() -> None:
+    """A first Ctrl-C asks a solve to stop, and does not end the program."""
+    asked = []
+
+    def stop(message: Progress) -> None:
+        if message.objective is not None and not asked:
+            asked.append(message)
+            signal.raise_signal(signal.SIGINT)
+
+    net = CostNetwork()
+    labels = net.domain(2)
+    every = [net.node(f"n{k}", labels, [k, 3]) for k in range(6)]
+    net.row({(name, 0): 1 for name in every}, high=3)
+    found = solve(net, progress=stop)
+    assert asked
+    assert found.choice is not None
