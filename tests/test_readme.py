@@ -58,7 +58,7 @@ def test_the_python_examples_run_and_their_comments_hold() -> None:
     """The README's examples are one program; tuples may be shown without brackets."""
     names: dict[str, Any] = {}
     shown = [pair for code in blocks("python") for pair in run_statements(code, names, plainly)]
-    assert len(shown) == 2
+    assert len(shown) == 3
     for comment, value in shown:
         assert comment in (value, value.removeprefix("(").removesuffix(")"))
 
