@@ -294,6 +294,7 @@ def canonical(network: Network) -> Network:
         costs=-network.costs,
         equal_costs=-network.equal_costs,
         tables=tuple(CostTable(-table.costs, table.allowed) for table in network.tables),
+        constant=-network.constant,
     )
 
 

@@ -56,6 +56,7 @@ def draw(seed: int, *, nodes: int = 5, rows: bool = False) -> Network:
         net.row(
             amounts, **{k: factor * x for k, x in (("low", low), ("high", high)) if x is not None}
         )
+    net.constant(factor * random.Random(f"constant {seed}").choice([0, 0, 7, -7]))
     return net.build()
 
 
