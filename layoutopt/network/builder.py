@@ -74,11 +74,15 @@ class CostNetwork:
         if digits is not None:
             self._step = Fraction(1, 10 ** least("digits", digits, 0))
         if unit is not None:
+            if (
+                isinstance(unit, bool)
+                or not isinstance(unit, Real | Decimal)
+                or not 0 < unit < math.inf
+            ):
+                raise InputError(f"unit must be a positive number, got {unit!r}")
             self._step = Fraction(unit)
-            if self._step <= 0:
-                raise InputError(f"unit must be positive, got {unit}")
-        self._domains: list[Domain] = []
-        self._nodes: dict[str, tuple[int, int]] = {}
+        self._domains: dict[int, Domain] = {}
+        self._nodes: dict[str, tuple[int, Domain]] = {}
         self._costs: dict[tuple[int, int], Fraction | int] = {}
         self._banned: set[tuple[int, int]] = set()
         self._equal: list[tuple[int, int, Fraction | int]] = []
@@ -107,7 +111,7 @@ class CostNetwork:
             if not all(isinstance(name, str) for name in names):
                 raise InputError(f"names of labels must be strings, got {names!r}")
             made = Domain(len(names), names, open)
-        self._domains.append(made)
+        self._domains[id(made)] = made
         return made
 
     def node(
@@ -126,11 +130,10 @@ class CostNetwork:
         if not isinstance(name, str) or name in self._nodes:
             why = "is there already" if isinstance(name, str) else "must be a string"
             raise InputError(f"node {name!r} {why}")
-        place = next((k for k, own in enumerate(self._domains) if own is domain), None)
-        if place is None:
+        if id(domain) not in self._domains:
             raise InputError(f"the domain of node {name!r} must come from this network's domain()")
         u = len(self._nodes)
-        self._nodes[name] = (u, place)
+        self._nodes[name] = (u, domain)
         try:
             if isinstance(costs, Mapping):
                 for label, cost in costs.items():
@@ -189,7 +192,7 @@ class CostNetwork:
             tuple(None if x is None else self._number(x, what) for x in _listed(row, what))
             for row in _listed(costs, what)
         )
-        sizes = [self._domains[self._nodes[w][1]].size for w in (u, v)]
+        sizes = [self._nodes[w][1].size for w in (u, v)]
         if len(table) != sizes[0] or any(len(row) != sizes[1] for row in table):
             raise InputError(f"the table {what} must be of {sizes[0]} x {sizes[1]} costs")
         number = self._tables.setdefault(table, len(self._tables))
@@ -275,7 +278,7 @@ class CostNetwork:
 
     def _label(self, node: str, label: Label) -> tuple[int, int]:
         u = self._node(node)
-        domain = self._domains[self._nodes[node][1]]
+        domain = self._nodes[node][1]
         if isinstance(label, str):
             if label not in domain.names:
                 known = ", ".join(domain.names[:10]) or "numbers only"
@@ -285,6 +288,13 @@ class CostNetwork:
         if number >= domain.size:
             raise InputError(f"node {node!r} has no label {label}, it has {domain.size}")
         return u, number
+
+    def _cost_or_none(self, cost: Any, *, missing: bool = False) -> Any:
+        """Return a cost; ``None`` for one that is infinitely bad, or NaN where that is missing."""
+        if not isinstance(cost, Real | Decimal):
+            return cost
+        worst = math.inf if self.sense == "min" else -math.inf
+        return None if cost == worst or (missing and math.isnan(cost)) else cost
 
     def _number(self, value: Number, what: str) -> Fraction | int:
         return exact(value, self._step, what)
@@ -298,10 +308,11 @@ class CostNetwork:
         cells = [x for table in self._tables for row in table for x in row if x is not None]
         every = [*self._costs.values(), *equal.values(), *cells, self._constant]
         unit = common_unit(every)
+        place = {key: k for k, key in enumerate(self._domains)}
         return Network(
             nodes=tuple(self._nodes),
-            domains=tuple(self._domains),
-            domain_of=np.array([place for _, place in self._nodes.values()], np.int64),
+            domains=tuple(self._domains.values()),
+            domain_of=np.array([place[id(own)] for _, own in self._nodes.values()], np.int64),
             cost_at=_pairs(self._costs),
             costs=packed(self._costs.values(), unit),
             banned=_pairs(sorted(self._banned)),
@@ -339,7 +350,8 @@ class CostNetwork:
         ----------
         costs
             Shape ``(nodes, labels)``, or a row for each node where they have different labels;
-            ``None`` and infinite costs are forbidden.
+            ``None`` and infinite costs are forbidden (``inf``, and ``-inf`` where costs are
+            maximised).
         edges
             Shape ``(edges, 2)``: numbers of nodes.
         tables
@@ -354,7 +366,7 @@ class CostNetwork:
         """
         net = cls(name, sense, digits=digits, unit=unit)
         known: dict[int, Domain] = {}
-        own = [[*map(_finite, row)] for row in costs]
+        own = [[*map(net._cost_or_none, row)] for row in costs]
         names = [*nodes] or [*map(str, range(len(own)))]
         if len(names) != len(own):
             raise InputError(f"{len(own)} rows of costs need as many nodes, got {len(names)}")
@@ -363,7 +375,10 @@ class CostNetwork:
                 known[len(row)] = net.domain(labels if len(labels) == len(row) else len(row))
             net.node(node, known[len(row)], row)
         every = [
-            [[*map(_finite, _listed(row, f"number {k}"))] for row in _listed(table, f"number {k}")]
+            [
+                [*map(net._cost_or_none, _listed(row, f"number {k}"))]
+                for row in _listed(table, f"number {k}")
+            ]
             for k, table in enumerate(tables)
         ]
         numbers = [*range(len(edges))] if table_of is None else [int(k) for k in table_of]
@@ -406,7 +421,7 @@ class CostNetwork:
             costs = own.setdefault(str(node), {})
             if str(label) in costs:
                 raise InputError(f"node {str(node)!r} has label {str(label)!r} twice")
-            costs[str(label)] = _known(cost)
+            costs[str(label)] = net._cost_or_none(cost, missing=True)
         known: dict[tuple[str, ...], Domain] = {}
         for node, costs in own.items():
             key = tuple(map(str, costs))
@@ -425,7 +440,7 @@ class CostNetwork:
             net._label(str(u), str(i)), net._label(str(v), str(j))
             if (str(i), str(j)) in cells:
                 raise InputError(f"nodes {str(u)!r}, {str(v)!r} have {i!r}, {j!r} twice")
-            cells[str(i), str(j)] = _known(cost)
+            cells[str(i), str(j)] = net._cost_or_none(cost, missing=True)
         for (u, v), cells in tables.items():
             net.table(u, v, [[cells.get((str(i), str(j)), 0) for j in own[v]] for i in own[u]])
         return net
@@ -553,16 +568,6 @@ def _table(rows: tuple[tuple[Fraction | int | None, ...], ...], unit: Fraction) 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> Array:
     return np.array([*pairs], np.int64).reshape(-1, 2)
-
-
-def _finite(cost: Any) -> Any:
-    """Return a cost; ``None`` for an infinite one."""
-    return None if isinstance(cost, Real) and math.isinf(cost) else cost
-
-
-def _known(cost: Any) -> Any:
-    """Return a cost; ``None`` for one that is missing or infinite, as data frames have them."""
-    return None if isinstance(cost, Real) and not math.isfinite(cost) else cost
 
 
 def _has(frame: Any, name: str) -> bool:

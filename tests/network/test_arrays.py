@@ -18,7 +18,7 @@ from tests.network.oracle import best
 def test_arrays_say_what_calls_say() -> None:
     """Costs, tables for each edge or by number, infinite costs, names and rounding."""
     costs = np.array([[0, 3], [1, np.inf], [2, 2]])
-    tables = np.array([[[0, 2], [1, -np.inf]], [[1, 0], [0, 1]]])
+    tables = np.array([[[0, 2], [1, np.inf]], [[1, 0], [0, 1]]])
     made = CostNetwork.from_arrays(
         costs, [[0, 1], [1, 2]], tables, nodes=["a", "b", "c"], labels=["x", "y"]
     )
@@ -29,6 +29,8 @@ def test_arrays_say_what_calls_say() -> None:
     net.table(b, c, [[1, 0], [0, 1]])
     assert best(made.build()) == best(net.build())
     assert solve(made).labels == solve(net).labels
+    most = CostNetwork.from_arrays(-costs, sense="max")
+    assert solve(most).labels == {"0": 0, "1": 0, "2": 0}
     shared = CostNetwork.from_arrays(
         [[0.125, 1], [0, 0, 0.26]], [(0, 1)], [[[0, 1, 2], [3, 4, 5]]], [0], digits=2
     ).build()
@@ -63,6 +65,10 @@ def test_data_frames_are_read_by_their_columns() -> None:
     ("arrays", "reason"),
     [
         ({"costs": [[0, float("nan")]]}, "no finite number"),
+        ({"costs": [[0, -float("inf")]]}, "no finite number"),
+        ({"costs": [[0, float("inf")]], "sense": "max"}, "no finite number"),
+        ({"costs": [[0, 1]], "unit": float("nan")}, "unit must be a positive number"),
+        ({"costs": [[0, 1]], "unit": "1"}, "unit must be a positive number"),
         ({"costs": [[0.5, 1]]}, "give digits= or unit="),
         ({"costs": [[0, 1]], "nodes": ["a", "b"]}, "need as many nodes"),
         ({"costs": [[0, 1]] * 2, "edges": [[0, 1]]}, "need a table each"),
