@@ -28,6 +28,9 @@ from layoutopt.network.rows import coupled
 if TYPE_CHECKING:
     from layoutopt.network.conflict import NetworkConflict
 
+WHY = 30.0
+"""Seconds that finding a small conflict may take, less where a limit of time leaves less."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Solution:
@@ -54,6 +57,8 @@ class Solution:
         Evidence that a small checker accepts, as plain data; ``None`` where none was asked for.
     uncertified
         Why there is none, or what it does not prove.
+    patience
+        Seconds that :attr:`why` may take.
     """
 
     network: Network = field(repr=False)
@@ -67,6 +72,7 @@ class Solution:
     seed: int = 0
     certificate: dict[str, Any] | None = field(default=None, repr=False)
     uncertified: str = ""
+    patience: float = WHY
 
     @property
     def status(self) -> Status:
@@ -110,7 +116,7 @@ class Solution:
 
         if not self.infeasible:
             return None
-        return find_conflict(self.network, _refutes, limited(WHY))
+        return find_conflict(self.network, _refutes, limited(self.patience))
 
     def __repr__(self) -> str:
         found = f"objective {self.objective}, bound {self.bound}, solver {self.solver!r}"
@@ -120,10 +126,6 @@ class Solution:
         """Return columns ``node``, ``label`` and ``number``, as any data frame takes them."""
         numbers = [] if self.choice is None else self.choice.tolist()
         return {"node": [*self.labels], "label": [*self.labels.values()], "number": numbers}
-
-
-WHY = 30.0
-"""Seconds that finding a small conflict may take."""
 
 
 def _refutes(network: Network, limits: Limits) -> bool | None:
@@ -211,6 +213,7 @@ def _solved(
         seconds=time.monotonic() - begun,
         solver=solver,
         seed=limits.seed,
+        patience=min(WHY, max(1.0, limits.left)),
     )
     return _certified(found, limits, begun) if certificate else found
 
