@@ -352,8 +352,7 @@ class Merged:
 
     def cut(self, labels: Array) -> Array:
         """Return labels of the smaller network."""
-        own, sizes = labels[self.first], self.network.sizes
-        return np.where(own < sizes, own, sizes + self.of[np.maximum(own - sizes, 0)])
+        return _own_fresh(labels[self.first], self.network.sizes)
 
 
 def merge_ties(network: Network) -> Merged:
@@ -423,7 +422,7 @@ def closed(
         if not len(nodes):
             continue
         part = take(network, nodes)
-        own = None if start is None else _renumbered(start[nodes], part, nodes, inverse=True)
+        own = None if start is None else _own_fresh(start[nodes], part.sizes)
         share = limits.within(limits.left * (0.5 if labelled.any() and tabled.any() else 1.0))
         answer = solve_some(part, limits if inside is tabled else share, own, solver)
         if answer.infeasible:
@@ -434,7 +433,9 @@ def closed(
         if answer.labelling is None:
             labels = None
         elif labels is not None:
-            labels[nodes] = _renumbered(answer.labelling, part, nodes, inverse=False)
+            found, sizes = answer.labelling, part.sizes
+            fresh = sizes + nodes[np.maximum(found - sizes, 0)]
+            labels[nodes] = np.where(found < sizes, found, fresh)
     objective = None if labels is None else network.cost(labels)
     return CostAnswer(objective=objective, bound=bound, labelling=labels, stopped=stopped)
 
@@ -473,12 +474,17 @@ def take(network: Network, nodes: Array) -> Network:
     )
 
 
-def _renumbered(labels: Array, part: Network, nodes: Array, *, inverse: bool) -> Array:
-    """Return labels of a part as those of the whole, or the other way: fresh ones differ."""
-    sizes = part.sizes
-    fresh = np.maximum(labels - sizes, 0)
-    owner = np.searchsorted(nodes, fresh) if inverse else nodes[np.minimum(fresh, len(nodes) - 1)]
-    return np.where(labels < sizes, labels, sizes + owner)
+def _own_fresh(labels: Array, sizes: Array) -> Array:
+    """Return labels of which each fresh one is that of the first node that has it.
+
+    Parameters
+    ----------
+    labels
+        Labels of some nodes; the owners of fresh ones may be others.
+    """
+    owners = np.maximum(labels - sizes, -1)
+    _, first, group = np.unique(owners, return_index=True, return_inverse=True)
+    return np.where(owners < 0, labels, sizes + first[group.reshape(-1)])
 
 
 def _labelled(network: Network, of: Array, count: int) -> Array:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 
+import numpy as np
 import pytest
 
 from layoutopt.base.limits import Progress
 from layoutopt.network import CostNetwork, solve
 from layoutopt.network import rows as coupling
+from layoutopt.network.pipeline import WHY, merge_ties
 from tests.network.oracle import best, draw
 
 
@@ -40,6 +42,36 @@ def test_answers_keep_rows(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(coupling, "find_spec", lambda _: None)
     for first in (0, 50):
         _agree(first, rows=True)
+
+
+def test_a_start_keeps_its_cost_inside() -> None:
+    """Fresh labels of nodes elsewhere stay equal, or different, in tied nodes and in parts."""
+    net = CostNetwork()
+    labels = net.domain(1, open=True)
+    a, b, c, d, e = (net.node(name, labels, [9]) for name in "abcde")
+    net.tie(a, b)
+    net.equal(c, d, 5)
+    net.equal(d, e, -2)
+    network = net.build()
+    for start in ([1 + 3, 1 + 3, 1, 2, 2], [1, 1, 1 + 4, 1 + 0, 1 + 0], [2, 2, 3, 3, 1]):
+        merged = merge_ties(network)
+        own = merged.cut(np.array(start))
+        assert not merged.network.fault(own)
+        assert merged.network.cost(own) == network.cost(np.array(start))
+        assert network.cost(merged.restore(own)) == network.cost(np.array(start))
+        found = solve(network, start=start, time_limit=0)
+        assert found.cost is not None
+        assert found.cost <= network.cost(np.array(start))
+
+
+def test_a_reason_takes_no_longer_than_a_limit_leaves() -> None:
+    """``why`` gets what is left of the time, at least a second, at most :data:`WHY`."""
+    net = CostNetwork()
+    net.node("a", net.domain(1), [None])
+    assert solve(net).patience == WHY
+    assert 1 <= solve(net, time_limit=5).patience < 5
+    assert solve(net, time_limit=0.5).patience == 1
+    assert solve(net, time_limit=5).why is not None
 
 
 def test_ctrl_c_keeps_what_is_found() -> None:
