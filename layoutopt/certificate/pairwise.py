@@ -439,7 +439,7 @@ def fixed(problem: Pairwise, node: int, label: int) -> Pairwise:
         else:
             equal.append((i, j, w))
     own = problem.part(unary, edges, equal, problem.names)
-    own.taken = problem.taken | {problem.names[node]: label}
+    own.taken = {problem.names[node]: label} | problem.taken  # a label that is alone is number 0
     return own
 
 

@@ -13,10 +13,12 @@ import pytest
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
-from layoutopt.certificate.network import check_network
+from layoutopt.certificate.network import StatedNetwork, check_network
+from layoutopt.certificate.pairwise import KINDS, Pairwise, fixed, split
 from layoutopt.certificate.refused import Refused
 from layoutopt.network import CostNetwork, Network, evidence, solve
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
+from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict, find_conflict
 from tests.network.oracle import best, best_labels, draw
 
@@ -259,18 +261,75 @@ def test_certificates_must_prove_all_of_an_answer() -> None:
     assert "an objective of 2" in check_answer(network, nothing | {"status": "unknown"}, proved)
 
 
-def test_random_evidence_never_proves_too_much() -> None:
-    """Random messages, prices, orders and branches with forbidden entries bound all labellings."""
-    for seed in range(100):
+def _random_evidence(r: random.Random, problem: Pairwise, depth: int = 0) -> dict[str, Any]:
+    """Return evidence of random kinds, one inside the other, whether it helps or not."""
+    nodes = [*range(len(problem.widths))]
+    simple, nested = ("exhaustive", "table", "dual"), ("branch", "prices", "components")
+    kind = r.choice(simple if depth > 2 else simple + nested)
+    if kind == "table":
+        return {"kind": kind, "order": r.sample(nodes, len(nodes))}
+    if kind == "dual":
+        ends = [own[:2] for own in (*problem.edges, *problem.equal)]
+        messages: list[Any] = [
+            [[f"{r.randint(-9, 9)}/2" for _ in range(problem.widths[u])] for u in pair]
+            for pair in ends
+        ]
+        for e, pair in enumerate(messages):
+            messages[e] = r.choice([None, pair, [pair[0], None], [None, pair[1]]])
+        return {"kind": kind, "messages": messages}
+    if kind == "branch":
+        u = r.choice(nodes)
+        leaves = [
+            _random_evidence(r, fixed(problem, u, x), depth + 1) for x in range(problem.widths[u])
+        ]
+        return {"kind": kind, "node": u, "leaves": leaves}
+    if kind == "components":
+        ends = [own[:2] for own in (*problem.edges, *problem.equal)]
+        joined = [(u, v) for u, v in ends if min(problem.widths[u], problem.widths[v]) > 1]
+        of = components(len(nodes), *np.array(joined, np.int64).reshape(-1, 2).T)[1].tolist()
+        lists = [[u for u in nodes if of[u] == part] for part in sorted(set(of))]
+        parts = [
+            {"nodes": own, "evidence": _random_evidence(r, part, depth + 1)}
+            for own, part in zip(lists, split(problem, lists), strict=True)
+        ]
+        return {"kind": kind, "parts": parts}
+    if kind == "prices":
+        sides = [
+            [k, f"{sign * r.randint(1, 9)}/4"]
+            for k, row in enumerate(problem.rows)
+            for limit, sign in ((row.high, 1), (row.low, -1))
+            if limit is not None and problem.inside(row) is not None
+        ]
+        rows = r.sample(sides, min(2, len(sides)))
+        return {"kind": kind, "rows": rows, "evidence": _random_evidence(r, problem, depth + 1)}
+    return {"kind": kind}
+
+
+@pytest.mark.parametrize("first", range(0, 400, 100))
+def test_random_evidence_never_proves_too_much(first: int) -> None:
+    """What evidence of any kinds proves is true; branches may fix one node several times."""
+    seen: set[str] = set()
+    for seed in range(first, first + 100):
         r = random.Random(seed)
-        network = draw(seed, rows=seed % 2 == 0)
+        network = draw(seed, nodes=4, rows=seed % 4 > 0)
         document, wanted = document_of(network), best(network)
-        rows = sum(usage.rows for usage in network.usages)
-        prices = [[r.randrange(rows), f"{r.randint(-9, 9)}/4"] for _ in range(min(rows, 2))]
-        own = {"kind": "prices", "rows": prices, "evidence": {"kind": "dual"}}
+        if wanted is None:
+            continue
+        stated = StatedNetwork(document)
         sign = -1 if network.sense == "max" else 1
-        least = wanted if wanted is not None else -sign * 10**6
-        claim = {"bound": str((least + sign) * network.unit), "evidence": own}
-        if wanted is not None:
-            with pytest.raises(Refused):
-                check_network(document, claim)
+        everything = {
+            "nodes": [*range(len(network))],
+            "tables": [*range(len(network.table_edges))],
+            "ties": [*range(len(network.ties))],
+            "rows": [*range(sum(usage.rows for usage in network.usages))],
+        }
+        for claim, problem in (
+            ({"conflict": everything}, stated.problem(stated.conflict(everything))),
+            ({"bound": str((wanted + sign) * network.unit)}, stated.problem()),
+        ):
+            for _ in range(5):
+                own = _random_evidence(r, problem.pairwise)
+                seen |= kinds(own)
+                with pytest.raises(Refused, match="proved"):
+                    check_network(document, claim | {"evidence": own})
+    assert seen == KINDS.keys() - {"word"}
