@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -105,7 +105,7 @@ class Desired(Requirements):
                 return written or given
             axes = written.axes if written else ""
             raise InputError(f"{op}: the desired {given} is no order of its axes {', '.join(axes)}")
-        blocks = self.divides(op) or (self.padding and may_pad(op) and _sizes_known(op))
+        blocks = self.divides(op) or (self.padding and may_pad(op) and self._sizes_known(op))
         return fitting if blocks else without_blocks(fitting)
 
     def _of_its_rank(self, op: Op, given: Layout, rank: int) -> Layout:
@@ -137,20 +137,28 @@ class Desired(Requirements):
 
     def divides(self, op: Op) -> bool:
         """Return whether all desired blocks of an op divide, and at most one size is open."""
-        wanted = self.layouts(op) or OperandLayouts()
-        inputs = [
-            (wanted.input(n), written_input(op, n), op.shape(n)) for n in range(len(op.inputs))
-        ]
-        outputs = [
-            (wanted.output(n), written_output(op, n), shape)
-            for n, shape in enumerate(op.output_shapes)
-        ]
         return all(
             _blocks_divide(given, axis_sizes(written or given, shape))
-            and not (_has_blocks(given) and sum(not isinstance(x, int) for x in shape or ()) > 1)
-            for given, written, shape in [*inputs, *outputs]
+            and not (_has_blocks(given) and _open_sizes(shape) > 1)
+            for given, written, shape in self._operands(op)
             if given is not None
         )
+
+    def _sizes_known(self, op: Op) -> bool:
+        """Return whether operands and results have one open size at most, not in blocks."""
+        return all(
+            _open_sizes(shape) < 2
+            and (given is None or _blocks_known(given, axis_sizes(written or given, shape)))
+            for given, written, shape in self._operands(op)
+        )
+
+    def _operands(self, op: Op) -> Iterator[tuple[Layout | None, Layout | None, Shape | None]]:
+        """Yield what is desired of operands and results, as what they are written, and shapes."""
+        wanted = self.layouts(op) or OperandLayouts()
+        for n in range(len(op.inputs)):
+            yield wanted.input(n), written_input(op, n), op.shape(n)
+        for n, shape in enumerate(op.output_shapes):
+            yield wanted.output(n), written_output(op, n), shape
 
 
 def _blocks_divide(layout: Layout, sizes: Mapping[str, Size]) -> bool:
@@ -161,10 +169,13 @@ def _blocks_divide(layout: Layout, sizes: Mapping[str, Size]) -> bool:
     return True
 
 
-def _sizes_known(op: Op) -> bool:
-    """Return whether no more than one size of each operand and result is open."""
-    shapes = (shape for shape in (*op.input_shapes, *op.output_shapes) if shape is not None)
-    return all(sum(not isinstance(size, int) for size in shape) < 2 for shape in shapes)
+def _blocks_known(layout: Layout, sizes: Mapping[str, Size]) -> bool:
+    axes = [axis for axis in layout.axes.replace(ANY, "") if layout.factor_of(axis) > 1]
+    return all(isinstance(sizes.get(axis), int) for axis in axes)
+
+
+def _open_sizes(shape: Shape | None) -> int:
+    return sum(not isinstance(size, int) for size in shape or ())
 
 
 def _has_blocks(layout: Layout) -> bool:
