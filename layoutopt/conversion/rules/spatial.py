@@ -126,7 +126,7 @@ def resize_axes(op: Op) -> str:
     second, is one on channels-last data.
     """
     scales = op.attributes.get("scales")
-    grown = [] if scales is None or op.axes(op.rank(0) or 0) else [float(s) != 1 for s in scales]
+    grown = [] if scales is None or op.integers("axes") else [float(s) != 1 for s in scales]
     last = len(grown) > 2 and grown[1] and not (grown[0] or grown[-1])
     return "N+C -> N+C" if last else DATA
 
