@@ -435,6 +435,7 @@ class _Simplifier:
             source = self._passed_on(node, scope, read | outputs)
             if source is not None and node.output[0] not in self.pinned:
                 same[node.output[0]] = source
+                self.again |= source in scope.values and node.output[0] in read
                 if node.output[0] not in outputs:
                     continue
             key = self.keys.node(node, scope.keys, scope.values)
