@@ -38,6 +38,9 @@ TEXT_BYTES = 8
 NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
 """Types of elements below a byte: runtimes transpose them, but neither reshape nor copy them."""
 
+UNSQUEEZED = {*NARROW, "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}
+"""Types of elements whose axes of size 1 runtimes neither take away nor add."""
+
 
 class Typed(NamedTuple):
     """Type and shape of a tensor.

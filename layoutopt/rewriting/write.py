@@ -20,7 +20,7 @@ from layoutopt.rewriting.functions import LayoutFunctions
 from layoutopt.rewriting.names import Names, recapture, rename
 from layoutopt.rewriting.read import OnnxSource
 from layoutopt.rewriting.result import tell
-from layoutopt.rewriting.skeleton import NARROW, SINCE_OVERRIDABLE, typed
+from layoutopt.rewriting.skeleton import NARROW, SINCE_OVERRIDABLE, UNSQUEEZED, typed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -301,11 +301,12 @@ class _Writer:
         }
         writer = NodeWriter(source, new, self.names, self.functions)
         kinds = _element_types(source, conversion)
-        ops = [
-            _with_kernel(op, graph, kinds) if op.name not in source.ops else op
+        left = [
+            op
             for op in fewer_reshapes(graph, source.ops)
             if op.type != HELD and op.outputs[0] not in source.constants  # it is there as it was
         ]
+        ops = _with_kernels(left, source.ops, graph, kinds)
         nodes = [writer.node(op) for op in ops]
         _explain(nodes, conversion)
         self._write_bodies(source, nodes, [op.name for op in ops])
@@ -472,7 +473,7 @@ def _new_values(
 def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]:
     """Return the element types of tensors of a new graph, where they are known."""
     found = dict(source.element_types)
-    if NARROW.isdisjoint(found.values()):
+    if UNSQUEEZED.isdisjoint(found.values()):
         return found
     for name, how in conversion.relaid.items():
         found[name] = found.get(how.source, "")
@@ -484,11 +485,50 @@ def _element_types(source: OnnxSource, conversion: Conversion) -> dict[str, str]
     return found
 
 
-def _with_kernel(op: Op, graph: ConversionGraph, kinds: Mapping[str, str]) -> Op:
-    """Return a Reshape or an Identity that a conversion adds as an op that runtimes have."""
-    if op.type not in ("Identity", "Reshape") or kinds.get(op.inputs[0]) not in NARROW:
-        return op
-    before, after = (graph.tensors[name].shape for name in (op.inputs[0], op.outputs[0]))
+def _with_kernels(
+    ops: Sequence[Op], own: Container[str], graph: ConversionGraph, kinds: Mapping[str, str]
+) -> list[Op]:
+    """Return ops, those that a conversion adds as ones that runtimes have for their elements.
+
+    Parameters
+    ----------
+    ops
+        The ops of a graph in new layouts, in order.
+    own
+        Names of ops that were there before.
+    graph
+        The graph.
+    kinds
+        Element types of its tensors, where they are known.
+    """
+    squeezed: dict[str, str] = {}
+    found = list[Op]()
+    for op in ops:
+        kind = "" if op.name in own else kinds.get(op.inputs[0], "")
+        if kind in UNSQUEEZED and op.type == "Squeeze":
+            squeezed[op.outputs[0]] = op.inputs[0]
+        elif kind in UNSQUEEZED and op.type == "Unsqueeze":
+            op = _transposing(op, squeezed.get(op.inputs[0], op.inputs[0]), graph)
+        elif kind in NARROW and op.type in ("Identity", "Reshape"):
+            op = _transposing(op, op.inputs[0], graph)
+        found.append(op)
+    read = {name for op in found for name in op.inputs} | {*graph.outputs}
+    return [op for op in found if op.outputs[0] in read or op.outputs[0] not in squeezed]
+
+
+def _transposing(op: Op, source: str, graph: ConversionGraph) -> Op:
+    """Return an op that moves axes of size 1 only as a Transpose, if it can be one.
+
+    Parameters
+    ----------
+    op
+        A Reshape, an Identity, or an Unsqueeze.
+    source
+        What it makes its result of.
+    graph
+        The graph that they are in.
+    """
+    before, after = (graph.tensors[name].shape for name in (source, op.outputs[0]))
     if before is None or after is None or len(before) != len(after):
         return op
     ones = iter([axis for axis, size in enumerate(before) if size == 1])
@@ -496,7 +536,7 @@ def _with_kernel(op: Op, graph: ConversionGraph, kinds: Mapping[str, str]) -> Op
     if before.count(1) != after.count(1):
         return op
     perm = tuple(next(ones if size == 1 else others) for size in after)
-    return replace(op, type="Transpose", attributes={"perm": perm}, inputs=op.inputs[:1])
+    return replace(op, type="Transpose", attributes={"perm": perm}, inputs=(source,))
 
 
 def _set_shape(value: ValueInfoProto, shape: Shape | None) -> None:

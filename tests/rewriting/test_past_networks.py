@@ -73,6 +73,19 @@ def test_four_bits_are_transposed_as_no_runtime_reshapes_them() -> None:
     assert (result.difference, result.notes, result.after.transforms) == (0, (), 0)
 
 
+def test_floats_of_eight_bits_are_transposed_as_no_runtime_squeezes_them() -> None:
+    """Where two sizes are open, no Reshape moves the axis of size 1."""
+    model = network(
+        """g (float[n,4,1,4,m] x) => (float[m,4,1,4,n] y)
+        { a = Cast<to=17>(x) b = Transpose(a) y = Cast<to=1>(b) }""",
+        opset=21,
+        ir=10,
+    )
+    result = layoutopt.convert(model, layout="default=NHWC", free_io=True, check=True)
+    assert (result.difference, result.notes, result.after.transforms) == (0, (), 0)
+    assert transposes(result.model) == 1
+
+
 def test_names_that_a_body_gives_to_something_of_its_own_are_not_mixed_up() -> None:
     """What is read there by another name is still what it was: -x less relu(x)."""
     model = network(
