@@ -168,9 +168,9 @@ def _live() -> Iterator[OnProgress]:
 STORE = Path("bench.sqlite")
 
 Suites = Annotated[
-    list[Path], typer.Argument(metavar="SUITE", help="Suites (.toml), folders and instances.")
+    list[Path], typer.Argument(metavar="SUITE", help="Suites (.toml), folders, and instances.")
 ]
-StoreFile = Annotated[Path, typer.Option(metavar="FILE", help="Where results are kept.")]
+StoreFile = Annotated[Path, typer.Option(metavar="FILE", help="The store of results.")]
 
 
 @dataclass(frozen=True)
@@ -179,20 +179,25 @@ class Overrides:
 
     solver: Annotated[
         list[str] | None,
-        typer.Option("--solver", metavar="NAME", help="Again for each, in place of the suite's."),
+        typer.Option(
+            "--solver", metavar="NAME", help="Solver, instead of those of the suites; repeatable."
+        ),
     ] = None
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="For each solve, in place of the suite's."),
+        typer.Option(
+            metavar="SECONDS", help="Time limit of each solve, instead of that of the suites."
+        ),
     ] = None
-    gap: Annotated[float | None, typer.Option(metavar="RATIO", help="Relative gap to stop at.")] = (
-        None
-    )
+    gap: Annotated[
+        float | None, typer.Option(metavar="RATIO", help="Relative gap at which to stop.")
+    ] = None
     seed: Annotated[
-        list[int] | None, typer.Option("--seed", metavar="N", help="Of solvers; again for each.")
+        list[int] | None,
+        typer.Option("--seed", metavar="N", help="Seed of the solvers; repeatable."),
     ] = None
     repeats: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How often the same is solved.")
+        int | None, typer.Option(metavar="N", min=1, help="How often each instance is solved.")
     ] = None
     workers: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Threads of each search.")
@@ -200,12 +205,19 @@ class Overrides:
     memory: Annotated[
         str | None,
         typer.Option(
-            "--memory-limit", "--memory", metavar="SIZE", help="What a worker may take, as in 2G."
+            "--memory-limit",
+            "--memory",
+            metavar="SIZE",
+            help="Memory limit of each worker, such as 2G.",
         ),
     ] = None
     grace: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="A solve is killed so long past its limit."),
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Seconds past its time limit after which a solve is killed.",
+        ),
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -220,22 +232,33 @@ class Overrides:
 
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", metavar="N", min=1, help="Workers; one per core by default."),
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        help="Number of worker processes; one per core by default.",
+    ),
 ]
 InProcess = Annotated[
-    bool, typer.Option("--in-process", help="Solve here: no workers, and no limits that hold.")
+    bool,
+    typer.Option(
+        "--in-process", help="Solve in this process, without workers; limits are not enforced."
+    ),
 ]
 Dask = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS|FILE", help="Solve on the workers of a Dask scheduler."),
+    typer.Option(metavar="ADDRESS|FILE", help="Solve on the workers of this Dask scheduler."),
 ]
-Retry = Annotated[bool, typer.Option("--retry", help="Do again what failed.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Repeat failed solves.")]
 Label = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="What is measured, added to the version in the store."),
+    typer.Option(
+        metavar="TEXT", help="Text added to the version in the store, to tell runs apart."
+    ),
 ]
 Machine = Annotated[
-    str | None, typer.Option(metavar="NAME", help="What the store calls the machine.")
+    str | None, typer.Option(metavar="NAME", help="Name of this machine in the store.")
 ]
 
 
@@ -253,9 +276,9 @@ def command(
     machine: Machine = None,
     quiet: options.Quiet = False,
 ) -> int:
-    """Solve what the suites name, but for what the store knows already.
+    """Solve everything in the suites that the store does not have yet.
 
-    A run that was ended, in whatever way, is continued by the same command.
+    The same command continues a run that was interrupted.
     """
     workers = overrides.workers or 1
     options.check_limits(overrides.time_limit, overrides.gap or 0.0, workers)
@@ -312,7 +335,7 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     help="Solve many instances by many solvers, and keep every result in a store.  "
-    "layoutopt bench SUITE... is short for layoutopt bench run SUITE...",
+    "'layoutopt bench SUITE...' is short for 'layoutopt bench run SUITE...'.",
     rich_markup_mode=None,
 )
 
@@ -325,14 +348,18 @@ def _common(context: typer.Context) -> None:
 
 app.command("run", cls=options.Command)(command)
 
-Store = Annotated[Path, typer.Argument(metavar="STORE", help="A store of results.")]
+Store = Annotated[Path, typer.Argument(metavar="STORE", help="A store of results (SQLite).")]
 Solvers = Annotated[
     list[str] | None,
-    typer.Option("--solver", metavar="NAME", help="Only this one; again for each."),
+    typer.Option("--solver", metavar="NAME", help="Only this solver; repeatable."),
 ]
 Instances = Annotated[
     list[str] | None,
-    typer.Option("--instance", metavar="PATTERN", help="Only these, as in 'figures/*'."),
+    typer.Option(
+        "--instance",
+        metavar="PATTERN",
+        help="Only matching instances, such as 'figures/*'; repeatable.",
+    ),
 ]
 
 
@@ -344,13 +371,19 @@ class Filters:
     instance: Instances = None
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", metavar="STATUS", help="Only these, as in failed."),
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help="Only solves of this status, such as failed; repeatable.",
+        ),
     ] = None
     version: Annotated[
-        list[str] | None, typer.Option("--version", metavar="VERSION", help="Only this one.")
+        list[str] | None,
+        typer.Option("--version", metavar="VERSION", help="Only this version; repeatable."),
     ] = None
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", metavar="MACHINE", help="Only this one.")
+        list[str] | None,
+        typer.Option("--machine", metavar="MACHINE", help="Only this machine; repeatable."),
     ] = None
 
     def rows(self, path: Path) -> list[Row]:
@@ -372,7 +405,7 @@ class Filters:
 Plot = Annotated[
     str | None,
     typer.Option(
-        "--plot", metavar="profile|time|gap|trace", help="What --svg and --png draw; profile."
+        "--plot", metavar="profile|time|gap|trace", help="Kind of the picture; profile by default."
     ),
 ]
 
@@ -383,7 +416,7 @@ def show(
     store: Store,
     *,
     filters: Filters,
-    every: Annotated[bool, typer.Option("--rows", help="A line for each solve.")] = False,
+    every: Annotated[bool, typer.Option("--rows", help="Print a line for each solve.")] = False,
     output: options.Output = None,
     html: options.Html = None,
     plot: Plot = None,
@@ -391,7 +424,7 @@ def show(
     png: streams.Png = None,
     overwrite: options.Overwrite = False,
 ) -> int:
-    """Show a store: a line for each solver, or for each solve; write a page, draw a chart."""
+    """Summarise a store by solver, or list its solves; write a page or draw a chart."""
     targets = {"--html": html, "--svg": svg, "--png": png}
     options.place_output(output, targets)
     html, svg, png = targets.values()
@@ -427,17 +460,18 @@ def _write_page(rows: list[Row], path: Path, overwrite: bool) -> None:
 def export(
     store: Store,
     form: Annotated[
-        str, typer.Option("--format", metavar="csv|json|markdown", help="How it is written.")
+        str, typer.Option("--format", metavar="csv|json|markdown", help="Format of the output.")
     ] = "csv",
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where; - is stdout.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write; - is standard output."),
     ] = Path("-"),
     *,
     filters: Filters,
     no_seconds: options.NoSeconds = False,
     overwrite: options.Overwrite = False,
 ) -> int:
-    """Write the rows of a store for other programs, or for a page."""
+    """Export the solves of a store as CSV, JSON or Markdown."""
     from layoutopt.bench.row import EXPORTS
 
     if form not in EXPORTS:
@@ -450,25 +484,33 @@ def export(
 
 @app.command("diff", cls=options.Command)
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A store of results.")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A store of results (SQLite).")],
     after: Annotated[
-        Path | None, typer.Argument(metavar="AFTER", help="Another; the same by default.")
+        Path | None,
+        typer.Argument(metavar="AFTER", help="A second store; the same one by default."),
     ] = None,
     version: Annotated[
         list[str] | None,
-        typer.Option(metavar="VERSION", help="Of both sides; twice: before, after."),
+        typer.Option(
+            metavar="VERSION", help="Version of both sides; given twice: before and after."
+        ),
     ] = None,
     machine: Annotated[
         list[str] | None,
-        typer.Option(metavar="MACHINE", help="Of both sides; twice: before, after."),
+        typer.Option(
+            metavar="MACHINE", help="Machine of both sides; given twice: before and after."
+        ),
     ] = None,
     solver: Solvers = None,
     instance: Instances = None,
     noise: Annotated[
-        float | None, typer.Option(metavar="FACTOR", min=1, help="Least factor between times.")
+        float | None,
+        typer.Option(
+            metavar="FACTOR", min=1, help="Smallest ratio of times that counts as a change."
+        ),
     ] = None,
 ) -> int:
-    """Show what became better or worse, beyond noise, from one run to another."""
+    """Compare two runs: what became better or worse, beyond noise."""
     from layoutopt.bench.analysis import NOISE, difference
     from layoutopt.bench.row import side
 

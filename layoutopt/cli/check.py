@@ -98,11 +98,15 @@ SHOWN = 20
 
 Result = Annotated[
     Path | None,
-    typer.Argument(metavar="RESULT", help="A result (.json, .json.gz), or a converted network."),
+    typer.Argument(
+        metavar="RESULT", help="A result (.json, .json.gz), or a converted model (.onnx)."
+    ),
 ]
 Certificate = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="A certificate of `solve` or `convert`: prove the bound."),
+    typer.Option(
+        metavar="FILE", help="A certificate that `solve` or `convert` wrote; proves the bound."
+    ),
 ]
 
 
@@ -118,9 +122,9 @@ def command(
     memory_limit: options.MemoryLimit = None,
     quiet: options.Quiet = False,
 ) -> int:
-    """Recompute a result's score and rules, and what a certificate proves, with no solver.
+    """Verify a result, and a certificate, against their instance, without a solver.
 
-    The exit code is 1 if anything in them is not so, and 4 if time or memory runs out before that
+    The exit code is 1 if anything in them is wrong, and 4 if time or memory runs out before that
     can be told.
     """
     from layoutopt.base.deadline import run_with_timeout

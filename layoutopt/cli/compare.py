@@ -26,20 +26,24 @@ Solvers = Annotated[
     typer.Option(
         "--solver",
         metavar="NAME",
-        help=f"Again for each; all: every built-in one.  {options.SOLVER_NAMES}",
+        help=f"Repeatable; 'all' stands for every built-in one.  {options.SOLVER_NAMES}",
     ),
 ]
 Csv = Annotated[
     Path | None,
-    typer.Option("--csv", metavar="FILE", help="Write a table for programs; - is stdout."),
+    typer.Option("--csv", metavar="FILE", help="Write the table as CSV; - is standard output."),
 ]
 Markdown = Annotated[
     Path | None,
-    typer.Option("--markdown", metavar="FILE", help="Write the tables; - is stdout."),
+    typer.Option(
+        "--markdown", metavar="FILE", help="Write the tables as Markdown; - is standard output."
+    ),
 ]
 Pairs = Annotated[
     bool,
-    typer.Option("--pairs", help="Also by pair what is lost; with --csv, that in place of it."),
+    typer.Option(
+        "--pairs", help="Also list the loss of each pair; with --csv, instead of the solvers."
+    ),
 ]
 
 
@@ -60,10 +64,10 @@ def command(
     barriers: options.Barriers = None,
     no_seconds: options.NoSeconds = False,
 ) -> int:
-    """Solve instances by several solvers, in one table.
+    """Compare several solvers on the same instances, in one table.
 
-    Without --solver these are auto and greedy0.  "to best bound" is the gap to the lowest bound
-    that any of them proved; "loss" is what a solver loses against the best score.
+    By default auto and greedy0.  "to best bound" is the gap to the best bound that any of them
+    proved; "loss" is relative to the best score.
     """
     search.begin()
     targets = {"--json": json, "--csv": csv, "--markdown": markdown, "--html": html}

@@ -20,59 +20,86 @@ if TYPE_CHECKING:
 FORMAT = "layoutopt/conversion/1"
 
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL.onnx", help="A network; - is standard input.")
+    Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model; - reads standard input.")
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="OUT.onnx", help="Where to write; nowhere by default."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="OUT.onnx",
+        help="Write the converted model; without it, nothing is written.",
+    ),
 ]
 Layout = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TYPE=LAYOUTS",
-        help="Layouts that ops must run in: Conv=NHWC,HWIO, @name=NCHW, default=NHWC, "
-        "skip=Resize; again for each.",
+        help="Required layouts, by op type (Conv=NHWC,HWIO), node name (@name=NCHW) or for all "
+        "others (default=NHWC, skip=Resize); repeatable.",
     ),
 ]
 Pad = Annotated[
     bool,
-    typer.Option("--pad", help="Pad channels with zeros where blocks of --layout do not divide."),
+    typer.Option(
+        "--pad", help="Pad channels with zeros where the blocks of --layout do not divide them."
+    ),
 ]
 Backend = Annotated[
-    str | None, typer.Option(metavar="NAME", help="In place of that, what a backend needs.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Use the required layouts of this backend instead: canonical, nchw, nhwc or blocked.",
+    ),
 ]
 Costs = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="What ops take in each layout, and transforms (TOML)."),
+    typer.Option(
+        metavar="FILE",
+        help="TOML file with the measured time of each op in each layout, and of transforms.",
+    ),
 ]
 Objective = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
-        help="count, bytes, or both in order, with a comma; with --costs, time too.",
+        help="What to minimise, most important first: count (of transforms), bytes (that they "
+        "move), and with --costs time.",
         show_default="count,bytes; time,count with --costs",
     ),
 ]
 FreeIo = Annotated[
-    bool, typer.Option("--free-io", help="Let inputs and outputs come in other layouts.")
+    bool,
+    typer.Option(
+        "--free-io", help="Allow inputs and outputs of the model to change their layouts."
+    ),
 ]
 Microsoft = Annotated[
-    bool, typer.Option("--microsoft", help="Let products become onnxruntime's FusedMatMul.")
+    bool,
+    typer.Option(
+        "--microsoft", help="Allow matrix products to become FusedMatMul of com.microsoft."
+    ),
 ]
 Check = Annotated[
-    bool, typer.Option("--check", help="Run both networks on the same random inputs.")
+    bool,
+    typer.Option(
+        "--check", help="Run both models on the same random inputs and compare their outputs."
+    ),
 ]
 Solver = Annotated[
     str, typer.Option(metavar="NAME", help="auto, or a heuristic, which proves nothing.")
 ]
 Compare = Annotated[
-    bool, typer.Option("--compare", help="Count the transforms that each heuristic leaves.")
+    bool, typer.Option("--compare", help="Also count the transforms that each heuristic leaves.")
 ]
 Peers = Annotated[
-    bool, typer.Option("--peers", help="Count the transposes that other optimisers leave.")
+    bool,
+    typer.Option(
+        "--peers", help="Also count the transposes that onnxsim, onnxslim and onnxruntime leave."
+    ),
 ]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Say of each transform that remains why it does.")
+    bool, typer.Option("--explain", help="Explain why each remaining transform is needed.")
 ]
 
 
@@ -100,7 +127,7 @@ def command(
     no_seconds: options.NoSeconds = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Rewrite a network with provably fewest layout transforms."""
+    """Rewrite an ONNX model with the provably smallest number of layout transforms."""
     options.check_limits(time_limit, 0.0, 1)
     options.limit_memory(memory_limit)
     for target in (output, json, certificate):

@@ -20,20 +20,25 @@ if TYPE_CHECKING:
 
 @options.grouped
 def command(
-    instance: options.InstancePath,
+    instance: options.GraphPath,
     result: Annotated[
         Path | None,
-        typer.Argument(metavar="RESULT", help="Its result; without one it is solved first."),
+        typer.Argument(
+            metavar="RESULT", help="Its result file; without one the instance is solved first."
+        ),
     ] = None,
     pair: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="A B", help="Explain a pair, by its tensors.")
+        tuple[str, str] | None,
+        typer.Option(metavar="A B", help="Explain the pair of these two tensors."),
     ] = None,
     sink: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Explain where a sink lies.")
+        str | None, typer.Option(metavar="NAME", help="Explain the locations of this sink.")
     ] = None,
     alternatives: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many pairs that lose --sink looks at; 3 by default."),
+        typer.Option(
+            metavar="N", help="With --sink, how many losing pairs to examine; 3 by default."
+        ),
     ] = None,
     time_limit: options.TimeLimit = None,
     memory_limit: options.MemoryLimit = None,
@@ -47,9 +52,9 @@ def command(
     barriers: options.Barriers = None,
     quiet: options.Quiet = False,
 ) -> int:
-    """Say why a pair loses or a sink lies where it does, and what would have to change.
+    """Explain why a pair does not match, or why a sink lies where it does.
 
-    The graph is solved a few times more with other values.
+    The graph is solved again a few times, with other values of pairs.
     """
     from layoutopt.graphs.tiling import apply_hook_mode
 

@@ -14,22 +14,23 @@ from layoutopt.cli.streams import say, write_out
 
 def command(
     family: Annotated[
-        str | None, typer.Argument(metavar="FAMILY", help="Its name; without one, as --list.")
+        str | None,
+        typer.Argument(
+            metavar="FAMILY", help="Name of the family; without it, families are listed."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter; again for each."),
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the family; repeatable."),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed of families that draw numbers.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of random families.")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write (.json, .json.gz; - is stdout).",
+            help="File to write (.json, .json.gz); - is standard output.",
         ),
     ] = None,
     listed: Annotated[

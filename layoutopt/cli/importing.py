@@ -14,14 +14,17 @@ from layoutopt.cli.streams import say, write_out
 
 @options.grouped
 def command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A network; - is stdin.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model; - reads standard input.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write (.json, .json.gz; - is stdout); beside the network by default.",
+            help="File to write (.json, .json.gz), - is standard output; by default beside the "
+            "model.",
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -29,7 +32,7 @@ def command(
     reading: options.Reading,
     quiet: options.Quiet = False,
 ) -> int:
-    """Write the unwinding instance of a network."""
+    """Write an ONNX model as an unwinding instance."""
     from layoutopt.io.instance import check_name, instance_bytes, write_instance
 
     if model.suffix != ".onnx" and str(model) != "-":

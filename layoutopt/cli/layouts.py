@@ -26,20 +26,28 @@ def _common(context: typer.Context) -> None:
         say(context.get_help())
 
 
-Text = Annotated[str, typer.Argument(metavar="LAYOUT", help="A layout in any dialect.")]
+Text = Annotated[str, typer.Argument(metavar="LAYOUT", help="A layout in any notation.")]
 Dialect = Annotated[
     str | None,
-    typer.Option(metavar="DIALECT", help="How it is written: glow, tvm, onednn or xla."),
+    typer.Option(
+        metavar="DIALECT",
+        help="Notation of the layout: glow, tvm, onednn or xla; recognised by default.",
+    ),
 ]
 Shape = Annotated[
-    str, typer.Argument(metavar="SHAPE", help="Sizes in logical order, as in 1,32,7,7.")
+    str, typer.Argument(metavar="SHAPE", help="Sizes in logical order, such as 1,32,7,7.")
 ]
 Logical = Annotated[
     str | None,
-    typer.Option(metavar="AXES", help="The axes in the order of SHAPE; NCHW, OIHW, ... if known."),
+    typer.Option(
+        metavar="AXES", help="Names of the axes in the order of SHAPE, such as NCHW or OIHW."
+    ),
 ]
 Bytes = Annotated[
-    int, typer.Option("--element-bytes", metavar="N", help="For alignment and sizes in bytes.")
+    int,
+    typer.Option(
+        "--element-bytes", metavar="N", help="Bytes of an element, for alignment and sizes."
+    ),
 ]
 
 SHOWN = 16
@@ -48,7 +56,7 @@ SHOWN = 16
 
 @app.command("parse", cls=options.Command)
 def parse(text: Text, dialect: Dialect = None) -> int:
-    """Tell what a layout says, and how other dialects write it."""
+    """Explain a layout, and write it in the other notations."""
     from layoutopt.layout.layout import DIALECTS, LayoutError
 
     layout = _read(text, dialect)
@@ -79,11 +87,13 @@ def parse(text: Text, dialect: Dialect = None) -> int:
 @app.command("convert", cls=options.Command)
 def convert(
     text: Text,
-    to: Annotated[str, typer.Option(metavar="DIALECT", help="glow, tvm, onednn or xla.")],
+    to: Annotated[
+        str, typer.Option(metavar="DIALECT", help="Notation to write: glow, tvm, onednn or xla.")
+    ],
     dialect: Dialect = None,
     logical: Logical = None,
 ) -> int:
-    """Write a layout in another dialect, exactly, or tell why that cannot be."""
+    """Write a layout in another notation, or say why it has no exact equivalent there."""
     layout = _read(text, dialect)
     say(str(layout.to(to, logical=logical)))  # type: ignore[arg-type]  # it is checked
     return 0
@@ -99,7 +109,11 @@ def offsets(
     svg: Annotated[
         Path | None,
         typer.Option(
-            "--svg", "--output", "-o", metavar="FILE", help="Draw memory as a grid of elements."
+            "--svg",
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Draw memory as a grid of elements (SVG).",
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -135,13 +149,13 @@ def offsets(
 
 @app.command("transform", cls=options.Command)
 def transform(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The layout that a tensor has.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The layout that is wanted.")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="Current layout of the tensor.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Wanted layout.")],
     shape: Shape,
     logical: Logical = None,
     element_bytes: Bytes = 4,
 ) -> int:
-    """Tell how a tensor gets from one layout to another, and what that moves."""
+    """List the steps that transform one layout into another, and the bytes they move."""
     from layoutopt.layout import placement
     from layoutopt.layout import transform as transforms
 

@@ -127,98 +127,115 @@ class Command(TyperCommand):
                     formatter.write_dl(lines)
 
 
-_INSTANCE = (
-    "An instance (.json, .json.gz), a network (.onnx), a Python function that returns a graph "
-    "(module:function), or - for either kind of file on standard input."
+_GRAPH = (
+    "An instance (.json, .json.gz), an ONNX model (.onnx), a Python function that returns a graph "
+    "(module:function), or - to read a file from standard input"
 )
+_INSTANCE = f"{_GRAPH}; or a network of costs (.json, .npz, .cfn, .wcsp, .uai)."
+GraphPath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=f"{_GRAPH}.")]
 InstancePath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
 InstancePaths = Annotated[list[Path], typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
 SOLVER_NAMES = (
     "Exact: auto, cpsat, mip.  Heuristics: refined, isolating-cuts, alpha-expansion, rounded, "
-    "random-greedy, greedy0.  Or one of your own."
+    "random-greedy, greedy0.  Or your own, as module:function."
 )
 Solver = Annotated[str, typer.Option(metavar="NAME", help=SOLVER_NAMES)]
 TimeLimit = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="For the whole call; none by default.")
+    float | None,
+    typer.Option(metavar="SECONDS", help="Time limit of the whole command; none by default."),
 ]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
-        "--memory-limit", metavar="SIZE", help="What this process may take, as in 4G or 512M."
+        "--memory-limit", metavar="SIZE", help="Memory limit of this process, such as 4G or 512M."
     ),
 ]
 Gap = Annotated[
-    float, typer.Option(metavar="RATIO", help="Relative gap to stop at; 0 asks for a proof.")
+    float,
+    typer.Option(metavar="RATIO", help="Relative gap at which to stop; 0 means proven optimality."),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")]
 Workers = Annotated[
     int,
-    typer.Option(metavar="N", help="Threads of a search; with 1, equal calls answer equally."),
+    typer.Option(metavar="N", help="Search threads; with 1, runs are reproducible."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")]
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the result here; - is stdout."),
+    typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is standard output."),
 ]
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write what its ending names, as in OUT.html or -."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="File to write; its extension says the format, - is standard output.",
     ),
 ]
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a page about it here; - is stdout."),
+    typer.Option("--html", metavar="FILE", help="Write an HTML report; - is standard output."),
 ]
 Certificate = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write evidence that `check` accepts without a solver."),
+    typer.Option(
+        metavar="FILE", help="Write a certificate that `check` verifies without a solver."
+    ),
 ]
 NoSeconds = Annotated[
     bool,
     typer.Option(
-        "--no-seconds", help="Leave measured times out, so that equal calls write equal bytes."
+        "--no-seconds", help="Omit measured times, so that equal runs write identical files."
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")]
 Fixed = Annotated[
     Path | None,
-    typer.Option(metavar="RESULT", help="Keep the layouts of this result file, whole or in part."),
+    typer.Option(
+        metavar="RESULT",
+        help="Keep the layouts of this result, which may have only some of the sinks.",
+    ),
 ]
 Start = Annotated[
-    Path | None, typer.Option(metavar="RESULT", help="Begin with the layouts of this result file.")
+    Path | None,
+    typer.Option(metavar="RESULT", help="Start the search from the layouts of this result."),
 ]
 Attractions = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE|cycles",
-        help="For a network, a TOML file with values that replace the shipped ones; cycles: for "
-        "any instance on a tile memory, the cycles that a mismatch costs.",
+        help="Values of pairs: a TOML file that replaces the built-in values for ONNX models, or "
+        "'cycles' for the cycles that a mismatch costs on the tile memory.",
     ),
 ]
 Tiles = Annotated[
     str | None,
     typer.Option(
-        metavar="PRESET|FILE", help="A tile memory, by name or JSON file, in place of any other."
+        metavar="PRESET|FILE",
+        help="Tile memory (preset or JSON file); replaces the one of the instance.",
     ),
 ]
 Barriers = Annotated[
     str | None,
     typer.Option(
         metavar="opaque|simulated",
-        help="On a tile memory, ignore hooks of barriers, or obey them, as by default.",
+        help="On a tile memory: compute where outputs of barriers lie by their hooks "
+        "(simulated, the default), or ignore hooks (opaque).",
     ),
 ]
 Dim = Annotated[
     list[str] | None,
-    typer.Option("--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension of a network."),
+    typer.Option(
+        "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension of an ONNX model."
+    ),
 ]
 
 Training = Annotated[
     str | None,
     typer.Option(
         metavar="sgd|momentum|adam",
-        help="Add a network's backward pass and the update of its weights.",
+        help="Add the backward pass and the weight update of an ONNX model.",
     ),
 ]
 
@@ -376,7 +393,8 @@ class Search:
     """Options of solving; a time limit counts from the command's, or an instance's, begin."""
 
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For each solve; none by default.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Time limit of each solve; none by default."),
     ] = None
     memory_limit: MemoryLimit = None
     gap: Gap = 0.0

@@ -23,12 +23,13 @@ class Format(StrEnum):
 def command(
     which: Annotated[
         Format,
-        typer.Argument(
-            metavar="instance|result|network", help="Which format; instance by default."
-        ),
+        typer.Argument(metavar="instance|result|network", help="File format; instance by default."),
     ] = Format.INSTANCE,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to write; standard output by default."
+        ),
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> int:

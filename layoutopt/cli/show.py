@@ -105,28 +105,31 @@ class By(StrEnum):
 @options.grouped
 def command(
     path: Annotated[
-        Path, typer.Argument(metavar="INSTANCE|RESULT", help="An instance, network or result.")
+        Path,
+        typer.Argument(metavar="INSTANCE|RESULT", help="An instance, an ONNX model or a result."),
     ],
     instance: Annotated[
         Path | None,
-        typer.Option(metavar="INSTANCE", help="What a result is of, to draw its layouts."),
+        typer.Option(
+            metavar="INSTANCE", help="The instance of the result, needed to draw its layouts."
+        ),
     ] = None,
     output: options.Output = None,
     svg: streams.Svg = None,
     png: streams.Png = None,
     html: options.Html = None,
-    by: Annotated[
-        By, typer.Option(help="What pictures colour: elements by location, or tiles.")
-    ] = By.LOCATION,
+    by: Annotated[By, typer.Option(help="Colour elements by location, or by tile.")] = By.LOCATION,
     simulate: Annotated[
         bool,
-        typer.Option("--simulate", help="On a tile memory: peaks, bytes exchanged and cycles."),
+        typer.Option(
+            "--simulate", help="On a tile memory, simulate: peak bytes, bytes exchanged and cycles."
+        ),
     ] = False,
     overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
 ) -> int:
-    """Show what reductions leave of an instance, or a result; draw either.
+    """Show the size of an instance before and after reduction, or a result; draw either.
 
     Tensors are drawn as grids, a cell for each element, with one colour for each location; or,
     with --by bytes and --by tensor, the tiles of a tile memory.

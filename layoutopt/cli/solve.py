@@ -48,16 +48,23 @@ class Questions:
         str | None,
         typer.Option(
             metavar="A,B,...",
-            help="On a tile memory, also scores with so many times its bytes per tile.",
+            help="On a tile memory, also solve with its bytes per tile times each of these "
+            "factors.",
         ),
     ] = None
     sweep_csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write these scores here; - is stdout.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the scores of --capacity-sweep as CSV; - is standard output.",
+        ),
     ] = None
     prices: Annotated[
         bool,
         typer.Option(
-            "--prices", help="On a tile memory, also what bytes of tiles are worth, and sinks cost."
+            "--prices",
+            help="On a tile memory, also print what a byte of each tile is worth, and what each "
+            "sink costs at these prices.",
         ),
     ] = False
 
@@ -227,10 +234,9 @@ def command(
     questions: Questions,
     no_seconds: options.NoSeconds = False,
 ) -> int:
-    """Find the best layouts of graphs' inputs, or labels of networks of costs, and prove it.
+    """Solve instances to proven optimality: layouts of graphs, or labels of networks of costs.
 
-    Where an output is a folder, as it must be for several instances, each writes a file of its
-    own name there.
+    With several instances, outputs must be folders; each instance writes a file named after it.
     """
     search.begin()
     questions.check(fixed)

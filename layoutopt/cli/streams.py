@@ -210,9 +210,10 @@ def _shown(text: str, stream: TextIO) -> str:
 
 
 Svg = Annotated[
-    Path | None, typer.Option("--svg", metavar="FILE", help="Draw it here; - is stdout.")
+    Path | None,
+    typer.Option("--svg", metavar="FILE", help="Write a picture as SVG; - is standard output."),
 ]
-Png = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw it here, in pixels.")]
+Png = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a picture as PNG.")]
 
 
 def check_png(path: Path | None) -> None:

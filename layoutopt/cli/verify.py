@@ -22,7 +22,9 @@ VIOLATION = 1
 
 def command(
     model: Model,
-    backend: Annotated[str, typer.Option(metavar="NAME", help="canonical, nchw, nhwc or blocked.")],
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="Backend: canonical, nchw, nhwc or blocked.")
+    ],
     output: options.Output = None,
     json: options.Json = None,
     overwrite: options.Overwrite = False,
