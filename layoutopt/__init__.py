@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         smallest_machine,
     )
     from layoutopt.network.problem import Labelling
+    from layoutopt.onnx.result import ConversionResult
     from layoutopt.pictures.svg import Picture
     from layoutopt.program.lower import lower
     from layoutopt.program.numpy_target import NumpyTarget
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from layoutopt.program.target import Target
     from layoutopt.reading import read
     from layoutopt.registry import heuristic, solver
-    from layoutopt.rewriting.result import ConversionResult
     from layoutopt.unwinding import SOLVERS, solve, unwind
 
 __version__ = "0.1.0"
@@ -71,7 +71,7 @@ _HOME = {
     "Comparison": "comparison",
     "ConvTensor": "graphs.contractions",
     "ConversionGraph": "conversion.graph",
-    "ConversionResult": "rewriting.result",
+    "ConversionResult": "onnx.result",
     "DynamicTensor": "graphs.growers",
     "Evaluation": "check.elements",
     "Graph": "graphs.unwinding",

@@ -24,15 +24,15 @@ from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.onnx.declared import corrected, declare_outputs, without_declared
 from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
+from layoutopt.onnx.result import ConversionResult, describe, whole
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
-from layoutopt.rewriting.read import OnnxSource, read_model
-from layoutopt.rewriting.result import ConversionResult, describe, whole
-from layoutopt.rewriting.simplify import Simplified, given_transposes, simplified
-from layoutopt.rewriting.verifying import Attempt, Found, Key, Unsound, fault, soundest
-from layoutopt.rewriting.write import write_model
+from layoutopt.onnx.simplify import Simplified, given_transposes, simplified
+from layoutopt.onnx.source import OnnxSource, read_model
+from layoutopt.onnx.verifying import Attempt, Found, Key, Unsound, fault, soundest
+from layoutopt.onnx.write import write_model
 
 if TYPE_CHECKING:
-    from layoutopt.rewriting.read import Model
+    from layoutopt.onnx.source import Model
 
 NOTHING = Tally(0, 0, 0)
 

@@ -22,7 +22,7 @@ ROOMS = {
     "program": "Programs",
     "layout": "Layouts and conversion",
     "conversion": "Layouts and conversion",
-    "rewriting": "Layouts and conversion",
+    "onnx": "Layouts and conversion",
     "converting": "Layouts and conversion",
     "io": "Files",
     "reading": "Files",

@@ -31,12 +31,12 @@ from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion
 from layoutopt.network.evidence import evidence
 from layoutopt.onnx.protobuf import load, loaded
-from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.result import ConversionResult, whole
-from layoutopt.rewriting.simplify import Simplified, simplified
+from layoutopt.onnx.result import ConversionResult, whole
+from layoutopt.onnx.simplify import Simplified, simplified
+from layoutopt.onnx.source import read_model
 
 if TYPE_CHECKING:
-    from layoutopt.rewriting.read import Model, OnnxSource
+    from layoutopt.onnx.source import Model, OnnxSource
 
 MICROSOFT = "microsoft"
 """What certificates that were written before it came do not tell."""

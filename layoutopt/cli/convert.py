@@ -15,7 +15,7 @@ from layoutopt.cli.progress import shown
 from layoutopt.cli.streams import all_done, reserved_stdout, saved, say, table, write_out
 
 if TYPE_CHECKING:
-    from layoutopt.rewriting.result import ConversionResult
+    from layoutopt.onnx.result import ConversionResult
 
 FORMAT = "layoutopt/conversion/1"
 

@@ -57,7 +57,7 @@ def command(
 def _violations(model: Path, needs: Requirements) -> list[Violation]:
     from layoutopt.conversion.verify import verify
     from layoutopt.onnx.protobuf import parse_model
-    from layoutopt.rewriting.read import read_model
+    from layoutopt.onnx.source import read_model
 
     try:
         every = list(read_model(parse_model(model)).every())

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.converting import convert
-from layoutopt.rewriting.read import read_model
+from layoutopt.onnx.source import read_model
 from tests.conversion.onnx_ops import op_of, results
 from tests.conversion.remap_cases import CASES, Case
 from tests.rewriting.exports import random_export

@@ -27,7 +27,7 @@ from layoutopt.conversion.convert import convert_graph, state_graph
 from layoutopt.conversion.costs import tally
 from layoutopt.converting import convert
 from layoutopt.network import evidence as pairwise
-from layoutopt.rewriting.read import read_model
+from layoutopt.onnx.source import read_model
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import least
 from tests.rewriting.exports import channels_last, random_export

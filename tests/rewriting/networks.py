@@ -15,7 +15,7 @@ from layoutopt.base.result import Stopped
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Conversion, Relaid, Stated, Tally
 from layoutopt.conversion.rules.op import Op
-from layoutopt.rewriting.read import OnnxSource, read_model
+from layoutopt.onnx.source import OnnxSource, read_model
 
 NOTHING = Tally(0, 0, 0)
 

@@ -15,9 +15,9 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.verify import verify
 from layoutopt.onnx.protobuf import load, write_proto
+from layoutopt.onnx.result import ConversionResult
 from layoutopt.onnx.running import largest_difference, optimised_transposes, transposes
-from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.result import ConversionResult
+from layoutopt.onnx.source import read_model
 from tests.rewriting.exports import channels_last, random_export
 from tests.rewriting.networks import network, values
 

@@ -8,9 +8,9 @@ from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
 import layoutopt
+from layoutopt.onnx.names import Names, recapture
 from layoutopt.onnx.protobuf import bodies
 from layoutopt.onnx.running import run, transposes
-from layoutopt.rewriting.names import Names, recapture
 from tests.rewriting.networks import cases, network
 
 ROWS = cases("past")

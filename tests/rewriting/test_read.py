@@ -11,9 +11,9 @@ from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
 import layoutopt
 from layoutopt.base.errors import InputError
-from layoutopt.rewriting import attributes
-from layoutopt.rewriting.read import HELD, read_model
-from layoutopt.rewriting.write import write_model
+from layoutopt.onnx import attributes
+from layoutopt.onnx.source import HELD, read_model
+from layoutopt.onnx.write import write_model
 from tests.rewriting.networks import conversion, kinds, network, read
 from tests.standard import every_example
 

@@ -16,9 +16,9 @@ from layoutopt.certify.conversion import Asked, certify, check_certificate, enco
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.running import largest_difference
-from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.simplify import simplified
-from layoutopt.rewriting.write import fewer_reshapes
+from layoutopt.onnx.simplify import simplified
+from layoutopt.onnx.source import read_model
+from layoutopt.onnx.write import fewer_reshapes
 from tests.rewriting.exports import random_export
 from tests.rewriting.networks import cases, kinds, network, values
 

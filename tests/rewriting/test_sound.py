@@ -22,7 +22,7 @@ from layoutopt.conversion.rules.operator import Category, Operator
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.layout.layout import Layout
 from layoutopt.onnx.running import largest_difference, transposes
-from layoutopt.rewriting.verifying import fault
+from layoutopt.onnx.verifying import fault
 from tests.cli.conftest import Run, run
 from tests.rewriting.networks import network
 

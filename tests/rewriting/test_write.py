@@ -13,10 +13,10 @@ import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.result import Relaid
 from layoutopt.conversion.rules.op import Op, parse_operands
+from layoutopt.onnx.constants import relaid_tensor
 from layoutopt.onnx.running import largest_difference
-from layoutopt.rewriting.constants import relaid_tensor
-from layoutopt.rewriting.read import read_model
-from layoutopt.rewriting.write import write_model
+from layoutopt.onnx.source import read_model
+from layoutopt.onnx.write import write_model
 from tests.rewriting.exports import random_export
 from tests.rewriting.networks import conversion, edited, kinds, network, read, values
 from tests.support import refused

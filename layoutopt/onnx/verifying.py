@@ -11,13 +11,13 @@ from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import take_declared, types_of
 from layoutopt.onnx.protobuf import SMALL, bodies, copied, copied_except, first_line, graphs
 from layoutopt.onnx.rules import is_standard
-from layoutopt.rewriting.read import OnnxSource
-from layoutopt.rewriting.skeleton import SINCE_OVERRIDABLE, overridable, typed
+from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE, overridable, typed
+from layoutopt.onnx.source import OnnxSource
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
-    from layoutopt.rewriting.read import Model
+    from layoutopt.onnx.source import Model
 
 
 def fault(before: ModelProto, after: ModelProto) -> str:

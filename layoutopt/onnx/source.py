@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.rules.op import Op
+from layoutopt.onnx.attributes import op_of, parameters
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.functions import check_functions
+from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.network import title
 from layoutopt.onnx.protobuf import bodies, captured
 from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.skeleton import Typed, overridable, skeleton, types
 from layoutopt.onnx.validate import check_nodes, check_version, is_in_order, sort_nodes
-from layoutopt.rewriting.attributes import op_of, parameters
-from layoutopt.rewriting.functions import known_layouts
-from layoutopt.rewriting.skeleton import Typed, overridable, skeleton, types
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

@@ -11,16 +11,16 @@ import numpy as np
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.onnx.attributes import changed, is_attribute, places, set_attribute
+from layoutopt.onnx.constants import array_of, is_filled, relaid_fill, relaid_tensor
+from layoutopt.onnx.equal_nodes import attributes_key
+from layoutopt.onnx.layout_functions import LayoutFunctions
+from layoutopt.onnx.names import Names, recapture, rename
 from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
+from layoutopt.onnx.result import tell
+from layoutopt.onnx.skeleton import NARROW, SINCE_OVERRIDABLE, UNSQUEEZED, typed
+from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.validate import schema
-from layoutopt.rewriting.attributes import changed, is_attribute, places, set_attribute
-from layoutopt.rewriting.constants import array_of, is_filled, relaid_fill, relaid_tensor
-from layoutopt.rewriting.equal_nodes import attributes_key
-from layoutopt.rewriting.functions import LayoutFunctions
-from layoutopt.rewriting.names import Names, recapture, rename
-from layoutopt.rewriting.read import OnnxSource
-from layoutopt.rewriting.result import tell
-from layoutopt.rewriting.skeleton import NARROW, SINCE_OVERRIDABLE, UNSQUEEZED, typed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto

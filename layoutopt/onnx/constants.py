@@ -15,7 +15,7 @@ from layoutopt.onnx.rules import is_standard
 if TYPE_CHECKING:
     from onnx import NodeProto, SparseTensorProto, TensorProto
 
-    from layoutopt.rewriting.read import Constant
+    from layoutopt.onnx.source import Constant
 
 
 def is_filled(constant: NodeProto) -> bool:

@@ -19,28 +19,26 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import Shape
-from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
-from layoutopt.onnx.folding import known_values, shape_value
-from layoutopt.onnx.functions import inlined
-from layoutopt.onnx.inference import with_shapes
-from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, graphs
-from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.validate import sort_nodes
-from layoutopt.rewriting.constant_folding import (
+from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
     Known,
     computed,
     folded_parts,
     known_elements,
 )
-from layoutopt.rewriting.constants import array_of, sparse_value
-from layoutopt.rewriting.equal_nodes import NodeKeys, attributes_key, only_passes
-from layoutopt.rewriting.functions import known_layouts
-from layoutopt.rewriting.names import Names, rename, unshadow
-from layoutopt.rewriting.read import check_network
-from layoutopt.rewriting.result import PREFIX
-from layoutopt.rewriting.shape_entries import entries_of, known_sizes, reshape_target
-from layoutopt.rewriting.skeleton import (
+from layoutopt.onnx.constants import array_of, sparse_value
+from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
+from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
+from layoutopt.onnx.folding import known_values, shape_value
+from layoutopt.onnx.functions import inlined
+from layoutopt.onnx.inference import with_shapes
+from layoutopt.onnx.layout_functions import known_layouts
+from layoutopt.onnx.names import Names, rename, unshadow
+from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, graphs
+from layoutopt.onnx.result import PREFIX
+from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.shape_entries import entries_of, known_sizes, reshape_target
+from layoutopt.onnx.skeleton import (
     NARROW,
     SINCE_OVERRIDABLE,
     bare_model,
@@ -49,11 +47,13 @@ from layoutopt.rewriting.skeleton import (
     type_name,
     typed,
 )
+from layoutopt.onnx.source import check_network
+from layoutopt.onnx.validate import sort_nodes
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
-    from layoutopt.rewriting.read import Constant
+    from layoutopt.onnx.source import Constant
 
 SINCE_SPARSE_CONSTANTS = 11
 """The operator set since which Constant takes sparse values."""

@@ -15,9 +15,9 @@ from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
 from layoutopt.onnx.protobuf import graphs
+from layoutopt.onnx.result import tell
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.validate import kinds_of, schema
-from layoutopt.rewriting.result import tell
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto

@@ -1,1 +1,0 @@
-"""Networks of ONNX as conversion graphs, and back."""
