@@ -28,6 +28,7 @@ from layoutopt.onnx.result import ConversionResult, describe, whole
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
 from layoutopt.onnx.simplify import Simplified, given_transposes, simplified
 from layoutopt.onnx.source import OnnxSource, read_model
+from layoutopt.onnx.validate import one_input_each
 from layoutopt.onnx.verifying import Attempt, Found, Key, Unsound, fault, soundest
 from layoutopt.onnx.write import write_model
 
@@ -157,7 +158,8 @@ class _Call:
     """One call of :func:`convert`, once its network is read; the arguments are its own."""
 
     def __init__(self, given: Loaded, wanted: _Wanted, limits: Limits) -> None:
-        self.given, self.wanted, self.limits = given, wanted, limits
+        model, self.notes = one_input_each(given.model)
+        self.given, self.wanted, self.limits = given._replace(model=model), wanted, limits
         self.clock = _Clock(limits.started)
         self.trial: _Trial | None = None
 
@@ -237,7 +239,7 @@ class _Call:
             instance_hash="",
             source=self.given,
             removed=NOTHING,
-            notes=(why, *([sizes] if unknown else [])),
+            notes=(*self.notes, why, *([sizes] if unknown else [])),
             partial=True,
             unmet=asked,
         )
@@ -263,7 +265,7 @@ class _Call:
             instance_hash=network_hash(one.graph for one in attempt.conversions),
             source=self.given,
             removed=trial.removed,
-            notes=(*trial.plain.notes, *trial.notes),
+            notes=(*self.notes, *trial.plain.notes, *trial.notes),
             partial=trial.partial,
             unmet=trial.unmet,
         )

@@ -92,6 +92,35 @@ def _sorted(readers: list[list[int]], waits: list[int]) -> list[int]:
     return found
 
 
+def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
+    """Return a network in which each Identity reads one input, and a line for each that read more.
+
+    tf2onnx gives some a shape as well where its own optimiser is off, and no runtime takes these.
+
+    Parameters
+    ----------
+    model
+        The network; it is not changed.
+    """
+    from onnx import ModelProto
+
+    def surplus(model: ModelProto) -> list[NodeProto]:
+        nodes = (node for graph in graphs(model.graph) for node in graph.node)
+        meant = (node for node in nodes if node.op_type == "Identity" and is_standard(node.domain))
+        return [node for node in meant if len(node.input) > 1]
+
+    if not surplus(model):
+        return model, []
+    new = ModelProto()
+    new.CopyFrom(model)
+    notes = []
+    for node in surplus(new):
+        names = ", ".join(map(repr, node.input[1:]))
+        del node.input[1:]
+        notes.append(f"{title(node)}: it has one input, and does not read {names}")
+    return new, notes
+
+
 def check_version(model: ModelProto, oldest: int) -> None:
     """Check that a network follows a version of ONNX's operator set that can be read.
 
