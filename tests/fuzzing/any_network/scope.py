@@ -26,6 +26,9 @@ CLASHES = (
 )
 """Names of tensors like those that a rewriter might make, and others that are unusual."""
 
+SECONDS = 60.0
+"""How long a run may take: a loop that was made smaller may have lost its end."""
+
 
 def execute(
     model: ModelProto,
@@ -36,7 +39,7 @@ def execute(
     """Run a model in onnxruntime, unoptimised, in one thread; it may crash on what is drawn."""
     options = {"intra_op_num_threads": 1, "use_deterministic_compute": True, **more}
     with Session(model.SerializeToString(), options) as session:
-        return session.run(feeds, names)
+        return session.run(feeds, names, SECONDS)
 
 
 def free_names(nodes: Iterable[NodeProto]) -> list[str]:
