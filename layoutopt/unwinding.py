@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
+from threading import Event
 
 import numpy as np
 
@@ -71,6 +72,9 @@ START_SHARE = 0.2
 
 ENDING = 0.05
 """Share of the time, at least, that is kept for what comes after a search."""
+
+SHORT_OF_MEMORY = (Stopped.SIZE_LIMIT, Stopped.MEMORY_LIMIT)
+"""Ends of a search for which there was too little memory, as was foreseen, or not."""
 
 CERTIFYING = 1 / 3
 """Share of the time that is kept for a certificate."""
@@ -200,20 +204,28 @@ def secure(call: Call, solver: Solver) -> None:
 
 
 def find_layouts(call: Call, solver: Solver) -> Result:
-    """Return the layouts that a solver finds, with a bound; nothing if time or memory runs out."""
+    """Return the layouts that a solver finds, with a bound; nothing if time runs out.
+
+    If memory does not suffice, ``greedy0`` is asked, unless its answer is in hand already.
+    """
     try:
         return STRATEGIES[solver.kind](call, solver)
-    except TimeoutError:
-        return Result(stopped=call.limits.stopped or Stopped.TIME_LIMIT)
-    except MemoryError:
-        return call.limits.exhausted()
+    except (TimeoutError, MemoryError) as error:
+        if isinstance(error, MemoryError):
+            call.limits.full.set()
+        stopped = call.limits.stopped or Stopped.TIME_LIMIT
     except SizeError:
         call.reserve.close(patience=math.inf)
-        if call.reserve.best is not None:
-            return Result(stopped=Stopped.SIZE_LIMIT)
-        if solver.kind is SolverKind.GRAPH:
+        if call.reserve.best is None and solver.kind is SolverKind.GRAPH:
             raise
-        return replace(find_layouts(call, find("greedy0")), stopped=Stopped.SIZE_LIMIT)
+        stopped = Stopped.SIZE_LIMIT
+    if stopped not in SHORT_OF_MEMORY:
+        return Result(stopped=stopped)
+    call.reserve.close(patience=math.inf)
+    if call.reserve.best is not None or solver.kind is SolverKind.GRAPH:
+        return Result(stopped=stopped)
+    call.limits = replace(call.limits, full=Event())  # what the solver took is free again
+    return replace(find_layouts(call, find("greedy0")), stopped=stopped)
 
 
 def exact(call: Call, solver: Solver) -> Result:
@@ -374,8 +386,8 @@ def check_layouts(call: Call, result: Result, solver: Solver) -> UnwindingResult
         else:  # what is not checked is no answer
             layouts, result = None, replace(result, stopped=why)
             _keep_plain(call, why)
-    elif call.limits.interrupt.is_set():
-        _keep_plain(call, Stopped.INTERRUPTED)
+    else:
+        _keep_plain(call, result.stopped)
     checked, layouts = _best(call, checked, layouts, solver, result.stopped)
     return UnwindingResult(
         objective=None if checked is None else checked.score,
@@ -436,7 +448,7 @@ def _keep_plain(call: Call, why: Stopped) -> None:
         return
     if limits.interrupt.is_set():
         call.reserve.plain(max(0.0, limits.interrupt.at + LAST_ENDS - time.monotonic()))
-    elif why is Stopped.SIZE_LIMIT:
+    elif why in SHORT_OF_MEMORY:
         call.reserve.plain(limits.left + LATE)
 
 

@@ -94,6 +94,32 @@ def test_a_graph_that_is_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.score, result.stopped) == (8, Stopped.SIZE_LIMIT)
 
 
+@pytest.mark.parametrize("limit", [None, 60.0])
+@pytest.mark.parametrize(("step", "score"), [("lower", 8), ("search", 8), ("greedy0", 0)])
+def test_memory_that_runs_out(
+    monkeypatch: pytest.MonkeyPatch, step: str, score: int, limit: float | None
+) -> None:
+    """greedy0 is asked when what the solver took is free again, default layouts are after that."""
+
+    def greedy(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    def found(name: str) -> Any:
+        return find(name) if name == "greedy0" else replace(find(name), call=greedy)
+
+    if step == "search":
+        monkeypatch.setattr("layoutopt.unwinding.find", found)
+    else:
+        monkeypatch.setattr("layoutopt.unwinding.lower", greedy)
+    if step == "greedy0":
+        monkeypatch.setattr("layoutopt.lowering.heuristics.choose", greedy)
+        monkeypatch.setattr("layoutopt.lowering.reserve.greedy0", greedy)
+    result = unwind(small(), time_limit=limit)
+    assert (result.score, result.status) == (score, Status.FEASIBLE)
+    assert result.stopped is Stopped.MEMORY_LIMIT
+    assert elements.evaluate(small(), result.layouts or {}).score == score
+
+
 @pytest.mark.parametrize("solver", ["auto", "mip", "greedy0"])
 @pytest.mark.parametrize("limit", [None, 60.0])
 def test_a_layout_that_cannot_be_checked(
