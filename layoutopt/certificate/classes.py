@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise, bound
+from layoutopt.certificate.bounds import bound
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise
 from layoutopt.certificate.refused import Refused, listed, number, numbered
 
 

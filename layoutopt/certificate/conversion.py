@@ -19,7 +19,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutopt.certificate.pairwise import Array, Pairwise, bound
+from layoutopt.certificate.bounds import bound
+from layoutopt.certificate.pairwise import Array, Pairwise
 from layoutopt.certificate.refused import Refused, entry, listed, numbered
 
 Costs: TypeAlias = list[int]

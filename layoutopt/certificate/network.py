@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, RowLimits, bound
+from layoutopt.certificate.bounds import bound
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, RowLimits
 from layoutopt.certificate.refused import Refused, entry, listed, number, numbered
 
 FORMAT = "layoutopt/network/1"
@@ -301,7 +302,7 @@ class _Usage:
             lists.append(numbered(chosen, [len(nodes)] * len(chosen), "members of a row"))
         every = [x for amounts in own.values() for x in amounts.values()]
         parts = _common(every, (x for side in sides for x in side if x is not None))
-        self.nodes = nodes
+        self.nodes, self.parts = nodes, parts
         self.amounts = {item: dict[int, int]() for chosen in lists for item in chosen}
         for item, amounts in own.items():
             self.amounts[item] = {i: int(x * parts) for i, x in amounts.items()}

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
 from layoutopt.certificate import conversion as checker
+from layoutopt.certificate.bounds import bound
 from layoutopt.certificate.conversion import CertifiedOp, Need, Statement
-from layoutopt.certificate.pairwise import bound
 from layoutopt.certificate.refused import Refused, entry, listed
 from layoutopt.conversion.backends import backend_named
 from layoutopt.conversion.convert import state_graph

@@ -59,6 +59,8 @@ class PricedRows:
         Item ``k`` is in rows ``begin[k] .. end[k] - 1``.
     room
         The most that may be used in each row, 0 or more.
+    source
+        For each row its number in the network, and 1 for its upper limit, -1 for its lower one.
     """
 
     nodes: list[int]
@@ -66,6 +68,7 @@ class PricedRows:
     begin: list[int]
     end: list[int]
     room: list[int]
+    source: list[tuple[int, int]]
 
 
 @dataclass

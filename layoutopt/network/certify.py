@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,26 @@ import numpy as np
 from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
+from layoutopt.certificate.bounds import bound
 from layoutopt.certificate.network import (
     NetworkProblem,
     NetworkVerdict,
     StatedNetwork,
     check_network,
 )
-from layoutopt.certificate.pairwise import bound
 from layoutopt.certificate.refused import Refused
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict
+from layoutopt.network.costs.problem import PriceStep, Proof
 from layoutopt.network.document import json_bytes
-from layoutopt.network.evidence import evidence, proof
+from layoutopt.network.evidence import evidence, packed
+from layoutopt.network.evidence import proof as prove
 from layoutopt.network.network import Array, Network
 
 FORMAT = "layoutopt/certificate/1"
+
+ENTRIES = 10**7
+"""Most entries of rows that are written down as a document."""
 
 
 def document_of(network: Network) -> dict[str, Any]:
@@ -44,7 +50,11 @@ def network_hash(network: Network) -> str:
 
 
 def certify(
-    network: Network, choice: Array | None, conflict: NetworkConflict | None, limits: Limits
+    network: Network,
+    choice: Array | None,
+    conflict: NetworkConflict | None,
+    limits: Limits,
+    proof: Proof | None = None,
 ) -> tuple[dict[str, Any] | None, str]:
     """Return the certificate of an answer, or why there is none.
 
@@ -56,6 +66,8 @@ def certify(
         Why there is none.
     limits
         When to stop looking for evidence.
+    proof
+        The solver's own, which is written down if it is enough.
 
     Returns
     -------
@@ -69,13 +81,16 @@ def certify(
         "network": network.name,
         "network_hash": network_hash(network),
     }
+    entries = sum(len(usage.members) + len(usage.at) for usage in network.usages)
+    if entries > ENTRIES:
+        return None, f"the network is too large for a certificate ({entries} entries of rows)"
     document = document_of(network)
     try:
         stated = StatedNetwork(document)
         if conflict is not None:
             claim = _refutation(stated, conflict, limits)
         elif choice is not None:
-            claim = _optimality(stated, choice.tolist(), limits)
+            claim = _optimality(stated, choice.tolist(), limits, network, proof)
         else:
             return None, "there is no labelling"
         if claim is None:
@@ -86,17 +101,70 @@ def certify(
     return head | claim, ""
 
 
-def _optimality(stated: StatedNetwork, labels: list[int], limits: Limits) -> dict[str, Any]:
+def _optimality(
+    stated: StatedNetwork,
+    labels: list[int],
+    limits: Limits,
+    network: Network,
+    proof: Proof | None,
+) -> dict[str, Any]:
     """Return a claim of a labelling and a bound."""
-    given = stated.problem()
-    found = evidence(given.pairwise, _moved(stated, given, labels), limits, word=False)
+    given, cost = stated.problem(), stated.cost(labels)
+    found: dict[str, Any] = {"kind": "dual"}
+    if proof is not None:
+        found = _steps(stated, given, network, proof)
     most, _ = bound(given.pairwise, found)
+    if stated.worth(most + given.constant) != cost:
+        other = evidence(given.pairwise, _moved(stated, given, labels), limits, word=False)
+        least, _ = bound(given.pairwise, other)
+        if least < most or proof is None:
+            found, most = other, least
     return {
         "labels": labels,
-        "objective": _ratio(stated.cost(labels)),
+        "objective": _ratio(cost),
         "bound": _ratio(stated.worth(most + given.constant)),
         "evidence": found,
     }
+
+
+def _steps(
+    stated: StatedNetwork, given: NetworkProblem, network: Network, proof: Proof
+) -> dict[str, Any]:
+    """Return a solver's proof as evidence, in the numbers of the problem as it is stated."""
+    place = [given.of[u] for u in proof.nodes.tolist()]
+    steps: list[list[Any]] = []
+
+    def add(rule: str, *about: Any) -> None:
+        if not steps or steps[-1][0] != rule:
+            steps.append([rule])
+        steps[-1].extend(about)
+
+    worth = network.unit * stated.parts  # of a unit of cost
+    used = [
+        usage.unit * own.parts
+        for usage, own in zip(network.usages, stated.usages, strict=True)
+        for _ in range(usage.rows)
+    ]
+    for rule, *about in proof.steps:
+        if rule == "narrow":
+            add(rule)
+        elif rule == "price":
+            step: PriceStep = about[0]
+            prices = [(k, price * worth / used[k]) for k, price in step.rows]
+            parts = lcm(worth.denominator, *(price.denominator for _, price in prices))
+            whole = [[-int(x * worth * parts) for x in own] for own in step.messages]
+            price = {
+                "parts": step.parts * parts,
+                "rows": [[k, int(price * parts)] for k, price in prices],
+                "messages": [packed(own) if any(own) else None for own in whole],
+            }
+            if step.worth is not None:
+                price["forbid"] = -int(step.worth * worth) - given.constant
+            add(rule, price)
+        else:
+            nodes = 1 if rule in ("leave", "instead") else 2
+            add(rule, [place[u] for u in about[:nodes]] + about[nodes:])
+    return {"kind": "reductions", "steps": steps}
 
 
 def _moved(stated: StatedNetwork, given: NetworkProblem, labels: list[int]) -> list[int]:
@@ -122,7 +190,7 @@ def _refutation(stated: StatedNetwork, conflict: NetworkConflict, limits: Limits
     """Return a claim that no labelling is allowed, ``None`` if that is not proved."""
     parts = {key: [*getattr(conflict, key)] for key in ("nodes", "tables", "ties", "rows")}
     problem = stated.problem(stated.conflict(parts)).pairwise
-    found = proof(problem, -problem.total - 1, limits)
+    found = prove(problem, -problem.total - 1, limits)
     return None if found is None else {"conflict": parts, "evidence": found}
 
 

@@ -18,7 +18,7 @@ from layoutopt.base.numbers import relative
 from layoutopt.base.result import Status, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
-from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem
+from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem, Proof
 from layoutopt.network.costs.solve import heuristic_pbqp, solve_pbqp
 from layoutopt.network.methods import APPROXIMATE, METHODS
 from layoutopt.network.network import Array, CostTable, Network
@@ -215,7 +215,7 @@ def _solved(
         seed=limits.seed,
         patience=min(WHY, max(1.0, limits.left)),
     )
-    return _certified(found, limits, begun) if certificate else found
+    return _certified(found, answer.proof, limits, begun) if certificate else found
 
 
 def _better(network: Network, labels: Array | None, first: Array | None) -> Array | None:
@@ -226,12 +226,12 @@ def _better(network: Network, labels: Array | None, first: Array | None) -> Arra
     return first if sign * network.cost(first) < sign * network.cost(labels) else labels
 
 
-def _certified(found: Solution, limits: Limits, begun: float) -> Solution:
+def _certified(found: Solution, proof: Proof | None, limits: Limits, begun: float) -> Solution:
     """Return a solution with its certificate."""
     from layoutopt.network.certify import certify
 
     limits.report("certificate")
-    document, lacks = certify(found.network, found.choice, found.why, limits.silent())
+    document, lacks = certify(found.network, found.choice, found.why, limits.silent(), proof)
     if document is not None and "bound" in document:
         proved = Fraction(document["bound"])
         if found.bound is not None and proved != found.bound:
@@ -319,7 +319,10 @@ def minimise(
         answer = minimise(merged.network, limits, own, solver)
         if answer.labelling is None:
             return answer
-        return replace(answer, labelling=merged.restore(answer.labelling))
+        proof = answer.proof
+        if proof is not None:
+            proof = replace(proof, nodes=merged.first[proof.nodes])
+        return replace(answer, labelling=merged.restore(answer.labelling), proof=proof)
     if network.usages:
         return coupled(network, limits, start)
     return closed(network, limits, start, solver)

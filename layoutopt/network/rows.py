@@ -30,7 +30,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.components import components
-from layoutopt.network.costs.problem import CostAnswer
+from layoutopt.network.costs.problem import CostAnswer, PriceStep, Proof
 from layoutopt.network.costs.reductions import apply, reduce
 from layoutopt.network.costs.solve import (
     LARGEST,
@@ -41,7 +41,7 @@ from layoutopt.network.costs.solve import (
     tighten,
     write,
 )
-from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, level
+from layoutopt.network.costs.work import Cost, Infeasible, Step, Table, Work, level
 from layoutopt.network.network import Array, Domain, Network, Usage
 from layoutopt.network.solvers.cpsat import solve
 from layoutopt.network.solvers.pairwise import Relaxed, relax
@@ -81,6 +81,8 @@ class _Group:
         Item ``k`` is in rows ``begin[k] .. end[k] - 1``, one at least.
     low, high
         Limits of each row; where there is none, one that nothing reaches.
+    number
+        Number of each row in the network.
     """
 
     nodes: list[int]
@@ -89,6 +91,7 @@ class _Group:
     end: Array
     low: Array
     high: Array
+    number: Array
 
     def ranges(self, work: Work) -> tuple[Array, Array]:
         """Return the least and the most that each item may use."""
@@ -142,7 +145,9 @@ class RowSet:
     @classmethod
     def of(cls, network: Network) -> RowSet:
         """Return the rows of a network of closed domains."""
-        return cls([_grouped(usage, network.sizes) for usage in network.usages])
+        ends = [*accumulate([usage.rows for usage in network.usages], initial=0)]
+        pairs = zip(network.usages, ends, strict=False)
+        return cls([_grouped(usage, network.sizes, first) for usage, first in pairs])
 
     @property
     def nodes(self) -> set[int]:
@@ -189,13 +194,14 @@ class RowSet:
                     end[items],
                     group.low[rows] - paid,
                     group.high[rows] - paid,
+                    group.number[rows],
                 )
             )
         self.groups = [group for group in kept if len(group.low)]
 
     def one_sided(self, work: Work) -> PricedRows:
         """Return the rows as ``sum of amounts <= room``, all amounts 0 or more."""
-        found = PricedRows([], [], [], [], [])
+        found = PricedRows([], [], [], [], [], [])
         for group in self.groups:
             least, most = group.ranges(work)
             down, up = group.sums(least), group.sums(most)
@@ -204,6 +210,7 @@ class RowSet:
                     continue
                 first = len(found.room)
                 found.room.extend(room.tolist())
+                found.source.extend((number, side) for number in group.number.tolist())
                 found.nodes.extend(group.nodes)
                 found.begin.extend((first + group.begin).tolist())
                 found.end.extend((first + group.end).tolist())
@@ -215,7 +222,7 @@ class RowSet:
         return found
 
 
-def _grouped(usage: Usage, sizes: Array) -> _Group:
+def _grouped(usage: Usage, sizes: Array, first: int) -> _Group:
     amounts = [[0] * int(sizes[u]) for u in usage.nodes.tolist()]
     for (k, i), amount in zip(usage.at.tolist(), usage.amounts.tolist(), strict=True):
         amounts[k][i] = amount
@@ -233,6 +240,7 @@ def _grouped(usage: Usage, sizes: Array) -> _Group:
         end,
         np.array(low, kind),
         np.array(high, kind),
+        first + np.arange(len(high)),
     )
 
 
@@ -420,7 +428,10 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
     if cost != bound:
         timed = limits.deadline < inf
         stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
-    return CostAnswer(objective=cost, bound=bound, labelling=labels, stopped=stopped)
+    proof = None
+    if solver.log is not None and not any(domain.open for domain in network.domains):
+        proof = Proof(solver.log, np.arange(len(network)))
+    return CostAnswer(objective=cost, bound=bound, labelling=labels, stopped=stopped, proof=proof)
 
 
 class _Solver:
@@ -430,12 +441,15 @@ class _Solver:
     ----------
     best, worth
         The best allowed labelling, and its cost.
+    log
+        The steps of the proof, up to the last prices; ``None`` while there are none.
     """
 
     def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
         self.network, self.limits = network, limits
         self.best: list[int] | None = None
         self.worth: int | None = None
+        self.log: list[Step] | None = None
         if start is not None:
             self.take(start.tolist())
 
@@ -459,6 +473,7 @@ class _Solver:
             If no labelling is allowed.
         """
         work, rows = work_of(self.network), RowSet.of(self.network)
+        work.log = []
         settle(work, rows, self.limits)
         lost = self._free_parts(work, rows)
         least = work.bound()
@@ -466,6 +481,7 @@ class _Solver:
             labels = [0] * len(work.costs)
             work.restore(labels)
             self.take(labels)
+            self.log = work.log
             return least - lost
         try:
             return max(least, self._search(work, rows)) - lost
@@ -480,6 +496,7 @@ class _Solver:
         for part, nodes in split(work):
             if not held.isdisjoint(nodes):
                 continue
+            work.log = None
             found = solve_parts(part, self.limits, None)
             labels = found.labels
             if labels is None:  # it stays, and is searched with the rest
@@ -552,16 +569,25 @@ class _Solver:
         if found is None:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
-        tight = tighten(work, scale, found.messages, [work.labels(u) for u in work.left()])
-        charge(tight, single, [round(price * scale) for price in found.prices])
+        # What tables hand to their second nodes; what is left to the first ones follows.
+        messages = [([0.0] * len(one), two) for one, two in found.messages]
+        prices = [max(0, round(price * scale)) for price in found.prices]
+        tight = tighten(work, scale, messages, [work.labels(u) for u in work.left()])
+        charge(tight, single, prices)
         bound = -(-tight.constant // scale)
         shares: list[dict[int, float]] = [{} for _ in work.costs]
         for u, share in zip(work.left(), found.point, strict=True):
             shares[u] = dict(zip(work.labels(u), share, strict=True))
         if cells(work) <= CELLS:  # the ascent tries labellings itself
             dive(self, work, rows, shares)
-        if self.worth is not None and bound < self.worth and not self.limits.over:
-            forbid(tight, (self.worth - 1) * scale)
+        useful = self.worth is not None and bound < self.worth and not self.limits.over
+        worth = self.worth if useful else None
+        if work.log is not None:
+            step = priced(work, scale, messages, single, prices, worth)
+            self.log = [*work.log, ("price", step)]
+            work.note("price", step)
+        if worth is not None:
+            forbid(tight, (worth - 1) * scale)
             forbid_too(work, tight)
         return bound
 
@@ -630,17 +656,39 @@ def cells(work: Work) -> int:
 def charge(tight: Work, rows: PricedRows, prices: Sequence[int]) -> None:
     """Add a price for what each row uses above its limit to a problem's costs.
 
-    No labelling that keeps the rows becomes dearer; prices below 0 count as 0.
+    No labelling that keeps the rows becomes dearer.
     """
-    sums = [0, *accumulate(max(price, 0) for price in prices)]
-    pairs = zip(prices, rows.room, strict=True)
-    tight.constant -= sum(max(price, 0) * room for price, room in pairs)
+    sums = [0, *accumulate(prices)]
+    tight.constant -= sum(price * room for price, room in zip(prices, rows.room, strict=True))
     for u, amounts, a, b in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
         price = sums[b] - sums[a]
         if price:
             own = zip(tight.costs[u], amounts, strict=True)
             tight.costs[u] = [cost + price * x for cost, x in own]
     level(tight)
+
+
+def priced(
+    work: Work,
+    scale: int,
+    messages: Sequence[tuple[list[float], list[float]]],
+    rows: PricedRows,
+    prices: Sequence[int],
+    worth: int | None,
+) -> PriceStep:
+    """Return prices and messages, in parts of a unit, as a step of a proof."""
+    sent = {}
+    for (u, v, table), (_, two) in zip(work.edges(), messages, strict=True):
+        own = [0] * len(table[0])
+        for i, amount in zip(work.labels(v), two, strict=True):
+            own[i] = round(amount * scale)
+        sent[u, v] = own
+    sums: dict[tuple[int, int], int] = {}
+    for (number, side), price in zip(rows.source, prices, strict=True):
+        if price:
+            sums[number, side] = sums.get((number, side), 0) + side * price
+    paid = [(number, price) for (number, _), price in sums.items()]
+    return PriceStep(scale, paid, [sent[edge] for edge in sorted(sent)], worth)
 
 
 def forbid_too(work: Work, tight: Work) -> None:
@@ -670,11 +718,13 @@ def settle(work: Work, rows: RowSet, limits: Limits) -> None:
     """
     rows.narrow(work)
     rows.simplify(work)
+    work.note("narrow")
     while True:
         work.held = rows.nodes
         reduce(work, limits)
         rows.narrow(work)
         rows.simplify(work)
+        work.note("narrow")
         if limits.over or (not work.shrunk and rows.nodes == work.held):
             break
     work.held = rows.nodes

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from layoutopt.certificate.bounds import bound
 from layoutopt.certificate.conversion import (
     folded,
     problem,
@@ -19,7 +20,6 @@ from layoutopt.certificate.conversion import (
     verify,
     weigh,
 )
-from layoutopt.certificate.pairwise import bound
 from layoutopt.certificate.refused import Refused
 
 Document = dict[str, Any]

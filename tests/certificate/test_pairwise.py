@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutopt.certificate.pairwise import DEEPEST, Pairwise, bound, fixed, split, value
+from layoutopt.certificate.bounds import DEEPEST, bound
+from layoutopt.certificate.pairwise import Pairwise, fixed, split, value
 from layoutopt.certificate.refused import Refused
 from tests.certificate.problems import (
     Evidence,

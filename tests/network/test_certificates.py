@@ -13,10 +13,12 @@ import pytest
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits
+from layoutopt.certificate.bounds import KINDS
 from layoutopt.certificate.network import StatedNetwork, check_network
-from layoutopt.certificate.pairwise import KINDS, Pairwise, fixed, split
+from layoutopt.certificate.pairwise import Pairwise, fixed, split
 from layoutopt.certificate.refused import Refused
 from layoutopt.network import CostNetwork, Network, evidence, solve
+from layoutopt.network import rows as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict, find_conflict
@@ -94,7 +96,7 @@ def changes(given: Any) -> Iterator[Any]:
     elif isinstance(given, int):
         yield from (given + 1, given - 1, -given, 10**30, -(10**30), None, f"{given}/3", [given])
     elif isinstance(given, str):
-        kind = ("exhaustive", "table", "dual", "branch", "prices", "components")
+        kind = ("exhaustive", "table", "dual", "branch", "prices", "components", "reductions")
         yield from kind if given in kind else ("1/3", "-1/3", "")
 
 
@@ -131,6 +133,54 @@ def test_changed_certificates_are_refused_or_true(
                 assert not network.fault(labels)
                 assert verdict.objective == network.cost(labels) * network.unit
     assert refused > every / 2 > 250
+
+
+def kept(network: Network) -> Any:
+    """Return a network's certificate that keeps the solver's own proof, ``None`` if none does."""
+    found = solve(network, certificate=True)
+    if found.certificate is None or "reductions" not in kinds(found.certificate["evidence"]):
+        return None
+    return json.loads(json.dumps(found.certificate))
+
+
+@pytest.mark.parametrize("cells", [None, -1], ids=["as it is", "ascent"])
+def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: int | None) -> None:
+    """Reductions, prices and messages of a solve with rows prove its bound to the checker."""
+    monkeypatch.setattr(coupling, "BRANCHES", 0)
+    if cells is not None:
+        monkeypatch.setattr(coupling, "CELLS", cells)
+    rules = set()
+    for seed in range(200):
+        network = draw(seed, rows=True)
+        certificate = kept(network)
+        if certificate is None:
+            continue
+        cost = best(network) * network.unit
+        assert check_certificate(network, certificate) == ("optimal", cost, cost, False), seed
+        rules |= {step[0] for step in certificate["evidence"]["steps"]}
+    assert rules >= {"narrow", "price", "move", "leave"}
+
+
+def test_changed_proofs_are_refused_or_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No change of a step, price, message or bound proves what trying all labellings denies."""
+    monkeypatch.setattr(coupling, "BRANCHES", 0)
+    refused = every = 0
+    for seed in (18, 48, 67, 75, 81, 120, 13, 23, 88):
+        network = draw(seed, rows=True)
+        document, certificate = document_of(network), kept(network)
+        wanted = best(network) * network.unit
+        sign = -1 if network.sense == "max" else 1
+        for change in changes(certificate):
+            every += 1
+            try:
+                verdict = check_network(document, change)
+            except Refused:
+                refused += 1
+                continue
+            assert verdict.status != "infeasible"
+            assert verdict.bound is not None
+            assert sign * (verdict.bound - wanted) <= 0, (seed, change)
+    assert refused > every / 3 > 100
 
 
 def test_forged_claims_are_refused() -> None:
@@ -332,4 +382,4 @@ def test_random_evidence_never_proves_too_much(first: int) -> None:
                 seen |= kinds(own)
                 with pytest.raises(Refused, match="proved"):
                     check_network(document, claim | {"evidence": own})
-    assert seen == KINDS.keys() - {"word"}
+    assert seen == KINDS.keys() - {"word", "reductions"}  # whose steps have random tests themselves

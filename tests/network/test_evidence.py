@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import limited
-from layoutopt.certificate.pairwise import Pairwise, bound, value
+from layoutopt.certificate.bounds import bound
+from layoutopt.certificate.pairwise import Pairwise, value
 from layoutopt.network import evidence as pairwise
 from layoutopt.network.evidence import evidence
 from tests.certificate.problems import best, random_pairwise

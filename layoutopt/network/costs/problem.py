@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -196,6 +196,45 @@ def cost(problem: Problem, labelling: IntArray) -> int | None:
 _NOTHING = np.zeros(0, np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Why a bound holds: reductions, and prices of rows with messages of tables.
+
+    Parameters
+    ----------
+    steps
+        Steps by name, with nodes and labels; ``"price"`` with a :class:`PriceStep`.
+    nodes
+        Nodes that steps name by their places.
+    """
+
+    steps: Sequence[tuple[Any, ...]]
+    nodes: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class PriceStep:
+    """Prices of rows and messages of tables in whole parts of a unit of cost.
+
+    Parameters
+    ----------
+    parts
+        How many make a unit.
+    rows
+        Numbers of rows and what one unit of their amounts costs: above their upper limit if
+        positive, below their lower one if negative.
+    messages
+        For each edge of those left, by its nodes, what it hands to labels of the second one.
+    worth
+        What cost so much or more was forbidden then; ``None`` if nothing was.
+    """
+
+    parts: int
+    rows: list[tuple[int, int]]
+    messages: list[list[int]]
+    worth: int | None = None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CostAnswer:
     """A labelling, a bound, or both; here small is good and bounds lie below.
@@ -212,6 +251,8 @@ class CostAnswer:
         Why the computation ended.
     infeasible
         Whether it is proved that every labelling does something forbidden.
+    proof
+        Why the bound holds, where that is known.
     """
 
     objective: int | None = None
@@ -219,6 +260,7 @@ class CostAnswer:
     labelling: IntArray | None = None
     stopped: Stopped = Stopped.FINISHED
     infeasible: bool = False
+    proof: Proof | None = None
 
     @property
     def status(self) -> Status:

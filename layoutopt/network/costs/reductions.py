@@ -30,6 +30,7 @@ def settle(work: Work, u: int) -> list[int] | None:
                 work.forbid(v, j)
             other[j] += cost
     work.constant += int(work.costs[u][labels[0]])
+    work.note("leave", u)
     work.leave(u)
     return around
 
@@ -39,6 +40,7 @@ def alone(work: Work, u: int) -> list[int] | None:
     if work.near[u] or u in work.held:
         return None
     work.constant += int(min(work.costs[u]))
+    work.note("leave", u)
     work.leave(u)
     return []
 
@@ -57,6 +59,7 @@ def leaf(work: Work, u: int) -> list[int] | None:
                     work.forbid(v, j)
                 other[j] += least
     around = list(work.near[u])
+    work.note("leave", u)
     work.leave(u)
     return around
 
@@ -76,6 +79,7 @@ def between(work: Work, u: int) -> list[int] | None:
         table.append(
             tuple([min([a + b for a, b in zip(at, other, strict=True)]) for other in second])
         )
+    work.note("leave", u)
     work.leave(u)
     work.add(v, w, tuple(table))
     normalise(work, v, w)
@@ -111,6 +115,7 @@ def _thin(work: Work, u: int, moves: Moves) -> bool:
         for j in work.labels(u):
             # Tables hold nothing below 0, so that a label that costs more hardly ever dominates.
             if i != j and own[j] <= own[i] and _change(work, u, i, j, free, moves) <= 0:
+                work.note("instead", u, i, j)
                 work.forbid(u, i)
                 break
     return own.count(inf) > before
@@ -199,6 +204,7 @@ def follow(work: Work, u: int) -> list[int] | None:
         if leader[j] < inf:
             leader[j] += work.costs[u][i] + seen[j][i]
     around = dict(work.near[u])
+    work.note("follow", u, v)
     work.leave(u)
     for w, table in around.items():
         if w != v:

@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from layoutopt.network.costs.problem import FORBIDDEN, Problem
 
 Cost: TypeAlias = float
 """A Python integer, or ``inf`` where forbidden; sums of both are exact."""
+
+Step: TypeAlias = tuple[Any, ...]
+"""A reduction by name, with its node and what else it is about."""
 
 Table: TypeAlias = tuple[tuple[Cost, ...], ...]
 """What pairs of labels cost: a row for each label of the node that holds it."""
@@ -53,6 +56,8 @@ class Work:
     held
         Nodes that may not choose freely: they leave only with their last label, and no label of
         theirs stands in for another.
+    log
+        What was done, in order, where somebody asked for it.
     """
 
     def __init__(self, costs: list[list[Cost]]) -> None:
@@ -63,6 +68,7 @@ class Work:
         self.constant: int = 0
         self.shrunk: set[int] = set()
         self.held: set[int] = set()
+        self.log: list[Step] | None = None
 
     @classmethod
     def of(cls, problem: Problem) -> Work:
@@ -134,6 +140,11 @@ class Work:
         """Remove an edge."""
         del self.near[u][v]
         del self.near[v][u]
+
+    def note(self, *step: Any) -> None:
+        """Note a step where somebody asked for them."""
+        if self.log is not None:
+            self.log.append(step)
 
     def leave(self, u: int) -> None:
         """Let a node go; its own tables stay, for its reply to its neighbours."""
@@ -222,10 +233,12 @@ def normalise(work: Work, u: int, v: int) -> bool:
     rows = _rows_moved(work, u, table, work.costs[v])
     columns = _rows_moved(work, v, tuple(zip(*rows, strict=True)), work.costs[u])
     if not any(map(any, columns)):
+        work.note("move", u, v)
         work.drop(u, v)
         return True
     normal = tuple(zip(*columns, strict=True))
     if normal != table:
+        work.note("move", u, v)
         work.near[u][v], work.near[v][u] = normal, tuple(columns)
     return False
 

@@ -1,0 +1,490 @@
+"""Bounds by reductions: steps that keep the best, prices of rows, and messages of tables.
+
+A step is ``[rule, entries...]``; :data:`RULES` lists them.  Each is carried out from what the
+problem itself says, and is refused where it would lose something, so that steps can only be
+useless.  Afterwards the best of what is left is the best of the problem, or that is worth no more
+than what some step was told to forbid.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, RowLimits
+from layoutopt.certificate.refused import Refused, entry, listed, numbered
+
+OBJECTS: np.dtype[Any] = np.dtype(object)
+
+SMALL = 2**60
+"""Numbers of 64 bits are smaller, so that sums of a few are exact."""
+
+
+class NoLabelling(Exception):
+    """Nothing is left that is allowed and worth more than what is known."""
+
+
+class _FlatRow(NamedTuple):
+    """A row over all labels of its nodes, one after the other.
+
+    Parameters
+    ----------
+    nodes, first
+        Nodes, and where their labels begin.
+    at
+        For each entry its place among the labels of all nodes.
+    amounts
+        What is used.
+    low, high
+        Limits, those of other nodes taken off; ``None`` where there is none.
+    """
+
+    nodes: list[int]
+    first: Array
+    at: Array
+    amounts: Array
+    low: int | None
+    high: int | None
+
+    def ranges(self, good: Array) -> tuple[Array, Array]:
+        """Return the least and the most that each node may use."""
+        allowed = good[self.at]
+        far = 2 * max(map(abs, self.amounts.tolist()), default=0) + 1
+        least = np.minimum.reduceat(np.where(allowed, self.amounts, far), self.first)
+        most = np.maximum.reduceat(np.where(allowed, self.amounts, -far), self.first)
+        return least, most
+
+    def spread(self, each: Array) -> Array:
+        """Return numbers of nodes as numbers of entries."""
+        return np.repeat(each, np.diff(np.append(self.first, len(self.at))))
+
+
+class _Worths:
+    """What labels and pairs of labels are worth, moved between nodes and edges.
+
+    Attributes
+    ----------
+    unary, good
+        For each node what labels are worth, and which of them are allowed.
+    near
+        For each node its neighbours: a table from its own side, and which pairs are allowed.
+    gone
+        For each node that has left a label, which uses what all its labels use in rows that count.
+    constant
+        What is earned whatever the nodes that are left choose.
+    """
+
+    def __init__(self, unary: list[Array], good: list[Array], dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self.unary = [own.astype(dtype) for own in unary]
+        self.good = [own.copy() for own in good]
+        self.near: list[dict[int, tuple[Array, Array]]] = [{} for _ in unary]
+        self.gone: dict[int, int] = {}
+        self.constant = 0
+
+    def left(self) -> list[int]:
+        """Return the nodes that have not left."""
+        return [u for u in range(len(self.unary)) if u not in self.gone]
+
+    def edges(self) -> list[tuple[int, int]]:
+        """Return all edges, by their nodes."""
+        return [(u, v) for u, near in enumerate(self.near) for v in sorted(near) if u < v]
+
+    def check_there(self, *nodes: int) -> None:
+        """Refuse nodes that do not exist, or have left."""
+        for u in nodes:
+            if not 0 <= u < len(self.unary) or u in self.gone:
+                raise Refused(f"a step is of node {str(u)[:20]}, which is not there")
+
+    def edge(self, u: int, v: int) -> tuple[Array, Array]:
+        """Return an edge's table from the side of its first node, and which pairs are allowed."""
+        self.check_there(u, v)
+        if v not in self.near[u]:
+            raise Refused(f"no edge joins nodes {u} and {v}")
+        return self.near[u][v]
+
+    def add(self, u: int, v: int, table: Array, ok: Array) -> None:
+        """Add a table to what an edge has, or make an edge."""
+        if v in self.near[u]:
+            before, allowed = self.near[u][v]
+            table, ok = before + table, allowed & ok
+        self._check_small(table)
+        self.near[u][v], self.near[v][u] = (table, ok), (table.T, ok.T)
+
+    def pay(self, u: int, worth: Any) -> None:
+        """Add to what a node's labels are worth."""
+        self.unary[u] = np.asarray(self.unary[u] + worth, self.dtype)
+        self._check_small(self.unary[u])
+
+    def keep(self, u: int, ok: Any) -> None:
+        """Forbid all but some labels of a node."""
+        self.good[u] = np.asarray(self.good[u] & ok, bool)
+        if not self.good[u].any():
+            raise NoLabelling
+
+    def move(self, u: int, v: int) -> None:
+        """Move what is best in each row of an edge's table to the first node, then to the second.
+
+        An edge that has nothing left vanishes, as those have from the beginning that are worth 0.
+        """
+        self.check_there(u, v)
+        if v not in self.near[u]:
+            return
+        for one, two in ((u, v), (v, u)):
+            table, ok = self.near[one][two]
+            both = ok & self.good[one][:, None] & self.good[two]
+            best, some = _best(table.T, both.T)
+            table -= best[:, None]
+            table[~both] = 0
+            self.pay(one, best)
+            self.keep(one, some)
+        self._check_small(table)
+        self.drop_idle(u, v)
+
+    def drop_idle(self, u: int, v: int) -> None:
+        """Remove an edge that allows all pairs of labels and is worth nothing."""
+        left = np.ix_(self.good[u], self.good[v])
+        table, ok = self.near[u][v]
+        if ok[left].all() and not table[left].any():
+            del self.near[u][v], self.near[v][u]
+
+    def _check_small(self, worth: Array) -> None:
+        """Refuse numbers of 64 bits of which sums of a few could not be kept exact."""
+        if self.dtype != object and worth.size and int(np.abs(worth).max()) >= SMALL:
+            raise Refused("numbers grow too large in reductions")
+
+
+class ReducedPairwise(_Worths):
+    """A problem that steps reduce: nodes leave, labels and pairs are forbidden.
+
+    Attributes
+    ----------
+    rows
+        Rows that may be broken, by number.
+    held
+        Nodes whose labels use different amounts in some of them.
+    most
+        What no labelling that is left is worth more than, ``None`` while nothing is known.
+    above
+        What was forbidden for being worth too little is worth no more; ``None`` without any.
+    """
+
+    def __init__(self, problem: Pairwise) -> None:
+        good = [problem.allowed(own) for own in problem.unary]
+        pairs = zip(good, problem.unary, strict=True)
+        super().__init__([np.where(ok, own, 0) for ok, own in pairs], good, problem.dtype)
+        if not all(own.any() for own in good):
+            raise NoLabelling
+        self.problem = problem
+        self.most: int | None = None
+        self.above: int | None = None
+        if sum(len(good[i]) ** 2 for i, _, _ in problem.equal) > MOST_ENTRIES:
+            raise Refused("there are too many labels that may be equal for reductions")
+        for i, j, table in problem.edges:
+            ok = problem.allowed(table)
+            self.add(i, j, np.where(ok, table, 0).astype(self.dtype), ok)
+        for i, j, weight in problem.equal:
+            same = np.zeros((len(good[i]), len(good[j])), self.dtype)
+            np.fill_diagonal(same, weight)
+            self.add(i, j, same, np.ones(same.shape, bool))
+        for u, v in self.edges():
+            self.drop_idle(u, v)
+        self._begin = np.cumsum([0, *map(len, good)])
+        self.rows = {k: self._flat(k) for k in range(len(problem.rows))}
+        self.held = set[int]()
+        self._count()
+
+    def _flat(self, k: int) -> _FlatRow:
+        """Return a row over all labels, limits less what fixed nodes use."""
+        found = self.problem.inside(self.problem.rows[k])
+        if found is None:
+            raise Refused(f"row {k} reaches beyond the part that is reduced")
+        (terms, low, high), used = found
+        nodes = sorted(terms)
+        amounts = np.concatenate([np.zeros(0, object), *(terms[u] for u in nodes)])
+        limits = [None if x is None else x - used for x in (low, high)]
+        largest = sum(map(abs, amounts.tolist())) + max(abs(x or 0) for x in limits)
+        at = [np.arange(self._begin[u], self._begin[u + 1]) for u in nodes]
+        return _FlatRow(
+            nodes,
+            np.cumsum([0, *(len(terms[u]) for u in nodes)])[:-1],
+            np.concatenate([np.zeros(0, np.int64), *at]),
+            amounts.astype(np.int64) if largest < SMALL else amounts,
+            *limits,
+        )
+
+    def take(self, step: object) -> None:
+        """Take a step, ``[rule, entries...]``."""
+        rule, *entries = listed(step, None, "a step") or [None]
+        if rule == "narrow":
+            self.narrow()
+        elif rule == "price":
+            for given in entries:
+                self.price(given)
+        elif isinstance(rule, str) and rule in RULES:
+            for given in entries:
+                numbers = map(_whole, listed(given, RULES[rule], f"entries of {rule}"))
+                getattr(self, rule)(*numbers)
+        else:
+            raise Refused(f"steps are {', '.join(['narrow', 'price', *RULES])}")
+
+    def leave(self, u: int) -> None:
+        """Let a node of one label, or of two neighbours at most, choose its best reply."""
+        self.check_there(u)
+        labels = np.flatnonzero(self.good[u])
+        around = [*self.near[u]]
+        if len(labels) > 1:
+            self._check_free(u)
+            if len(around) > 2:
+                raise Refused(f"node {u} has {len(around)} neighbours, and cannot leave")
+        own = self.unary[u][labels]
+        if len(labels) == 1:
+            for v in around:
+                table, ok = self.near[u][v]
+                self.keep(v, ok[labels[0]])
+                self.pay(v, np.where(ok[labels[0]], table[labels[0]], 0))
+            self.constant += int(own[0])
+        elif not around:
+            self.constant += int(own.max())
+        elif len(around) == 1:
+            table, ok = (array[labels] for array in self.near[u][around[0]])
+            best, some = _best(table + own[:, None], ok)
+            self.keep(around[0], some)
+            self.pay(around[0], best)
+        else:
+            v, w = around
+            if len(labels) * len(self.unary[v]) * len(self.unary[w]) > MOST_ENTRIES:
+                raise Refused(f"node {u} leaves more than {MOST_ENTRIES} entries")
+            (one, ok), (two, also) = (self.near[u][x] for x in around)
+            sums = one[labels][:, :, None] + two[labels][:, None, :] + own[:, None, None]
+            self.add(v, w, *_best(sums, ok[labels][:, :, None] & also[labels][:, None, :]))
+        self._remove(u, int(labels[0]))
+
+    def follow(self, u: int, v: int) -> None:
+        """Let a node go that has only one label for each label of some neighbour."""
+        self._check_free(u)
+        table, ok = self.edge(u, v)
+        ok = ok & self.good[u][:, None] & self.good[v]
+        if (ok.sum(axis=0)[self.good[v]] != 1).any():
+            raise Refused(f"node {u} has a choice for some label of node {v}")
+        reply, here = ok.argmax(axis=0), np.arange(ok.shape[1])
+        self.pay(v, np.where(self.good[v], self.unary[u][reply] + table[reply, here], 0))
+        for w in [w for w in self.near[u] if w != v]:
+            other, allowed = self.near[u][w]
+            self.add(v, w, other[reply], allowed[reply])
+        self._remove(u, int(np.flatnonzero(self.good[u])[0]))
+
+    def instead(self, u: int, i: int, j: int) -> None:
+        """Forbid a label in whose place another one loses nothing, whatever is chosen around.
+
+        Neighbours that no row counts may answer by another label of their own.
+        """
+        self._check_free(u)
+        numbered([i, j], [len(self.good[u])] * 2, f"labels of node {u}")
+        if not (self.good[u][i] and self.good[u][j]) or i == j:
+            return
+        lost = int(self.unary[u][i] - self.unary[u][j])
+        for v, (table, ok) in self.near[u].items():
+            worst = 0
+            for rank, m in enumerate(np.flatnonzero(ok[i] & self.good[v]).tolist()):
+                ways = [int(table[i, m] - table[j, m])] if ok[j, m] else []
+                if v not in self.held and (not ways or ways[0] > 0):
+                    for n in np.flatnonzero(ok[j] & self.good[v]).tolist():
+                        more = self._answer(u, v, m, n) if n != m else None
+                        if more is not None:
+                            ways.append(int(table[i, m] - table[j, n]) + more)
+                if not ways:
+                    raise Refused(f"label {j} of node {u} cannot stand in for {i}")
+                worst = max(worst, min(ways)) if rank else min(ways)
+            lost += worst
+        if lost > 0:
+            raise Refused(f"label {j} of node {u} loses {lost} in the place of {i}")
+        self.good[u][i] = False
+
+    def _answer(self, u: int, v: int, m: int, n: int) -> int | None:
+        """Return the most that a change of label loses beyond the edge to one neighbour."""
+        lost = int(self.unary[v][m] - self.unary[v][n])
+        for w, (table, ok) in self.near[v].items():
+            asked = ok[m] & self.good[w]
+            if w != u and (asked & ~ok[n]).any():
+                return None
+            if w != u and asked.any():
+                lost += int((table[m] - table[n])[asked].max())
+        return lost
+
+    def narrow(self) -> None:
+        """Forbid labels that break a row whatever the others choose, as long as there are any.
+
+        Rows that hold anyway count no longer.
+        """
+        good, again = np.concatenate([np.zeros(0, bool), *self.good]), True
+        while again:
+            again = False
+            for row in self.rows.values():
+                least, most = row.ranges(good)
+                bad = np.zeros(len(row.at), bool)
+                if row.high is not None:
+                    bad |= row.amounts - row.spread(least) > row.high - least.sum()
+                if row.low is not None:
+                    bad |= row.spread(most) - row.amounts > most.sum() - row.low
+                bad &= good[row.at]
+                if bad.any():
+                    good[row.at[bad]] = False
+                    again = True
+                    if not np.logical_or.reduceat(good[row.at], row.first).all():
+                        raise NoLabelling
+        self.good = np.split(good, self._begin[1:-1])
+        self._count()
+
+    def _count(self) -> None:
+        """Note which rows may be broken, and nodes whose labels differ there."""
+        good = np.concatenate([np.zeros(0, bool), *self.good])
+        self.held = set()
+        for k, row in [*self.rows.items()]:
+            least, most = row.ranges(good)
+            low, high = int(least.sum()), int(most.sum())
+            if (row.low is None or low >= row.low) and (row.high is None or high <= row.high):
+                del self.rows[k]
+            elif low == high:
+                raise NoLabelling
+            else:
+                self.held.update(np.array(row.nodes)[least != most].tolist())
+
+    def price(self, given: object) -> None:
+        """Bound what is left under prices of rows and messages of tables.
+
+        Parameters
+        ----------
+        given
+            ``"rows"``, numbers and prices, above 0 for upper limits and below for lower ones, and
+            ``"messages"``: for each edge, by its nodes, what it hands to labels of the second
+            one.  All count ``"parts"`` of one.  What is then worth no more than the number
+            ``"forbid"``, if there is one, is forbidden.
+        """
+        parts = _whole(entry(given, "parts"))
+        if parts < 1:
+            raise Refused("messages must count parts of one, of which there is a whole number")
+        edges = self.edges()
+        messages = listed(entry(given, "messages"), len(edges), "messages")
+        tight = self._scaled(parts)
+        for (u, v), message in zip(edges, messages, strict=True):
+            if message is not None:
+                own = _message(message, len(self.unary[v]), v)
+                tight.pay(v, own)
+                tight.near[u][v][0][...] -= own
+        for pair in listed(entry(given, "rows"), None, "rows"):
+            self._charge(tight, *map(_whole, listed(pair, 2, "a row and its price")))
+        for u, v in edges:
+            tight.move(u, v)
+        for u in self.left():
+            best = max(tight.unary[u][tight.good[u]].tolist())
+            tight.pay(u, -best)
+            tight.constant += best
+        most = tight.constant // parts
+        self.most = most if self.most is None else min(self.most, most)
+        worth = given.get("forbid") if isinstance(given, dict) else None
+        if worth is not None:
+            self.above = _whole(worth) if self.above is None else max(self.above, _whole(worth))
+            self._forbid_too(tight, (_whole(worth) + 1) * parts - tight.constant)
+
+    def _scaled(self, parts: int) -> _Worths:
+        """Return what everything is worth in parts of one."""
+        twin = _Worths([own.astype(object) * parts for own in self.unary], self.good, OBJECTS)
+        twin.gone, twin.constant = self.gone, self.constant * parts
+        for u, v in self.edges():
+            table, ok = self.near[u][v]
+            twin.add(u, v, table.astype(object) * parts, ok.copy())
+        return twin
+
+    def _charge(self, tight: _Worths, k: int, price: int) -> None:
+        """Pay for what a row counts, and pay its limit back."""
+        row = self.rows.get(k)
+        limit = None if row is None else row.high if price > 0 else row.low
+        if row is None or limit is None:
+            raise Refused(f"row {k} has a price, but no such limit, or cannot be broken")
+        tight.constant += price * limit
+        for u, used in zip(row.nodes, np.split(row.amounts, row.first[1:]), strict=True):
+            if u in self.gone:
+                tight.constant -= price * int(used[self.gone[u]])
+            else:
+                tight.pay(u, -price * used.astype(object))
+
+    def _forbid_too(self, tight: _Worths, room: int) -> None:
+        """Forbid labels and pairs whose worth, which is 0 at best, is less than some number."""
+        for u in self.left():
+            most = tight.unary[u]
+            for v, (table, ok) in tight.near[u].items():
+                best, some = _best((table + tight.unary[v]).T, (ok & tight.good[v]).T)
+                tight.keep(u, some)
+                most = most + best
+            tight.keep(u, most >= room)
+            self.keep(u, tight.good[u])
+        for u in self.left():
+            for v, (table, _) in tight.near[u].items():
+                self.near[u][v][1][...] &= np.asarray(table >= room, bool)
+
+    def _check_free(self, u: int) -> None:
+        self.check_there(u)
+        if u in self.held and self.good[u].sum() > 1:
+            raise Refused(f"rows count node {u}, so that it cannot choose freely")
+
+    def _remove(self, u: int, label: int) -> None:
+        for v in self.near[u]:
+            del self.near[v][u]
+        self.near[u] = {}
+        self.gone[u] = label
+        self.good[u] = np.arange(len(self.good[u])) == label
+
+    def rest(self) -> Pairwise:
+        """Return what is left as a problem of its own."""
+        left = self.left()
+        place = {u: k for k, u in enumerate(left)}
+        unary = [np.ma.array(self.unary[u], mask=~self.good[u]) for u in left]
+        tables = [(u, v, *self.near[u][v]) for u, v in self.edges()]
+        edges = [(place[u], place[v], np.ma.array(t, mask=~ok)) for u, v, t, ok in tables]
+        names, given = self.problem.names, self.problem.rows
+        nothing = RowLimits({}, None, None)
+        rows = [given[k] if k in self.rows else nothing for k in range(len(given))]
+        found = Pairwise(unary, edges, (), rows)
+        found.names = [names[u] for u in left]
+        found.taken = {names[u]: label for u, label in self.gone.items()} | self.problem.taken
+        return found
+
+    def best(self) -> int:
+        """Return what no labelling that is left is worth more than."""
+        found = self.constant + sum(int(self.unary[u][self.good[u]].max()) for u in self.left())
+        found += sum(int(_best(*map(np.ravel, self.near[u][v]))[0]) for u, v in self.edges())
+        return found if self.most is None else min(found, self.most)
+
+
+def _best(worth: Array, ok: Array) -> tuple[Any, Any]:
+    """Return the largest of what is allowed along the first axis, 0 without any; and if any is."""
+    some = ok.any(axis=0)
+    least = -(SMALL**9) if worth.dtype == object else -4 * SMALL
+    best = np.asarray(np.where(ok, worth, least).max(axis=0), worth.dtype)
+    return best * some, some
+
+
+def _message(given: object, width: int, node: int) -> Array:
+    """Return a message to a node, whole numbers for its labels, or for some and 0 for the rest."""
+    found = np.zeros(width, object)
+    if isinstance(given, dict):
+        at = listed(given.get("at"), None, f"labels of one to node {node}")
+        at = numbered(at, [width] * len(at), f"labels of one to node {node}")
+        given = listed(given.get("put"), len(at), f"one to node {node}")
+    else:
+        at = [*range(width)]
+    for label, put in zip(at, listed(given, len(at), f"one to node {node}"), strict=True):
+        found[label] = _whole(put)
+    return found
+
+
+def _whole(given: object) -> int:
+    if type(given) is not int:
+        raise Refused(f"numbers of steps must be whole, not {str(given)[:20]!r}")
+    return given
+
+
+RULES = {"move": 2, "leave": 1, "follow": 2, "instead": 3}
+"""Rules, each a method of :class:`ReducedPairwise`, and how many numbers each entry has."""

@@ -1,0 +1,191 @@
+"""Steps of reductions never lose what is best, or are refused."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutopt.certificate.bounds import bound
+from layoutopt.certificate.pairwise import Array, Pairwise, RowLimits, fixed
+from layoutopt.certificate.reductions import RULES
+from layoutopt.certificate.refused import Refused
+
+WIDE = (1, 1, 2**57, 10**30)
+"""Factors of worths; the last two take sums beyond 64 bits."""
+
+
+def draw(r: random.Random) -> Pairwise:
+    """Return a small problem with forbidden entries, equal labels and rows."""
+    factor = r.choice(WIDE)
+
+    def array(*shape: int) -> Array:
+        size = int(np.prod(shape))
+        flat = [r.randint(-3, 3) * factor for _ in range(size)]
+        worth = np.array(flat, object if factor > 2**50 else np.int64).reshape(shape)
+        mask = np.array([r.random() < 0.2 for _ in range(size)]).reshape(shape)
+        return np.asanyarray(np.ma.array(worth, mask=mask)) if r.random() < 0.5 else worth
+
+    nodes = r.randint(1, 5)
+    widths = [r.randint(1, 3) for _ in range(nodes)]
+    edges, equal, rows = list[Any](), list[Any](), list[RowLimits]()
+    for _ in range(r.randint(0, 2 * nodes) if nodes > 1 else 0):
+        i, j = r.sample(range(nodes), 2)
+        if widths[i] == widths[j] and r.random() < 0.2:
+            equal.append((i, j, r.randint(-3, 3) * factor))
+        else:
+            edges.append((i, j, array(widths[i], widths[j])))
+    for _ in range(r.choice([0, 0, 1, 1, 2])):
+        counted = r.sample(range(nodes), r.randint(0, nodes))
+        terms = {u: np.array([r.randint(-2, 3) for _ in range(widths[u])], object) for u in counted}
+        rows.append(RowLimits(terms, r.choice([None, 0, -1]), r.choice([None, 1, 2, 3])))
+    return Pairwise([array(width) for width in widths], edges, equal, rows)
+
+
+def best(problem: Pairwise, node: int = 0, label: int | None = None) -> int | None:
+    """Return the largest worth of all allowed labellings, ``None`` without any.
+
+    Parameters
+    ----------
+    node, label
+        What this node must have, if anything.
+    """
+    found = []
+    for x in itertools.product(*map(range, problem.widths)):
+        if label not in (None, x[node]):
+            continue
+        worths = [own[i] for own, i in zip(problem.unary, x, strict=True)]
+        worths += [table[x[i], x[j]] for i, j, table in problem.edges]
+        used = [sum(int(own[x[u]]) for u, own in row.terms.items()) for row in problem.rows]
+        limits = [
+            (row.low is None or k >= row.low) and (row.high is None or k <= row.high)
+            for row, k in zip(problem.rows, used, strict=True)
+        ]
+        if all(limits) and all(worth >= -problem.total for worth in worths):
+            same = sum(w for i, j, w in problem.equal if x[i] == x[j])
+            found.append(sum(map(int, worths)) + same)
+    return max(found, default=None)
+
+
+def step(r: random.Random, problem: Pairwise, wanted: int, edges: int) -> list[Any]:
+    """Return a random step; prices may forbid what is worth about as much as the best."""
+    nodes, rule = len(problem.widths), r.choice([*RULES, "instead", "leave", "narrow", "price"])
+    two = r.sample(range(nodes), 2) if nodes > 1 else [0, 0]
+    entries = {"leave": two[:1], "instead": [two[0], r.randrange(3), r.randrange(3)]}
+    if rule in RULES:
+        return [rule, entries.get(rule, two)]
+    if rule == "narrow":
+        return [rule]
+    parts, size = r.choice([1, 2, 7]), max(1, problem.total // 50)
+    price: dict[str, Any] = {
+        "parts": parts,
+        "rows": [
+            [k, r.randint(-2, 2) * size] for k in range(len(problem.rows)) if r.random() < 0.7
+        ],
+        "messages": [
+            r.choice([None, {"at": [0], "put": [r.randint(-2, 2) * parts * size]}])
+            for _ in range(edges)
+        ],
+    }
+    if r.random() < 0.7:
+        price["forbid"] = wanted + r.choice([-3, -1, -1, 0, 0, 1]) * max(1, size // 3)
+    return [rule, price]
+
+
+def test_steps_never_lose_the_best() -> None:
+    """Whatever steps say, in whatever order, the bound holds; mostly it is the best itself."""
+    seen: Counter[str] = Counter()
+    for seed in range(1500):
+        r = random.Random(seed)
+        problem = draw(r)
+        label = r.choice([None, problem.widths[-1] - 1])
+        wanted = best(problem, -1, label)
+        if label is not None:  # its rows still count the node by its old number of the label
+            problem = fixed(problem, len(problem.widths) - 1, label)
+        evidence: dict[str, Any] = {"kind": "reductions", "steps": []}
+        for _ in range(12):
+            before = evidence["steps"]
+            edges = r.choice([len(problem.edges), 0, 1, 2])
+            evidence["steps"] = [*before, step(r, problem, wanted or 0, edges)]
+            evidence["evidence"] = r.choice([None, {"kind": "exhaustive"}])
+            try:
+                found, word = bound(problem, evidence)
+            except Refused as why:
+                assert "\n" not in str(why)
+                evidence["steps"] = before
+                continue
+            rule = evidence["steps"][-1][0]
+            seen[rule] += 1
+            assert not word
+            assert wanted is None or found >= wanted, (seed, evidence)
+            seen["tight"] += found == wanted
+    assert all(seen[rule] > 60 for rule in (*RULES, "narrow", "price")), seen
+    assert seen["tight"] > 1500
+
+
+PATH = Pairwise(
+    [np.array([0, 2, 1]), np.array([0, 0]), np.array([1, 0])],
+    [(0, 1, np.array([[3, 0], [0, 0], [0, 1]])), (1, 2, np.array([[0, 2], [1, 0]]))],
+    (),
+    [RowLimits({0: np.array([1, 2, 2], object), 2: np.array([2, 1], object)}, None, 2)],
+)
+"""The row leaves one labelling of the ends: 0 and 1, worth 3 + 2 with 0 between."""
+
+
+@pytest.mark.parametrize(
+    ("steps", "found"),
+    [
+        ([["narrow"]], 5),
+        ([["narrow"], ["leave", [0], [2], [1]]], 5),
+        ([["leave", [1]], ["narrow"]], 5),
+        ([], 2 + 0 + 1 + 3 + 2),
+    ],
+)
+def test_steps_prove_what_they_say(steps: list[Any], found: int) -> None:
+    """Rows decide the ends, and what is between them follows."""
+    assert best(PATH) == 5
+    assert bound(PATH, {"kind": "reductions", "steps": steps}) == (found, False)
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        (None, "steps must be a list"),
+        ([[]], "steps are narrow, price, move"),
+        ([["fly", [0]]], "steps are narrow, price, move"),
+        ([["leave", [0]]], "rows count node 0, so that it cannot choose freely"),
+        ([["instead", [0, 0, 1]]], "rows count node 0"),
+        ([["instead", [1, 1, 0]]], "label 0 of node 1 loses 2 in the place of 1"),
+        ([["instead", [1, 5, 0]]], "labels of node 1 must be of numbers from 0 to 1"),
+        ([["leave", [1]], ["leave", [1]]], "a step is of node 1, which is not there"),
+        ([["leave", [9]]], "a step is of node 9"),
+        ([["move", [0, 0]], ["follow", [1, 0]]], "node 1 has a choice for some label of node 0"),
+        ([["follow", [1, 1]]], "no edge joins nodes 1 and 1"),
+        ([["move", [0]]], "entries of move must be a list of 2"),
+        ([["move", [0, "1"]]], "numbers of steps must be whole, not '1'"),
+        ([["price", {}]], "there is no 'parts'"),
+        ([["price", {"parts": 0}]], "messages must count parts of one"),
+        ([["price", {"parts": 1, "messages": [None]}]], "messages must be a list of 2"),
+        (
+            [["price", {"parts": 1, "messages": [None, None], "rows": [[0, -1]]}]],
+            "row 0 has a price, but no such limit",
+        ),
+        (
+            [["price", {"parts": 1, "messages": [None, None], "rows": [[7, 1]]}]],
+            "row 7 has a price, but no such limit",
+        ),
+        (
+            [["price", {"parts": 1, "messages": [[0, 0.5], None], "rows": []}]],
+            "numbers of steps must be whole, not '0.5'",
+        ),
+    ],
+)
+def test_wrong_steps_are_refused(steps: Any, text: str) -> None:
+    """One line says which step, and why."""
+    with pytest.raises(Refused) as error:
+        bound(PATH, {"kind": "reductions", "steps": steps})
+    assert text in str(error.value)
