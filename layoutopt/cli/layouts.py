@@ -167,7 +167,7 @@ def transform(
     )
     moved = "nothing: it is free" if found.is_free else f"{before:,} bytes read, {after:,} written"
     rows = [["from", str(found.source)], ["to", str(found.target)], ["moves", moved]]
-    rows += [["" if n else "steps", str(step)] for n, step in enumerate(found.steps)]
+    rows += [["" if n else "steps", line] for n, line in enumerate(found.lines)]
     say(table(rows, left=2))
     return 0
 

@@ -15,28 +15,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from layoutopt.conversion.modes import Mode, mode_of
-from layoutopt.conversion.orders import (
+from layoutopt.conversion.rules.axes import REDUCTIONS
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.operator import Category, RemapError
+from layoutopt.conversion.rules.registry import category_of, operator_of
+from layoutopt.conversion.rules.views import Group, flatten_groups, reshape_groups, reshape_sizes
+from layoutopt.layout.factors import (
     AxisFactor,
     Form,
     FormDim,
     Item,
     Order,
+    axis_of,
     compact,
     dim_size,
-    has_parts,
+    factor_of,
+    has_factors,
     is_group,
     items_of,
     main_axis,
     moved_to,
     order_of,
     padded_axes,
+    renamed_order,
+    rows,
     within,
 )
-from layoutopt.conversion.rules.axes import REDUCTIONS
-from layoutopt.conversion.rules.op import Op, Shape
-from layoutopt.conversion.rules.operator import Category, RemapError
-from layoutopt.conversion.rules.registry import category_of, operator_of
-from layoutopt.conversion.rules.views import Group, flatten_groups, reshape_groups, reshape_sizes
 
 
 @dataclass(frozen=True)
@@ -324,7 +328,7 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
         return []  # what is cut is written as a Reshape, which leaves one size open
     if op.type in VIEWS:
         found = [None if padded_axes(order, shape) else _view(op, slot, order)]
-    elif not has_parts(order):
+    elif not has_factors(order):
         found = []
     elif op.type in ("Gemm", "MatMul"):
         padded = padded_axes(order, shape)
@@ -362,36 +366,22 @@ def _across(groups: Sequence[Group], before: Shape, after: Shape, order: Order) 
     found: list[Item] = []
     group_of = {axis: group for group in groups for axis in group[0]}
     for item in order:
-        axis = item.axis if isinstance(item, AxisFactor) else item
+        axis = axis_of(item)
         if axis not in group_of:
             return None  # one of size 1, which is not known of both shapes
         old, new = group_of[axis]
         if len(old) == len(new) == 1:
-            found.append(item._replace(axis=new[0]) if isinstance(item, AxisFactor) else new[0])
+            found += renamed_order((item,), {axis: new[0]})
             continue
-        rows, cells = _strides(old, before), _strides(new, after)
-        if rows is None or cells is None:
+        row, cells = rows(old, before), rows(new, after)
+        if row is None or cells is None:
             return None
-        row = next(row for row in rows if row.axis == axis)
-        stride, size = (item.stride, item.size) if isinstance(item, AxisFactor) else (1, row.size)
-        parts = within(row.stride * stride, size, cells)
+        factor, first = factor_of(item, before), next(cell for cell in row if cell.axis == axis)
+        parts = within(first.stride * factor.stride, factor.size, cells)
         if parts is None:
             return None
         found += parts
     return order_of(tuple(found), after)
-
-
-def _strides(axes: Sequence[int], shape: Shape) -> list[AxisFactor] | None:
-    """Return where axes lie in their elements, None if a size is unknown."""
-    found: list[AxisFactor] = []
-    stride = 1
-    for axis in reversed(axes):
-        size = shape[axis]
-        if not isinstance(size, int):
-            return None
-        found.append(AxisFactor(axis, stride, size))
-        stride *= size
-    return found
 
 
 def _flattened(op: Op, before: Order, after: Order, groups: Sequence[Group]) -> Mode | None:

@@ -28,9 +28,9 @@ from typing import TypeAlias
 
 from layoutopt.conversion.blocked_modes import VIEWS, further_modes
 from layoutopt.conversion.modes import Mode, Modes
-from layoutopt.conversion.orders import Order, ends_of, has_parts, is_nested
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.values import Need, Values
+from layoutopt.layout.factors import Order, ends_of, has_factors, is_nested
 
 Place: TypeAlias = tuple[int, int]
 """The number of an op, and that of a mode, or of an operand or result."""
@@ -138,7 +138,7 @@ class Joined:
             own = self.values.own(one.slots[slot], order)
             for mode in one.modes.by_order[slot].get(own, ()):
                 yield at, mode
-        for at, slot in self._slots[number] if has_parts(order) else self.views[number]:
+        for at, slot in self._slots[number] if has_factors(order) else self.views[number]:
             one = self.every[at]
             own = self.values.own(one.slots[slot], order)
             if own not in one.modes.by_order[slot]:
@@ -248,7 +248,7 @@ class _Closing(Joined):
         if member[1] < len(self.every[member[0]].modes.every):
             return True
         row = self.row(member)
-        if any(number in self.whole and has_parts(order) for number, order in row.gives):
+        if any(number in self.whole and has_factors(order) for number, order in row.gives):
             return False
         for number, order in (*row.takes, *row.gives):
             for axis, ends in ends_of(order).items():

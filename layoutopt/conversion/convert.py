@@ -32,11 +32,11 @@ from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
 from layoutopt.conversion.labelling import ConversionLabelling, labelling, proved, stated
 from layoutopt.conversion.modes import ModeTable, as_written
-from layoutopt.conversion.orders import has_parts
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Remaining, Stated, Tally
 from layoutopt.conversion.rewrite import Rewritten, rewrite
 from layoutopt.conversion.values import Values, transposition, values_of
+from layoutopt.layout.factors import has_factors
 from layoutopt.network.costs.problem import CostAnswer, cost
 from layoutopt.network.costs.solve import heuristic_pbqp
 from layoutopt.network.problem import IntArray
@@ -226,7 +226,7 @@ class _Run:
     def _not_freed(self) -> frozenset[str]:
         """Return the outputs that are constants, or required in parts of axes."""
         rows = (row for one in self.every for row in one.rows.values())
-        found = {number for row in rows for number, order in row.gives if has_parts(order)}
+        found = {number for row in rows for number, order in row.gives if has_factors(order)}
         return frozenset(
             name
             for name in self.graph.outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import TypeAlias
 
@@ -13,14 +13,9 @@ from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.required import required
 from layoutopt.conversion.result import Relaid, Tally
-from layoutopt.conversion.rules.op import Op, Shape, Size
+from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.values import transposition
-
-Lies: TypeAlias = tuple[tuple[int, Size], ...]
-"""For each dimension of a constant its stride in elements of the one it comes from, and size."""
-
-UNKNOWN = 2**31 - 1
-"""Stands for a size that is not known; a prime, so that no other product is the same."""
+from layoutopt.layout.factors import Order, order_of
 
 
 def tally(
@@ -48,10 +43,12 @@ def tally(
     narrow
         Shapes of tensors that are padded, without padding, by name.
     """
-    copies: dict[str, tuple[str, Lies]] = {}
+    copies: dict[str, Relaid] = {}
     for name, tensor in graph.tensors.items():
         if tensor.kind == "constant":
-            copies[name] = _constant(graph, name, (relaid or {}).get(name))
+            shape = tensor.shape or ()
+            written = Relaid(name, tuple(range(len(shape))), shape)
+            copies[name] = (relaid or {}).get(name, written)
     free, by_op = 0, dict[str, int]()
     pads, read = padding or {}, set(graph.outputs)
     partners = set(pads.values())
@@ -66,8 +63,8 @@ def tally(
         [name], [result] = op.inputs[:1], op.outputs
         shape = graph.tensors[name].shape or ()
         if name in copies:
-            source, lies = copies[name]
-            copies[result] = source, tuple(lies[i] for i in permutation)
+            form = tuple(copies[name].form[i] for i in permutation)
+            copies[result] = replace(copies[name], form=form)
             free += 1
         elif op.name in partners:
             continue
@@ -77,15 +74,15 @@ def tally(
             by_op[op.name] = size_of(graph, name, (narrow or {}).get(name))
     for name in _further({n: copies[n] for n in copies if n in read}):
         how = (relaid or {}).get(name)
-        by_op[name] = size_of(graph, name, None if how is None else how.old)
+        by_op[name] = size_of(graph, name, None if how is None else how.shape)
     return Tally(len(by_op), sum(by_op.values()), free, by_op)
 
 
-def _further(copies: Mapping[str, tuple[str, Lies]]) -> Iterator[str]:
+def _further(copies: Mapping[str, Relaid]) -> Iterator[str]:
     """Yield the constants that are not the first of their source, in another layout than others."""
-    seen: dict[str, set[Lies]] = {}
-    for name, (source, lies) in copies.items():
-        orders, order = seen.setdefault(source, set()), _joined(lies)
+    seen: dict[str, set[Order]] = {}
+    for name, one in copies.items():
+        orders, order = seen.setdefault(one.source, set()), order_of(one.form, one.shape)
         if orders and order not in orders:
             yield name
         orders.add(order)
@@ -100,43 +97,6 @@ def size_of(graph: ConversionGraph, name: str, shape: Shape | None = None) -> in
 
 def _stays(axes: list[int]) -> bool:
     return axes == sorted(axes)
-
-
-def _constant(graph: ConversionGraph, name: str, relaid: Relaid | None) -> tuple[str, Lies]:
-    """Return where a constant comes from, and how its dimensions lie in that."""
-    shape = graph.tensors[name].shape or ()
-    if relaid is None:
-        return name, _rows(shape)
-    rows = _rows(shape if relaid.shape is None else relaid.shape)
-    if relaid.shape is None:
-        back = sorted(range(len(shape)), key=relaid.permutation.__getitem__)
-        rows = _rows([shape[i] for i in back])
-    return relaid.source, tuple(rows[i] for i in relaid.permutation)
-
-
-def _rows(shape: Sequence[Size]) -> Lies:
-    """Return the stride and size of each dimension; sizes that are not known are no 1."""
-    found = list[tuple[int, Size]]()
-    stride = 1
-    for size in reversed(shape):
-        found.append((stride, size))
-        stride *= size if isinstance(size, int) else UNKNOWN
-    return tuple(found[::-1])
-
-
-def _joined(lies: Lies) -> Lies:
-    """Return dimensions without those of size 1, neighbours that could be one as one."""
-    found = list[tuple[int, Size]]()
-    for stride, size in lies:
-        if size == 1:
-            continue
-        found.append((stride, size))
-        while len(found) > 1:
-            (far, many), (near, few) = found[-2:]
-            if not (isinstance(few, int) and isinstance(many, int) and far == near * few):
-                break
-            found[-2:] = [(near, many * few)]
-    return tuple(found)
 
 
 class Times:

@@ -8,11 +8,11 @@ from layoutopt.conversion.carried import carried
 from layoutopt.conversion.costs import size_of
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.materialise import Moved
-from layoutopt.conversion.orders import AxisFactor, Form, Item, items_of
 from layoutopt.conversion.result import Remaining
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import written_input
 from layoutopt.conversion.values import Value, Values, transposition
+from layoutopt.layout.factors import Form, items_of, names_of
 from layoutopt.layout.layout import ANY, Layout
 
 NAMED = 3
@@ -82,17 +82,7 @@ def _origin(graph: ConversionGraph, name: str) -> str:
 def _text(form: Form, value: Value, letters: list[str] | None) -> str:
     """Return a form in letters, ``NCHW16c``, else in numbers of axes."""
     names = [str(axis) for axis in range(len(value.shape))] if letters is None else letters
-    return "".join(_name(item, names, value) for item in items_of(form) if item != -1)
-
-
-def _name(item: Item, names: list[str], value: Value) -> str:
-    if not isinstance(item, AxisFactor):
-        return names[item]
-    name, size = names[item.axis], value.shape[item.axis]
-    outermost = isinstance(size, int) and item.stride * item.size >= size
-    if name.isalpha():
-        return name if outermost else f"{item.size}{name.lower()}"
-    return f"({name}/{item.stride}%{item.size})"
+    return "".join(names_of(tuple(items_of(form)), names))
 
 
 def _letters(

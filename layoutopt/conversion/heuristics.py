@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from layoutopt.conversion.candidates import CandidateModes, ModeRow
 from layoutopt.conversion.labelling import ConversionLabelling
-from layoutopt.conversion.orders import Form, Order
 from layoutopt.conversion.values import Need
+from layoutopt.layout.factors import Form, Order
 
 
 @dataclass

@@ -26,9 +26,9 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.conversion.candidates import CandidateModes, Joined, ModeRow
 from layoutopt.conversion.costs import Costs, measured
-from layoutopt.conversion.orders import AxisFactor, Order, has_parts, sort_key
 from layoutopt.conversion.result import Stated, Tally
 from layoutopt.conversion.values import Need, Values
+from layoutopt.layout.factors import AxisFactor, Order, has_factors, sort_key
 from layoutopt.network.costs.problem import FORBIDDEN, CostAnswer, Problem, cost, integers
 from layoutopt.network.costs.solve import solve_pbqp
 from layoutopt.network.problem import IntArray
@@ -105,7 +105,7 @@ def _orders(values: Values, v: int, taken: Mapping[int, set[Order]]) -> list[Ord
     """Return the orders in which a free value may come; inputs come in whole axes."""
     value = values.every[v]
     orders = sorted(taken.get(v, ()), key=sort_key)
-    fitting = [o for o in orders if value.kind != "input" or not has_parts(o)]
+    fitting = [o for o in orders if value.kind != "input" or not has_factors(o)]
     return fitting or [values.written(value.root)[1]]
 
 
@@ -272,7 +272,7 @@ class _Building:
     def _orders(self, wanted: dict[Need, None]) -> dict[int, list[Order]]:
         found: dict[int, list[Order]] = {v: [] for v in self.free}
         for v, order in sorted({*wanted, *self.forced}, key=lambda n: (n[0], sort_key(n[1]))):
-            inside = self.values.every[v].kind == "input" and has_parts(order)
+            inside = self.values.every[v].kind == "input" and has_factors(order)
             if v in found and not inside:
                 found[v].append(order)
         for v, orders in found.items():

@@ -7,28 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.orders import (
+from layoutopt.conversion.result import Relaid
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.values import Values
+from layoutopt.layout.factors import (
     AxisFactor,
     Form,
     Order,
-    digits_of,
+    TransformStep,
     dim_size,
-    has_parts,
+    has_factors,
     is_group,
-    is_permutation,
     is_whole,
     items_of,
     order_of,
     padded_axes,
-    refined,
     same,
     sizes_of,
-    spread,
-    whole_axes,
+    steps,
+    view,
 )
-from layoutopt.conversion.result import Relaid
-from layoutopt.conversion.rules.op import Op, Shape, Size
-from layoutopt.conversion.values import Values
 from layoutopt.layout.layout import ANY, Block, Dim, Layout
 
 
@@ -103,50 +101,6 @@ def _unused(name: str, taken: set[str]) -> str:
     return found
 
 
-def transform_constant(source: str, form: Form, shape: Shape) -> Relaid:
-    """Return how a constant is brought into a form.
-
-    Parameters
-    ----------
-    source
-        Its name.
-    form
-        The form, of its own axes.
-    shape
-        Its own shape.
-    """
-    added = form.count(-1)
-    if is_whole(form) and len(form) == added + len(shape):
-        new = iter(range(added))
-        order = tuple([next(new) if axis < 0 else axis + added for axis in form])
-        return Relaid(source, (1,) * added + shape if added else None, order)
-    return _cut(source, form, shape)
-
-
-def _cut(source: str, form: Form, shape: Shape) -> Relaid:
-    """Return how axes are cut into parts, these permuted, and joined to dimensions."""
-    items = list(items_of(form))
-    parts = [item for item in items if isinstance(item, AxisFactor)]
-    cut: list[tuple[int, int, Size]] = []  # axis, from the outermost part on, size
-    for axis, size in enumerate(shape):
-        own = sorted((part for part in parts if part.axis == axis), key=lambda part: -part.stride)
-        cut += [(axis, -part.stride, part.size) for part in own] or [(axis, 0, size)]
-    place = {(axis, stride): i for i, (axis, stride, _) in enumerate(cut)}
-    wanted = [
-        place[(item.axis, -item.stride) if isinstance(item, AxisFactor) else (item, 0)]
-        for item in items
-        if item != -1
-    ]
-    ones = [i for i in range(len(cut)) if i not in wanted]  # of size 1
-    sizes = tuple(size for _, _, size in cut)
-    wide = padded_axes(form, shape)
-    padding = tuple(wide[a] - int(n or 0) if a in wide else 0 for a, n in enumerate(shape))
-    result = sizes_of(form, shape)
-    if wide:
-        return Relaid(source, sizes, (*wanted, *ones), result, padding, shape)
-    return Relaid(source, sizes, (*wanted, *ones), result)
-
-
 @dataclass
 class Laid:
     """The forms in which a value is there.
@@ -200,102 +154,47 @@ class FormStep:
     form: Form
 
 
-def transform(source: Form, target: Form, shape: Shape) -> Iterator[FormStep]:
-    """Yield the steps from one form to another.
+def ops_of(source: Form, steps: Iterable[TransformStep], shape: Shape) -> Iterator[FormStep]:
+    """Yield the ops of ONNX that take a value from one form to another.
 
-    All parts are moved at once, by a Transpose; before and after, axes are cut into parts and
-    joined, and axes of size 1 that are added come last.  Axes that blocks do not divide are padded
-    with zeros first, or are cut off last.
-
-    Parameters
-    ----------
-    source, target
-        Forms of different orders.
-    shape
-        The value's.
-    """
-    before, after = padded_axes(source, shape), padded_axes(target, shape)
-    wide = {axis: size for axis, size in after.items() if axis not in before}
-    narrow = {axis: size for axis, size in before.items() if axis not in after}
-    start, end = source, target
-    if wide:
-        own = _items(source, shape, wide)
-        yield from moves(source, own, shape)
-        start = _padded(own, wide)
-        yield FormStep("Pad", {"pads": _pads(own, shape, wide)}, start)
-    if narrow:
-        end = _items(target, shape, narrow)
-    yield from _moved(start, _padded(end, narrow), shape)
-    if narrow:
-        yield FormStep("Slice", _cuts(end, shape, narrow), end)
-        yield from moves(end, target, shape)
-
-
-def _items(form: Form, shape: Shape, wide: Iterable[int]) -> Form:
-    """Return a form with a dimension for each item, and those to be padded, whatever their size."""
-    found = refined(form, shape, digits_of((form,), shape), set(whole_axes(form)))
-    return (*(axis for axis in wide if axis not in found), *found)
-
-
-def _padded(form: Form, sizes: Mapping[int, int]) -> Form:
-    return tuple(
-        AxisFactor(dim, 1, sizes[dim]) if isinstance(dim, int) and dim in sizes else dim
-        for dim in form
-    )
-
-
-def _pads(form: Form, shape: Shape, sizes: Mapping[int, int]) -> tuple[int, ...]:
-    """Return how many zeros come in front of each axis, none, and then how many behind it."""
-    ends = [sizes[d] - int(shape[d] or 0) if isinstance(d, int) and d in sizes else 0 for d in form]
-    return (*(0 for _ in form), *ends)
-
-
-def _cuts(form: Form, shape: Shape, sizes: Mapping[int, int]) -> dict[str, tuple[int, ...]]:
-    """Return what is left of padded axes, as Slice has it."""
-    axes = [i for i, dim in enumerate(form) if isinstance(dim, int) and dim in sizes]
-    ends = [int(shape[dim] or 0) for dim in form if isinstance(dim, int) and dim in sizes]
-    return {"starts": (0,) * len(axes), "ends": tuple(ends), "axes": tuple(axes)}
-
-
-def _moved(source: Form, target: Form, shape: Shape) -> Iterator[FormStep]:
-    before, after = source, target
-    if not is_permutation(source, shape) or has_parts(target):
-        digits = digits_of((source, target), shape)
-        kept = {*whole_axes(source)} & {*whole_axes(target)}
-        before, after = (refined(form, shape, digits, kept) for form in (source, target))
-    elif not is_permutation(target, shape):
-        after = spread(order_of(target, shape), shape)
-    yield from moves(source, before, shape)
-    if before != after:
-        yield FormStep("Transpose", {"perm": tuple(map(before.index, after))}, after)
-    yield from moves(after, target, shape)
-
-
-def moves(source: Form, target: Form, shape: Shape) -> Iterator[FormStep]:
-    """Yield free steps from one form to another of the same order.
-
-    A Reshape, if its shape can be written down; else axes of size 1 are taken away, and added.
+    A Reshape whose shape cannot be written down is a Squeeze and an Unsqueeze: axes of size 1 are
+    taken away, and added.
 
     Parameters
     ----------
-    source, target
-        The forms.
+    source
+        The form before.
+    steps
+        What is to be done, as :func:`~layoutopt.layout.transform.steps` has it.
     shape
-        The value's.
+        The value's shape.
     """
-    if same(source, shape) == same(target, shape):
-        return
-    written = _written(source, target, shape)
-    if written is not None:
-        yield FormStep("Reshape", {"shape": written}, target)
-        return
-    gone = tuple(i for i, dim in enumerate(source) if dim_size(dim, shape) == 1)
-    if gone:
-        source = tuple(dim for i, dim in enumerate(source) if i not in gone)
-        yield FormStep("Squeeze", {"axes": gone}, source)
-    added = tuple(i for i, dim in enumerate(target) if dim_size(dim, shape) == 1)
-    if added:
-        yield FormStep("Unsqueeze", {"axes": added}, target)
+    for step in steps:
+        before, target = sizes_of(source, shape), step.form
+        if step.kind == "permute":
+            yield FormStep("Transpose", {"perm": step.numbers}, target)
+        elif step.kind in ("pad", "crop"):
+            changed = [i for i, size in enumerate(step.numbers) if size != before[i]]
+            if step.kind == "pad":
+                ends = [0] * len(before)
+                for i in changed:
+                    ends[i] = int(step.numbers[i] or 0) - int(before[i] or 0)
+                yield FormStep("Pad", {"pads": (*[0] * len(ends), *ends)}, target)
+            else:
+                ends = [int(step.numbers[i] or 0) for i in changed]
+                cut = {"starts": (0,) * len(ends), "ends": tuple(ends), "axes": tuple(changed)}
+                yield FormStep("Slice", cut, target)
+        elif (written := _written(source, target, shape)) is not None:
+            yield FormStep("Reshape", {"shape": written}, target)
+        else:
+            gone = tuple(i for i, size in enumerate(before) if size == 1)
+            if gone:
+                bare = tuple(dim for i, dim in enumerate(source) if i not in gone)
+                yield FormStep("Squeeze", {"axes": gone}, bare)
+            added = tuple(i for i, size in enumerate(step.numbers) if size == 1)
+            if added:
+                yield FormStep("Unsqueeze", {"axes": added}, target)
+        source = target
 
 
 def _written(source: Form, target: Form, shape: Shape) -> tuple[int, ...] | None:
@@ -388,7 +287,7 @@ class Forms:
         if source is None:
             return self._transformed(number, form, wanted)
         name = self._made(laid.name(source) or "")
-        for step in moves(source, form, value.shape):
+        for step in ops_of(source, view(source, form, value.shape), value.shape):
             name = self._step(number, name, step, wanted)[0]
         return name
 
@@ -430,11 +329,11 @@ class Forms:
         laid, shape = self.laid[number], self.values.every[number].shape
         source = laid.forms[0]
         how, name = Moved(number, source, form), self._made(laid.name(source) or "")
-        steps = list(transform(source, form, shape))
-        alone = any(step.type in PADDING for step in steps)  # padded tensors are not shared
+        ops = list(ops_of(source, steps(source, form, shape), shape))
+        alone = any(step.type in PADDING for step in ops)  # padded tensors are not shared
         padding, transposing = "", ""
-        for n, step in enumerate(steps):
-            name, op = self._step(number, name, step, wanted, alone and n + 1 < len(steps))
+        for n, step in enumerate(ops):
+            name, op = self._step(number, name, step, wanted, alone and n + 1 < len(ops))
             if step.type in PADDING:
                 padding = padding or op
             elif step.type == "Transpose":
@@ -465,7 +364,7 @@ class Forms:
     def note(self, name: str, number: int, form: Form) -> None:
         """Keep the shape without padding of a tensor that is padded."""
         shape = self.values.every[number].shape
-        if has_parts(form) and padded_axes(form, shape):
+        if has_factors(form) and padded_axes(form, shape):
             self.narrow[name] = shape
 
     def insert(
@@ -498,7 +397,7 @@ class Forms:
         laid.add(form, name)
         whole = tuple(range(len(value.shape)))
         if name != value.root or same(form, value.shape) != same(whole, value.shape):
-            self.relaid[name] = transform_constant(value.root, form, value.shape)
+            self.relaid[name] = Relaid(value.root, form, value.shape)
         return name
 
 

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 from layoutopt.base.errors import InputError, OptionError
 from layoutopt.conversion.carried import letters_of
 from layoutopt.conversion.costs import Times
-from layoutopt.conversion.orders import Form, Order, order_of
 from layoutopt.conversion.required import Forms, Required, in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
 from layoutopt.conversion.rules.registry import category_of, is_unlettered, operator_of, remap
+from layoutopt.layout.factors import Form, Order, order_of
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.permutations import Permutation
 

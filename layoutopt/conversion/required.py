@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from math import prod
 from typing import TypeAlias
 
 from layoutopt.base.errors import OptionError
-from layoutopt.conversion.orders import AxisFactor, Form, FormDim, Item, within
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, unnamed
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
@@ -19,6 +18,7 @@ from layoutopt.conversion.rules.registry import (
     written_output,
 )
 from layoutopt.conversion.rules.spatial import may_pad
+from layoutopt.layout.factors import AxisFactor, Form, Item, axis_factors, dim_of, within
 from layoutopt.layout.layout import ANY, Dim, Layout
 
 Forms: TypeAlias = tuple[Form | None, ...]
@@ -189,62 +189,45 @@ def _blocked(op: Op, written: Layout, needed: Layout, shape: Shape) -> Form:
     dims: list[list[Item]] = [[] for _ in needed.dims]
     for axis in written.axes:
         places = [d for d, dim in enumerate(written.dims) if _letter(dim) == axis]
-        wanted = [
-            (d, b.size) for d, dim in enumerate(needed.dims) for b in dim.blocks if b.axis == axis
-        ]
+        wanted = [d for d, dim in enumerate(needed.dims) for b in dim.blocks if b.axis == axis]
         if len(places) == len(wanted) == 1:
-            dims[wanted[0][0]].append(places[0])
+            dims[wanted[0]].append(places[0])
             continue
-        for d, items in _digits(op, needed, axis, _cells(op, written, axis, shape), wanted):
+        for d, items in _digits(op, needed, axis, _cells(op, written, axis, shape)):
             dims[d] += items
-    return tuple(_dim(items, shape) for items in dims)
+    return tuple(dim_of(items, shape) for items in dims)
 
 
 def _cells(op: Op, written: Layout, axis: str, shape: Shape) -> list[AxisFactor]:
     """Return the dimensions that an axis is written in, and their strides in it."""
-    cells, stride = list[AxisFactor](), written.factor_of(axis)
     places = [d for d, dim in enumerate(written.dims) if _letter(dim) == axis]
-    for d in sorted(places, key=lambda d: written.dims[d].blocks[0].size is not None):
-        size, block = shape[d], written.dims[d].blocks[0].size
-        if not isinstance(size, int):
-            raise OptionError(f"{op}: blocks of axis {axis}, whose size {size!r} is no number")
-        stride = stride if block is None else stride // block
-        cells.append(AxisFactor(d, stride, size))
-    return cells
+    sizes = [size for d in places if isinstance(size := shape[d], int)]
+    if len(sizes) < len(places):
+        size = next(shape[d] for d in places if not isinstance(shape[d], int))
+        raise OptionError(f"{op}: blocks of axis {axis}, whose size {size!r} is no number")
+    own = axis_factors([written.dims[d] for d in places], axis, [prod(sizes)])
+    return [AxisFactor(d, f.stride, size) for d, [f], size in zip(places, own, sizes, strict=True)]
 
 
 def _digits(
-    op: Op,
-    needed: Layout,
-    axis: str,
-    cells: list[AxisFactor],
-    wanted: Iterable[tuple[int, int | None]],
-) -> list[tuple[int, tuple[Item, ...]]]:
-    """Return for each block of an axis its dimension, and where it lies in those written."""
+    op: Op, needed: Layout, axis: str, cells: list[AxisFactor]
+) -> Iterator[tuple[int, tuple[AxisFactor, ...]]]:
+    """Yield for each block of an axis its dimension, and where it lies in those written."""
     inner, total = needed.factor_of(axis), prod(cell.size for cell in cells)
     if total % inner:
         if len(cells) > 1 or not may_pad(op):
             what = f"{needed} is required; blocks do not divide axis {axis} of {total}"
             raise OptionError(f"{op}: {what}")
         cells = [cells[0]._replace(size=-(-total // inner) * inner)]
-    found, stride = [], inner
-    for d, block in sorted(wanted, key=lambda one: one[1] is not None):
-        stride = stride if block is None else stride // block
-        items = within(stride, -(-total // inner) if block is None else block, cells)
+    every = [(d, b) for d, dim in enumerate(needed.dims) for b in dim.blocks if b.axis == axis]
+    own = axis_factors([Dim((block,)) for _, block in every], axis, [total])
+    for (d, _), [factor] in zip(every, own, strict=True):
+        items = within(factor.stride, factor.size, cells)
         if items is None:
             raise OptionError(
                 f"{op}: {needed} is required, and its blocks cut through those it has"
             )
-        found.append((d, items))
-    return found
-
-
-def _dim(items: list[Item], shape: Shape) -> FormDim:
-    whole: list[Item] = []
-    for item in items:
-        all_of = isinstance(item, AxisFactor) and item.stride == 1 and item.size == shape[item.axis]
-        whole.append(item.axis if all_of and isinstance(item, AxisFactor) else item)
-    return whole[0] if len(whole) == 1 else tuple(whole) or -1
+        yield d, items
 
 
 def _letter(dim: Dim) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from layoutopt.base.result import Status, Stopped
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.rules.op import Shape
+from layoutopt.layout.factors import Form, Shape
 from layoutopt.layout.permutations import Permutation
 
 
@@ -17,28 +17,19 @@ from layoutopt.layout.permutations import Permutation
 class Relaid:
     """A constant that takes the place of another.
 
-    It is ``old.reshape(shape).transpose(permutation).reshape(result)``, zeros behind it first.
-
     Parameters
     ----------
     source
         The name of the old one.
+    form
+        What each dimension holds of the axes of the old one; padding is zero.
     shape
-        The old one's shape with axes of size 1 added, or cut into parts; None if it stays.
-    permutation
-        As for ``numpy.transpose``.
-    result
-        The new one's shape; None if it is that after the transpose.
-    padding, old
-        How many zeros are put behind each axis of the old one first, and its shape; None for none.
+        The old one's shape.
     """
 
     source: str
-    shape: Shape | None
-    permutation: Permutation
-    result: Shape | None = None
-    padding: tuple[int, ...] | None = None
-    old: Shape | None = None
+    form: Form
+    shape: Shape
 
 
 @dataclass(frozen=True)

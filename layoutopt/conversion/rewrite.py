@@ -10,7 +10,10 @@ from layoutopt.conversion.candidates import CandidateModes
 from layoutopt.conversion.graph import HELD, ConversionGraph, ConversionTensor
 from layoutopt.conversion.materialise import Forms, arranged
 from layoutopt.conversion.modes import Mode
-from layoutopt.conversion.orders import (
+from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.registry import operator_of
+from layoutopt.conversion.values import Values
+from layoutopt.layout.factors import (
     Form,
     Order,
     is_permutation,
@@ -20,9 +23,6 @@ from layoutopt.conversion.orders import (
     spread,
     whole_axes,
 )
-from layoutopt.conversion.rules.op import Op, Shape
-from layoutopt.conversion.rules.registry import operator_of
-from layoutopt.conversion.values import Values
 from layoutopt.layout.permutations import Permutation
 
 VECTOR_RANKS = {(1, 0), (1, 1)}

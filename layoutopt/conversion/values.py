@@ -14,10 +14,10 @@ from math import prod
 from typing import TypeAlias
 
 from layoutopt.conversion.graph import ConversionGraph, Kind
-from layoutopt.conversion.orders import Order, order_of, renamed_order
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import is_identity
 from layoutopt.conversion.rules.registry import operator_of
+from layoutopt.layout.factors import Order, order_of, renamed_order
 from layoutopt.layout.permutations import Permutation, inverse
 
 Need: TypeAlias = tuple[int, Order]

@@ -195,14 +195,14 @@ class Descriptor:
         placed = placement(layout, dims, logical, element_bytes)
         strides = [0] * len(placed.shape)
         blocks, room = [], 1
-        for block in reversed(placed.blocks):
-            if block.outermost:
-                strides[block.axis] = block.stride
-            elif block.extent > 1:
-                if block.stride != room:
+        for block, (axis, _, extent), stride in reversed(list(placed.blocks())):
+            if block.size is None:
+                strides[axis] = stride
+            elif extent > 1:
+                if stride != room:
                     raise LayoutError(f"layout {layout}: blocks must be innermost, side by side")
-                blocks.append((block.axis, block.extent))
-                room *= block.extent
+                blocks.append((axis, extent))
+                room *= extent
         return cls(placed.shape, tuple(strides), (), tuple(reversed(blocks)))
 
     @classmethod

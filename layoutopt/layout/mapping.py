@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -108,7 +109,7 @@ def layout_rule(
     given = as_layout(layout)
     dense = Layout(tuple(Dim(dim.blocks) for dim in given.dims), undefined=given.undefined)
     place = placement(dense, shape, logical)
-    extents = tuple(block.extent for block in place.blocks)
+    extents = tuple(factor.size for factor in chain(*place.form))
     spread = linear(
         extents, memory, min_elements_per_tile=min_elements_per_tile, grain=grain, boxes=boxes
     )
@@ -125,7 +126,7 @@ def _steps(place: Placement, spread: TileMap, axis: int) -> Steps:
     """Return what indices along an axis add to an element's tile, for a spread of blocks."""
     index = np.arange(place.shape[axis])
     total = np.zeros(len(index), np.int64)
-    for block, steps in zip(place.blocks, spread.steps, strict=True):
-        if block.axis == axis:
-            total += steps.at(index // block.weight % block.extent)
+    for (own, weight, extent), steps in zip(chain(*place.form), spread.steps, strict=True):
+        if own == axis:
+            total += steps.at(index // weight % extent)
     return Steps(index, total).merged()

@@ -62,11 +62,13 @@ def physical_index(
     """
     place = placement(layout, shape, logical)
     found = checked_index(index, place.shape, place.logical)
-    physical = [np.zeros((), np.int64)] * len(place.extents)
-    for block in place.blocks:
-        value = found[block.axis] // block.weight % block.extent
-        physical[block.dim] = physical[block.dim] * block.extent + value
-    return tuple(map(np.asarray, physical))
+    physical = []
+    for factors in place.form:
+        at = np.zeros((), np.int64)
+        for axis, weight, extent in factors:
+            at = np.asarray(at * extent + found[axis] // weight % extent)
+        physical.append(at)
+    return tuple(physical)
 
 
 def logical_index(
@@ -170,9 +172,10 @@ def convert_shape(source: LayoutLike, target: LayoutLike, shape: Sequence[int]) 
         )
     whole = placement(source, [1] * len(source.axes))  # one of each outermost block
     found = list(whole.padded)
-    for block in whole.blocks:
-        if block.outermost:
-            found[block.axis] *= given[block.dim] // whole.extents[block.dim]
+    for d, dim in enumerate(source.dims):
+        for block, factor in zip(dim.blocks, whole.form[d], strict=True):
+            if block.size is None:
+                found[factor.axis] *= given[d] // whole.extents[d]
     if placement(source, found).extents != given:
         raise LayoutError(
             f"physical shape {given} does not tell one size of each axis of layout {source}"
@@ -183,14 +186,13 @@ def convert_shape(source: LayoutLike, target: LayoutLike, shape: Sequence[int]) 
 def unblocked(place: Placement, physical: Sequence[Array]) -> Index:
     """Return the logical index of a physical one, padding included."""
     terms: list[list[Array]] = [[] for _ in place.shape]
-    for dim, rest in enumerate(physical):
-        outermost, *inner = [block for block in place.blocks if block.dim == dim]
-        for block in reversed(inner):
-            outer = rest // block.extent
-            terms[block.axis].append((rest - outer * block.extent) * block.weight)
+    for rest, (outermost, *inner) in zip(physical, place.form, strict=True):
+        for axis, weight, extent in reversed(inner):
+            outer = rest // extent
+            terms[axis].append((rest - outer * extent) * weight)
             rest = outer
-        weight = outermost.weight
-        terms[outermost.axis].append(rest * weight if weight > 1 else rest)
+        axis, weight, _ = outermost
+        terms[axis].append(rest * weight if weight > 1 else rest)
     return tuple(np.asarray(sum(row[1:], row[0])) for row in terms)
 
 

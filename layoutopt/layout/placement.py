@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from layoutopt.base.arguments import least
 from layoutopt.base.errors import InputError
 from layoutopt.base.memory import require
+from layoutopt.layout.factors import AnyArray, AxisFactor, axis_factors, spaced_zeros
 from layoutopt.layout.layout import ANY, Block, Layout, LayoutError
 from layoutopt.layout.parts import check_axes, sizes
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
@@ -21,38 +23,9 @@ LayoutLike: TypeAlias = Layout | str
 """A layout, or its text as :meth:`Layout.parse` reads it."""
 
 Array = NDArray[np.int64]
-AnyArray = NDArray[np.generic]
 
 MOST = 2**63 - 1
 """The most bytes that a layout may take; arithmetic on offsets stays in 64 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedBlock:
-    """A block of a layout, for a tensor of one shape.
-
-    Of index ``i`` along its axis it holds ``i // weight % extent``.
-
-    Parameters
-    ----------
-    axis
-        The position of its axis in logical order.
-    dim
-        The physical dimension that it is in.
-    extent, weight
-        How many values it has, and by how much the index grows from one to the next.
-    stride
-        The distance in memory, in elements, from one value to the next.
-    outermost
-        Whether it takes what the other blocks of its axis leave.
-    """
-
-    axis: int
-    dim: int
-    extent: int
-    weight: int
-    stride: int
-    outermost: bool
 
 
 @dataclass(frozen=True)
@@ -61,27 +34,42 @@ class Placement:
 
     Parameters
     ----------
+    layout
+        The layout.
     logical
         The axes in logical order.
     shape
         The tensor's shape, in that order.
-    blocks
-        All blocks, outermost first.
-    extents, strides
-        The physical shape, and the stride of each physical dimension in elements.
+    form
+        What each physical dimension holds: its blocks as factors of axes.
+    strides
+        The stride of each physical dimension in elements.
     size
         The number of elements that the memory has room for, padding and gaps included.
     element_bytes
         Bytes of an element.
     """
 
+    layout: Layout = field(compare=False)
     logical: str
     shape: tuple[int, ...]
-    blocks: tuple[PlacedBlock, ...]
-    extents: tuple[int, ...]
+    form: tuple[tuple[AxisFactor, ...], ...]
     strides: tuple[int, ...]
     size: int
     element_bytes: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The physical shape."""
+        return tuple(math.prod(factor.size for factor in dim) for dim in self.form)
+
+    def blocks(self) -> Iterator[tuple[Block, AxisFactor, int]]:
+        """Yield all blocks, outermost first: as written, as a factor, and the stride in memory."""
+        for dim, factors, stride in zip(self.layout.dims, self.form, self.strides, strict=True):
+            room = stride * math.prod(max(factor.size, 1) for factor in factors)
+            for block, factor in zip(dim.blocks, factors, strict=True):
+                room //= max(factor.size, 1)
+                yield block, factor, room
 
     @property
     def nbytes(self) -> int:
@@ -92,8 +80,8 @@ class Placement:
     def padded(self) -> tuple[int, ...]:
         """The tensor's shape rounded up to whole blocks."""
         found = [1] * len(self.shape)
-        for block in self.blocks:
-            found[block.axis] *= block.extent
+        for factor in chain(*self.form):
+            found[factor.axis] *= factor.size
         return tuple(found)
 
     @property
@@ -109,11 +97,10 @@ class Placement:
         same: from ``i - 1`` to ``i`` the sum grows by the jumps whose weights divide ``i``.
         """
         found: dict[int, int] = {}
-        for block in self.blocks:
-            if block.axis == axis:  # i // w % e is i // w - i // (w * e) * e
-                found[block.weight] = found.get(block.weight, 0) + block.stride
-                over = block.weight * block.extent
-                found[over] = found.get(over, 0) - block.extent * block.stride
+        for _, (own, weight, extent), stride in self.blocks():
+            if own == axis:  # i // w % e is i // w - i // (w * e) * e
+                found[weight] = found.get(weight, 0) + stride
+                found[weight * extent] = found.get(weight * extent, 0) - extent * stride
         return tuple((w, found[w]) for w in sorted(found) if found[w] and w < self.shape[axis])
 
     def same_places(self, other: Placement) -> bool:
@@ -170,24 +157,17 @@ def placement(
     order = axis_order(layout, logical)
     width = _width(element_bytes)
     counts = _counts(layout, order, shape)
-    parts = _parts(layout, dict(zip(order, counts, strict=True)))
-    blocks: list[PlacedBlock] = []
-    extents, strides, room = [], [], 1
-    for d, dim in reversed(list(enumerate(layout.dims))):
+    form = axis_factors(layout.dims, order, counts)
+    strides, room = [], 1
+    for dim, factors in zip(reversed(layout.dims), reversed(form), strict=True):
         unit = math.lcm(dim.alignment, width) // width
         room = -(-room // unit) * unit
         strides.append(room)
-        extents.append(math.prod(extent for _, extent, _ in parts[d]))
-        for block, extent, weight in reversed(parts[d]):
-            axis = order.index(block.axis)
-            blocks.append(PlacedBlock(axis, d, extent, weight, room, block.size is None))
-            room *= max(extent, 1)
+        room *= math.prod(max(factor.size, 1) for factor in factors)
     if room * width > MOST:
         raise LayoutError(f"layout {layout} of shape {counts} takes more bytes than 64 bits count")
     size = 0 if 0 in counts else room
-    for row in (blocks, extents, strides):
-        row.reverse()
-    return Placement(order, counts, tuple(blocks), tuple(extents), tuple(strides), size, width)
+    return Placement(layout, order, counts, form, tuple(strides[::-1]), size, width)
 
 
 def as_layout(given: LayoutLike) -> Layout:
@@ -236,14 +216,6 @@ def axis_order(layout: Layout, logical: str | None = None) -> str:
     return logical
 
 
-def spaced_zeros(extents: Sequence[int], strides: Sequence[int], dtype: DTypeLike) -> AnyArray:
-    """Return an array of zeros with given strides, in elements; its flat memory is ``.base``."""
-    kind = np.dtype(dtype)
-    size = 0 if 0 in extents else extents[0] * strides[0] if extents else 1
-    memory = np.zeros(size, kind)
-    return np.ndarray(extents, kind, memory, strides=[kind.itemsize * step for step in strides])
-
-
 def _width(given: int) -> int:
     """Return a number of bytes of an element."""
     try:
@@ -261,21 +233,6 @@ def _counts(layout: Layout, order: str, shape: Sequence[int]) -> tuple[int, ...]
             f"of layout {layout}"
         )
     return found
-
-
-def _parts(layout: Layout, size_of: Mapping[str, int]) -> list[list[tuple[Block, int, int]]]:
-    """Return extent and weight of each block, by dimension."""
-    every = [(d, block) for d, dim in enumerate(layout.dims) for block in dim.blocks]
-    weights = [1] * len(every)
-    inner = dict.fromkeys(size_of, 1)
-    for k in sorted(range(len(every)), key=lambda k: (every[k][1].size is None, -k)):
-        block = every[k][1]
-        weights[k] = inner[block.axis]
-        inner[block.axis] *= block.size or 1
-    parts: list[list[tuple[Block, int, int]]] = [[] for _ in layout.dims]
-    for (d, block), weight in zip(every, weights, strict=True):
-        parts[d].append((block, block.size or -(-size_of[block.axis] // weight), weight))
-    return parts
 
 
 def physical_shape(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Relaid
-from layoutopt.conversion.rules.op import Shape
+from layoutopt.layout.factors import steps
 from layoutopt.onnx.rules import is_standard
 
 if TYPE_CHECKING:
@@ -35,14 +35,10 @@ def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
 
     try:
         values = array_of(constant)
-        if how.padding is not None and how.old is not None:
-            values = np.broadcast_to(values, _numbers(how.old))  # one value, if it is filled
-            values = np.pad(values, [(0, count) for count in how.padding])
-        if how.shape is not None:
-            values = values.reshape(_numbers(how.shape))
-        values = values.transpose(how.permutation)
-        if how.result is not None:
-            values = values.reshape(_numbers(how.result))
+        if values.size == 1:  # that of each element, where a shape is filled
+            values = np.broadcast_to(values, [int(size or 0) for size in how.shape])
+        for step in steps(tuple(range(values.ndim)), how.form, values.shape):
+            values = step.apply(values)
         tensor = numpy_helper.from_array(np.ascontiguousarray(values))
     except (ValueError, TypeError, IndexError) as error:
         raise InputError(f"constant {how.source!r} cannot be re-laid ({error})") from None
@@ -50,10 +46,6 @@ def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
         raise InputError(f"constant {how.source!r} cannot be re-laid: its type is not read")
     tensor.name = name
     return tensor
-
-
-def _numbers(shape: Shape) -> list[int]:
-    return [int(size) for size in shape if size is not None]
 
 
 def relaid_fill(node: NodeProto, shape: TensorProto, name: str) -> NodeProto:

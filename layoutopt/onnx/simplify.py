@@ -337,6 +337,7 @@ class _Simplifier:
         self.keys = NodeKeys(model)
         self.held = overridable(model)
         self.barred: set[str] = set()
+        self.followed: set[str] = set()  # names of known values that readers do not use any more
         self.types: Declared = {}
         self.again = False
         self.made = Counter(name for one in graphs(model.graph) for name in _made(one))
@@ -435,7 +436,9 @@ class _Simplifier:
             source = self._passed_on(node, scope, read | outputs)
             if source is not None and node.output[0] not in self.pinned:
                 same[node.output[0]] = source
-                self.again |= source in scope.values and node.output[0] in read
+                if source in scope.values and node.output[0] in read - self.followed:
+                    self.followed.add(node.output[0])
+                    self.again = True
                 if node.output[0] not in outputs:
                     continue
             key = self.keys.node(node, scope.keys, scope.values)

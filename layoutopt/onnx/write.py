@@ -11,6 +11,7 @@ import numpy as np
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.layout.factors import padded_axes
 from layoutopt.onnx.attributes import changed, is_attribute, places, set_attribute
 from layoutopt.onnx.constants import array_of, is_filled, relaid_fill, relaid_tensor
 from layoutopt.onnx.equal_nodes import attributes_key
@@ -393,7 +394,7 @@ class _Writer:
         how = conversion.relaid[name]
         constant = source.constants[how.source]
         fill = isinstance(constant, NodeProto) and is_filled(constant)
-        if not fill or how.padding is not None:
+        if not fill or padded_axes(how.form, how.shape):
             target.initializer.append(relaid_tensor(constant, how, own))
             return
         sizes = [int(size or 0) for size in conversion.graph.tensors[name].shape or ()]

@@ -16,12 +16,13 @@ import numpy as np
 from layoutopt.conversion.blocked_modes import VIEWS, further_modes
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode, ModeTable, mode_of
-from layoutopt.conversion.orders import AxisFactor, Form, has_parts, items_of
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
 from layoutopt.conversion.rules.registry import category_of, operator_of, remap
 from layoutopt.conversion.values import values_of
+from layoutopt.layout.factors import Form, has_factors
+from tests.layout.drawn import formed
 
 Place = tuple[str, bytes]
 """A tensor that no transpose gives, and the numbers of its elements as they lie in memory."""
@@ -157,12 +158,12 @@ def _every_way(
         for name, order in zip(names, way.orders, strict=True):
             for m, slot, other in slots[values.number[name]] if name else ():
                 own = values.own(other, values.order(name, order))
-                if has_parts(own) or ops[m].type in VIEWS:
+                if has_factors(own) or ops[m].type in VIEWS:
                     for more in further_modes(ops[m], slot, own, whole_ways[m]):
                         gives = zip(ops[m].outputs, more.orders[len(ops[m].inputs) :], strict=True)
                         known = any(more.orders == old.orders for old in ways[m])
                         if known or any(
-                            o and values.number[o] in unparted and has_parts(r) for o, r in gives
+                            o and values.number[o] in unparted and has_factors(r) for o, r in gives
                         ):
                             continue
                         ways[m].append(more)
@@ -212,18 +213,5 @@ def _places(
 
 
 def laid(array: np.ndarray, form: Form) -> bytes:
-    """Return elements as they lie in memory when a tensor has a form: each is put in its place.
-
-    Where there is padding, it is -1.
-    """
-    place, length = np.zeros(array.shape, np.int64), 1
-    for item in items_of(form):
-        if isinstance(item, AxisFactor):
-            index = np.indices(array.shape)[item.axis] // item.stride % item.size
-            place, length = place * item.size + index, length * item.size
-        elif item >= 0:
-            place = place * array.shape[item] + np.indices(array.shape)[item]
-            length *= array.shape[item]
-    found = np.full(length, -1).astype(array.dtype)
-    found[place.ravel()] = array.ravel()
-    return found.tobytes()
+    """Return elements as they lie in memory when a tensor has a form; padding is -1."""
+    return formed(array, form, -1).tobytes()

@@ -14,6 +14,7 @@ from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Layout
 from tests.conversion.drawn import WEIGH
 from tests.conversion.onnx_ops import Array, results
+from tests.layout.drawn import formed
 
 
 def arrays_of(graph: ConversionGraph, seed: int) -> dict[str, Array]:
@@ -56,12 +57,7 @@ def run_conversion(conversion: Conversion, given: Mapping[str, Array]) -> dict[s
             if relaid is None:
                 arrays[name] = given[name]
             else:
-                old = given[relaid.source]
-                if relaid.padding is not None:
-                    old = np.pad(old, [(0, count) for count in relaid.padding])
-                shaped = old if relaid.shape is None else old.reshape(relaid.shape)  # type: ignore[arg-type]
-                moved = shaped.transpose(relaid.permutation)
-                arrays[name] = moved if relaid.result is None else moved.reshape(relaid.result)  # type: ignore[arg-type]
+                arrays[name] = formed(given[relaid.source], relaid.form)
             assert arrays[name].shape == tensor.shape
     return run(conversion.graph, arrays)
 

@@ -15,11 +15,12 @@ from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.modes import Mode, ModeTable
-from layoutopt.conversion.orders import AxisFactor, Order, has_parts, order_of, sizes_of
 from layoutopt.conversion.rules.op import Op, Size
+from layoutopt.layout.factors import AxisFactor, Form, Order, has_factors, order_of
 from tests.conversion.drawn import drawn
-from tests.conversion.exhaustive import laid, least
+from tests.conversion.exhaustive import least
 from tests.conversion.running import arrays_of, results_of, run, run_conversion
+from tests.layout.drawn import formed
 
 OBJECTIVES = ["bytes,count", "count,bytes"]
 
@@ -157,7 +158,7 @@ def test_each_mode_computes_the_same(name: str) -> None:
     for slot, shape in enumerate((*op.input_shapes, *op.output_shapes)):
         assert shape is not None
         for order in _orders(shape, draw):  # type: ignore[arg-type]  # sizes are known
-            for mode in _modes(op, slot, order) if has_parts(order) or op.type in VIEWS else ():
+            for mode in _modes(op, slot, order) if has_factors(order) or op.type in VIEWS else ():
                 assert mode.orders[slot] == order
                 _same(op, mode)
                 tried += 1
@@ -192,11 +193,8 @@ def _kind(op: Op, n: int) -> str:
     return "uint8" if n in quantised else "float64"
 
 
-def _formed(array: np.ndarray, form: object) -> np.ndarray:
-    if form is None:
-        return array
-    bytes = laid(np.ascontiguousarray(array), form)  # type: ignore[arg-type]
-    return np.frombuffer(bytes, array.dtype).reshape(sizes_of(form, array.shape))  # type: ignore[arg-type]
+def _formed(array: np.ndarray, form: Form | None) -> np.ndarray:
+    return array if form is None else formed(array, form)
 
 
 BLOCKS: Order = (0, AxisFactor(1, 4, 3), 2, 3, AxisFactor(1, 1, 4))

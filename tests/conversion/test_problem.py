@@ -19,11 +19,11 @@ from layoutopt.conversion.backends import BlockedCpu
 from layoutopt.conversion.convert import SOLVERS, convert_graph
 from layoutopt.conversion.cost_table import costs_from, read_costs
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.materialise import moves
-from layoutopt.conversion.orders import AxisFactor, Form
+from layoutopt.conversion.materialise import ops_of
 from layoutopt.conversion.required import in_layouts
 from layoutopt.conversion.rules.op import Op, Shape, parse_operands
 from layoutopt.conversion.shapes import infer
+from layoutopt.layout.factors import AxisFactor, Form, view
 from layoutopt.network.costs.problem import CostAnswer
 from tests.conversion.drawn import drawn
 from tests.conversion.running import arrays_of, run, run_conversion
@@ -51,7 +51,7 @@ def test_free_moves(source: Form, target: Form, shape: Shape, types: list[str]) 
     sizes = [given.get(size, size) if isinstance(size, str) else size for size in shape]
     value = np.arange(int(np.prod(sizes))).reshape(sizes)  # type: ignore[arg-type]
     array, expected = _in_form(value, source), _in_form(value, target)
-    steps = list(moves(source, target, shape))
+    steps = list(ops_of(source, view(source, target, shape), shape))
     assert [step.type for step in steps] == types
     for step in steps:
         if step.type == "Reshape":

@@ -6,7 +6,9 @@ import itertools
 from typing import NamedTuple
 
 import hypothesis.strategies as st
+import numpy as np
 
+from layoutopt.layout.factors import AxisFactor, Form, FormDim, Item, items_of, sizes_of
 from layoutopt.layout.layout import Block, Dim, Layout
 
 Index = tuple[int, ...]
@@ -115,3 +117,40 @@ def element(case: Case, chosen: list[tuple[Block, int]]) -> Index | None:
             return None
         index.append(at)
     return tuple(index)
+
+
+def formed(array: np.ndarray, form: Form, padding: int = 0) -> np.ndarray:
+    """Return a tensor in a form: each element is put in its place, and the rest is padding."""
+    place, length = np.zeros(array.shape, np.int64), 1
+    for item in items_of(form):
+        if isinstance(item, AxisFactor):
+            index = np.indices(array.shape)[item.axis] // item.stride % item.size
+            place, length = place * item.size + index, length * item.size
+        elif item >= 0:
+            place = place * array.shape[item] + np.indices(array.shape)[item]
+            length *= array.shape[item]
+    found = np.full(length, padding).astype(array.dtype)
+    found[place.ravel()] = array.ravel()
+    return found.reshape(sizes_of(form, array.shape))  # type: ignore[arg-type]  # all are known
+
+
+@st.composite
+def forms(draw: st.DrawFn, shape: tuple[int, ...]) -> Form:
+    """Draw a form: axes whole or cut, padded or not, in any order, some in one dimension.
+
+    Axes of size 1 may be missing, and there may be some more.
+    """
+    items: list[Item] = [-1] * draw(st.sampled_from((0, 0, 1)))
+    for axis, size in enumerate(shape):
+        inner = draw(st.sampled_from((1, 1, 2, 3, 4)))
+        if inner > 1:
+            outer = -(-size // inner) + draw(st.sampled_from((0, 0, 1)))
+            items += [AxisFactor(axis, inner, outer), AxisFactor(axis, 1, inner)]
+        elif size != 1 or draw(st.booleans()):
+            items.append(axis)
+    left, found = draw(st.permutations(items)), list[FormDim]()
+    while left:
+        count = draw(st.sampled_from((1, 1, 2)))
+        found.append(left[0] if count == 1 else tuple(left[:count]))
+        left = left[count:]
+    return tuple(found)

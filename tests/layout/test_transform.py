@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
+from layoutopt.layout.factors import AxisFactor, items_of, order_of, steps
 from layoutopt.layout.layout import Layout
 from layoutopt.layout.offsets import offset_map
 from layoutopt.layout.placement import byte_strides, nbytes
 from layoutopt.layout.transform import Transform, apply, restore, transform
-from tests.layout.drawn import Case, cases, cells
+from tests.layout.drawn import Case, cases, cells, formed, forms
 from tests.support import refused
 
 ByHand = Callable[[np.ndarray], np.ndarray]
@@ -195,11 +199,38 @@ def test_steps_on_their_own(case: Case) -> None:
     whole = found.apply(array)
     for step in found.steps:
         after = step.apply(array)
-        assert len(step.names) == after.ndim
+        assert len(step.form) == after.ndim
         idle = after.shape == array.shape and step.kind not in ("permute", "align")
         assert not idle
         array = after
     assert np.array_equal(array, whole)
+
+
+SHAPES = st.lists(st.sampled_from((1, 1, 2, 3, 4, 6)), max_size=3).map(tuple)
+
+
+@given(st.data(), SHAPES)
+def test_steps_lead_from_any_form_to_any_other(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    """Elements are where enumeration puts them, in between as well, and none is moved twice.
+
+    Only where cuts of an axis cross do two permutations lead through whole axes.
+    """
+    source, target = data.draw(forms(shape)), data.draw(forms(shape))
+    x = 1 + np.arange(math.prod(shape)).reshape(shape)
+    array, kinds = formed(x, source), list[str]()
+    for step in steps(source, target, shape):
+        before, array = array, step.apply(array)
+        assert array.shape != before.shape or step.kind == "permute"
+        np.testing.assert_array_equal(array, formed(x, step.form))
+        kinds.append(step.kind)
+    np.testing.assert_array_equal(array, formed(x, target))
+    factors = [f for f in items_of((*source, *target)) if isinstance(f, AxisFactor)]
+    crossing = any(
+        low.stride < high.stride and high.stride % low.stride and low.axis == high.axis
+        for low, high in product(factors, factors)
+    )
+    assert kinds.count("permute") <= 1 + crossing
+    assert order_of(source, shape) != order_of(target, shape) or kinds in ([], ["view"])
 
 
 ONES = np.ones((2, 3), np.float32)

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from layoutopt.base.errors import InputError
+from layoutopt.layout.factors import Shape as Shape
+from layoutopt.layout.factors import Size as Size
 from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
 
 UNKNOWN = Layout(undefined=True)
@@ -108,11 +110,6 @@ def _layout(text: str) -> Layout | None:
         raise LayoutError("a layout is missing; leave one open by writing default")
     return None if text == "default" else Layout.parse(text)
 
-
-Size: TypeAlias = int | str | None
-"""Of an axis: a number, the name of a symbolic one, or None where nothing is known."""
-
-Shape: TypeAlias = tuple[Size, ...]
 
 LATEST = 22
 """The version of ONNX's operator set that ops follow where none is given."""
