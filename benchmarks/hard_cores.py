@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from benchmarks import plain_cpsat
 from benchmarks.cores import as_graph, grid, sparse
 from benchmarks.measure import Measured, Timed, markdown, measure, timed
+from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.limits import Limits
-from layoutopt.network.methods import METHODS
 from layoutopt.network.problem import Labelling
 from layoutopt.unwinding import unwind
 
-METHOD_NAMES = ("plain CP-SAT", *METHODS)
+METHOD_NAMES = ("plain CP-SAT", *entries(Takes.LABELLING, proves=True))
 
 PLAIN_LIMIT = 2 * 10**5
 """Nodes times labels beyond which the plain model takes longer to write than it may take."""
@@ -65,7 +65,7 @@ def run(case: Case, method: str, seconds: float) -> Timed:
         found = timed(lambda: unwind(graph, method, time_limit=seconds))
     else:
         limits = Limits(deadline=time.monotonic() + seconds)
-        found = timed(lambda: METHODS[method](problem, limits, None))
+        found = timed(lambda: load(method, Takes.LABELLING)(problem, limits, None))
     result = found.answer
     return Timed((result.status == "optimal", result.gap), found.seconds)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from importlib import import_module
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from layoutopt.base.entries import ENTRIES, Entry, Takes, entries, load
 from layoutopt.base.errors import InputError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
@@ -24,10 +24,9 @@ from layoutopt.base.result import Result, Stopped
 from layoutopt.graphs.locations import Given, Origins
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.lowering.greedy0 import HEURISTICS, Heuristic
+from layoutopt.lowering.greedy0 import Heuristic
 from layoutopt.lowering.maps import Places
-from layoutopt.network.methods import APPROXIMATE, METHODS, Method
-from layoutopt.network.problem import IntArray, Labelling, split
+from layoutopt.network.problem import IntArray, Labelling, Method, split
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -173,7 +172,7 @@ def _hold(
     fresh = problem.labels + np.arange(problem.nodes)
     legal = (labels for labels in known if labels is not None and allowed(problem, labels))
     best = max((fresh, *legal), key=problem.value)
-    refined = APPROXIMATE["refined"](problem, replace(limits, tell=None), best)
+    refined = load("refined", Takes.LABELLING)(problem, replace(limits, tell=None), best)
     value = max(problem.value(best), int(refined.objective or 0))
     if value > bound:
         raise SolverError(f"solver {name!r} claims the bound {bound}, but {value} can be reached")
@@ -225,38 +224,6 @@ def _described(thing: Any) -> str:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class SolverKind(StrEnum):
-    """Guarantees of a solver, and the problem that it works on."""
-
-    EXACT = "exact"
-    """A labelling problem; its bounds are proofs."""
-    APPROXIMATE = "approximate"
-    """A labelling problem, without proof."""
-    GRAPH = "graph"
-    """A graph, without proof."""
-
-
-@dataclass(frozen=True, eq=False)
-class Solver:
-    """A solver by name.
-
-    Parameters
-    ----------
-    name, kind
-        Its name and kind.
-    call
-        ``(problem, limits, start) -> Result``, or for kind ``graph`` ``(graph, limits, given,
-        places) -> origins``.
-    own
-        Whether it is a user's.
-    """
-
-    name: str
-    kind: SolverKind
-    call: Callable[..., Any]
-    own: bool = False
-
-
 HEAVY = (
     "layoutopt.unwinding",
     "layoutopt.certify.unwinding",
@@ -283,12 +250,12 @@ GROUPS = {"layoutopt.solvers": "solver", "layoutopt.heuristics": "heuristic"}
 ALL = "all"
 """What commands take for every built-in solver, so that no solver is called so."""
 
-_registered: dict[str, Solver] = {}
+_registered: dict[str, Entry] = {}
 
 
 def built_in() -> tuple[str, ...]:
-    """Return the names of this package's own solvers: exact ones, then heuristics."""
-    return *METHODS, *APPROXIMATE, *HEURISTICS
+    """Return the names of this package's own solvers of graphs: exact ones, then heuristics."""
+    return tuple(entries(Takes.LABELLING, Takes.GRAPH))
 
 
 def load_all() -> None:
@@ -298,8 +265,8 @@ def load_all() -> None:
     with suppress(ImportError):
         for module in ORTOOLS:
             import_module(module)
-    for table in (METHODS, APPROXIMATE):
-        list(table.values())
+    for entry in ENTRIES.values():
+        entry.load()
 
 
 def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
@@ -364,7 +331,7 @@ def names() -> tuple[str, ...]:
     return *built_in(), *sorted(own - {*built_in()})
 
 
-def find(name: str) -> Solver:
+def find(name: str) -> Entry:
     """Return a solver by its name.
 
     Raises
@@ -372,15 +339,11 @@ def find(name: str) -> Solver:
     InputError
         If there is none, or a package's cannot be loaded.
     """
-    for kind, table in ((SolverKind.EXACT, METHODS), (SolverKind.APPROXIMATE, APPROXIMATE)):
-        if name in table:
-            return Solver(name, kind, table[name])
-    if name in HEURISTICS:
-        return Solver(name, SolverKind.GRAPH, HEURISTICS[name])
-    if name in _registered:
-        return _registered[name]
-    entries, unreadable = _entries()
-    found = [entry for entry in entries if entry.name == name]
+    known = entries(Takes.LABELLING, Takes.GRAPH) | _registered
+    if name in known:
+        return known[name]
+    offers, unreadable = _entries()
+    found = [entry for entry in offers if entry.name == name]
     if not found:
         more = f"; not readable: what {', '.join(unreadable)} offers" if unreadable else ""
         raise InputError(f"unknown solver {name!r}; known: {', '.join(names())}{more}")
@@ -390,7 +353,7 @@ def find(name: str) -> Solver:
     return _loaded(found[0])
 
 
-def _loaded(entry: EntryPoint) -> Solver:
+def _loaded(entry: EntryPoint) -> Entry:
     """Load the solver of an installed package."""
     what = f"{GROUPS[entry.group]} {entry.name!r} of package {_package(entry)}"
     try:
@@ -404,13 +367,13 @@ def _loaded(entry: EntryPoint) -> Solver:
     return _solver_of(entry.name, call, exact=getattr(call, "exact", False) is True)
 
 
-def _solver_of(name: str, call: Callable[..., Any], *, exact: bool) -> Solver:
-    kind = SolverKind.EXACT if exact else SolverKind.APPROXIMATE
-    return Solver(name, kind, guarded_method(name, call, exact=exact), own=True)
+def _solver_of(name: str, call: Callable[..., Any], *, exact: bool) -> Entry:
+    guarded = guarded_method(name, call, exact=exact)
+    return Entry(name, Takes.LABELLING, exact, guarded, own=True)
 
 
-def _heuristic_of(name: str, call: Callable[..., Any]) -> Solver:
-    return Solver(name, SolverKind.GRAPH, guarded_heuristic(name, call), own=True)
+def _heuristic_of(name: str, call: Callable[..., Any]) -> Entry:
+    return Entry(name, Takes.GRAPH, proves=False, place=guarded_heuristic(name, call), own=True)
 
 
 def _entries() -> tuple[list[EntryPoint], list[str]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from layoutopt import __version__
 from layoutopt.base.deadline import LAST_ENDS, LATE, Answer, run_phase
+from layoutopt.base.entries import Entry, Takes
 from layoutopt.base.errors import InputError, InternalError, SizeError, SolverError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import nearest, to_decimal
@@ -29,11 +30,11 @@ from layoutopt.lowering.greedy0 import greedy0
 from layoutopt.lowering.lower import Lowered, SolvedGraph, lower
 from layoutopt.lowering.reserve import START_LIMIT, Reserve
 from layoutopt.network.problem import IntArray
-from layoutopt.registry import Solver, SolverKind, built_in, find
+from layoutopt.registry import built_in, find
 
 
 def assert_consistent(
-    graph: GraphStore, checked: Evaluation, result: Result, solver: Solver
+    graph: GraphStore, checked: Evaluation, result: Result, solver: Entry
 ) -> None:
     """Stop where solver and specification disagree.
 
@@ -193,42 +194,42 @@ class Call:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
 
-def secure(call: Call, solver: Solver) -> None:
+def secure(call: Call, solver: Entry) -> None:
     """Find and check layouts before anything else, if time is limited."""
     if call.limits.left < math.inf:
         begun = time.monotonic()
-        call.reserve.open(heuristic=solver.kind is not SolverKind.GRAPH)
+        call.reserve.open(heuristic=solver.takes is not Takes.GRAPH)
         call.seconds["secure"] = time.monotonic() - begun
     # Here, so that after Ctrl-C only the check is left to do.
     call.instance_hash = known_hash(call.graph)
 
 
-def find_layouts(call: Call, solver: Solver) -> Result:
+def find_layouts(call: Call, solver: Entry) -> Result:
     """Return the layouts that a solver finds, with a bound; nothing if time runs out.
 
     If memory does not suffice, ``greedy0`` is asked, unless its answer is in hand already.
     """
     try:
-        return STRATEGIES[solver.kind](call, solver)
+        return _strategy(solver)(call, solver)
     except (TimeoutError, MemoryError) as error:
         if isinstance(error, MemoryError):
             call.limits.full.set()
         stopped = call.limits.stopped or Stopped.TIME_LIMIT
     except SizeError:
         call.reserve.close(patience=math.inf)
-        if call.reserve.best is None and solver.kind is SolverKind.GRAPH:
+        if call.reserve.best is None and solver.takes is Takes.GRAPH:
             raise
         stopped = Stopped.SIZE_LIMIT
     if stopped not in SHORT_OF_MEMORY:
         return Result(stopped=stopped)
     call.reserve.close(patience=math.inf)
-    if call.reserve.best is not None or solver.kind is SolverKind.GRAPH:
+    if call.reserve.best is not None or solver.takes is Takes.GRAPH:
         return Result(stopped=stopped)
     call.limits = replace(call.limits, full=Event())  # what the solver took is free again
     return replace(find_layouts(call, find("greedy0")), stopped=stopped)
 
 
-def exact(call: Call, solver: Solver) -> Result:
+def exact(call: Call, solver: Entry) -> Result:
     """Return what an exact method finds; on a tile memory, within its capacity."""
     memory = call.graph.tile_memory
     if memory is None:
@@ -261,7 +262,7 @@ def exact(call: Call, solver: Solver) -> Result:
     return placed.result
 
 
-def approximate(call: Call, solver: Solver) -> Result:
+def approximate(call: Call, solver: Entry) -> Result:
     """Return what a heuristic on labelling problems finds; it knows nothing of capacity."""
     if call.graph.tile_memory is None:
         return lower_and_solve(call, solver)
@@ -278,21 +279,19 @@ def approximate(call: Call, solver: Solver) -> Result:
     return replace(found, objective=None, bound=None, labelling=kept)
 
 
-def heuristic(call: Call, solver: Solver) -> Result:
+def heuristic(call: Call, solver: Entry) -> Result:
     """Return the layouts that a heuristic on graphs chooses."""
     from layoutopt.lowering.heuristics import choose
 
-    own, given = solver.call if solver.own else None, call.begun.given
-    work = partial(choose, call.graph, solver.name, call.limits, given, own=own)
+    work = partial(choose, call.graph, solver, call.limits, call.begun.given)
     return Result(labelling=call.phase("solve", work))
 
 
-STRATEGIES = {
-    SolverKind.EXACT: exact,
-    SolverKind.APPROXIMATE: approximate,
-    SolverKind.GRAPH: heuristic,
-}
-"""How layouts are found, by the kind of solver."""
+def _strategy(solver: Entry) -> Callable[[Call, Entry], Result]:
+    """Return how layouts are found by a solver."""
+    if solver.takes is Takes.GRAPH:
+        return heuristic
+    return exact if solver.proves else approximate
 
 
 def _refuse_given(call: Call) -> None:
@@ -300,16 +299,16 @@ def _refuse_given(call: Call) -> None:
         raise InputError("fixed layouts of graphs with barrier hooks are not solved")
 
 
-def _other(call: Call, solver: Solver, graph: GraphStore) -> Result:
+def _other(call: Call, solver: Entry, graph: GraphStore) -> Result:
     """Solve another graph in the time that is left."""
     other = Call(begin(graph, None, None), call.limits)
-    result = STRATEGIES[solver.kind](other, solver)
+    result = _strategy(solver)(other, solver)
     call.seconds.update(other.seconds)
     call.size = other.size | call.size
     return result
 
 
-def lower_and_solve(call: Call, solver: Solver) -> Result:
+def lower_and_solve(call: Call, solver: Entry) -> Result:
     """Lower the graph to a labelling problem, solve that, and restore layouts."""
     given = call.begun.given
     lowered = call.phase("trace", lambda: lower(tiled(call.graph), call.limits, given))
@@ -318,7 +317,7 @@ def lower_and_solve(call: Call, solver: Solver) -> Result:
     labels = solution.labelling
     call.limits.report("restoring layouts")
     layouts = call.phase("restore", partial(lowered.layouts, labels))
-    if solver.kind is SolverKind.EXACT:
+    if solver.proves:
         call.solved = SolvedGraph(lowered, labels)
     if solution.bound is None:
         solution = replace(solution, bound=lowered.problem.ceiling())
@@ -329,7 +328,7 @@ def lower_and_solve(call: Call, solver: Solver) -> Result:
     return replace(solution, objective=objective, bound=bound, labelling=layouts)
 
 
-def solve_problem(call: Call, lowered: Lowered, solver: Solver) -> Result:
+def solve_problem(call: Call, lowered: Lowered, solver: Entry) -> Result:
     """Solve the lowered problem, messages in the graph's own unit."""
 
     def score(x: float) -> float:
@@ -343,7 +342,7 @@ def solve_problem(call: Call, lowered: Lowered, solver: Solver) -> Result:
     limits = early.steady().restated(score, score).beside(lowered.constant)
     start, problem = _start(call, lowered, limits), lowered.problem
     limits.report(f"solving {problem.nodes:,} nodes")
-    work: Callable[[], Result] = partial(solver.call, problem, limits, start)
+    work: Callable[[], Result] = partial(solver.load(), problem, limits, start)
     try:
         result = call.phase("solve", work, limits)
     except TimeoutError:
@@ -376,7 +375,7 @@ def _start(call: Call, lowered: Lowered, limits: Limits) -> IntArray | None:
         return None
 
 
-def check_layouts(call: Call, result: Result, solver: Solver) -> UnwindingResult:
+def check_layouts(call: Call, result: Result, solver: Entry) -> UnwindingResult:
     """Check layouts against the specification, and report what they earn."""
     checked, layouts = None, result.labelling
     if layouts is not None:
@@ -422,18 +421,18 @@ def _evaluation(call: Call, layouts: Layouts) -> tuple[Evaluation | None, Stoppe
 
 
 def _best(
-    call: Call, checked: Evaluation | None, layouts: Layouts | None, solver: Solver, why: Stopped
+    call: Call, checked: Evaluation | None, layouts: Layouts | None, solver: Entry, why: Stopped
 ) -> tuple[Evaluation | None, Layouts | None]:
     """Return what was found, or what is in hand if that is better or all that there is."""
     call.reserve.close()
     kept = call.reserve.best
-    heuristic = solver.kind is not SolverKind.EXACT
+    heuristic = not solver.proves
     told = heuristic and not call.limits.over and why is not Stopped.SIZE_LIMIT
     if kept is None or (told and call.begun.evaluation is None):
         return checked, layouts  # what a heuristic finds in time is told as it is
     mine = None if checked is None else checked.score
     if mine is None or (
-        (solver.kind is SolverKind.EXACT or call.begun.evaluation is not None)
+        (solver.proves or call.begun.evaluation is not None)
         and kept.evaluation.score is not None
         and kept.evaluation.score > mine
     ):
@@ -466,14 +465,14 @@ def certified(call: Call, answer: UnwindingResult) -> UnwindingResult:
         return answer
     from layoutopt.certify.unwinding import certified
 
-    return certified(answer, call.solved, find("auto").call, call.limits)
+    return certified(answer, call.solved, find("auto").load(), call.limits)
 
 
-def _checked_input(graph: GraphStore, solver: Solver, start: Assignment | None) -> Solver:
+def _checked_input(graph: GraphStore, solver: Entry, start: Assignment | None) -> Entry:
     """Return the solver if it takes this."""
     check_graph(graph)
-    if start is not None and solver.kind is SolverKind.GRAPH:
-        others = ", ".join(name for name in SOLVERS if find(name).kind is not SolverKind.GRAPH)
+    if start is not None and solver.takes is Takes.GRAPH:
+        others = ", ".join(name for name in SOLVERS if find(name).takes is not Takes.GRAPH)
         raise InputError(f"solver {solver.name} does not support start; use one of {others}")
     if not graph.ops:
         raise InputError("the graph has no ops")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from layoutopt.base.entries import ENTRIES, Entry, Takes, entries
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Status, UnwindingResult
 from layoutopt.graphs.unwinding import Graph
@@ -19,6 +20,9 @@ from layoutopt.network.problem import Labelling, Precedence, exact_integers
 from layoutopt.unwinding import unwind
 
 Edges = dict[tuple[int, int], int]
+
+EXACT, HEURISTIC = (tuple(entries(Takes.LABELLING, proves=proves)) for proves in (True, False))
+"""Names of solvers of labelling problems."""
 
 
 def labelling(
@@ -172,6 +176,12 @@ def random_labels(problem: Labelling, seed: int) -> np.ndarray:
         every = range(problem.labels + problem.nodes)
         found.append(draw.choice([label for label in every if (u, label) not in banned]))
     return np.array(found, np.int64)
+
+
+def swap_solver(patch: pytest.MonkeyPatch, name: str, solve: Callable[..., Any]) -> None:
+    """Put a function in place of an exact solver of labelling problems."""
+    entry = Entry(name, Takes.LABELLING, proves=True, place=solve)
+    patch.setitem(ENTRIES, (name, Takes.LABELLING), entry)
 
 
 @contextmanager

@@ -7,17 +7,19 @@ from functools import partial
 import numpy as np
 import pytest
 
+from layoutopt.base.entries import ENTRIES, Entry, Takes
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
 from layoutopt.graphs.locations import Given, Origins
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering import heuristics
-from layoutopt.lowering.greedy0 import HEURISTICS
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.lowering.maps import Elements, Places
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.machine.test_capacitated import full
+
+GREEDY0 = ENTRIES["greedy0", Takes.GRAPH]
 
 
 def example() -> tuple[Graph, int, int]:
@@ -30,9 +32,8 @@ def example() -> tuple[Graph, int, int]:
     return graph, x.index, t.index
 
 
-@pytest.mark.parametrize("name", HEURISTICS)
 @pytest.mark.parametrize("large", [0, 2**62])
-def test_elements_and_boxes(name: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_and_boxes(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the limit elements are looked at and boxes are not, and the other way round."""
     graph, _, _ = example()
 
@@ -40,7 +41,7 @@ def test_elements_and_boxes(name: str, large: int, monkeypatch: pytest.MonkeyPat
         raise AssertionError
 
     monkeypatch.setattr(heuristics, "greedy0_by_boxes" if large else "Elements", never)
-    layouts = choose(graph, name, Limits(), Given(graph), large)
+    layouts = choose(graph, GREEDY0, Limits(), Given(graph), large)
     assert evaluate(graph, layouts).score == 12
 
 
@@ -48,20 +49,19 @@ def test_too_irregular(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes too many boxes is looked at by element if that fits the memory, else in part."""
     graph, _, _ = example()
     monkeypatch.setattr(heuristics, "greedy0_by_boxes", partial(greedy0_by_boxes, steps=0))
-    layouts = choose(graph, "greedy0", Limits(), Given(graph), large=0)
+    layouts = choose(graph, GREEDY0, Limits(), Given(graph), large=0)
     assert evaluate(graph, layouts).score == 12
     monkeypatch.setattr(heuristics, "BYTES", 2**60)
-    layouts = choose(graph, "greedy0", Limits(), Given(graph), large=0)
+    layouts = choose(graph, GREEDY0, Limits(), Given(graph), large=0)
     assert evaluate(graph, layouts).score == 0
 
 
-@pytest.mark.parametrize("name", HEURISTICS)
-def test_given_elements(name: str) -> None:
+def test_given_elements() -> None:
     """Given locations are kept, also where boxes would be looked at."""
     graph, x, t = example()
     tensors = np.where(np.arange(6) < 2, t, -1)
     given = Given(graph, {x: (tensors, np.arange(6))})
-    layouts = choose(graph, name, Limits(), given, large=0)
+    layouts = choose(graph, GREEDY0, Limits(), given, large=0)
     assert evaluate(graph, layouts).score == 2 * 1 + 4 * 2
 
 
@@ -72,9 +72,10 @@ def test_users_heuristics_look_at_elements() -> None:
 
     def own(graph: Graph, limits: Limits, given: Given, places: Places) -> Origins:
         seen.append(type(places))
-        return HEURISTICS["greedy0"](graph, limits, given, places)
+        return GREEDY0.load()(graph, limits, given, places)
 
-    layouts = choose(graph, "mine", Limits(), Given(graph), large=0, own=own)
+    mine = Entry("mine", Takes.GRAPH, proves=False, place=own, own=True)
+    layouts = choose(graph, mine, Limits(), Given(graph), large=0)
     assert evaluate(graph, layouts).score == 12
     assert seen == [Elements]
 
@@ -86,6 +87,6 @@ def test_what_a_machine_has_no_room_for() -> None:
         graph.tile_memory = TileMemory(2, room, {"default": 1}, grain=grain)
         if grain > 1:
             graph.valued_pair(graph.sinks()[0], graph.source((6,), [0, 1] * 3), 9)
-        chosen = choose(graph, "greedy0", Limits(), Given(graph))
+        chosen = choose(graph, GREEDY0, Limits(), Given(graph))
         assert (chosen is not None) == fits
         assert unwind(graph, "greedy0").status == ("optimal" if fits else "unknown")

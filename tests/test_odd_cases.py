@@ -11,8 +11,8 @@ import pytest
 from layoutopt.base.result import Status, Stopped, UnwindingResult
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, parse_instance, read_instance
-from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import unwind
+from tests.support import EXACT
 
 ODD = {path.stem: path for path in sorted((Path(__file__).parent / "cases/odd").glob("*.json"))}
 """Instances; each description begins with the best score, and the score if all matched."""
@@ -23,7 +23,7 @@ def test_known_optimum(name: str) -> None:
     """Every exact method proves the optimum that is known by hand; greedy0 stays below it."""
     graph = read_instance(ODD[name])
     best, _, most = graph.description.partition(":")[0].split(" ")
-    for method in METHODS:
+    for method in EXACT:
         result = unwind(graph, method)
         assert result.bound is not None
         if method != "auto" and result.stopped is Stopped.SIZE_LIMIT:  # numbers too large for it

@@ -45,7 +45,7 @@ def forever(*_: Any, **__: Any) -> Any:
 def make_endless(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Let a step of :func:`unwind` go on until somebody ends it."""
     if step == "search":
-        monkeypatch.setattr("layoutopt.unwinding.find", lambda n: replace(find(n), call=forever))
+        monkeypatch.setattr("layoutopt.unwinding.find", lambda n: replace(find(n), place=forever))
     else:
         monkeypatch.setattr(f"layoutopt.unwinding.{step}", forever)
 
@@ -105,7 +105,7 @@ def test_memory_that_runs_out(
         raise MemoryError
 
     def found(name: str) -> Any:
-        return find(name) if name == "greedy0" else replace(find(name), call=greedy)
+        return find(name) if name == "greedy0" else replace(find(name), place=greedy)
 
     if step == "search":
         monkeypatch.setattr("layoutopt.unwinding.find", found)

@@ -21,6 +21,7 @@ import pytest
 
 import layoutopt
 from layoutopt import unwinding
+from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped, UnwindingResult
@@ -29,13 +30,11 @@ from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.lowering import heuristics
-from layoutopt.lowering.greedy0 import HEURISTICS
 from layoutopt.lowering.heuristics import greedy0_by_boxes
-from layoutopt.network.methods import APPROXIMATE, METHODS
 from layoutopt.unwinding import SOLVERS, unwind
 from models.exhaustive import maximum
 from models.statement import state
-from tests.support import hard_graph, refused
+from tests.support import EXACT, HEURISTIC, hard_graph, refused, swap_solver
 
 
 def plain(result: UnwindingResult) -> dict[str, Any]:
@@ -62,11 +61,11 @@ class TestOptima:
         for seed in range(40):
             graph = random_graph(seed, negative=seed % 2 == 0)
             best = maximum(state(instance_bytes(graph).decode()))
-            for name in METHODS:
+            for name in EXACT:
                 result = unwind(graph, name)
                 assert result.status is Status.OPTIMAL, (seed, name)
                 assert Fraction(result.score or 0) == best == Fraction(result.bound or 0)
-            for name in (*APPROXIMATE, *HEURISTICS):
+            for name in (*HEURISTIC, "greedy0"):
                 near = unwind(graph, name)
                 assert Fraction(near.score or 0) <= best <= Fraction(near.bound or 0)
                 assert near.status is not Status.OPTIMAL or near.score == best
@@ -77,7 +76,7 @@ class TestOptima:
         """Layouts, pairs, order and counts fit the graph and each other."""
         for seed in range(24):
             graph = random_graph(seed, elements=20)
-            for name in ("auto", *APPROXIMATE, "greedy0"):
+            for name in ("auto", *HEURISTIC, "greedy0"):
                 result = unwind(graph, name, seed=seed)
                 found = evaluate(graph, result.layouts or {})
                 assert found.violations == ()
@@ -128,7 +127,7 @@ class TestProof:
         """0.1 + 0.2 is no more than 0.3, and is not taken for more."""
         graph = self.decimals("0.3", "0.1")
         graph.valued_pair("x", "source1", "0.2")
-        for name in METHODS:
+        for name in EXACT:
             result = unwind(graph, name)
             assert (result.score, result.bound) == (Decimal("0.3"), Decimal("0.3"))
 
@@ -146,7 +145,7 @@ class TestProof:
             labels = problem.reward_at[problem.rewards.argmin()][1:]
             return Result(objective=problem.value(labels), bound=10**30 + 1, labelling=labels)
 
-        monkeypatch.setitem(METHODS, "auto", nearly)
+        swap_solver(monkeypatch, "auto", nearly)
         result = unwind(graph)
         assert (result.score, result.bound) == (1, Decimal("1.000000000000000000000000000001"))
         assert result.status is Status.FEASIBLE
@@ -172,7 +171,7 @@ class TestProof:
             (result(0, 1, 0), "score 1.0 above the bound 0.0"),
             (result(1, 2, 2), "barrier order: 'b' waits for itself"),
         ]:
-            monkeypatch.setitem(METHODS, "auto", solver)
+            swap_solver(monkeypatch, "auto", solver)
             with pytest.raises(InternalError, match=reason):
                 unwind(graph)
 
@@ -248,7 +247,7 @@ class TestLimits:
         assert result.layouts is not None
         assert evaluate(graph, result.layouts).violations == ()
         assert result.status is Status.FEASIBLE
-        if name in METHODS:
+        if name in EXACT:
             assert result.stopped is Stopped.TIME_LIMIT
             assert result.bound is not None
             assert result.score is not None
@@ -274,7 +273,7 @@ class TestLimits:
         assert result.pairs == result.order == ()
         assert result.max_score is not None
 
-    @pytest.mark.parametrize("name", METHODS)
+    @pytest.mark.parametrize("name", EXACT)
     def test_interrupt(self, name: str) -> None:
         """Ctrl-C once: the best layouts so far, and the handler is as it was before."""
         before = signal.getsignal(signal.SIGINT)
@@ -305,7 +304,7 @@ class TestLimits:
         best = unwind(graph).score
         assert best is not None
         graph.valued_pair(x, x, -int(best) // x.size)
-        for name in METHODS:
+        for name in EXACT:
             result = unwind(graph, name, gap=0.2, time_limit=60)
             assert result.score is not None
             assert result.bound is not None
@@ -337,7 +336,7 @@ class TestMessages:
                 assert message.gap >= 0
             assert [m.objective for m in known] == sorted(m.objective or 0 for m in known)
             assert [m.bound for m in known] == sorted((m.bound or 0 for m in known), reverse=True)
-        assert told > 0 or name == "mip" or name not in METHODS
+        assert told > 0 or name == "mip" or name not in EXACT
 
     def test_hard_search(self) -> None:
         """The same where parts, rounding, branching and search all have their say."""
@@ -355,9 +354,9 @@ class TestMessages:
 
         def loud(problem: Any, limits: Limits, _start: Any) -> Result:
             limits.report("loud", -(10**801), 10**801)
-            return METHODS["mip"](problem, limits, None)
+            return load("mip", Takes.LABELLING)(problem, limits, None)
 
-        monkeypatch.setitem(METHODS, "auto", loud)
+        swap_solver(monkeypatch, "auto", loud)
         graph = Graph()
         graph.valued_pair(graph.sink((1,)), graph.source((1,)), "1e399")
         heard: list[Progress] = []
@@ -398,7 +397,7 @@ class TestBadInput:
             graph.valued_pair(half, graph.source(half.shape), 1)
         result = unwind(graph, name)
         assert result.status is Status.FEASIBLE
-        assert (result.stopped is Stopped.SIZE_LIMIT) == (name not in HEURISTICS)
+        assert (result.stopped is Stopped.SIZE_LIMIT) == (name != "greedy0")
         assert result.bound == result.max_score
 
 
@@ -410,7 +409,7 @@ def test_large_graphs_have_no_greedy_start(monkeypatch: pytest.MonkeyPatch) -> N
         raise AssertionError
 
     monkeypatch.setattr(unwinding, "greedy0", never)
-    for name in METHODS:
+    for name in EXACT:
         graph = random_graph(4, elements=20)
         assert unwind(graph, name).status is Status.OPTIMAL
 
@@ -437,7 +436,7 @@ def test_a_start_out_of_order_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> N
         return problem.reward_at[problem.rewards.argmax()][1:]
 
     monkeypatch.setattr(unwinding, "_start", forbidden)
-    monkeypatch.setitem(METHODS, "cpsat", lambda *_: Result(stopped=Stopped.SIZE_LIMIT))
+    swap_solver(monkeypatch, "cpsat", lambda *_: Result(stopped=Stopped.SIZE_LIMIT))
     result = unwind(graph, "cpsat")
     assert (result.score, result.layouts) == (0, {"x": (("x", 0, 0, ((1, 1, 1),)),)})
 

@@ -10,6 +10,7 @@ from math import inf
 
 from benchmarks.agreement.cases import Case, Layouts
 from benchmarks.agreement.stated import kept, stated, where
+from layoutopt.base.entries import ENTRIES, Takes, entries, load
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import to_integers
@@ -23,7 +24,6 @@ from layoutopt.io.instance import instance_bytes, parse_instance
 from layoutopt.io.result import parse_document, result_bytes
 from layoutopt.lowering.heuristics import choose, greedy0_by_boxes
 from layoutopt.lowering.lower import LIFT_FROM, lower
-from layoutopt.network.methods import APPROXIMATE, METHODS
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement
@@ -83,6 +83,8 @@ TRIED = 7
 FOR_CPSAT, FOR_MIP = 12, 30
 """Graphs of up to so many free elements are solved as they are written without taking long."""
 
+EXACT = entries(Takes.LABELLING, proves=True)
+
 EXACT_IN_DOUBLES = 2**31
 """Sums of so many units are exact in the models' solvers: MiniZinc's integers are the smallest."""
 
@@ -139,9 +141,9 @@ def _unwound(solver: str, case: Case) -> Claim:
     """Ask the front door."""
     result = unwind(case.graph, solver, fixed=case.fixed, start=case.start)
     fault = ""
-    if solver in METHODS and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+    if solver in EXACT and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
         fault = "is not proved" if units(case) < PROVED else ""
-    if solver not in METHODS and result.bound is not None:
+    if solver not in EXACT and result.bound is not None:
         fault = "a heuristic gives a bound"
     return _claim(result, fault)
 
@@ -167,7 +169,7 @@ def _through_files(case: Case) -> Claim:
 def _by_classes(method: str, case: Case) -> Claim:
     """Ask a method on what lifting makes of the graph, however small it is."""
     lowered = lower(tiled(case.graph), Limits(), lift_from=0)
-    result: Result = METHODS[method](lowered.problem, Limits(), None)
+    result: Result = load(method, Takes.LABELLING)(lowered.problem, Limits(), None)
     if result.labelling is None:
         return Claim()
     at = [lowered.unit * (lowered.constant + int(x or 0)) for x in (result.objective, result.bound)]
@@ -178,7 +180,7 @@ def _by_classes(method: str, case: Case) -> Claim:
 def _certified(lift_from: int, case: Case) -> Claim:
     """Have a certificate written, and ask its checker."""
     lowered = lower(case.graph, Limits(), lift_from=lift_from)
-    auto = METHODS["auto"]
+    auto = load("auto", Takes.LABELLING)
     labels = auto(lowered.problem, Limits(), None).labelling
     try:
         certificate = certify(lowered, labels, auto, Limits())
@@ -191,7 +193,7 @@ def _certified(lift_from: int, case: Case) -> Claim:
 def _on_boxes(case: Case) -> Claim:
     """Ask Greedy0 on boxes: it must choose what it chooses on elements."""
     lifted = greedy0_by_boxes(case.graph, Limits()).layouts
-    traced = choose(case.graph, "greedy0", Limits(), Given(case.graph))
+    traced = choose(case.graph, ENTRIES["greedy0", Takes.GRAPH], Limits(), Given(case.graph))
     given = stated(case.graph)
     alike = where(case.graph, given, lifted) == where(case.graph, given, traced or {})
     return Claim(layouts=lifted, fault="" if alike else "other locations than on elements")
@@ -225,7 +227,7 @@ def _partners() -> Iterator[tuple[str, Partner]]:
         yield name, Partner(50, partial(_few, most), partial(_unwound, name))
         small = partial(_roomy_and_few, most)
         yield f"{name}, by classes", Partner(100, small, partial(_by_classes, name))
-    for name in APPROXIMATE:
+    for name in entries(Takes.LABELLING, proves=False):
         yield name, Partner(100, _anything, partial(_unwound, name))
     yield "greedy0", Partner(10, _no_start, partial(_unwound, "greedy0"))
     yield "greedy0, on boxes", Partner(50, _plain, _on_boxes)

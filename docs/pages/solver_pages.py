@@ -7,24 +7,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from layoutopt.conversion import convert
-from layoutopt.conversion.heuristics import HEURISTICS
+from layoutopt.base.entries import Entry, Takes, entries
 from layoutopt.network import parts
-from layoutopt.network.costs.solve import heuristic_pbqp, solve_pbqp
-from layoutopt.registry import SolverKind, find
+from layoutopt.registry import find
 from layoutopt.unwinding import SOLVERS
 from texts import page, ran, summary, table, text_of
 
-PROMISES = {
-    SolverKind.EXACT: "a layout and a bound; with enough time, a proof",
-    SolverKind.APPROXIMATE: "a layout, no bound",
-    SolverKind.GRAPH: "a layout, no bound",
-}
-
 WORKS_ON = {
-    SolverKind.EXACT: "the [labelling problem](../glossary.md#labelling-problem) of a graph",
-    SolverKind.APPROXIMATE: "the [labelling problem](../glossary.md#labelling-problem) of a graph",
-    SolverKind.GRAPH: "the graph itself",
+    Takes.LABELLING: "the [labelling problem](../glossary.md#labelling-problem) of a graph",
+    Takes.GRAPH: "the graph itself",
 }
 
 EXAMPLE = """
@@ -60,32 +51,34 @@ str(found.status), found.before.transforms, found.after.transforms
 def solver_pages() -> dict[str, str]:
     """Return the page of each solver by its path; those of conversion in a folder."""
     pages = {f"solvers/{name}.md": _page(name) for name in SOLVERS}
-    calls: dict[str, Callable[..., Any]] = {
-        "auto": solve_pbqp,
-        **HEURISTICS,
-        "pbqp": heuristic_pbqp,
-    }
     return pages | {
-        f"solvers/conversion/{name}.md": _of_conversion(name, calls[name])
-        for name in convert.SOLVERS
+        f"solvers/conversion/{name}.md": _of_conversion(entry)
+        for name, entry in entries(Takes.TABLES, Takes.MODES).items()
     }
 
 
 def solver_table() -> str:
     """Return a table of all solvers of unwinding with links to their pages."""
     rows = [
-        (f"[`{name}`](solvers/{name}.md)", find(name).kind.value, _told(name).partition("\n")[0])
+        (f"[`{name}`](solvers/{name}.md)", _kind(find(name)), _told(name).partition("\n")[0])
         for name in SOLVERS
     ]
     return table(["solver", "kind", ""], rows)
 
 
+def _kind(entry: Entry) -> str:
+    return "exact" if entry.proves else "heuristic"
+
+
 def _page(name: str) -> str:
-    kind = find(name).kind
+    entry = find(name)
+    finds = "a layout and a bound; with enough time, a proof"
+    if not entry.proves:
+        finds = "a layout, no bound"
     return page(
         f"# `{name}`",
         _told(name),
-        table(["", ""], [("finds", PROMISES[kind]), ("works on", WORKS_ON[kind])]),
+        table(["", ""], [("finds", finds), ("works on", WORKS_ON[entry.takes])]),
         "## Example",
         ran(EXAMPLE.format(name=name)),
         f"On the command line: `layoutopt solve INSTANCE --solver {name}`. "
@@ -95,8 +88,11 @@ def _page(name: str) -> str:
 
 
 def _told(name: str) -> str:
-    """Return the docstring of the module that a solver stands in; ``auto`` has two."""
-    told = text_of(sys.modules[_inner(find(name).call).__module__])
+    """Return what is said of a solver: by its module, or by its function if others are there."""
+    homes = {one: sys.modules[_inner(find(one).load()).__module__] for one in SOLVERS}
+    if [*homes.values()].count(homes[name]) > 1:
+        return text_of(_inner(find(name).load())).partition("\n\nParameters")[0]
+    told = text_of(homes[name])
     return page(text_of(parts), told) if name == "auto" else told
 
 
@@ -106,8 +102,9 @@ def _inner(call: Callable[..., Any]) -> Callable[..., Any]:
     return inner
 
 
-def _of_conversion(name: str, call: Callable[..., Any]) -> str:
-    proof = "and a bound; with enough time, a proof" if name == "auto" else "no bound"
+def _of_conversion(entry: Entry) -> str:
+    name, call = entry.name, entry.load()
+    proof = "and a bound; with enough time, a proof" if entry.proves else "no bound"
     return page(
         f"# `{name}` (conversion)",
         text_of(call).partition("\n\nParameters")[0] or summary(call),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from layoutopt.base.lazy import LazyTable
+from layoutopt.base.entries import LazyTable
 from layoutopt.base.table import Table
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from layoutopt.base.entries import Takes, entries
 from layoutopt.base.errors import InputError, InternalError, OptionError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
@@ -29,7 +30,7 @@ from layoutopt.conversion.costs import (
 from layoutopt.conversion.costs import costs as costs_of
 from layoutopt.conversion.explain import remaining
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.heuristics import HEURISTICS, Task, labels_of
+from layoutopt.conversion.heuristics import Task, labels_of
 from layoutopt.conversion.labelling import ConversionLabelling, labelling, proved, stated
 from layoutopt.conversion.modes import ModeTable, as_written
 from layoutopt.conversion.requirements import Requirements
@@ -38,7 +39,6 @@ from layoutopt.conversion.rewrite import Rewritten, rewrite
 from layoutopt.conversion.values import Values, transposition, values_of
 from layoutopt.layout.factors import has_factors
 from layoutopt.network.costs.problem import CostAnswer, cost
-from layoutopt.network.costs.solve import heuristic_pbqp
 from layoutopt.network.problem import IntArray
 
 
@@ -95,7 +95,7 @@ def convert_graph(
     run.prepare()
     with run.clock.phase("solve"):
         answer = run.answer(solver, limits or Limits())
-    return run.conversion(answer, solver == "auto")
+    return run.conversion(answer, _SOLVERS[solver].proves)
 
 
 def unconverted(
@@ -174,7 +174,9 @@ def state_graph(
     return run.stated(run.problem.start)
 
 
-SOLVERS = ("auto", *HEURISTICS, "pbqp")
+_SOLVERS = entries(Takes.TABLES, Takes.MODES)
+
+SOLVERS = tuple(_SOLVERS)
 """Names of solvers."""
 
 
@@ -263,13 +265,14 @@ class _Run:
         Where it leaves more than the given graph has, the graph stays as it is given.
         """
         stated = self.problem
-        if solver == "auto":
+        entry = _SOLVERS[solver]
+        if entry.proves:
             return proved(stated, limits)
-        if solver == "pbqp":
-            labels = heuristic_pbqp(stated.problem, limits).labelling
+        if entry.takes is Takes.TABLES:
+            labels = entry.load()(stated.problem, limits).labelling
         else:
             task = self._task()
-            labels = np.array(labels_of(stated, task, HEURISTICS[solver](task)), np.int64)
+            labels = np.array(labels_of(stated, task, entry.load()(task)), np.int64)
         worth = None if labels is None else cost(stated.problem, labels)
         given = cost(stated.problem, stated.start)
         if worth is None or (given is not None and given < worth):

@@ -7,7 +7,7 @@ so that one transform serves all that want the same order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from layoutopt.conversion.candidates import CandidateModes, ModeRow
@@ -43,10 +43,6 @@ class Task:
 
     def __post_init__(self) -> None:
         self.rows = [list(one.rows.values()) for one in self.every]
-
-
-Heuristic = Callable[[Task], list[int]]
-"""From a task to the number of each op's row."""
 
 
 class ChosenOrders:
@@ -233,15 +229,6 @@ def _best_chain(placed: ChosenOrders, chain: Sequence[int]) -> list[int]:
     for row in back[:0:-1]:
         found.append(row[found[-1]])
     return found[::-1]
-
-
-HEURISTICS: dict[str, Heuristic] = {
-    "forward": forward,
-    "push-through": push_through,
-    "one-layout": one_layout,
-    "chains": chains,
-}
-"""Heuristics by name."""
 
 
 def labels_of(problem: ConversionLabelling, task: Task, found: Sequence[int]) -> list[int]:

@@ -315,7 +315,3 @@ class Heuristic(Protocol):
 
     def __call__(self, graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
         """Choose layouts."""
-
-
-HEURISTICS: dict[str, Heuristic] = {"greedy0": greedy0}
-"""Heuristics on graphs, by name."""

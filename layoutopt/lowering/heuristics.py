@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from layoutopt.base.entries import Entry
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import fits, require
@@ -23,8 +24,6 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.lowering.classes.families import moves
 from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
 from layoutopt.lowering.greedy0 import (
-    HEURISTICS,
-    Heuristic,
     consumers,
     greedy0,
     lengths,
@@ -415,11 +414,10 @@ SHARE = 0.5
 
 def choose(
     graph: GraphStore,
-    name: str,
+    solver: Entry,
     limits: Limits,
     given: Given,
     large: int = LARGE,
-    own: Heuristic | None = None,
 ) -> LayoutDict | None:
     """Return the layouts that a heuristic chooses; ``None`` if a tile memory is too small for them.
 
@@ -429,14 +427,12 @@ def choose(
 
     Parameters
     ----------
-    name
-        A key of :data:`HEURISTICS`, or the name of ``own``.
+    solver
+        A heuristic on graphs; a user's always looks at every element.
     given
         Sink elements whose locations are given; with any, every element is looked at.
     large
         Graphs of so many elements are not looked at element by element.
-    own
-        A user's heuristic, which always looks at every element.
 
     Raises
     ------
@@ -445,12 +441,12 @@ def choose(
     TimeoutError
         If time runs out.
     """
-    heuristic, elements = own or HEURISTICS[name], sum(map(size, graph.shapes))
+    heuristic, elements = solver.load(), sum(map(size, graph.shapes))
     if heuristic is greedy0 and elements >= large and not given.count:
         found = greedy0_by_boxes(graph, limits.within(SHARE * limits.left))
         if found.complete or elements >= TOO_LARGE or limits.over or not fits(BYTES * elements):
             return _kept(graph, found.layouts)
-    require(BYTES * elements, f"{name}, which looks at every element here,")
+    require(BYTES * elements, f"{solver.name}, which looks at every element here,")
     chosen = heuristic(graph, limits, given, Elements(graph))
     named = {graph.tensor_name(sink): pieces_of(graph, *o) for sink, o in chosen.items()}
     return _kept(graph, named)

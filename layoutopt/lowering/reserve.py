@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from layoutopt.base.deadline import BUSY, LATE, run_with_timeout
+from layoutopt.base.entries import ENTRIES, Takes
 from layoutopt.base.errors import InputError, SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import Evaluation, evaluate
@@ -151,7 +152,7 @@ class Reserve:
         if elements > START_LIMIT:
             from layoutopt.lowering.heuristics import choose
 
-            layouts = choose(self.graph, "greedy0", quiet, given)
+            layouts = choose(self.graph, ENTRIES["greedy0", Takes.GRAPH], quiet, given)
         else:
             origins = greedy0(self.graph, quiet, given)
             layouts, self.origins = written(self.graph, origins), origins

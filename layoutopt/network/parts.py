@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import OptionError, SolverError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import components
+from layoutopt.network.contraction import contract
+from layoutopt.network.cuts import best_of_two, isolating_cuts
 from layoutopt.network.elimination import eliminate
-from layoutopt.network.methods import METHODS, Method
-from layoutopt.network.presolve.cuts import isolating_cuts, two_labels
-from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.problem import (
     IntArray,
     Labelling,
@@ -311,7 +311,7 @@ def _given(labels: IntArray | None, problem: Labelling) -> IntArray:
 
 def solve_part(part: Labelling, limits: Limits, start: IntArray) -> Result:
     """Solve one connected part that contraction leaves as it is."""
-    result = two_labels(part) or eliminate(part)
+    result = best_of_two(part) or eliminate(part)
     if result is not None:
         return result
     if limits.over:
@@ -347,7 +347,7 @@ def left_over(problem: Labelling) -> list[Labelling]:
     """Return the parts that no reduction closes: those that bounds and search are needed for."""
     found = []
     for part in split(contract(problem).problem).parts:
-        if (two_labels(part) or eliminate(part)) is not None:
+        if (best_of_two(part) or eliminate(part)) is not None:
             continue
         fixed = isolating_cuts(part).problem
         found += left_over(fixed) if fixed.nodes < part.nodes else [part]
@@ -410,7 +410,7 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
         for label, name, columns in (("HiGHS", "mip", small), ("CP-SAT", "cpsat", COLUMNS_LIMIT)):
             if bound > ascent.value and not limits.over and _columns(part, ascent) <= columns:
                 limits.report(label, ascent.value, bound)
-                found = _searched(METHODS[name], part, ascent, bound, limits.turn(turn))
+                found = _searched(name, part, ascent, bound, limits.turn(turn))
                 bound = min(bound, found)
         if limits.over or limits.close(ascent.value, bound):
             ascent.stopped = limits.stopped or Stopped.GAP_LIMIT
@@ -418,14 +418,14 @@ def _closed(part: Labelling, limits: Limits, start: IntArray) -> Result:
         turn *= 2
 
 
-def _searched(search: Method, part: Labelling, ascent: Ascent, bound: int, limits: Limits) -> int:
+def _searched(name: str, part: Labelling, ascent: Ascent, bound: int, limits: Limits) -> int:
     """Let a solver look for something better among the choices that are not hopeless."""
     hopeless = ascent.ledger.hopeless(ascent.value)
     bans = np.argwhere(hopeless[:, : part.labels])
     value = ascent.value
     told = limits.restated(lambda x: max(value, x), lambda x: min(bound, max(value, x)))
     try:
-        result = search(replace(part, banned=bans), told, None)
+        result: Result = load(name, Takes.LABELLING)(replace(part, banned=bans), told, None)
     except (OptionError, SolverError):
         return bound  # nothing is lost: branching and the other solver go on
     except MemoryError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layoutopt.base.entries import Takes, entries, load
 from layoutopt.base.errors import InputError
 from layoutopt.base.limits import Limits, Progress, interruptible, limited
 from layoutopt.base.numbers import relative
@@ -19,8 +20,6 @@ from layoutopt.base.result import Status, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
 from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem, Proof
-from layoutopt.network.costs.solve import heuristic_pbqp, solve_pbqp
-from layoutopt.network.methods import APPROXIMATE, METHODS
 from layoutopt.network.network import Array, CostTable, Network
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
 from layoutopt.network.rows import coupled
@@ -239,7 +238,7 @@ def _certified(found: Solution, proof: Proof | None, limits: Limits, begun: floa
     return replace(found, certificate=document, uncertified=lacks, seconds=time.monotonic() - begun)
 
 
-HEURISTICS = ("greedy", *APPROXIMATE)
+HEURISTICS = ("greedy", *entries(Takes.LABELLING, proves=False))
 """Solvers without proof.  All but the first are of parts with equality edges alone."""
 
 
@@ -544,7 +543,7 @@ def _by_labels(part: Network, limits: Limits, start: Array | None, solver: str) 
     if start is not None:
         first = np.where(start < sizes, start + shift, named + np.maximum(start - sizes, 0))
     name = "random-greedy" if solver == "greedy" else solver
-    found = (METHODS if solver == "auto" else APPROXIMATE)[name](problem, limits, first)
+    found = load(name, Takes.LABELLING)(problem, limits, first)
     labels = None if found.labelling is None else _named(part, found.labelling, shift, named)
     bound = None if found.bound is None else sum(top.tolist()) - int(found.bound)
     objective = None if labels is None else part.cost(labels)
@@ -616,8 +615,8 @@ def _by_tables(part: Network, limits: Limits, start: Array | None, solver: str) 
         np.array([place[k] for k in table_of], np.int64),
         tuple(_packed(own // unit, ok) for own, ok in arrays),
     )
-    exact = solver == "auto"
-    answer = solve_pbqp(problem, limits, start) if exact else heuristic_pbqp(problem, limits)
+    name = "auto" if solver == "auto" else "pbqp"
+    answer: CostAnswer = load(name, Takes.TABLES)(problem, limits, start)
     if answer.infeasible:
         return answer
     bound = None if answer.bound is None else answer.bound * unit

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
 from layoutopt.network.components import components
@@ -127,6 +128,10 @@ class Labelling:
         best = np.zeros(self.nodes, self.rewards.dtype)
         np.maximum.at(best, self.reward_at[:, 0], self.rewards)
         return exact_sum(self.weights[self.weights > 0]) + exact_sum(best)
+
+
+Method: TypeAlias = Callable[[Labelling, Limits, "IntArray | None"], Result]
+"""A solver of labelling problems, which may begin with a labelling."""
 
 
 def exact_sum(values: WeightArray) -> int:

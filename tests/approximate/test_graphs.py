@@ -15,14 +15,13 @@ from layoutopt.generate.layers import training_step
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.assignment import read_origins
-from layoutopt.network.methods import APPROXIMATE
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
 from tests.hooked import own_hooks, random_hooked
 from tests.machine.test_capacitated import crowded
-from tests.support import refused
+from tests.support import HEURISTIC, refused
 
-names = pytest.mark.parametrize("name", APPROXIMATE)
+names = pytest.mark.parametrize("name", HEURISTIC)
 
 
 @cache
@@ -128,7 +127,7 @@ def test_hooks_that_are_views() -> None:
     x = graph.sink((4,), name="x")
     known = graph.barrier([x], (4,), hook="same", name="b")
     graph.valued_pair(known, graph.source((4,), [3, 2, 1, 0], name="s"), 5)
-    for name in APPROXIMATE:
+    for name in HEURISTIC:
         assert unwind(graph, name).score == 20
 
 
@@ -159,6 +158,6 @@ def test_numbers_of_any_size() -> None:
     x = graph.sink((2,), name="x")
     for value in ("1e300", "1e-300", "3"):
         graph.valued_pair(x, graph.source((2,)), value)
-    for name in APPROXIMATE:
+    for name in HEURISTIC:
         found = unwind(graph, name)
         assert found.score == 2 * 10**300

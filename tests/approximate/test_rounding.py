@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from layoutopt.base.entries import Takes, load
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.network.heuristics import methods
 from layoutopt.network.heuristics.methods import on_simplex, relax, round_off
-from layoutopt.network.methods import APPROXIMATE
 from layoutopt.network.problem import Labelling, split
 from layoutopt.network.solvers.formulation import Indicators, indicators
 from tests.approximate.proved import exact
@@ -141,6 +141,6 @@ def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relaxation that is too large is not begun, and the result says so."""
     problem = hard_problem(1, 30, 4)
     monkeypatch.setattr(methods, "CELLS_LIMIT", 30)
-    result = APPROXIMATE["rounded"](problem, Limits(), None)
+    result = load("rounded", Takes.LABELLING)(problem, Limits(), None)
     assert (result.labelling, result.objective, result.bound) == (None, None, None)
     assert result.stopped is Stopped.SIZE_LIMIT

@@ -8,9 +8,9 @@ import pytest
 
 from layoutopt import Evaluation, Graph, SolverError, write_instance
 from layoutopt.generate.random_graphs import random_graph
-from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run
+from tests.support import swap_solver
 
 SOLVE_KEYS = {
     *("format", "instance", "problem", "status", "score", "bound", "gap", "max_score", "solver"),
@@ -278,7 +278,7 @@ def test_a_solver_that_fails_is_told_in_one_line(
     def fail(*_: object) -> None:
         raise SolverError("it failed")
 
-    monkeypatch.setitem(METHODS, "mip", fail)
+    swap_solver(monkeypatch, "mip", fail)
     ran = run("solve", instance, "--solver", "mip")
     assert (ran.code, ran.out) == (70, "")
     assert ran.err == "layoutopt: internal error, no answer is given: it failed\n"

@@ -10,12 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutopt.base.entries import Takes, load
 from layoutopt.base.errors import SolverError
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Result, Status, Stopped
 from layoutopt.network import elimination
 from layoutopt.network import parts as parts_module
-from layoutopt.network.methods import METHODS
+from layoutopt.network.contraction import contract
+from layoutopt.network.cuts import isolating_cuts
 from layoutopt.network.parts import (
     Tracker,
     _searched,
@@ -25,8 +27,6 @@ from layoutopt.network.parts import (
     solve_part,
     solve_parts,
 )
-from layoutopt.network.presolve.cuts import isolating_cuts
-from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.problem import Labelling, split
 from layoutopt.network.solvers.formulation import by_cpsat, by_highs
 from layoutopt.network.solvers.relaxation import Ascent, begin, field_of
@@ -37,6 +37,7 @@ from tests.support import (
     optimum,
     random_labels,
     random_problem,
+    swap_solver,
     worth,
 )
 
@@ -154,7 +155,9 @@ class TestSearch:
 
         monkeypatch.setattr(parts_module, "branch", lambda ascent: ascent.bound)
         for name in ("cpsat", "mip"):
-            monkeypatch.setitem(METHODS, name, counted if METHODS[name] is search else idle)
+            swap_solver(
+                monkeypatch, name, counted if load(name, Takes.LABELLING) is search else idle
+            )
         for seed in range(0, 180, 2):
             proved(random_problem(seed, 6, negative=True))
         assert len(searched) > 3
@@ -306,7 +309,7 @@ def test_tracker() -> None:
     assert tracker.stopped is Stopped.TIME_LIMIT
 
 
-def test_a_failing_search_costs_nothing() -> None:
+def test_a_failing_search_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a solver fails inside ``auto``, bound and labelling stay as they were."""
     part = random_problem(3, nodes=6, labels=3)
     field = field_of(part)
@@ -317,7 +320,8 @@ def test_a_failing_search_costs_nothing() -> None:
     def fail(*_: object) -> Result:
         raise SolverError("it failed")
 
-    assert _searched(fail, part, ascent, 99, Limits()) == 99
+    swap_solver(monkeypatch, "mip", fail)
+    assert _searched("mip", part, ascent, 99, Limits()) == 99
     assert (ascent.value, ascent.labels.tolist()) == before
 
 
@@ -349,7 +353,7 @@ def test_memory_that_runs_out_in_one_part(monkeypatch: pytest.MonkeyPatch) -> No
     assert result.objective == worth(both, result.labelling.tolist())
 
 
-def test_a_search_that_takes_all_memory_costs_nothing() -> None:
+def test_a_search_that_takes_all_memory_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bound and labelling stay as they were, and all limits know that memory is full."""
     part, limits = random_problem(3, nodes=6, labels=3), Limits()
     field = field_of(part)
@@ -360,6 +364,7 @@ def test_a_search_that_takes_all_memory_costs_nothing() -> None:
     def eats(*_: object) -> Result:
         raise MemoryError
 
-    assert _searched(eats, part, ascent, 99, limits) == 99
+    swap_solver(monkeypatch, "cpsat", eats)
+    assert _searched("cpsat", part, ascent, 99, limits) == 99
     assert (ascent.value, ascent.labels.tolist()) == before
     assert limits.stopped is Stopped.MEMORY_LIMIT

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.figures import FIGURES
 from benchmarks.traps import TRAPS
+from layoutopt.base.entries import ENTRIES, Takes
 from layoutopt.base.limits import Limits
 from layoutopt.check.elements import evaluate
 from layoutopt.generate.families import FAMILIES, generate
@@ -35,7 +36,7 @@ def assert_alike(graph: Graph) -> int:
         How many elements more the sinks have than pieces.
     """
     boxes, complete = greedy0_by_boxes(graph, Limits())
-    traced = choose(graph, "greedy0", Limits(), Given(graph), large=NEVER)
+    traced = choose(graph, ENTRIES["greedy0", Takes.GRAPH], Limits(), Given(graph), large=NEVER)
     one, other = evaluate(graph, boxes), evaluate(graph, traced)
     assert complete
     assert (one.score, one.violations, one.pairs) == (other.score, (), other.pairs), graph.name

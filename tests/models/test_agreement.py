@@ -13,10 +13,10 @@ from layoutopt.base.result import Status
 from layoutopt.generate.random_graphs import random_graph
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import OP_TYPES
-from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from tests.models.instances import FAMILIES, features, stated, wide
+from tests.support import EXACT
 
 CHUNK = 50
 
@@ -47,7 +47,7 @@ def test_every_exact_method_proves_the_optimum(family: str, start: int) -> None:
     """Each method's objective and bound are what trying everything finds."""
     for seed in range(start, start + CHUNK):
         graph, optimum = tried(family, seed)
-        for method in METHODS:
+        for method in EXACT:
             result = unwind(graph, method)
             found = (result.status, result.objective, result.bound)
             assert found == (Status.OPTIMAL, optimum, optimum), f"{graph.name} by {method}"
@@ -70,7 +70,7 @@ def test_methods_prove_the_optimum_of_larger_graphs(start: int) -> None:
     for seed in range(10_000 + start, 10_000 + start + CHUNK):
         graph = random_graph(seed, elements=8, ops=18, pairs=10, negative=seed % 3 == 0)
         optimum = exhaustive.maximum(stated(graph))
-        for method in METHODS:
+        for method in EXACT:
             result = unwind(graph, method)
             assert (result.status, result.objective) == (Status.OPTIMAL, optimum), graph.name
 
@@ -82,7 +82,7 @@ def test_values_beyond_64_bits_are_never_wrong(family: str) -> None:
     for seed in range(CHUNK):
         graph = wide(FAMILIES[family](seed), seed)
         optimum = exhaustive.maximum(stated(graph))
-        for method in METHODS:
+        for method in EXACT:
             result = unwind(graph, method)
             assert result.objective is not None, f"{graph.name} by {method}"
             assert Fraction(result.objective) <= optimum, f"{graph.name} by {method}"

@@ -18,10 +18,10 @@ from layoutopt.check.elements import evaluate
 from layoutopt.graphs.ops import Source
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes, read_instance
-from layoutopt.network.methods import METHODS
 from layoutopt.unwinding import unwind
 from models import exhaustive, minizinc, textbook_mip
 from models.statement import Statement, state
+from tests.support import EXACT
 
 INSTANCES = Path(__file__).parents[2] / "instances"
 BUILDERS = {"figures": FIGURES, "greedy": TRAPS}
@@ -61,7 +61,7 @@ def test_shipped_file_is_what_its_builder_writes(folder: str, build: Callable[[]
     assert (INSTANCES / folder / f"{graph.name}.json").read_bytes() == instance_bytes(graph)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EXACT)
 @pytest.mark.parametrize(("path", "cells"), CASES)
 def test_optimum_by_every_method(path: Path, cells: dict[str, str], method: str) -> None:
     """Each method proves the optimum that the table states."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from layoutopt.network.costs.problem import Given, Problem, cost
-from layoutopt.network.costs.roof_duality import cut_part, two_labels
 from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.cuts import cut_part, two_labels
 from tests.pbqp.cases import opened, optimum, random_problem
 
 SAME: Given = ((0, 1), (1, 0))

@@ -6,9 +6,9 @@ from math import inf
 
 from benchmarks.pbqp import network
 from layoutopt.base.limits import Limits
-from layoutopt.network.costs.heuristic import construct, polish
 from layoutopt.network.costs.problem import Problem
 from layoutopt.network.costs.reductions import reduce
+from layoutopt.network.costs.solve import construct, polish
 from layoutopt.network.costs.work import Work
 from tests.pbqp.cases import opened, optimum, random_problem
 

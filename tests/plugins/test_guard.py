@@ -296,7 +296,7 @@ class TestHeuristics:
 
 def test_users_solvers_on_a_hard_graph() -> None:
     """Copies of a built-in solver, registered, say what it says, but for what it proves."""
-    built_in = registry.find("auto").call
+    built_in = registry.find("auto").load()
     layoutopt.solver("like-auto")(lambda *given: built_in(*given))
     layoutopt.solver("exactly-auto", exact=True)(lambda *given: built_in(*given))
     graph = hard_graph(3, 5)

@@ -11,7 +11,8 @@ import pytest
 
 import layoutopt
 from layoutopt import Graph, InputError, Result, Status, registry, unwind
-from layoutopt.registry import SolverKind, built_in, find, names
+from layoutopt.base.entries import Takes
+from layoutopt.registry import built_in, find, names
 from layoutopt.unwinding import SOLVERS
 from tests.cli.conftest import Run, instance, run
 from tests.support import refused
@@ -93,11 +94,11 @@ class TestBuiltIn:
     def test_names_and_kinds(self) -> None:
         """Exact methods first, then heuristics on problems, then those on graphs."""
         assert names() == built_in() == SOLVERS
-        kinds = [find(name).kind for name in SOLVERS]
-        assert kinds == sorted(kinds, key=list(SolverKind).index)
-        assert find("auto").kind is SolverKind.EXACT
-        assert find("refined").kind is SolverKind.APPROXIMATE
-        assert find("greedy0").kind is SolverKind.GRAPH
+        kinds = [(find(name).takes is Takes.GRAPH, not find(name).proves) for name in SOLVERS]
+        assert kinds == sorted(kinds)
+        assert find("auto").proves
+        assert (find("refined").takes, find("refined").proves) == (Takes.LABELLING, False)
+        assert find("greedy0").takes is Takes.GRAPH
         assert not any(find(name).own for name in SOLVERS)
 
     def test_unknown(self) -> None:
@@ -201,8 +202,8 @@ class TestEntryPoints:
             *("feasible", "feasible", "optimal", "optimal")
         ]
         assert [found.score for found in scores.values()] == [0, 0, 6, 6]
-        assert find("own").kind is SolverKind.GRAPH
-        assert find("sure").kind is SolverKind.EXACT
+        assert find("own").takes is Takes.GRAPH
+        assert find("sure").proves
 
     def test_on_the_command_line(self, packages: Packages, run: Run, instance: Path) -> None:
         """``solve`` and ``compare`` take them; ``all`` stands for those of this package."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from layoutopt.network.presolve.node_reductions import dominated_labels, losses
+from layoutopt.network.contraction import dominated_labels, losses
 from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import problems
 from tests.presolve.test_strength import Near, lists

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.presolve import node_reductions as contract_module
-from layoutopt.network.presolve.node_reductions import contract, dominated_labels
+from layoutopt.network import contraction as contract_module
+from layoutopt.network.contraction import contract, dominated_labels
 from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import APART, TRIANGLE, sound
 from tests.presolve.test_strength import lists, strong

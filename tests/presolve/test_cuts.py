@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.presolve import cuts
-from layoutopt.network.presolve.cuts import cuttable, isolating_cuts, two_labels
+from layoutopt.network import cuts
+from layoutopt.network.cuts import best_of_two, cuttable, isolating_cuts
 from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import APART, TRIANGLE, rewards_of, sound
 from tests.support import labelling, random_problem
@@ -103,6 +103,6 @@ def test_numbers_up_to_the_limit() -> None:
 def test_labels_are_integers() -> None:
     """Labels are numbers to look up, also where there is nothing to choose."""
     for problem in (labelling(2, 1, {(0, 1): 1}), labelling(2, 2, {(0, 1): 1}, {(1, 1): 1})):
-        result = two_labels(problem)
+        result = best_of_two(problem)
         assert result is not None
         assert result.labelling.dtype.kind == "i"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.presolve.cuts import fix
+from layoutopt.network.cuts import fix
 from layoutopt.network.problem import restored_names
 from tests.presolve.test_reductions import APART, TRIANGLE, problems
 from tests.support import labelling, random_labels

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from layoutopt.base.result import Result
+from layoutopt.network import contraction as contract_module
+from layoutopt.network.contraction import contract
+from layoutopt.network.cuts import best_of_two, cuttable, fix, isolating_cuts
 from layoutopt.network.elimination import eliminate
-from layoutopt.network.presolve import node_reductions as contract_module
-from layoutopt.network.presolve.cuts import cuttable, fix, isolating_cuts, two_labels
-from layoutopt.network.presolve.node_reductions import contract
 from layoutopt.network.problem import Labelling, Reduction, fresh_needed, reward_table, split, take
 from tests.support import (
     Edges,
@@ -89,7 +89,7 @@ def test_chained_reductions_keep_the_optimum() -> None:
         assert result.objective == problem.value(result.labelling)
 
 
-@pytest.mark.parametrize("solve", [two_labels, eliminate], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("solve", [best_of_two, eliminate], ids=lambda f: f.__name__)
 def test_solvers_by_reduction_are_exact(solve: Callable[[Labelling], Result | None]) -> None:
     """Where they answer at all, objective, bound and labelling are those of the optimum."""
     solved = 0
@@ -290,26 +290,26 @@ class TestTwoLabels:
     def test_fires(self) -> None:
         """A triangle between two labels, decided by the larger side: 3 edges and two rewards."""
         problem = labelling(3, 2, TRIANGLE, {(0, 0): 1, (1, 1): 1, (2, 1): 3})
-        result = two_labels(problem)
+        result = best_of_two(problem)
         assert result is not None
         assert (result.objective, result.bound) == (7, 7)
         assert result.labelling.tolist() == [1, 1, 1]
 
     def test_twins(self) -> None:
         """Three labels, a negative edge or a negative reward leave it to others."""
-        assert two_labels(labelling(3, 3, TRIANGLE, APART)) is None
+        assert best_of_two(labelling(3, 3, TRIANGLE, APART)) is None
         rewards = {(0, 0): 2, (1, 1): 1}
-        assert two_labels(labelling(3, 2, TRIANGLE | {(0, 1): -1}, rewards)) is None
-        assert two_labels(labelling(3, 2, TRIANGLE, rewards | {(2, 0): -1})) is None
-        assert two_labels(labelling(3, 2, TRIANGLE, rewards, [(0, 1)])) is None
+        assert best_of_two(labelling(3, 2, TRIANGLE | {(0, 1): -1}, rewards)) is None
+        assert best_of_two(labelling(3, 2, TRIANGLE, rewards | {(2, 0): -1})) is None
+        assert best_of_two(labelling(3, 2, TRIANGLE, rewards, [(0, 1)])) is None
 
     def test_fresh_as_the_second(self) -> None:
         """One label, unwanted or banned somewhere, against a fresh one."""
-        result = two_labels(labelling(2, 1, {(0, 1): 1}, {(0, 0): 3, (1, 0): -2}))
+        result = best_of_two(labelling(2, 1, {(0, 1): 1}, {(0, 0): 3, (1, 0): -2}))
         assert result is not None
         assert result.objective == 3
         assert result.labelling.tolist() == [0, 1]
-        result = two_labels(labelling(2, 1, {(0, 1): 5}, {(0, 0): 3}, [(1, 0)]))
+        result = best_of_two(labelling(2, 1, {(0, 1): 5}, {(0, 0): 3}, [(1, 0)]))
         assert result is not None
         assert result.objective == 5
         assert result.labelling.tolist() == [1, 1]
@@ -321,7 +321,7 @@ class TestTwoLabels:
             (labelling(2, 1, {(0, 1): 4}, {(0, 0): 1}), 5),
             (labelling(0, 0), 0),
         ]:
-            result = two_labels(problem)
+            result = best_of_two(problem)
             assert result is not None
             assert result.objective == best
 
@@ -330,7 +330,7 @@ class TestTwoLabels:
         for size in (2**54, 2**57, 2**70):
             problem = labelling(2, 2, {(0, 1): size}, {(0, 0): 1, (1, 1): size})
             assert cuttable(problem) == (size < 2**56)
-            assert (two_labels(problem) is None) == (size >= 2**56)
+            assert (best_of_two(problem) is None) == (size >= 2**56)
 
 
 class TestIsolatingCuts:

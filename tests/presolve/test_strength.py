@@ -11,8 +11,8 @@ from typing import ClassVar
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.presolve import node_reductions
-from layoutopt.network.presolve.node_reductions import contract, losses, strong_sets
+from layoutopt.network import contraction
+from layoutopt.network.contraction import contract, losses, strong_sets
 from layoutopt.network.problem import Labelling
 from tests.presolve.test_reductions import TRIANGLE, sound
 from tests.support import Edges, labelling, random_problem
@@ -108,7 +108,7 @@ def test_without_cuts_the_sets_are_smaller(monkeypatch: pytest.MonkeyPatch) -> N
     assert [sorted(own) for own in strong_sets(near, nodes, 3, late)] == [[2, 3]]
     huge = [{v: w * 2**60 for v, w in around.items()} for around in near]
     assert [sorted(own) for own in strong_sets(huge, nodes, 3 * 2**60, Limits())] == [[2, 3]]
-    monkeypatch.setattr(node_reductions, "WORK", -1)
+    monkeypatch.setattr(contraction, "WORK", -1)
     assert [sorted(own) for own in strong_sets(near, nodes, 3, Limits())] == [[2, 3]]
 
 

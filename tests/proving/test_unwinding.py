@@ -52,7 +52,7 @@ def lifted(graph: Graph) -> tuple[Any, Result]:
     """Return a certificate that was found without touching elements, and what was found."""
     limits = Limits()
     lowered = lower(graph, limits, lift_from=0)
-    solve = find("auto").call
+    solve = find("auto").load()
     found = solve(lowered.problem, limits, None)
     assert found.labelling is not None
     return certify(lowered, found.labelling, solve, limits), found
@@ -253,7 +253,7 @@ def test_a_contested_class_without_a_bound(monkeypatch: pytest.MonkeyPatch, gave
     graph = forked(3)
     limits = Limits()
     lowered = lower(graph, limits)
-    solve = find("auto").call
+    solve = find("auto").load()
     labels = solve(lowered.problem, limits, None).labelling
     assert labels is not None
 
@@ -296,7 +296,7 @@ def test_labels_that_are_not_the_best() -> None:
     def unable(problem: Labelling, limits: Limits, start: None) -> Result:
         return Result()
 
-    labels = find("auto").call(lowered.problem, limits, None).labelling
+    labels = find("auto").load()(lowered.problem, limits, None).labelling
     assert labels is not None
     certificate = certify(
         lowered, lowered.problem.labels + 0 * labels, unable, limits, trusted=False

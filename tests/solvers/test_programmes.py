@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -20,7 +19,6 @@ from tests.support import (
     hard_problem,
     labelling,
     optimum,
-    random_labels,
     random_problem,
 )
 
@@ -126,68 +124,6 @@ def _cyclic(arcs: list[tuple[int, int]]) -> bool:
 
 class TestSolvers:
     """Both solvers on the programme."""
-
-    @solvers
-    def test_starts(self, solve: Solver) -> None:
-        """Any labelling to begin with, good, bad or against the rules, changes no optimum."""
-        for seed, problem in enumerate(problems(30)):
-            free = replace(problem, banned=problem.banned[:0])
-            result = solve(problem, Limits(), random_labels(free, seed))
-            assert result.objective == result.bound == optimum(problem)
-
-    @solvers
-    def test_nothing(self, solve: Solver) -> None:
-        """No nodes, and no labels."""
-        assert solve(labelling(0, 0), Limits(), None).bound == 0
-        result = solve(labelling(2, 0, PAIR), Limits(), None)
-        assert (result.objective, result.bound) == (4, 4)
-
-    @solvers
-    def test_bounds_without_time(self, solve: Solver) -> None:
-        """Stopped at once, the bound still holds, and a labelling is worth what it says."""
-        for problem in [*problems(20), hard_problem(0, 60, 4)]:
-            best = solve(problem, Limits(), None).bound
-            result = solve(problem, now(), None)
-            assert result.bound is not None
-            assert best is not None
-            assert result.bound >= best
-            if result.objective is not None:
-                assert result.objective == problem.value(result.labelling) <= best
-            elif best > 0:
-                assert result.stopped is Stopped.TIME_LIMIT
-
-    @solvers
-    def test_interrupted(self, solve: Solver) -> None:
-        """An interrupt from outside ends a long run soon, and is told."""
-        limits = Limits()
-        limits.interrupt.set()
-        begun = time.monotonic()
-        result = solve(hard_problem(1, 400, 8), limits, None)
-        assert result.stopped is Stopped.INTERRUPTED
-        assert time.monotonic() - begun < 20
-        assert result.bound is not None
-        assert result.bound >= 10000
-
-    @solvers
-    def test_repeatable(self, solve: Solver) -> None:
-        """With one seed and one worker, equal calls give equal labellings."""
-        problem = hard_problem(3, 18, 3)
-        one, two = (solve(problem, Limits(seed=5), None) for _ in range(2))
-        assert one.labelling.tolist() == two.labelling.tolist()
-        assert (one.objective, one.bound) == (two.objective, two.bound)
-
-    @solvers
-    def test_gap(self, solve: Solver) -> None:
-        """With a gap allowed, the answer may be worse, but by no more than that."""
-        for seed in range(5):
-            problem = hard_problem(seed, 10, 3, negative=True)
-            best = solve(problem, Limits(), None).objective
-            result = solve(problem, Limits(gap=0.2), None)
-            assert best is not None
-            assert result.objective is not None
-            assert result.bound is not None
-            assert result.objective <= best <= result.bound
-            assert result.bound - result.objective <= 0.2 * result.objective + 1e-6
 
     def test_too_large_for_cpsat(self) -> None:
         """Beyond 2^55 CP-SAT says what there is to earn, rather than something wrong."""

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from layoutopt.network.costs.roof_duality import roof
+from layoutopt.network.cuts import roof
 
 NEVER = 1000
 

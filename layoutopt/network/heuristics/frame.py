@@ -20,9 +20,16 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import reachable
-from layoutopt.network.methods import Method
 from layoutopt.network.order import hopeless_choices
-from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, WeightArray, split
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    Method,
+    Parts,
+    Precedence,
+    WeightArray,
+    split,
+)
 
 BAN_BYTES = 50
 """What one node and label take while bans are looked for."""

@@ -2,7 +2,7 @@
 
 To add one, write such a function in a module of this room (see
 :mod:`layoutopt.network.heuristics.frame`) and name its method in
-:mod:`layoutopt.network.methods`.
+:mod:`layoutopt.base.entries`.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""All exact methods on the same problems, order rules included."""
+"""Barrier order: tournaments, wide numbers, and the decomposition that solves it."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
 import pytest
 
+from layoutopt.base.entries import Takes, load
 from layoutopt.base.limits import Limits, Progress
 from layoutopt.base.result import Status, Stopped
 from layoutopt.network import elimination
-from layoutopt.network.methods import METHODS, Method
-from layoutopt.network.problem import Labelling, Precedence
+from layoutopt.network.order import solve as auto
+from layoutopt.network.problem import Labelling, Method, Precedence
 from tests.support import (
-    Edges,
+    EXACT,
     allowed,
     hard_problem,
     labelling,
@@ -25,7 +25,7 @@ from tests.support import (
     worth,
 )
 
-methods = pytest.mark.parametrize("solve", METHODS.values(), ids=METHODS)
+methods = pytest.mark.parametrize("name", EXACT)
 
 
 def proved(solve: Method, problem: Labelling, limits: Limits | None = None) -> int:
@@ -53,42 +53,13 @@ def rule(
     )
 
 
-@methods
-def test_random_problems(solve: Method) -> None:
-    """150 random problems with and without order rules, all kinds of numbers and bans."""
-    bound_by_order = 0
-    for seed in range(150):
-        problem = random_problem(
-            seed,
-            negative=seed % 2 == 0,
-            bans=seed % 3 == 0,
-            barriers=(0, 2, 3, 4)[seed % 4],
-        )
-        best = proved(solve, problem)
-        free = labelling(0, 0) if problem.precedence is None else _without_order(problem)
-        bound_by_order += problem.precedence is not None and best < optimum(free)
-    assert bound_by_order > 15
-
-
-def _without_order(problem: Labelling) -> Labelling:
-    return Labelling(
-        problem.nodes,
-        problem.labels,
-        problem.edges,
-        problem.weights,
-        problem.reward_at,
-        problem.rewards,
-        problem.banned,
-    )
-
-
 @pytest.mark.cpsat
 def test_wide_numbers_with_order() -> None:
     """Numbers beyond 64 bits: nearly all are exact, and a rounded bound is only a bound."""
     rounded = 0
     for seed in range(80):
         problem = random_problem(seed, negative=seed % 2 == 0, barriers=3, wide=10**30)
-        result = METHODS["auto"](problem, Limits(), None)
+        result = auto(problem, Limits(), None)
         best = optimum(problem)
         assert result.bound is not None
         assert result.objective == worth(problem, result.labelling.tolist()) == best
@@ -97,57 +68,6 @@ def test_wide_numbers_with_order() -> None:
             rounded += 1
             assert result.stopped is Stopped.SIZE_LIMIT
     assert rounded < 10
-
-
-@methods
-def test_mutually_exclusive_barriers(solve: Method) -> None:
-    """Each of two barriers reads the node that wants the other's label: one wish is lost.
-
-    Wishes of 5 and 3: the 3 is lost.  Where one of them reads nothing, none is.
-    """
-    wishes: Edges = {(0, 0): 5, (1, 1): 3}
-    both = rule(2, [], [0, 1], [(1,), (0,)])
-    assert proved(solve, labelling(2, 2, {}, wishes, precedence=both)) == 5
-    one = rule(2, [], [0, 1], [(1,), ()])
-    assert proved(solve, labelling(2, 2, {}, wishes, precedence=one)) == 8
-
-
-@methods
-def test_edges_carry_the_conflict_on(solve: Method) -> None:
-    """A node tied to the one that is read takes its label by agreement, and falls under the rule.
-
-    Nodes 0 and 1 agree for 10 and share label 0 or label 1.  Node 0 cannot have label 0 of
-    barrier 0, which reads it; node 1 could, for 4, but then loses the 10.
-    """
-    edges, wishes = {(0, 1): 10}, {(1, 0): 4, (0, 1): 3}
-    order = rule(1, [], [0, -1], [(0,), ()])
-    assert proved(solve, labelling(2, 2, edges, wishes, precedence=order)) == 13
-    order = rule(1, [], [0, -1], [(), ()])
-    assert proved(solve, labelling(2, 2, edges, wishes, precedence=order)) == 14
-
-
-@methods
-def test_part_of_a_sink(solve: Method) -> None:
-    """A barrier reads the first half of a sink only: the second half may take its labels."""
-    wishes = {(u, u): 2 for u in range(4)}
-    order = rule(1, [], [0, 0, 0, 0], [(0,), (0,), (), ()])
-    assert proved(solve, labelling(4, 4, {}, wishes, precedence=order)) == 4
-    order = rule(1, [], [0, 0, 0, 0], [(), (), (), ()])
-    assert proved(solve, labelling(4, 4, {}, wishes, precedence=order)) == 8
-
-
-@methods
-def test_ring_of_barriers(solve: Method) -> None:
-    """Barrier i reads node i, which wants a label of barrier i + 1: the cheapest arc is given up.
-
-    Five barriers in a ring, wishes of 4, 6, 3, 7 and 5: everything but the 3.
-    """
-    values = [4, 6, 3, 7, 5]
-    wishes = {(i, i): value for i, value in enumerate(values)}
-    order = rule(5, [], [1, 2, 3, 4, 0], [(i,) for i in range(5)])
-    assert proved(solve, labelling(5, 5, {}, wishes, precedence=order)) == 22
-    order = rule(5, [], [1, 2, 3, 4, -1], [(i,) for i in range(5)])
-    assert proved(solve, labelling(5, 5, {}, wishes, precedence=order)) == 25
 
 
 def tournament(values: dict[tuple[int, int], int]) -> Labelling:
@@ -197,48 +117,18 @@ def test_long_chain_in_many_orders(name: str) -> None:
     earned: 56.  Nothing is better, as no pair can earn both.
     """
     values = {(b, c): 2 if b < c else 1 for b, c in permutations(range(8), 2)}
-    result = METHODS[name](tournament(values), Limits(), None)
+    result = load(name, Takes.LABELLING)(tournament(values), Limits(), None)
     assert (result.objective, result.bound) == (56, 56)
 
 
 @methods
-def test_tournaments(solve: Method) -> None:
+def test_tournaments(name: str) -> None:
     """Random tournaments, against all orders of their barriers."""
     for seed in range(6):
         problem, best = random_tournament(seed, 4)
-        result = solve(problem, Limits(), None)
+        result = load(name, Takes.LABELLING)(problem, Limits(), None)
         assert (result.objective, result.bound) == (best, best)
         assert problem.value(result.labelling) == best
-
-
-@methods
-def test_static_arcs(solve: Method) -> None:
-    """A chain that stands, 0 → 1 → 2 → 3, decides what may be taken where: only forwards."""
-    arcs = [(0, 1), (1, 2), (2, 3)]
-    wishes = {(0, 0): 1, (1, 1): 2, (2, 2): 4, (3, 3): 8}
-    order = rule(4, arcs, [3, 0, 2, 1], [(0,), (3,), (1,), (2,)])
-    # 3 before 0 and 2 before 1 are against the chain; 0 before 3 and 1 before 2 are not.
-    assert proved(solve, labelling(4, 4, {}, wishes, precedence=order)) == 2 + 8
-
-
-@methods
-def test_static_arcs_close_rings(solve: Method) -> None:
-    """Arc 0 → 1 stands, and the wishes add 1 → 2 and 2 → 0: one of them is too many."""
-    wishes = {(0, 0): 5, (1, 1): 3}
-    order = rule(3, [(0, 1)], [2, 1], [(0,), (2,)])
-    assert proved(solve, labelling(2, 2, {}, wishes, precedence=order)) == 5
-    order = rule(3, [(1, 0)], [2, 1], [(0,), (2,)])
-    assert proved(solve, labelling(2, 2, {}, wishes, precedence=order)) == 8
-
-
-@methods
-def test_several_readers(solve: Method) -> None:
-    """A node that two barriers read puts its label's barrier before both."""
-    wishes = {(0, 0): 5, (1, 1): 3, (2, 2): 3}
-    order = rule(3, [], [0, 1, 2], [(1, 2), (0,), (0,)])
-    assert proved(solve, labelling(3, 3, {}, wishes, precedence=order)) == 6
-    wishes = wishes | {(0, 0): 7}
-    assert proved(solve, labelling(3, 3, {}, wishes, precedence=order)) == 7
 
 
 class TestAuto:
@@ -249,7 +139,7 @@ class TestAuto:
         """Return the method, with and without dynamic programming for its parts."""
         if request.param:
             monkeypatch.setattr(elimination, "TABLE_LIMIT", 1)
-        return METHODS["auto"]
+        return auto
 
     def test_messages(self, solve: Method) -> None:
         """Messages speak of the whole: parts that order couples, and parts that it does not."""
@@ -314,9 +204,3 @@ class TestAuto:
             assert all((m.objective or 0) <= best <= (m.bound or 0) for m in heard)
         assert "barrier order" in phases
         assert "message passing" in phases
-
-
-def test_a_new_method_is_tested() -> None:
-    """The tests above run over the dict, whose members are what they should be."""
-    assert {"auto", "cpsat", "mip"} <= set(METHODS)
-    assert all(isinstance(method, Callable) for method in METHODS.values())

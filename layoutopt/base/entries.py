@@ -1,0 +1,142 @@
+"""Functions by name, imported when they are first asked for; all solvers and heuristics.
+
+Looking at names imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def imported(place: str) -> Any:
+    """Return what stands at ``module:attribute``."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+class LazyTable(MutableMapping[str, T]):
+    """Functions by name; looking at the names imports nothing.
+
+    Parameters
+    ----------
+    places
+        Where each is defined, as ``module:attribute``.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._entries: dict[str, Any] = dict(places)
+
+    def __getitem__(self, name: str) -> T:
+        entry = self._entries[name]
+        found: T = imported(entry) if isinstance(entry, str) else entry
+        return found
+
+    def __setitem__(self, name: str, entry: T) -> None:
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class Takes(StrEnum):
+    """What a solver is given, and what it returns."""
+
+    LABELLING = "labelling problem"
+    """``(problem, limits, start) -> Result``, see :mod:`layoutopt.network.problem`."""
+    TABLES = "tables of costs"
+    """``(problem, limits, start) -> CostAnswer``, see :mod:`layoutopt.network.costs.problem`."""
+    GRAPH = "graph"
+    """``(graph, limits, given, places) -> origins``, see :mod:`layoutopt.lowering.greedy0`."""
+    MODES = "modes of ops"
+    """``(task) -> numbers of modes``, see :mod:`layoutopt.conversion.heuristics`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A solver by name.
+
+    Parameters
+    ----------
+    name, takes
+        Its name, and what it takes.
+    proves
+        Whether its bounds are proofs; heuristics have none.
+    place
+        Where it is in this package, as ``module:function``, or the function.
+    own
+        Whether it is a user's.
+    """
+
+    name: str
+    takes: Takes
+    proves: bool
+    place: str | Callable[..., Any]
+    own: bool = False
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function; its module is imported only now."""
+        if not isinstance(self.place, str):
+            return self.place
+        call: Callable[..., Any] = imported(f"layoutopt.{self.place}")
+        return call
+
+
+LABELLING, TABLES, GRAPH, MODES = Takes
+
+ENTRIES: dict[tuple[str, Takes], Entry] = {
+    (name, takes): Entry(name, takes, proves, place)
+    for name, takes, proves, place in (
+        ("auto", LABELLING, True, "network.order:solve"),
+        ("cpsat", LABELLING, True, "network.solvers.formulation:by_cpsat"),
+        ("mip", LABELLING, True, "network.solvers.formulation:by_highs"),
+        ("refined", LABELLING, False, "network.heuristics.methods:refined"),
+        ("isolating-cuts", LABELLING, False, "network.heuristics.methods:isolating_cuts"),
+        ("alpha-expansion", LABELLING, False, "network.heuristics.methods:alpha_expansion"),
+        ("rounded", LABELLING, False, "network.heuristics.methods:rounded"),
+        ("random-greedy", LABELLING, False, "network.heuristics.methods:random_greedy"),
+        ("greedy0", GRAPH, False, "lowering.greedy0:greedy0"),
+        ("auto", TABLES, True, "network.costs.solve:solve_pbqp"),
+        ("forward", MODES, False, "conversion.heuristics:forward"),
+        ("push-through", MODES, False, "conversion.heuristics:push_through"),
+        ("one-layout", MODES, False, "conversion.heuristics:one_layout"),
+        ("chains", MODES, False, "conversion.heuristics:chains"),
+        ("pbqp", TABLES, False, "network.costs.solve:heuristic_pbqp"),
+    )
+}
+"""This package's own solvers; unwinding has those of labelling problems and of graphs, conversion
+those of tables and modes, and networks of costs those of labelling problems and tables."""
+
+
+def entries(*takes: Takes, proves: bool | None = None) -> dict[str, Entry]:
+    """Return this package's solvers that take something, by name.
+
+    Parameters
+    ----------
+    proves
+        Whether their bounds are proofs; by default both.
+    """
+    return {
+        entry.name: entry
+        for entry in ENTRIES.values()
+        if entry.takes in takes and proves in (None, entry.proves)
+    }
+
+
+def load(name: str, takes: Takes) -> Callable[..., Any]:
+    """Return a function of this package by name and by what it takes."""
+    return ENTRIES[name, takes].load()

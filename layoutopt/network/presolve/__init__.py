@@ -1,1 +1,0 @@
-"""Exact reductions of labelling problems, each with its inverse."""
