@@ -1,4 +1,4 @@
-"""What MkDocs calls: adds the pages that are made here, and fills in what pages ask for."""
+"""Hooks of MkDocs: add generated pages, and fill in tables."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from solver_pages import solver_pages, solver_table
 TABLES = {"ops": op_table, "operators": operator_table, "solvers": solver_table}
 
 PAGES: dict[str, str] = {}
-"""The pages that are made, by their paths."""
+"""Generated pages by path."""
 
 ROLE = re.compile(r":\w+:<code>(~?)([\w.]+)</code>")
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Make the pages, and put them where the navigation names their folders."""
+    """Generate the pages, and put them into the folders of the navigation."""
     problem = (Path(__file__).parents[2] / "models/README.md").read_text(encoding="utf-8")
     PAGES.update(op_pages() | operator_pages() | solver_pages() | reference_pages())
     PAGES["mathematics.md"] = problem
@@ -32,13 +32,13 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the pages that are made."""
+    """Add the generated pages."""
     for path, text in PAGES.items():
         files.append(File.generated(config, path, content=text))
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Fill in tables; links to files that are no pages become text."""
+    """Fill in tables, and turn links to files that are not pages into text."""
     markdown = re.sub(r"<!-- table: (\w+) -->", lambda mark: TABLES[mark[1]](), markdown)
     if "/" not in page.file.src_uri:
         markdown = re.sub(r"\[([^]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
@@ -46,7 +46,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Turn names in docstrings into links, where the reference has them."""
+    """Turn names in docstrings into links to the reference."""
     return ROLE.sub(_linked, html)
 
 

@@ -9,14 +9,14 @@ from layoutopt.graphs.ops import AnyOp, ShapedOp
 from texts import documented, page, ran, summary, table
 
 
-class Told(NamedTuple):
-    """What is told of an op beside its docstrings.
+class OpText(NamedTuple):
+    """Text of an op's page that is not in its docstrings.
 
     Parameters
     ----------
     where
-        From which element of which input element ``i`` of the output comes, or which location
-        it has; ``i[d]`` is the index along dimension ``d``.
+        The input element that element ``i`` of the output comes from, or its location; ``i[d]`` is
+        the index along dimension ``d``.
     example
         A program that ends in expressions.
     """
@@ -30,77 +30,77 @@ X = 'x = graph.sink((2, 3), name="x")\n'
 FROM = 'y.shape\ngraph.index_map("x", "y").tolist()\n'
 
 OPS = {
-    "sink": Told(
+    "sink": OpText(
         "the solver chooses its location",
         """x = graph.sink((2, 3), name="x")
 graph.valued_pair(x, graph.source((2, 3), name="like"), 1)
 lo.unwind(graph).layouts["x"]""",
     ),
-    "source": Told(
-        "its own location: the one that `mapping` names, or one that no other element has",
+    "source": OpText(
+        "its own location: that in `mapping`, or a unique one",
         """a = graph.source((3,), mapping=[7, 8, 7])
 b = graph.source((2,), mapping=[8, 9])
 [where.tolist() for where in graph.locations().values()]""",
     ),
-    "barrier": Told(
-        "its own location, known once all elements of all inputs have theirs; "
-        "on a tile memory the one that its `hook` computes",
+    "barrier": OpText(
+        "its own location, known after those of all elements of all inputs; "
+        "on a tile memory that which its `hook` computes",
         X + 'y = graph.barrier([x], (4,), name="y")\ny.shape, graph.kind(y).value',
     ),
-    "fixed_point": Told(
+    "fixed_point": OpText(
         "its own location, known from the start",
         X + 'y = graph.fixed_point([x], (4,), name="y")\ny.shape, graph.kind(y).value',
     ),
-    "sum_like_reduce": Told(
-        "its own location, known once all elements of the input have theirs",
+    "sum_like_reduce": OpText(
+        "its own location, known after those of all elements of the input",
         X + 'y = graph.sum_like_reduce(x, (3,), name="y")\ny.shape, graph.kind(y).value',
     ),
-    "sum_like": Told(
-        "`in[i]` of the first input that is listed as unwindable",
+    "sum_like": OpText(
+        "`in[i]` of the first input listed as unwindable",
         X
         + """bias = graph.sink((3,), name="bias")
 y = graph.sum_like([x, bias], 1, unwindable=0, name="y")
 y.shape, graph.is_unwindable("y", input=0), graph.is_unwindable("y", input=1)
 y.reduces""",
     ),
-    "identity": Told("`in[i]`", X + 'y = graph.identity(x, name="y")\n' + FROM),
-    "flatten": Told(
+    "identity": OpText("`in[i]`", X + 'y = graph.identity(x, name="y")\n' + FROM),
+    "flatten": OpText(
         "the element at the same row-major position",
         X + 'y = graph.flatten(x, name="y")\n' + FROM,
     ),
-    "squeeze": Told(
+    "squeeze": OpText(
         "the element at the same row-major position",
         'x = graph.sink((2, 1, 3), name="x")\ny = graph.squeeze(x, name="y")\n' + FROM,
     ),
-    "reshape": Told(
+    "reshape": OpText(
         "the element at the same row-major position",
         X + 'y = graph.reshape(x, (3, 2), name="y")\n' + FROM,
     ),
-    "dim_shuffle": Told(
+    "dim_shuffle": OpText(
         "`in[j]` with `j[permutation[d]] = i[d]`",
         X + 'y = graph.dim_shuffle(x, (1, 0), name="y")\n' + FROM,
     ),
-    "reverse": Told(
+    "reverse": OpText(
         "`in[j]` with `j[d] = n[d] - 1 - i[d]` for `d` in `dims`, of size `n[d]`, else `i[d]`",
         X + 'y = graph.reverse(x, [1], name="y")\n' + FROM,
     ),
-    "slice": Told(
+    "slice": OpText(
         "`in[j]` with `j[d] = lower[d] + i[d]`",
         X + 'y = graph.slice(x, (0, 1), (2, 3), name="y")\n' + FROM,
     ),
-    "sub_sample": Told(
+    "sub_sample": OpText(
         "`in[j]` with `j[d] = strides[d] * i[d]`",
         X + 'y = graph.sub_sample(x, (1, 2), name="y")\n' + FROM,
     ),
-    "sett_sample": Told(
-        "`in[j]`, `j[d]` being the `i[d]`-th index that is on in all stripes of dimension `d`. "
-        "Index `k` is on in `[on, off, phase]` where `(k - phase) mod (on + off) < on`; an inner "
+    "sett_sample": OpText(
+        "`in[j]`, where `j[d]` is the `i[d]`-th index that is on in all stripes of dimension `d`. "
+        "Index `k` is on in `[on, off, phase]` if `(k - phase) mod (on + off) < on`; an inner "
         "stripe counts from that remainder",
         'x = graph.sink((2, 6), name="x")\n'
         'y = graph.sett_sample(x, [[], [(2, 1, 0)]], name="y")\n' + FROM,
     ),
-    "concat": Told(
-        "of the input that `i[axis]` falls into, less the sizes of those before it",
+    "concat": OpText(
+        "of the input that contains `i[axis]`, minus the sizes of the inputs before it",
         X
         + """z = graph.sink((2, 1), name="z")
 y = graph.concat([x, z], 1, name="y")
@@ -108,12 +108,12 @@ y.shape
 graph.index_map("x", "y").tolist()
 graph.index_map("z", "y").tolist()""",
     ),
-    "expand": Told(
-        "`in[j]`, the last dimensions aligned: `j[d]` is 0 where the input has size 1, else `i[d]`",
+    "expand": OpText(
+        "`in[j]`, the last dimensions aligned: `j[d]` is 0 if the input has size 1, else `i[d]`",
         'x = graph.sink((2, 1), name="x")\ny = graph.expand(x, (2, 3), name="y")\n' + FROM,
     ),
 }
-"""What is told of each op, by type."""
+"""Text of each op, by type."""
 
 OPS_BY_TYPE: dict[str, type[ShapedOp]] = {
     str(cls.__struct_config__.tag): cls for cls in get_args(AnyOp)
@@ -131,7 +131,7 @@ def op_table() -> str:
         (f"[`{name}`](ops/{name}.md)", cls.kind.value, summary(cls), OPS[name].where)
         for name, cls in OPS_BY_TYPE.items()
     ]
-    return table(["op", "kind", "is", "where element `i` comes from, or lives"], rows)
+    return table(["op", "kind", "description", "origin of element `i`"], rows)
 
 
 def _page(name: str, cls: type[ShapedOp]) -> str:
@@ -147,8 +147,8 @@ def _page(name: str, cls: type[ShapedOp]) -> str:
     ]
     note = ""
     if "index_map" in OPS[name].example:
-        note = "`index_map` tells the flat element of `x` that each element of `y` comes from" + (
-            ", and -1 where it is none of them." if name == "concat" else "."
+        note = "`index_map` gives the flat element of `x` that each element of `y` comes from" + (
+            ", and -1 for other elements." if name == "concat" else "."
         )
     method = "layoutopt.graphs.builder.Builder." + name
     if name == "sum_like":
@@ -162,6 +162,6 @@ def _page(name: str, cls: type[ShapedOp]) -> str:
         note,
         "## In Python",
         documented(method),
-        "## As it is kept",
+        "## As stored",
         documented(f"{cls.__module__}.{cls.__name__}", members="false", inherited_members="false"),
     )

@@ -13,40 +13,40 @@ NAMES = {
     Category.VIEW: "view",
     Category.OPAQUE: "opaque",
 }
-"""How the pages are called."""
+"""Names of the pages."""
 
 TEXTS = {
     Category.AGNOSTIC: (
-        "Elementwise ops: the order of axes does not matter to them. Operands of lower rank get "
-        "axes of 1 in front.",
+        "Elementwise ops, independent of the order of axes. Operands of lower rank get leading "
+        "axes of size 1.",
         'graph.op("Add", [x, graph.constant("c", (3, 1, 1))], name="y")',
     ),
     Category.LIGHT: (
-        "Attributes name axes, and can name others.",
+        "Attributes name axes, and are changed to name others.",
         'graph.op("Softmax", [x], {"axis": 1}, name="y")',
     ),
     Category.HEAVY: (
-        "Each axis has a meaning of its own. Spatial axes may be permuted, of some ops the batch "
-        "as well. *Axes* gives a letter for each axis as ONNX writes the op: `+` stands for the "
+        "Each axis has a meaning. Spatial axes may be permuted, for some ops the batch "
+        "too. *Axes* gives a letter for each axis as ONNX writes the op: `+` stands for the "
         "spatial axes, `*` for an axis without such a meaning.",
         'graph.op("MaxPool", [x], {"kernel_shape": (3, 5)}, name="y")',
     ),
     Category.VIEW: (
-        "The same elements under another shape. Permutations compose; axes that become others "
-        "together stay together.",
+        "The same elements in another shape. Permutations compose; axes that are merged or split "
+        "stay together.",
         'graph.op("Transpose", [x], {"perm": (0, 2, 3, 1)}, name="y")',
     ),
     Category.OPAQUE: (
-        "Nothing is known of what the order of axes means, so operands stay as they are. So it "
-        "is for all types that stand on none of these pages, until a "
+        "The meaning of the order of axes is unknown, so operands keep their layouts. This applies "
+        "to all types that are not on these pages, until a "
         "[rule](../requirements.md#rules-of-ops) is added.",
         "",
     ),
 }
-"""What is told of each category, and the op of its example."""
+"""Text of each category, and the op of its example."""
 
 ORDERS = {Category.HEAVY: (0, 1, 3, 2)}
-"""The orders of the examples, where they are not ``(0, 2, 3, 1)``."""
+"""The orders of the examples, if not ``(0, 2, 3, 1)``."""
 
 
 def operator_pages() -> dict[str, str]:
@@ -69,16 +69,16 @@ def operator_table() -> str:
 
 
 def _page(category: Category) -> str:
-    title = f"# Ops of networks: {category}"
+    title = f"# Ops of models: {category}"
     text, op = TEXTS[category]
     if category is Category.OPAQUE:
-        return page(title, text, table(["type", "why"], sorted(_coded(REASONS))))
+        return page(title, text, table(["type", "reason"], sorted(_coded(REASONS))))
     found = sorted(
         (entry for versions in OPERATORS.values() for entry in versions),
         key=lambda entry: ("::" in entry.type, entry.type, entry.since),
     )
     chosen = [entry for entry in found if entry.category is category]
-    head = ["type", "since", "permuted inputs", "what becomes of it"]
+    head = ["type", "since", "permuted inputs", "under a permutation"]
     if category is Category.HEAVY:
         head.append("axes")
     code = f"""
@@ -97,10 +97,10 @@ changed.inputs, changed.outputs
         text,
         "## Example",
         ran(code),
-        "With inputs in the orders `changed.inputs` and these attributes, results come in the "
-        "orders `changed.outputs`; None is as before.",
+        "With inputs in the orders `changed.inputs` and these attributes, results are in the "
+        "orders `changed.outputs`; None means unchanged.",
         "## Types",
-        "*Since* is the first version of the operator set for which a line holds.",
+        "*Since* is the first opset to which a row applies.",
         table(head, [_row(entry)[: len(head)] for entry in chosen]),
     )
 
@@ -113,13 +113,13 @@ def _row(entry: Operator) -> tuple[str, ...]:
 
 
 def _rule(entry: Operator) -> str:
-    """Return what a rule does; one that a function makes is told by that function."""
-    told = summary(entry.rule)
-    if not told and "<locals>" in entry.rule.__qualname__:
+    """Return what a rule does, from the docstring of the rule or of the function that made it."""
+    text = summary(entry.rule)
+    if not text and "<locals>" in entry.rule.__qualname__:
         outer = entry.rule.__qualname__.partition(".")[0]
-        told = summary(entry.rule.__globals__[outer]).replace("Return a rule that ", "")
-        told = told[:1].upper() + told[1:]
-    return told
+        text = summary(entry.rule.__globals__[outer]).replace("Return a rule that ", "")
+        text = text[:1].upper() + text[1:]
+    return text
 
 
 def _coded(reasons: dict[str, str]) -> list[tuple[str, str]]:

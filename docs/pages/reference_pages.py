@@ -28,14 +28,14 @@ ROOMS = {
     "reading": "Files",
     "pictures": "Files",
 }
-"""The page on which the public names of each room stand."""
+"""Page of the public names of each folder of the package."""
 
 HOMES: dict[str, str] = vars(layoutopt)["_HOME"]
 """The module of each public name, within the package."""
 
 
 INHERITING = ("Graph", "UnwindingResult", "ConversionResult")
-"""Classes that are told with all that they inherit."""
+"""Classes that are documented with inherited members."""
 
 
 def reference_pages() -> dict[str, str]:
@@ -63,17 +63,17 @@ def _options(path: str) -> dict[str, str]:
 
 
 def _order(path: str) -> tuple[bool, str]:
-    """Return the key by which names are sorted: functions first."""
+    """Return the sort key of a name: functions first."""
     name = path.rpartition(".")[2]
     return inspect.isclass(getattr(layoutopt, name)), name
 
 
 def _helpers() -> str:
-    """Return the methods of a graph that are functions of other modules."""
+    """Return the methods of a graph that other modules define."""
     found: dict[str, Any] = {
         name: value
         for name, value in vars(layoutopt.Graph).items()
         if inspect.isfunction(value) and not name.startswith("_")
     }
     blocks = [documented(f"{f.__module__}.{f.__qualname__}") for f in found.values()]
-    return page("## Further methods of `Graph`", "Here `graph` is the graph itself.", *blocks)
+    return page("## Further methods of `Graph`", "`graph` is the graph itself.", *blocks)

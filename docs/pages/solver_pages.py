@@ -60,7 +60,7 @@ def solver_pages() -> dict[str, str]:
 def solver_table() -> str:
     """Return a table of all solvers of unwinding with links to their pages."""
     rows = [
-        (f"[`{name}`](solvers/{name}.md)", _kind(find(name)), _told(name).partition("\n")[0])
+        (f"[`{name}`](solvers/{name}.md)", _kind(find(name)), _text(name).partition("\n")[0])
         for name in SOLVERS
     ]
     return table(["solver", "kind", ""], rows)
@@ -72,28 +72,28 @@ def _kind(entry: Entry) -> str:
 
 def _page(name: str) -> str:
     entry = find(name)
-    finds = "a layout and a bound; with enough time, a proof"
+    result = "layouts and a bound; with enough time, a proof"
     if not entry.proves:
-        finds = "a layout, no bound"
+        result = "layouts, no bound"
     return page(
         f"# `{name}`",
-        _told(name),
-        table(["", ""], [("finds", finds), ("works on", WORKS_ON[entry.takes])]),
+        _text(name),
+        table(["", ""], [("result", result), ("works on", WORKS_ON[entry.takes])]),
         "## Example",
         ran(EXAMPLE.format(name=name)),
         f"On the command line: `layoutopt solve INSTANCE --solver {name}`. "
-        "[Solvers](../solvers.md) compares all of them, and tells which one to take; "
-        "[method](../method.md) tells how bounds are proved.",
+        "[Solvers](../solvers.md) compares all of them; "
+        "[method](../method.md) explains how bounds are proved.",
     )
 
 
-def _told(name: str) -> str:
-    """Return what is said of a solver: by its module, or by its function if others are there."""
+def _text(name: str) -> str:
+    """Return the docstring of a solver's module, or of its function if several share a module."""
     homes = {one: sys.modules[_inner(find(one).load()).__module__] for one in SOLVERS}
     if [*homes.values()].count(homes[name]) > 1:
         return text_of(_inner(find(name).load())).partition("\n\nParameters")[0]
-    told = text_of(homes[name])
-    return page(text_of(parts), told) if name == "auto" else told
+    text = text_of(homes[name])
+    return page(text_of(parts), text) if name == "auto" else text
 
 
 def _inner(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,11 +109,11 @@ def _of_conversion(entry: Entry) -> str:
         f"# `{name}` (conversion)",
         text_of(call).partition("\n\nParameters")[0] or summary(call),
         table(
-            ["", ""], [("finds", f"modes of all ops, {proof}"), ("works on", "conversion graphs")]
+            ["", ""], [("result", f"modes of all ops, {proof}"), ("works on", "conversion graphs")]
         ),
         "## Example",
         ran(CONVERSION.format(name=name)),
         f"On the command line: `layoutopt convert MODEL.onnx --solver {name}`. "
         "[Heuristics of conversion](../../conversion.md#heuristics) compares them; `auto`, "
-        "the default, [proves](../../conversion.md#how-it-is-solved) that none has less.",
+        "the default, [proves](../../conversion.md#how-it-is-solved) the optimum.",
     )

@@ -1,4 +1,4 @@
-"""What pages are made of while the site is built: tables, docstrings, examples that are run."""
+"""Parts of generated pages: tables, docstrings, examples that are run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from layoutopt.graphs.store import ValuedPair
 
 
 def ran(code: str) -> str:
-    """Return an example as a block of Python, the value of each expression behind it.
+    """Return an example as a block of Python, with the value of each expression as a comment.
 
-    What an expression that adds a ValuedPair returns is not worth showing.
+    Values of expressions that add a ValuedPair are not shown.
     """
     names: dict[str, Any] = {}
     lines = code.strip().splitlines()
