@@ -8,6 +8,7 @@ phases within phases and other threads included.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import math
 import os
@@ -258,7 +259,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_KEEPER.forget)
 
 
+EXIT_WAITS = 10.0
+"""Seconds that the end of the process waits for solvers that were left running."""
+
 _left: list[threading.Thread] = []
+
+
+def _wait_at_exit() -> None:
+    """Let solvers that were left running end by their own time limits."""
+    until = time.monotonic() + EXIT_WAITS
+    for thread in _left:
+        thread.join(max(0.0, until - time.monotonic()))
 
 
 def left_running() -> bool:
@@ -314,6 +325,8 @@ def run_stoppable(
                     raise TimeoutError
     finally:
         if thread.is_alive():
+            if not _left:
+                atexit.register(_wait_at_exit)
             _left.append(thread)
     if errors:
         raise errors[0]

@@ -9,8 +9,9 @@ rows.  The linear relaxation then *prices* rows: with multipliers ``p >= 0`` of 
 
 where the right side is a network without rows, whose bound counts.  Multipliers and messages are
 whole multiples of one fraction, so the bound is exact whatever the relaxation's rounding was.
-What costs more than the best labelling under these prices is forbidden, and a search by CP-SAT,
-or by branching where that is missing or numbers are too large for it, decides what is left.
+What costs more than the best labelling under these prices is forbidden, and a search
+decides what is left: by CP-SAT and HiGHS in turns, and by branching where CP-SAT is not installed
+or numbers are too large for it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 
 from layoutopt.base.errors import InternalError
 from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import relative
 from layoutopt.base.result import Stopped
 from layoutopt.network.ascent import PricedRows, RowAscent
 from layoutopt.network.components import components
@@ -43,9 +45,9 @@ from layoutopt.network.costs.solve import (
 )
 from layoutopt.network.costs.work import Cost, Infeasible, Step, Table, Work, level
 from layoutopt.network.network import Array, Domain, Network, Usage
-from layoutopt.network.solvers.cpsat import solve
+from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.pairwise import Relaxed, relax
-from layoutopt.network.solvers.programme import OPEN, Programme, coarse
+from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult, coarse
 
 BRANCHES = 200
 """Branches that are tried before anything else."""
@@ -53,8 +55,14 @@ BRANCHES = 200
 SMALL = 100
 """Most labels for that."""
 
-CELLS = 20_000
-"""Most entries of tables for which an LP solver solves the relaxation."""
+CELLS = 50_000
+"""Most entries of tables for which an LP solver solves the relaxation at once.
+
+Where there are more, up to :data:`SEARCHED`, it solves what a dual ascent leaves.
+"""
+
+TURN = 1.0
+"""Effort of the first turn of each search, see ``Limits.turn``; every round doubles it."""
 
 SEARCHED = 300_000
 """Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
@@ -443,6 +451,8 @@ class _Solver:
         The best allowed labelling, and its cost.
     log
         The steps of the proof, up to the last prices; ``None`` while there are none.
+    ascended
+        Whether rows were priced by dual ascent.
     """
 
     def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
@@ -450,6 +460,7 @@ class _Solver:
         self.best: list[int] | None = None
         self.worth: int | None = None
         self.log: list[Step] | None = None
+        self.ascended = False
         if start is not None:
             self.take(start.tolist())
 
@@ -525,18 +536,18 @@ class _Solver:
             if found is None:
                 break
             bound = max(bound, found)
-            if self.worth is not None and bound >= self.worth:
-                return self.worth
+            if self._close(bound):
+                return self._least(bound)
             settle(work, rows, self.limits)
             if not rows.groups:
                 return self._finish(work, bound)
             after = sum(map(len, map(work.labels, work.left())))
             slow = self.limits.left < left - self.limits.left  # no time for as much again
-            if slow or (turn and after > 0.8 * before):
+            if slow or (after > 0.8 * before and (turn or not self.ascended)):
                 break
         if self.limits.over:
             return self._least(bound)
-        return self._least(max(bound, self._decide(work, rows)))
+        return self._least(self._decide(work, rows, max(bound, work.bound())))
 
     def _finish(self, work: Work, bound: int) -> int:
         """Solve what is left once no row is; everything worse than the best is forbidden."""
@@ -565,7 +576,8 @@ class _Solver:
         if work.size() >= LARGEST:
             return None
         single = rows.one_sided(work)
-        found = (self._ascend if cells(work) > CELLS else self._relaxed)(work, single)
+        linear = cells(work) <= (SEARCHED if self.ascended else CELLS)
+        found = (self._relaxed if linear else self._ascend)(work, single)
         if found is None:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
@@ -578,7 +590,7 @@ class _Solver:
         shares: list[dict[int, float]] = [{} for _ in work.costs]
         for u, share in zip(work.left(), found.point, strict=True):
             shares[u] = dict(zip(work.labels(u), share, strict=True))
-        if cells(work) <= CELLS:  # the ascent tries labellings itself
+        if linear:  # the ascent tries labellings itself
             dive(self, work, rows, shares)
         useful = self.worth is not None and bound < self.worth and not self.limits.over
         worth = self.worth if useful else None
@@ -606,6 +618,7 @@ class _Solver:
 
     def _ascend(self, work: Work, single: PricedRows) -> Relaxed | None:
         """Approach the relaxation by dual ascent."""
+        self.ascended = True
         ascent = RowAscent(work, single)
 
         def offer(labels: list[int]) -> float:
@@ -618,33 +631,75 @@ class _Solver:
         point = [mean.tolist() for mean in ascent.means]
         return Relaxed(point, ascent.messages(), ascent.prices.tolist())
 
-    def _decide(self, work: Work, rows: RowSet) -> int:
-        """Search what is left by CP-SAT, else by branching; return a bound."""
-        self.limits.report("search", self.worth)
+    def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
+        """Search what is left by CP-SAT and HiGHS, else by branching; return the better bound."""
+        self.limits.report("search", self.worth, bound)
         if cells(work) > SEARCHED:
-            return work.bound()
-        if find_spec("ortools") is not None and work.size() < LARGEST:
-            written = write(work)
-            given = with_rows(written, rows.one_sided(work))
-            if given is not None:
-                given, unit = coarse(given)
+            return bound
+        written = write(work) if work.size() < LARGEST else None
+        given = None if written is None else with_rows(written, rows.one_sided(work))
+        if written is not None and given is not None:
+            return self._search_programme(work, rows, written, *coarse(given), bound)
+        if _Branching(self, work, rows, None).run():
+            return self._proved()
+        return bound
+
+    def _search_programme(
+        self,
+        work: Work,
+        rows: RowSet,
+        written: WrittenWork,
+        given: Programme,
+        unit: int,
+        bound: int,
+    ) -> int:
+        """Search in turns of doubling effort; return the better bound.
+
+        HiGHS takes turns with CP-SAT, or with branching where that is not installed.
+        """
+        effort, branches = TURN, BRANCHES
+        exact = find_spec("ortools") is not None
+        while not self._close(bound):
+            if exact:
                 hint = None
                 if self.best is not None and work.value(self.best) < inf:
                     hint = written.point(self.best)
-                found = solve(given, self.limits, hint)
+                found = cpsat.solve(given, self.limits.turn(effort), hint)
                 if found.infeasible:
                     return self._proved()
-                labels = written.chosen(found.values)
-                if labels is not None:
-                    whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
-                    work.restore(whole)
-                    self.take(whole)
-                if found.bound is not None:
-                    return max(work.bound(), work.constant - found.bound * unit)
-                return work.bound()
-        if _Branching(self, work, rows, None).run():
-            return self._proved()
-        return work.bound()
+                bound = self._take_point(work, written, found, unit, bound)
+            elif _Branching(self, work, rows, branches).run():
+                return self._proved()
+            if not self._close(bound):
+                found = highs.solve(given, self.limits.turn(effort), presolve=True)
+                if found.infeasible:
+                    return self._proved()
+                bound = self._take_point(work, written, found, unit, bound)
+            effort, branches = 2 * effort, 2 * branches + 1
+        return bound
+
+    def _take_point(
+        self, work: Work, written: WrittenWork, found: ProgrammeResult, unit: int, bound: int
+    ) -> int:
+        """Keep the labelling of a programme's point; return the better of two bounds."""
+        labels = written.chosen(found.values)
+        if labels is not None:
+            whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
+            work.restore(whole)
+            self.take(whole)
+        if found.bound is not None:
+            bound = max(bound, work.constant - found.bound * unit)
+        self.limits.report("search", self.worth, bound)
+        return bound
+
+    def _close(self, bound: int) -> bool:
+        """Return whether the best labelling is good enough, or limits have been reached."""
+        if self.limits.over:
+            return True
+        if self.worth is None:
+            return False
+        gap = self.limits.gap
+        return bound >= self.worth or (gap > 0 and relative(self.worth - bound, self.worth) <= gap)
 
 
 def cells(work: Work) -> int:

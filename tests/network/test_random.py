@@ -11,6 +11,8 @@ from layoutopt.base.limits import Progress
 from layoutopt.network import CostNetwork, solve
 from layoutopt.network import rows as coupling
 from layoutopt.network.pipeline import WHY, merge_ties
+from layoutopt.network.solvers import cpsat
+from layoutopt.network.solvers.programme import ProgrammeResult
 from tests.network.oracle import best, draw
 
 
@@ -33,11 +35,13 @@ def test_answers_are_the_best_of_all(first: int) -> None:
     _agree(first, rows=False)
 
 
-@pytest.mark.parametrize("way", ["as it is", "priced", "without OR-Tools"])
+@pytest.mark.parametrize("way", ["as it is", "priced", "HiGHS", "without OR-Tools"])
 def test_answers_keep_rows(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with rows: by branching, by prices and CP-SAT, and by prices and branching."""
+    """The same with rows: by branching, by prices and CP-SAT, by HiGHS, and by turns of both."""
     if way != "as it is":
         monkeypatch.setattr(coupling, "BRANCHES", 0)
+    if way == "HiGHS":
+        monkeypatch.setattr(cpsat, "solve", lambda *_: ProgrammeResult())
     if way == "without OR-Tools":
         monkeypatch.setattr(coupling, "find_spec", lambda _: None)
     for first in (0, 50):

@@ -43,13 +43,18 @@ Nothing stops HiGHS: so a search that nobody waits for any more does not go on f
 """
 
 
-def solve(given: Programme, limits: Limits, gap: float = 0.0) -> ProgrammeResult:
+def solve(
+    given: Programme, limits: Limits, gap: float = 0.0, *, presolve: bool = False
+) -> ProgrammeResult:
     """Solve an integer programme.
 
     Parameters
     ----------
     gap
         Relative gap at which to stop.
+    presolve
+        Whether it reduces the programme first.  Without rows of limits it finds nothing there,
+        and does not keep to the time limit.
 
     Returns
     -------
@@ -63,8 +68,7 @@ def solve(given: Programme, limits: Limits, gap: float = 0.0) -> ProgrammeResult
     total, worth = given.total(), given.objective.astype(float)
     largest = float(np.abs(worth).max(initial=0))
     scale = largest if largest > SCALED else 1.0
-    # It finds nothing in these programmes by presolve, and does not keep to the time limit there.
-    options: Any = {"mip_rel_gap": gap, "presolve": False}
+    options: Any = {"mip_rel_gap": gap, "presolve": presolve}
     if limits.counted < math.inf:
         options["node_limit"] = max(int(NODES * limits.counted), 1)
     rows = LinearConstraint(given.matrix.astype(float), *_row_limits(given))
