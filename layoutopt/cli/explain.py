@@ -23,22 +23,17 @@ def command(
     instance: options.GraphPath,
     result: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="RESULT", help="Its result file; without one the instance is solved first."
-        ),
+        typer.Argument(metavar="RESULT", help="Its result; by default it is solved first."),
     ] = None,
     pair: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Explain the pair of these two tensors."),
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Explain the pair of A and B.")
     ] = None,
     sink: Annotated[
         str | None, typer.Option(metavar="NAME", help="Explain the locations of this sink.")
     ] = None,
     alternatives: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="With --sink, how many losing pairs to examine; 3 by default."
-        ),
+        typer.Option(metavar="N", help="With --sink, the number of pairs examined (3)."),
     ] = None,
     time_limit: options.TimeLimit = None,
     memory_limit: options.MemoryLimit = None,

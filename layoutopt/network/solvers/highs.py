@@ -53,8 +53,7 @@ def solve(
     gap
         Relative gap at which to stop.
     presolve
-        Whether it reduces the programme first.  Without rows of limits it finds nothing there,
-        and does not keep to the time limit.
+        Whether to reduce the programme first, which finds nothing without rows of limits.
 
     Returns
     -------
@@ -65,7 +64,7 @@ def solve(
 
     if not len(given.upper):
         return ProgrammeResult(np.zeros(0, np.int64), 0)
-    total, worth = given.total(), given.objective.astype(float)
+    worth = given.objective.astype(float)
     largest = float(np.abs(worth).max(initial=0))
     scale = largest if largest > SCALED else 1.0
     options: Any = {"mip_rel_gap": gap, "presolve": presolve}
@@ -96,16 +95,22 @@ def solve(
     if answer.status == 2:
         return ProgrammeResult(infeasible=given.reach() < CERTAIN)
     dual = answer.mip_dual_bound
-    bound = None
-    if total < LARGEST and dual is not None and math.isfinite(dual):
-        lost = scale * (GAP + COSTS * float(given.upper.sum())) if scale > 1 else 0.0
-        bound = math.floor(-dual * scale + 1e-6 + 1e-9 * total + lost)
+    bound = _raised(answer.mip_dual_bound, given, scale)
     if answer.x is None:
         return ProgrammeResult(bound=bound)
     # Rounding down keeps differences of variables that need not be whole.
     whole = np.where(given.free, np.floor(answer.x + NEAR), np.rint(answer.x))
     values = whole.astype(np.int64)
     return ProgrammeResult(values if given.holds(values) else None, bound)
+
+
+def _raised(dual: float | None, given: Programme, scale: float) -> int | None:
+    """Return a whole bound, with a margin for the rounding of doubles."""
+    total = given.total()
+    if total >= LARGEST or dual is None or not math.isfinite(dual):
+        return None
+    lost = scale * (GAP + COSTS * float(given.upper.sum())) if scale > 1 else 0.0
+    return math.floor(-dual * scale + 1e-6 + 1e-9 * total + lost)
 
 
 @dataclass(frozen=True)
