@@ -94,7 +94,6 @@ def solve(
         seconds *= 2
     if answer.status == 2:
         return ProgrammeResult(infeasible=given.reach() < CERTAIN)
-    dual = answer.mip_dual_bound
     bound = _raised(answer.mip_dual_bound, given, scale)
     if answer.x is None:
         return ProgrammeResult(bound=bound)
