@@ -69,7 +69,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
         more = [row for row in both if row["transposes"][name] > row["transposes"]["layoutopt"]]
         named = ", ".join(row["name"] for row in fewer if name not in row["foreign"])
         lines.append(
-            f"Of {len(both)} that {name} takes, too, it leaves {_sum(both, name):,} and layoutopt "
+            f"Of {len(both)} that {name} also accepts, it leaves {_sum(both, name):,} and layoutopt "
             f"{_sum(both, 'layoutopt'):,}: more in {len(more)}, fewer in {len(fewer)}; fewer with "
             f"standard ops in {named or 'none'}."
         )
