@@ -69,9 +69,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
         more = [row for row in both if row["transposes"][name] > row["transposes"]["layoutopt"]]
         named = ", ".join(row["name"] for row in fewer if name not in row["foreign"])
         lines.append(
-            f"Of {len(both)} that {name} also accepts, it leaves {_sum(both, name):,} and layoutopt "
-            f"{_sum(both, 'layoutopt'):,}: more in {len(more)}, fewer in {len(fewer)}; fewer with "
-            f"standard ops in {named or 'none'}."
+            f"Of {len(both)} that {name} also accepts, it leaves {_sum(both, name):,} and "
+            f"layoutopt {_sum(both, 'layoutopt'):,}: more in {len(more)}, fewer in {len(fewer)}; "
+            f"fewer with standard ops in {named or 'none'}."
         )
     return "\n".join(f"- {line}" for line in lines)
 
