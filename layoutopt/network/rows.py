@@ -68,7 +68,7 @@ SEARCHED = 300_000
 """Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
 
 SHARE = 0.4
-"""Share of the time that a dual ascent gets."""
+"""Share of the time that a dual ascent, or an LP solver, gets."""
 
 ROUNDS = 6
 """Most often the relaxation is solved."""
@@ -610,7 +610,7 @@ class _Solver:
             ({k: x / max(room, 1) for k, x in own.items()}, min(room, 1.0))
             for room, own in zip(single.room, by_columns(written, single), strict=True)
         ]
-        found = relax(written.given, self.limits, scaled)
+        found = relax(written.given, self.limits.within(SHARE * self.limits.left), scaled)
         if found is None:
             return None
         prices = zip(found.prices, single.room, strict=True)
@@ -671,7 +671,8 @@ class _Solver:
             elif _Branching(self, work, rows, branches).run():
                 return self._proved()
             if not self._close(bound):
-                found = highs.solve(given, self.limits.turn(effort), presolve=True)
+                half = self.limits.within(self.limits.left / 2)  # its first node may take long
+                found = highs.solve(given, half.turn(effort), presolve=True)
                 if found.infeasible:
                     return self._proved()
                 bound = self._take_point(work, written, found, unit, bound)
