@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.measure import Timed, markdown, measure, timed
-from layoutopt.layout.offsets import indices, offset_map, offsets
+from layoutopt.layout.placement import placement
 from layoutopt.layout.transform import apply, restore
 
 CASES = (
@@ -38,21 +38,22 @@ REPEATS = 5
 
 def run(layout: str, shape: tuple[int, ...]) -> Timed:
     """Return the seconds of each act, each result checked against another one."""
-    places = offset_map(layout, shape)
+    place = placement(layout, shape)
+    places = place.offset_map()
     every = tuple(np.indices(shape))
     tensor = np.arange(places.size, dtype=np.float32).reshape(shape)
     physical = apply(layout, tensor)
     acts: list[Callable[[], object]] = [
-        lambda: offset_map(layout, shape),
-        lambda: offsets(layout, every, shape),
-        lambda: indices(layout, places, shape),
+        place.offset_map,
+        lambda: place.offsets(every),
+        lambda: place.indices(places),
         lambda: apply(layout, tensor),
         lambda: restore(layout, physical, shape),
         tensor.copy,
     ]
     seconds = [median(timed(act).seconds for _ in range(REPEATS)) for act in acts]
-    assert np.array_equal(offsets(layout, every, shape), places)
-    assert all(map(np.array_equal, indices(layout, places, shape)[0], every))
+    assert np.array_equal(place.offsets(every), places)
+    assert all(map(np.array_equal, place.indices(places)[0], every))
     assert np.array_equal(restore(layout, physical, shape), tensor)
     return Timed((places.size, seconds), sum(seconds))
 

@@ -13,6 +13,7 @@ from layoutopt.cli.streams import note, say, table
 
 if TYPE_CHECKING:
     from layoutopt.layout.layout import Layout
+    from layoutopt.layout.placement import Placement
 
 app = typer.Typer(
     help="Read, convert and explain layouts of tensors, such as NHWC, NCHW16c or {3,2,1,0}.",
@@ -119,29 +120,27 @@ def offsets(
     overwrite: options.Overwrite = False,
 ) -> int:
     """Show where a layout puts the elements of a tensor."""
-    from layoutopt.layout import drawing, placement
+    from layoutopt.layout import drawing
+    from layoutopt.layout.placement import placement
 
     layout, sizes = _read(text, dialect), _shape(shape)
     if svg is not None:
         options.check_target(svg, overwrite)
-    axes = logical or layout.logical
-    extents = placement.physical_shape(layout, sizes, logical=logical)
-    steps = placement.strides(layout, sizes, element_bytes, logical=logical)
-    total = placement.nbytes(layout, sizes, element_bytes, logical=logical)
-    spare = placement.padding(layout, sizes, element_bytes, logical=logical)
+    place = placement(layout, sizes, logical, element_bytes)
+    axes = zip(place.logical, sizes, strict=True)
     rows = [
-        ["shape", " ".join(f"{a}={n}" for a, n in zip(axes, sizes, strict=True)) or "a scalar"],
-        ["in memory", " x ".join(map(str, extents)) or "one element"],
-        ["strides", " ".join(map(str, steps)) or "-"],
-        ["bytes", f"{total:,}, of which {spare:,} hold no element"],
+        ["shape", " ".join(f"{a}={n}" for a, n in axes) or "a scalar"],
+        ["in memory", " x ".join(map(str, place.physical_shape)) or "one element"],
+        ["strides", " ".join(map(str, place.strides)) or "-"],
+        ["bytes", f"{place.nbytes:,}, of which {place.padding:,} hold no element"],
     ]
     say(table(rows, left=2))
-    lines = drawing.memory_lines(layout, sizes, element_bytes, logical=logical)
+    lines = drawing.memory_lines(place)
     if lines:
         say("\n  offset: elements there, by flat index in logical order")
         say("\n".join(f"  {line}" for line in lines))
         say("")
-        say(_places(layout, sizes, axes, element_bytes))
+        say(_places(place))
     if svg is not None:
         drawing.draw(layout, sizes, logical=logical).save(svg, overwrite=overwrite)
     return 0
@@ -156,15 +155,10 @@ def transform(
     element_bytes: Bytes = 4,
 ) -> int:
     """List the steps that transform one layout into another, and the bytes they move."""
-    from layoutopt.layout import placement
-    from layoutopt.layout import transform as transforms
+    from layoutopt.layout.transform import transform as transform_between
 
-    sizes = _shape(shape)
-    found = transforms.transform(source, target, sizes, element_bytes, logical=logical)
-    before, after = (
-        placement.nbytes(layout, sizes, element_bytes, logical=found.logical)
-        for layout in (found.source, found.target)
-    )
+    found = transform_between(source, target, _shape(shape), element_bytes, logical=logical)
+    before, after = (place.nbytes for place in found.places)
     moved = "nothing: it is free" if found.is_free else f"{before:,} bytes read, {after:,} written"
     rows = [["from", str(found.source)], ["to", str(found.target)], ["moves", moved]]
     rows += [["" if n else "steps", line] for n, line in enumerate(found.lines)]
@@ -192,19 +186,16 @@ def _shape(text: str) -> tuple[int, ...]:
     return tuple(map(int, words))
 
 
-def _places(layout: Layout, sizes: tuple[int, ...], axes: str, element_bytes: int) -> str:
+def _places(place: Placement) -> str:
     """Return a table of the first elements and their offsets."""
     import math
 
     import numpy as np
 
-    from layoutopt.layout.offsets import offsets as offsets_of
-
-    count = math.prod(sizes)
-    index = np.unravel_index(np.arange(min(count, SHOWN)), sizes) if sizes else ()
-    found = np.atleast_1d(offsets_of(layout, index, sizes, element_bytes, logical=axes))
-    rows = [[*axes.lower(), "offset"]]
-    for n, offset in enumerate(found.tolist()):
+    count = math.prod(place.shape)
+    index = np.unravel_index(np.arange(min(count, SHOWN)), place.shape) if place.shape else ()
+    rows = [[*place.logical.lower(), "offset"]]
+    for n, offset in enumerate(np.atleast_1d(place.offsets(index)).tolist()):
         rows.append([*(str(int(along[n])) for along in index), str(offset)])
     lines = [table(rows, left=0)]
     if count > SHOWN:

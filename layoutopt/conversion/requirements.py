@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import lcm
 
 from layoutopt.conversion.rules.op import Op, Shape, Size, any_layout, plain
 from layoutopt.conversion.rules.registry import operand_axes, written_input, written_output
@@ -118,7 +117,7 @@ def mismatch(
             for extension in needs.extensions:
                 if ":" in extension and extension not in has.extensions:
                     return f"dimension {d} ({_named(has)}) lacks [{extension}]"
-    strides = byte_strides(carried, shape, element_bytes)
+    strides = carried.byte_strides(shape, element_bytes)
     for d, (needed, (stride, exact)) in enumerate(zip(required.alignments, strides, strict=True)):
         if stride % needed:
             what = f"{stride} bytes" if exact else f"known to be a multiple of {stride} bytes only"
@@ -130,38 +129,6 @@ def mismatch(
 def may_be(has: Dim, needs: Dim) -> bool:
     """Return whether two dimensions are of the same axis in the same blocks, or one of any."""
     return has.blocks == needs.blocks or OPEN in (has.blocks, needs.blocks)
-
-
-def byte_strides(layout: Layout, shape: Shape, element_bytes: int) -> list[tuple[int, bool]]:
-    """Return for each dimension what is known of its stride in bytes.
-
-    From the innermost dimension on, a stride is the room that the next inner dimension takes,
-    rounded up to whole elements and to a multiple of the dimension's alignment.
-
-    Parameters
-    ----------
-    layout
-        The layout; only its alignments matter.
-    shape
-        The size of each physical dimension.
-    element_bytes
-        Bytes of an element.
-
-    Returns
-    -------
-    list of tuple
-        The stride and True, or a divisor of it and False where it depends on unknown sizes.
-    """
-    found: list[tuple[int, bool]] = []
-    room, exact = element_bytes, True
-    for alignment, size in zip(reversed(layout.alignments), reversed(shape), strict=True):
-        unit = lcm(alignment, element_bytes)
-        if room % unit:
-            room = -(-room // unit) * unit if exact else unit
-        found.append((room, exact))
-        exact = exact and isinstance(size, int)
-        room *= max(size, 1) if isinstance(size, int) else 1
-    return found[::-1]
 
 
 def axis_sizes(layout: Layout | None, shape: Shape | None) -> dict[str, Size]:

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.layout.layout import LayoutError
-from layoutopt.layout.offsets import indices
-from layoutopt.layout.placement import Array, LayoutLike, as_layout, byte_strides, nbytes, placement
+from layoutopt.layout.placement import Array, LayoutLike, Placement, as_layout, placement
 from layoutopt.pictures import grids, svg
 from layoutopt.pictures.colours import palette
 from layoutopt.pictures.svg import Picture, width
-from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
 
 MARGIN, HEAD = 12.0, 34.0
 """Around the grid, and above it for the title, in pixels."""
@@ -56,14 +54,14 @@ def draw(
         no such axis, or there are too many elements for a picture.
     """
     place = placement(layout, shape, logical)
-    extents = place.extents
+    extents = place.physical_shape
     if math.prod(extents) != place.size:
         raise LayoutError(f"{layout}: layouts with gaps of alignment are not drawn")
     plan = grids.plan(extents)
     if plan is None:
         raise LayoutError(f"{layout}: {place.size:,} elements are too many, or too few, to draw")
     axis = _axis(place.logical, colour)
-    index, inside = indices(layout, np.arange(place.size), place.shape, logical=logical)
+    index, inside = place.indices(np.arange(place.size))
     flat = _flat(index, inside, place.shape)
     fills = palette([min(place.shape[axis], COLOURS)])[0] if place.shape else [grids.OWN]
     along = index[axis] if place.shape else np.zeros(1, np.int64)
@@ -84,40 +82,30 @@ def draw(
     return Picture(picture)
 
 
-def memory_lines(
-    layout: LayoutLike,
-    shape: Sequence[int],
-    element_bytes: int = DEFAULT_ELEMENT_BYTES,
-    *,
-    logical: str | None = None,
-) -> list[str]:
+def memory_lines(place: Placement) -> list[str]:
     """Return memory as text: a line for each run of the last physical dimension.
 
     Numbers are flat indices in logical order; dots are padding.  Long lines and long lists are
     cut short with an ellipsis.
-
-    Parameters and errors as for :func:`~layoutopt.layout.offsets.offset_map`.
     """
-    extents = placement(layout, shape, logical, element_bytes).extents
+    extents, steps = place.physical_shape, place.strides
     if not math.prod(extents):
         return []
-    steps = byte_strides(layout, shape, element_bytes, logical=logical)
     last = extents[-1] if extents else 1
     runs = [np.unravel_index(i, extents[:-1]) for i in range(min(_runs(extents), LINES))]
     shown = min(last, ACROSS)
-    digits = len(str(math.prod(shape) - 1)) if shape else 1
+    digits = len(str(math.prod(place.shape) - 1)) if place.shape else 1
     lines = []
     for run in runs:
-        first = sum(int(i) * step for i, step in zip(run, steps, strict=False)) // element_bytes
-        step = steps[-1] // element_bytes if extents else 1
+        first = sum(int(i) * step for i, step in zip(run, steps, strict=False))
+        step = steps[-1] if extents else 1
         where = first + step * np.arange(shown)
-        index, inside = indices(layout, where, shape, element_bytes, logical=logical)
-        numbers = _flat(index, inside, tuple(shape)).tolist()
+        index, inside = place.indices(where)
+        numbers = _flat(index, inside, place.shape).tolist()
         words = [(str(n) if n >= 0 else ".").rjust(digits) for n in numbers]
         lines.append(f"{first:>6}: {' '.join(words)}{' …' if shown < last else ''}")
     if _runs(extents) > LINES:
-        total = nbytes(layout, shape, element_bytes, logical=logical)
-        lines.append(f"     …  {_runs(extents):,} lines, {total:,} bytes")
+        lines.append(f"     …  {_runs(extents):,} lines, {place.nbytes:,} bytes")
     return lines
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from layoutopt.base.memory import require
 from layoutopt.layout.layout import Dim, Layout
-from layoutopt.layout.offsets import offset_map
 from layoutopt.layout.placement import Array, LayoutLike, Placement, as_layout, placement
 from layoutopt.layout.transform import plain, transform
 from layoutopt.tiles.blocks import Steps, TileMap, tile_map_of
@@ -119,7 +118,7 @@ def layout_rule(
         axes = range(len(place.shape))
         return TileMap(place.shape, tuple(_steps(place, spread, axis) for axis in axes))
     require(LISTED * math.prod(place.shape), f"the tiles of all elements in layout {layout}")
-    return tile_map_of(spread.at(offset_map(dense, shape, logical=place.logical)))
+    return tile_map_of(spread.at(place.offset_map()))
 
 
 def _steps(place: Placement, spread: TileMap, axis: int) -> Steps:

@@ -5,7 +5,7 @@ after it they are merged and cropped.
 
 The physical array of a tensor has the layout's physical shape.  Gaps of alignment are in its
 strides, where NumPy has them: an aligned array is a view of its memory, as
-:func:`~layoutopt.layout.placement.zeros` makes it.
+:meth:`~layoutopt.layout.placement.Placement.zeros` makes it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from layoutopt.layout.factors import AnyArray, TransformStep, names_of, steps, view
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 from layoutopt.layout.placement import (
+    Index,
     LayoutLike,
     Placement,
     as_layout,
@@ -60,8 +61,8 @@ class Transform:
     @cached_property
     def steps(self) -> tuple[TransformStep, ...]:
         """What is done one after the other; nothing if both layouts are one."""
-        source, target = self._places
-        before, after = (tuple(d[0] if len(d) == 1 else d for d in p.form) for p in self._places)
+        source, target = self.places
+        before, after = (tuple(d[0] if len(d) == 1 else d for d in p.form) for p in self.places)
         if source.is_dense and target.is_dense and self.is_free:
             return tuple(view(before, after, self.shape))
         found = tuple(steps(before, after, self.shape))
@@ -81,8 +82,24 @@ class Transform:
         So it is where only axes of size 1 change places, where blocks have one value, and where a
         block covers its axis and what lies between is of size 1.  No element is looked at.
         """
-        source, target = self._places
+        source, target = self.places
         return source.same_places(target)
+
+    def index(self, physical: Sequence[ArrayLike]) -> Index:
+        """Return the index in the target's physical array of elements given by the source's.
+
+        Parameters
+        ----------
+        physical
+            An integer or an array of integers for each physical dimension; they broadcast.
+
+        Raises
+        ------
+        LayoutError
+            If an index is outside, or in the padding of a block.
+        """
+        source, target = self.places
+        return target.physical_index(source.logical_index(physical))
 
     @property
     def inverse(self) -> Transform:
@@ -109,7 +126,7 @@ class Transform:
                 f"a transform of {others} with {other.element_bytes} bytes cannot follow "
                 f"one of {sizes} with {self.element_bytes}"
             )
-        if self._places[1] != self._place(other.source):
+        if self.places[1] != self._place(other.source):
             raise LayoutError(f"a transform from {other.source} cannot follow one to {self.target}")
         return Transform(self.source, other.target, self.shape, self.logical, self.element_bytes)
 
@@ -133,7 +150,7 @@ class Transform:
         LayoutError
             If the shape is another, or the target is aligned and elements have other bytes.
         """
-        extents = self._places[0].extents
+        extents = self.places[0].physical_shape
         given = np.asarray(array)
         if given.shape != extents:
             raise LayoutError(
@@ -157,7 +174,8 @@ class Transform:
         return "\n".join([head, *(f"  {line}" for line in self.lines)])
 
     @cached_property
-    def _places(self) -> tuple[Placement, Placement]:
+    def places(self) -> tuple[Placement, Placement]:
+        """Where elements lie before and after."""
         return self._place(self.source), self._place(self.target)
 
     def _place(self, layout: Layout) -> Placement:

@@ -10,6 +10,7 @@ import numpy as np
 
 from layoutopt.layout.factors import AxisFactor, Form, FormDim, Item, items_of, sizes_of
 from layoutopt.layout.layout import Block, Dim, Layout
+from layoutopt.layout.placement import Placement, placement
 
 Index = tuple[int, ...]
 
@@ -21,6 +22,16 @@ class Case(NamedTuple):
     logical: str
     shape: tuple[int, ...]
     element_bytes: int
+
+    def place(self, n: int = 0) -> Placement:
+        """Return where elements lie in one of the layouts."""
+        return placement(self.layouts[n], self.shape, self.logical, self.element_bytes)
+
+    @property
+    def tensor(self) -> np.ndarray:
+        """The tensor with different values, none of them 0."""
+        size = int(np.prod(self.shape, dtype=int))
+        return (1 + np.arange(size)).astype(f"i{self.element_bytes}").reshape(self.shape)
 
 
 @st.composite

@@ -17,25 +17,8 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.layout.drawing import draw, memory_lines
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
 from layoutopt.layout.mapping import layout_rule, tile_mapping
-from layoutopt.layout.offsets import (
-    convert_index,
-    convert_shape,
-    indices,
-    logical_index,
-    offset_map,
-    offsets,
-    physical_index,
-)
-from layoutopt.layout.placement import (
-    byte_strides,
-    nbytes,
-    padded_shape,
-    padding,
-    physical_shape,
-    strides,
-    zeros,
-)
-from layoutopt.layout.transform import apply
+from layoutopt.layout.placement import convert_shape, placement
+from layoutopt.layout.transform import apply, transform
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import BUILT_IN, RULES, rule, tile_map
 from tests.layout.drawn import Case, cases, cells
@@ -71,42 +54,37 @@ def test_strides_and_bytes(
     layout: str, shape: tuple[int, ...], width: int, expected: tuple[int, ...], total: int
 ) -> None:
     """A stride is what lies inside, rounded up to the alignment; the outermost one tells bytes."""
-    given_layout = Layout.parse(layout)
-    assert strides(given_layout, shape, width) == expected
-    assert byte_strides(given_layout, shape, width) == tuple(width * step for step in expected)
-    assert nbytes(given_layout, shape, width) == total
-    assert padding(given_layout, shape, width) == total - width * int(np.prod(shape, dtype=int))
+    place = placement(layout, shape, element_bytes=width)
+    assert place.strides == expected
+    assert place.byte_strides == tuple(width * step for step in expected)
+    assert place.nbytes == total
+    assert place.padding == total - width * int(np.prod(shape, dtype=int))
 
 
 def test_padded_shapes_are_logical() -> None:
     """Rounded up to whole blocks, in the order of the tensor's shape."""
-    layout = Layout.parse("OIhw4i16o4i")
-    assert padded_shape(layout, (20, 40, 3, 3)) == (32, 48, 3, 3)
-    assert padded_shape(layout, (3, 3, 40, 20), logical="HWIO") == (3, 3, 48, 32)
+    assert placement("OIhw4i16o4i", (20, 40, 3, 3)).padded_shape == (32, 48, 3, 3)
+    assert placement("OIhw4i16o4i", (3, 3, 40, 20), "HWIO").padded_shape == (3, 3, 48, 32)
 
 
 @given(cases())
 def test_sizes_are_those_of_the_memory_written_down(case: Case) -> None:
     """Bytes and padding are counted in the memory of random layouts, cell by cell."""
-    [layout] = case.layouts
-    memory = cells(layout, case)
-    how = {"logical": case.logical}
-    assert nbytes(layout, case.shape, case.element_bytes, **how) == len(memory) * case.element_bytes
-    gaps = memory.count(None) * case.element_bytes
-    assert padding(layout, case.shape, case.element_bytes, **how) == gaps
+    place, memory = case.place(), cells(case.layouts[0], case)
+    assert place.nbytes == len(memory) * case.element_bytes
+    assert place.padding == memory.count(None) * case.element_bytes
 
 
 @given(cases())
 def test_zeros_have_the_layouts_strides(case: Case) -> None:
     """Setting the elements of zeros one by one fills just the memory at their offsets."""
-    [layout] = case.layouts
-    array = zeros(layout, case.shape, f"i{case.element_bytes}", logical=case.logical)
+    place = case.place()
+    array = place.zeros(f"i{case.element_bytes}")
     array[...] = 1
-    assert array.shape == physical_shape(layout, case.shape, logical=case.logical)
+    assert array.shape == place.physical_shape
     memory = np.asarray(array.base)
-    assert memory.nbytes == nbytes(layout, case.shape, case.element_bytes, logical=case.logical)
-    at = offset_map(layout, case.shape, case.element_bytes, logical=case.logical)
-    assert memory[at].all()
+    assert memory.nbytes == place.nbytes
+    assert memory[place.offset_map()].all()
     assert memory.sum() == array.size
 
 
@@ -116,15 +94,13 @@ def test_zeros_have_the_layouts_strides(case: Case) -> None:
 @given(cases())
 def test_offsets_are_a_bijection_onto_the_unpadded_part(case: Case) -> None:
     """In memory written down cell by cell, elements are where offsets say, and nothing else is."""
-    [layout] = case.layouts
-    how = {"element_bytes": case.element_bytes, "logical": case.logical}
-    memory = cells(layout, case)
-    found = offset_map(layout, case.shape, **how)
+    place, memory = case.place(), cells(case.layouts[0], case)
+    found = place.offset_map()
     assert found.shape == case.shape
     assert found.dtype == np.int64
     where = {index: at for at, index in enumerate(memory) if index is not None}
     assert {index: int(found[index]) for index in np.ndindex(case.shape)} == where
-    index, inside = indices(layout, np.arange(len(memory)), case.shape, **how)
+    index, inside = place.indices(np.arange(len(memory)))
     assert inside.tolist() == [element is not None for element in memory]
     nowhere = (-1,) * len(case.shape)
     listed = [tuple(int(along[at]) for along in index) for at in range(len(memory))]
@@ -134,46 +110,50 @@ def test_offsets_are_a_bijection_onto_the_unpadded_part(case: Case) -> None:
 @given(cases())
 def test_offsets_of_some_elements(case: Case) -> None:
     """Index arrays of any shapes that broadcast give the same offsets as the map of all."""
-    [layout] = case.layouts
-    how = {"element_bytes": case.element_bytes, "logical": case.logical}
-    every = offset_map(layout, case.shape, **how)
-    dense = np.indices(case.shape)
-    assert np.array_equal(offsets(layout, dense, case.shape, **how), every)
+    place = case.place()
+    every = place.offset_map()
+    assert np.array_equal(place.offsets(np.indices(case.shape)), every)
     open_mesh = np.ix_(*(np.arange(n)[::-1] for n in case.shape))
     turned = every[tuple(slice(None, None, -1) for _ in case.shape)]
-    assert np.array_equal(offsets(layout, open_mesh, case.shape, **how), turned)
+    assert np.array_equal(place.offsets(open_mesh), turned)
     for index in list(np.ndindex(case.shape))[:3]:
-        found = offsets(layout, index, case.shape, **how)
+        found = place.offsets(index)
         assert found.shape == ()
         assert found == every[index]
 
 
 def test_values_by_hand() -> None:
     """TVM's index (0, 18, 6, 6) of NCHW is (0, 1, 6, 6, 2) of NCHW16c; the others are drawn."""
-    layout = Layout.parse("NCHW16c")
-    assert offsets(layout, (0, 18, 6, 6), (1, 32, 7, 7)) == 16 * (49 + 6 * 7 + 6) + 2
-    assert offset_map("HW", (2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert offset_map("WH", (2, 3)).tolist() == [[0, 2, 4], [1, 3, 5]]
-    assert offset_map("HW", (3, 2), logical="WH").tolist() == [[0, 3], [1, 4], [2, 5]]
-    assert offset_map("HW2h", (3, 2)).tolist() == [[0, 2], [1, 3], [4, 6]]
-    assert offset_map("4cC", (6,)).tolist() == [0, 2, 4, 6, 1, 3]
+    assert placement("NCHW16c", (1, 32, 7, 7)).offsets((0, 18, 6, 6)) == 16 * (49 + 6 * 7 + 6) + 2
+    for layout, shape, logical, width, expected in MAPS:
+        found = placement(layout, shape, logical, width).offset_map()
+        assert found.tolist() == expected, layout
+
+
+MAPS: list[tuple[str, tuple[int, ...], str | None, int, list[Any]]] = [
+    ("HW", (2, 3), None, 4, [[0, 1, 2], [3, 4, 5]]),
+    ("WH", (2, 3), None, 4, [[0, 2, 4], [1, 3, 5]]),
+    ("HW", (3, 2), "WH", 4, [[0, 3], [1, 4], [2, 5]]),
+    ("HW2h", (3, 2), None, 4, [[0, 2], [1, 3], [4, 6]]),
+    ("4cC", (6,), None, 4, [0, 2, 4, 6, 1, 3]),
     # Two floats of a row in 16 bytes.
-    assert offset_map("N[a=16]C", (2, 2)).tolist() == [[0, 1], [4, 5]]
-    assert offset_map("N[a=16]C", (2, 2), 8).tolist() == [[0, 1], [2, 3]]
+    ("N[a=16]C", (2, 2), None, 4, [[0, 1], [4, 5]]),
+    ("N[a=16]C", (2, 2), None, 8, [[0, 1], [2, 3]]),
     # Tiles (2, 4), and in them (2, 1) of XLA: neighbours along the outer axis lie side by side.
-    tiled = offset_map("{1,0:T(2,4)(2,1)}", (2, 8))
-    assert tiled.tolist() == [[0, 2, 4, 6, 8, 10, 12, 14], [1, 3, 5, 7, 9, 11, 13, 15]]
+    ("{1,0:T(2,4)(2,1)}", (2, 8), None, 4, [[*range(0, 16, 2)], [*range(1, 16, 2)]]),
+]
+"""Layout, shape, logical order, bytes of an element, and all offsets."""
 
 
 def test_padding_is_marked() -> None:
     """Offsets in blocks that are not full, and in gaps of alignment, hold no element."""
-    index, inside = indices("N4n", [[0, 4], [5, 6]], (6,))
+    index, inside = placement("N4n", (6,)).indices([[0, 4], [5, 6]])
     assert index[0].tolist() == [[0, 4], [5, -1]]
     assert inside.tolist() == [[True, True], [True, False]]
-    index, inside = indices("N[a=4]C", range(8), (2, 3), 1)
+    index, inside = placement("N[a=4]C", (2, 3), None, 1).indices(range(8))
     assert inside.tolist() == [True, True, True, False, True, True, True, False]
     assert index[1].tolist() == [0, 1, 2, -1, 0, 1, 2, -1]
-    index, inside = indices("", [0, 0], ())
+    index, inside = placement("", ()).indices([0, 0])
     assert index == ()
     assert inside.tolist() == [True, True]
 
@@ -181,12 +161,12 @@ def test_padding_is_marked() -> None:
 def test_offsets_of_huge_tensors() -> None:
     """Sums come out right where one of their terms is beyond 64 bits."""
     n = 2**60
-    assert offsets("4cC", (n - 1,), (n,), 1) == n - 1
-    assert offsets("4cC", [[n - 4, n - 3]], (n,), 1).tolist() == [n // 4 - 1, n // 2 - 1]
-    assert offsets("N4cC", ([0], n - 1), (1, n), 1).tolist() == [n - 1]
-    index, _ = indices("4cC", n // 2 - 1, (n,), 1)
-    assert index[0] == n - 3
-    assert nbytes("4cC", (n,), 1) == n
+    place = placement("4cC", (n,), None, 1)
+    assert place.nbytes == n
+    assert place.indices(n // 2 - 1)[0][0] == n - 3
+    assert place.offsets([[n - 4, n - 3]]).tolist() == [n // 4 - 1, n // 2 - 1]
+    assert place.offsets((n - 1,)) == n - 1
+    assert placement("N4cC", (1, n), None, 1).offsets(([0], n - 1)).tolist() == [n - 1]
 
 
 # Logical and physical indices, and both in two layouts: the values of TVM's bijective layouts
@@ -195,31 +175,28 @@ def test_offsets_of_huge_tensors() -> None:
 @given(cases(2))
 def test_indices_lead_to_the_same_values(case: Case) -> None:
     """At converted indices, the physical arrays of one tensor in two layouts have one value."""
-    source, target = case.layouts
-    how = {"logical": case.logical}
-    tensor = np.arange(1, 1 + np.prod(case.shape, dtype=int)).reshape(case.shape)
-    index = physical_index(source, np.indices(case.shape), case.shape, **how)
-    assert np.array_equal(apply(source, tensor, **how)[index], tensor)
-    again = logical_index(source, index, case.shape, **how)
-    assert all(np.array_equal(a, b) for a, b in zip(again, np.indices(case.shape), strict=True))
-    other = convert_index(source, target, index, case.shape, **how)
-    assert np.array_equal(apply(target, tensor, **how)[other], tensor)
-    steps = strides(target, case.shape, 8, **how)
-    at = sum(np.multiply(a, b) for a, b in zip(other, steps, strict=True))
-    assert np.array_equal(np.broadcast_to(at, case.shape), offset_map(target, case.shape, 8, **how))
+    a, b = case.place(0), case.place(1)
+    source, target = (apply(layout, case.tensor, logical=case.logical) for layout in case.layouts)
+    index = a.physical_index(np.indices(case.shape))
+    assert np.array_equal(source[index], case.tensor)
+    again = a.logical_index(index)
+    assert all(map(np.array_equal, again, np.indices(case.shape)))
+    way = transform(*case.layouts, case.shape, case.element_bytes, logical=case.logical)
+    other = way.index(index)
+    assert np.array_equal(target[other], case.tensor)
+    at = sum(np.multiply(i, step) for i, step in zip(other, b.strides, strict=True))
+    assert np.array_equal(np.broadcast_to(at, case.shape), b.offset_map())
 
 
 @given(cases(2, least=1))
 def test_shapes_convert_for_whole_blocks(case: Case) -> None:
     """The physical shape of a tensor that fills its blocks leads to that of any other layout."""
     source, target = case.layouts
-    order = source.logical
-    sizes = dict(zip(case.logical, case.shape, strict=True))
-    whole = padded_shape(source, [sizes[axis] for axis in order])
     if any(sum(block.size is None for block in dim.blocks) > 1 for dim in source.dims):
         return  # several axes packed with their outermost blocks: no shape tells their sizes
-    found = convert_shape(source, target, physical_shape(source, whole))
-    assert found == physical_shape(target, whole, logical=order)
+    whole = case.place().padded_shape
+    found = convert_shape(source, target, placement(source, whole, case.logical).physical_shape)
+    assert found == placement(target, whole, case.logical).physical_shape
 
 
 # Layouts as targets on a tile memory
@@ -376,23 +353,27 @@ def test_tiles_of_more_elements_than_fit() -> None:
 # Pictures of memory
 
 
+def lines_of(layout: str, shape: tuple[int, ...]) -> list[str]:
+    return memory_lines(placement(layout, shape))
+
+
 def test_lines_are_runs_of_the_last_dimension() -> None:
     """Each line begins with its offset; gaps of alignment are between lines.
 
     Two rows of three elements of 4 bytes, rows aligned to 16 bytes.
     """
-    assert memory_lines("H[a=16]W", (2, 3)) == ["     0: 0 1 2", "     4: 3 4 5"]
-    assert memory_lines("WH", (2, 3), logical="HW") == ["     0: 0 3", "     2: 1 4", "     4: 2 5"]
+    assert lines_of("H[a=16]W", (2, 3)) == ["     0: 0 1 2", "     4: 3 4 5"]
+    assert lines_of("WH", (2, 3)) == ["     0: 0 3", "     2: 1 4", "     4: 2 5"]
 
 
 def test_much_is_cut_short() -> None:
     """Long lines and long lists end in an ellipsis."""
-    lines = memory_lines("NC", (20, 20))
+    lines = lines_of("NC", (20, 20))
     assert len(lines) == 17
     assert lines[0].endswith(" …")
     assert lines[-1].split() == ["…", "20", "lines,", "1,600", "bytes"]
-    assert memory_lines("NC", (0, 3)) == []
-    assert memory_lines("", ()) == ["     0: 0"]
+    assert lines_of("NC", (0, 3)) == []
+    assert lines_of("", ()) == ["     0: 0"]
 
 
 def test_cells_follow_one_axis() -> None:
@@ -433,70 +414,65 @@ def test_what_is_not_drawn(
         draw(layout, shape, colour=colour)
 
 
+NC = placement("NC", (2, 3))
+
 REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: placement("NC", (2,)), "shape (2,) has 1 entries for the 2 axes 'NC' of layout NC"),
+    (lambda: placement("NC", (2, -1)), "shape[1] must be an integer of 0 or more, got -1"),
+    (lambda: placement("NC", (2, 1.5)), "shape[1] must be an integer of 0 or more, got 1.5"),
+    (lambda: placement("NC", "23"), "shape must be a list of integers, got '23'"),
+    (lambda: placement("N*C", (1, 1, 1)), "layout N*C leaves a dimension open (*)"),
+    (lambda: placement("*", (1,)), "layout * leaves a dimension open (*); name its axis"),
+    (lambda: placement("__undef__", ()), "an undefined layout says nothing"),
+    (lambda: placement("NC", (1, 1), "NN"), "logical order 'NN' must name each axis"),
+    (lambda: placement("NC", (1, 1), "N"), "of layout NC once, as 'NC' does"),
+    (lambda: placement("NC", (1, 1), ["N", "C"]), "['N', 'C'] must name each axis"),
+    (lambda: placement(3, (1, 1)), "a layout must be a text, got 3"),
+    (lambda: placement("NC", (2, 2), None, 0), "element_bytes must be an integer of 1 or"),
+    (lambda: placement("N", (2**63,), None, 1), "of shape (9223372036854775808,) takes"),
+    (lambda: placement("N", (2**62,), None, 2), "takes more bytes than 64 bits count"),
+    (lambda: placement("N[a=4611686018427387904]C", (2, 1)), "takes more bytes than 64 bits count"),
+    (lambda: placement("NCHW16c", (0, 2**62, 2, 2)), "takes more bytes than 64 bits count"),
     (
-        lambda: physical_shape("NC", (2,)),
-        "shape (2,) has 1 entries for the 2 axes 'NC' of layout NC",
-    ),
-    (lambda: physical_shape("NC", (2, -1)), "shape[1] must be an integer of 0 or more, got -1"),
-    (lambda: physical_shape("NC", (2, 1.5)), "shape[1] must be an integer of 0 or more, got 1.5"),
-    (lambda: physical_shape("NC", "23"), "shape must be a list of integers, got '23'"),
-    (lambda: physical_shape("N*C", (1, 1, 1)), "layout N*C leaves a dimension open (*)"),
-    (lambda: physical_shape("*", (1,)), "layout * leaves a dimension open (*); name its axis"),
-    (lambda: strides("__undef__", ()), "an undefined layout says nothing about where elements lie"),
-    (lambda: physical_shape("NC", (1, 1), logical="NN"), "logical order 'NN' must name each axis"),
-    (lambda: physical_shape("NC", (1, 1), logical="N"), "of layout NC once, as 'NC' does"),
-    (lambda: physical_shape("NC", (1, 1), logical=["N", "C"]), "['N', 'C'] must name each axis"),
-    (lambda: physical_shape(3, (1, 1)), "a layout must be a text, got 3"),
-    (lambda: strides("NC", (2, 2), 0), "element_bytes must be an integer of 1 or more, got 0"),
-    (lambda: nbytes("N", (2**63,), 1), "layout N of shape (9223372036854775808,) takes more bytes"),
-    (lambda: nbytes("N", (2**62,), 2), "takes more bytes than 64 bits count"),
-    (lambda: nbytes("N[a=4611686018427387904]C", (2, 1)), "takes more bytes than 64 bits count"),
-    (lambda: physical_shape("NCHW16c", (0, 2**62, 2, 2)), "takes more bytes than 64 bits count"),
-    (
-        lambda: physical_shape(Layout((Dim((Block("C", 4),)),)), (1,)),
+        lambda: placement(Layout((Dim((Block("C", 4),)),)), (1,)),
         "layout 4c: axis C has no outermost block",
     ),
+    (lambda: placement(Layout((Dim((Block("C"), Block("C"))),)), (1,)), "axis C is there twice"),
     (
-        lambda: physical_shape(Layout((Dim((Block("C"), Block("C"))),)), (1,)),
-        "axis C is there twice",
-    ),
-    (
-        lambda: physical_shape(Layout((Dim((Block("C"),), ("a=0",)),)), (1,)),
+        lambda: placement(Layout((Dim((Block("C"),), ("a=0",)),)), (1,)),
         "layout C[a=0]: an alignment must be 1 or more",
     ),
-    (lambda: zeros("N", (2**50,), "f4"), "a tensor of layout N needs about"),
-    (lambda: offsets("NC", (0, 3), (2, 3)), "C: 3 is out of range; there are 3, from 0"),
-    (lambda: offsets("NC", (-1, 0), (2, 3)), "N: -1 is out of range; there are 2, from 0"),
+    (lambda: placement("N", (2**50,)).zeros(), "a tensor of layout N needs about"),
+    (lambda: NC.offsets((0, 3)), "C: 3 is out of range; there are 3, from 0"),
+    (lambda: NC.offsets((-1, 0)), "N: -1 is out of range; there are 2, from 0"),
+    (lambda: NC.offsets((0, np.uint64(2**63))), "C: 9223372036854775808 is out of range"),
+    (lambda: NC.offsets((0, 2**70)), "C: indices must be integers, not object"),
+    (lambda: NC.offsets((0.0, 0)), "N: indices must be integers, not float64"),
+    (lambda: NC.offsets((True, 0)), "N: indices must be integers, not bool"),
+    (lambda: NC.offsets((0,)), "an index has 2 entries here, got 1"),
+    (lambda: NC.offsets(0), "an index has 2 arrays of integers, not 0"),
+    (lambda: NC.offsets(([[1], [1, 0]], 0)), "an index has 2 arrays of integers, not"),
+    (lambda: NC.offsets(([0, 1], [0, 1, 2])), "shapes (2,), (3,) do not broadcast"),
+    (lambda: placement("NC", (2, 0)).offsets((0, 0)), "C: 0 is out of range; there are 0, from 0"),
+    (lambda: NC.indices(6), "offset: 6 is out of range; there are 6, from 0"),
+    (lambda: placement("N4n", (3,)).indices([-1]), "offset: -1 is out of range; there are 4"),
+    (lambda: placement("NC", (2**20, 2**30)).offset_map(), "the offsets of all elements of shape"),
+    (lambda: placement("*", (2,)).offset_map(), "layout * leaves a dimension open"),
+    (lambda: NC.physical_index((0, 3)), "C: 3 is out of range; there are 3, from 0"),
     (
-        lambda: offsets("NC", (0, np.uint64(2**63)), (2, 3)),
-        "C: 9223372036854775808 is out of range",
-    ),
-    (lambda: offsets("NC", (0, 2**70), (2, 3)), "C: indices must be integers, not object"),
-    (lambda: offsets("NC", (0.0, 0), (2, 3)), "N: indices must be integers, not float64"),
-    (lambda: offsets("NC", (True, 0), (2, 3)), "N: indices must be integers, not bool"),
-    (lambda: offsets("NC", (0,), (2, 3)), "an index has 2 entries here, got 1"),
-    (lambda: offsets("NC", 0, (2, 3)), "an index has 2 arrays of integers, not 0"),
-    (lambda: offsets("NC", ([[1], [1, 0]], 0), (2, 3)), "an index has 2 arrays of integers, not"),
-    (lambda: offsets("NC", ([0, 1], [0, 1, 2]), (2, 3)), "shapes (2,), (3,) do not broadcast"),
-    (lambda: offsets("NC", (0, 0), (2, 0)), "C: 0 is out of range; there are 0, from 0"),
-    (lambda: indices("NC", 6, (2, 3)), "offset: 6 is out of range; there are 6, from 0"),
-    (lambda: indices("N4n", [-1], (3,)), "offset: -1 is out of range; there are 4, from 0"),
-    (lambda: offset_map("NC", (2**20, 2**30)), "the offsets of all elements of shape"),
-    (lambda: offset_map("*", (2,)), "layout * leaves a dimension open"),
-    (lambda: indices("NC", 0, (1,)), "shape (1,) has 1 entries for the 2 axes 'NC' of layout NC"),
-    (lambda: physical_index("NC", (0, 3), (2, 3)), "C: 3 is out of range; there are 3, from 0"),
-    (
-        lambda: logical_index("NC4c", (0, 0, 4), (2, 3)),
+        lambda: placement("NC4c", (2, 3)).logical_index((0, 0, 4)),
         "dimension 2: 4 is out of range; there are 4",
     ),
     (
-        lambda: logical_index("NC4c", (0, 0, [1, 3]), (2, 3)),
+        lambda: placement("NC4c", (2, 3)).logical_index((0, 0, [1, 3])),
         "index 3 along axis C of size 3 is padding of layout NC4c",
     ),
-    (lambda: convert_index("NC4c", "NC", (0, 0, 3), (2, 3)), "is padding of layout NC4c"),
-    (lambda: convert_index("NC", "NCH", (0, 0), (2, 3)), "logical order 'NC' must name each axis"),
-    (lambda: convert_index("NC", "NC", 3, (2, 3)), "an index has 2 arrays of integers, not 3"),
+    (lambda: transform("NC4c", "NC", (2, 3)).index((0, 0, 3)), "is padding of layout NC4c"),
+    (
+        lambda: transform("NC", "NCH", (2, 3)).index((0, 0)),
+        "logical order 'NC' must name each axis",
+    ),
+    (lambda: transform("NC", "NC", (2, 3)).index(3), "an index has 2 arrays of integers, not 3"),
     (lambda: convert_shape("NC", "NH", (2, 3)), "logical order 'NC' must name each axis of layout"),
     (lambda: convert_shape("NC4c", "NC", (2, 3)), "has 2 entries for the 3 dimensions of layout"),
     (lambda: convert_shape("NC4c", "NC", (2, 3, 5)), "(2, 3, 5) does not tell one size of each"),

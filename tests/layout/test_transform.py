@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 from layoutopt.layout.factors import AxisFactor, items_of, order_of, steps
-from layoutopt.layout.layout import Layout
-from layoutopt.layout.offsets import offset_map
-from layoutopt.layout.placement import byte_strides, nbytes
+from layoutopt.layout.placement import Placement
 from layoutopt.layout.transform import Transform, apply, restore, transform
 from tests.layout.drawn import Case, cases, cells, formed, forms
 from tests.support import refused
@@ -83,23 +81,14 @@ def test_apply_is_what_numpy_does(layout: str, shape: tuple[int, ...], by_hand: 
 @given(cases())
 def test_apply_fills_the_memory_that_is_written_down(case: Case) -> None:
     """Element by element, the memory of a random layout is what it should be, zero in padding."""
-    [layout] = case.layouts
-    x = tensor(case)
+    x, [layout] = case.tensor, case.layouts
     expected = [0 if index is None else x[index] for index in cells(layout, case)]
-    assert memory_of(layout, apply(layout, x, logical=case.logical), case) == expected
+    assert memory_of(case.place(), apply(layout, x, logical=case.logical)) == expected
 
 
-def tensor(case: Case) -> np.ndarray:
-    """Return the tensor of a case with different values, none of them 0."""
-    size = int(np.prod(case.shape, dtype=int))
-    return (1 + np.arange(size)).astype(f"i{case.element_bytes}").reshape(case.shape)
-
-
-def memory_of(layout: Layout, array: np.ndarray, case: Case) -> list[int]:
+def memory_of(place: Placement, array: np.ndarray) -> list[int]:
     """Return the memory that a physical array lies in, padding and gaps included."""
-    size = nbytes(layout, case.shape, case.element_bytes, logical=case.logical)
-    steps = (array.itemsize,)
-    return as_strided(array, (size // array.itemsize,), steps).tolist()
+    return as_strided(array, (place.size,), (array.itemsize,)).tolist()
 
 
 def between(case: Case, a: int = 0, b: int = 1) -> Transform:
@@ -111,14 +100,13 @@ def between(case: Case, a: int = 0, b: int = 1) -> Transform:
 @given(cases(2))
 def test_a_transform_leads_from_one_physical_array_to_the_other(case: Case) -> None:
     """For random layouts, in values, shape, strides and memory; and its inverse leads back."""
-    x = tensor(case)
+    x = case.tensor
     before, after = (apply(layout, x, logical=case.logical) for layout in case.layouts)
     found = between(case).apply(before)
     assert np.array_equal(found, after)
-    target = case.layouts[1]
-    assert memory_of(target, found, case) == memory_of(target, after, case)
-    steps = byte_strides(target, case.shape, case.element_bytes, logical=case.logical)
-    for extent, have, want in zip(found.shape, found.strides, steps, strict=True):
+    target = case.place(1)
+    assert memory_of(target, found) == memory_of(target, after)
+    for extent, have, want in zip(found.shape, found.strides, target.byte_strides, strict=True):
         assert have == want or extent <= 1 or found.size == 0
     assert np.array_equal(between(case).inverse.apply(after), before)
 
@@ -127,7 +115,7 @@ def test_a_transform_leads_from_one_physical_array_to_the_other(case: Case) -> N
 def test_transforms_compose(case: Case) -> None:
     """From a to b and then to c is from a to c, as steps on an array and as one transform."""
     first, second, both = between(case, 0, 1), between(case, 1, 2), between(case, 0, 2)
-    before = apply(case.layouts[0], tensor(case), logical=case.logical)
+    before = apply(case.layouts[0], case.tensor, logical=case.logical)
     assert np.array_equal(second.apply(first.apply(before)), both.apply(before))
     assert first.then(second) == both
     assert np.array_equal(first.then(first.inverse).apply(before), before)
@@ -136,10 +124,9 @@ def test_transforms_compose(case: Case) -> None:
 @given(cases(2))
 def test_free_transforms_are_those_that_keep_all_offsets(case: Case) -> None:
     """The rule that looks at no element agrees with the maps of all elements."""
-    how = {"element_bytes": case.element_bytes, "logical": case.logical}
-    maps = [offset_map(layout, case.shape, **how) for layout in case.layouts]
-    sizes = [nbytes(layout, case.shape, **how) for layout in case.layouts]
-    assert between(case).is_free == (np.array_equal(*maps) and sizes[0] == sizes[1])
+    a, b = case.place(0), case.place(1)
+    same = np.array_equal(a.offset_map(), b.offset_map())
+    assert between(case).is_free == (same and a.nbytes == b.nbytes)
 
 
 STEPS = """
@@ -195,7 +182,7 @@ def test_steps(text: str) -> None:
 def test_steps_on_their_own(case: Case) -> None:
     """Done one after the other they are the transform, and none leaves an array as it was."""
     found = between(case)
-    array = apply(case.layouts[0], tensor(case), logical=case.logical)
+    array = apply(case.layouts[0], case.tensor, logical=case.logical)
     whole = found.apply(array)
     for step in found.steps:
         after = step.apply(array)
