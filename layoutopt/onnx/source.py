@@ -124,7 +124,7 @@ def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = No
         model = copy
     known = skeleton(model)
     reader = _Reader(model, versions, overridable(model), weights or {})
-    return reader.graph(model.graph, known.graph, {}, {})
+    return reader.graph(model.graph, known.graph, {}, {}, {})
 
 
 def check_network(model: ModelProto) -> dict[str, int]:
@@ -195,6 +195,7 @@ class _Reader:
         known: GraphProto,
         outside: Mapping[str, Typed],
         values: Mapping[str, NDArray[Any]],
+        weights: Mapping[str, TensorProto],
     ) -> OnnxSource:
         """Return a graph as a source.
 
@@ -208,6 +209,8 @@ class _Reader:
             The tensors that it may capture.
         values
             Small constants among these.
+        weights
+            Initialisers among these, of which a graph may have copies in other layouts.
         """
         _check_made_once(proto)
         graph = ConversionGraph(proto.name, self.versions[""])
@@ -216,6 +219,7 @@ class _Reader:
         values = {**values, **known_values(known)}
         own = self.weights if proto is self.model.graph else {}
         constants = _constants(proto, known, values, own)
+        constants.update((n, weights[n]) for n in sorted(_captured_by(proto) & set(weights)))
         self._roots(graph, proto, known, constants, shapes, outside)
         nodes: dict[str, NodeProto] = {}
         inside: list[OnnxSource] = []
@@ -230,7 +234,8 @@ class _Reader:
             nodes[op.name] = originals[tuple(node.output)]
             for body, same in zip(bodies(nodes[op.name]), bodies(node), strict=True):
                 seen = {**outside, **_typed(graph, shapes)}
-                inside.append(self.graph(body, same, seen, values))
+                within = {**weights, **_initialisers(constants)}
+                inside.append(self.graph(body, same, seen, values, within))
         for value in proto.output:
             if value.name not in graph.tensors:
                 raise InputError(f"no node makes the output {value.name!r}")
@@ -267,7 +272,7 @@ class _Reader:
         for name in sorted((reads & set(outside)) - made - set(graph.tensors) - set(constants)):
             _hold(graph, name, outside[name])
         for name in constants:
-            shape, size, _ = shapes.get(name, UNKNOWN)
+            shape, size, _ = shapes.get(name, outside.get(name, UNKNOWN))
             graph.constant(name, shape, element_bytes=size)
 
     def _op(
@@ -330,6 +335,20 @@ def _constants(
             old = originals.get(node.output[0], node)
             found[node.output[0]] = old if old.op_type == node.op_type else node
     return found
+
+
+def _captured_by(graph: GraphProto) -> set[str]:
+    """Return what nodes of a graph read from outside of it, but for what it gives back as it is."""
+    made = {x.name for x in (*graph.input, *graph.initializer, *graph.output)}
+    made.update(x.values.name for x in graph.sparse_initializer)
+    made.update(name for node in graph.node for name in node.output)
+    return {name for node in graph.node for name in (*node.input, *captured(node))} - made
+
+
+def _initialisers(constants: Mapping[str, Constant]) -> dict[str, TensorProto]:
+    from onnx import TensorProto
+
+    return {name: x for name, x in constants.items() if isinstance(x, TensorProto)}
 
 
 def _is_constant(node: NodeProto, constants: Mapping[str, Constant]) -> bool:
