@@ -586,6 +586,9 @@ class _Simplifier:
             return source
         if node.op_type == "Reshape" and self._same_shape(source, node.output[0]):
             return source
+        if node.op_type == "Transpose":
+            perm = [axis for a in node.attribute for axis in a.ints]
+            return source if perm and perm == sorted(perm) else None
         if node.op_type == "Dropout" and only_passes(node, scope.values):
             return None if read.intersection(node.output[1:2]) - {""} else source
         if node.op_type == "Cast":
