@@ -654,6 +654,7 @@ class _Simplifier:
             constant = self.weights.get(name) or tensors.get(name)
             return _read(constant or next(n for n in graph.node if name in n.output), name)
 
+        barred = len(self.barred)
         for part in parts:
             found, failed = computed(self.model, part, value_of)
             self.barred |= failed
@@ -662,7 +663,10 @@ class _Simplifier:
                     results[name] = value
                 else:
                     self.barred.add(name)
-        gone |= {k for k in numbers if self.barred.isdisjoint(graph.node[k].output)}
+        if len(self.barred) > barred:  # what failed reads results that are not wanted else
+            self.again = True
+        else:
+            gone |= numbers
         if not gone:
             return
         self._replace(graph, gone, results, fixed)
