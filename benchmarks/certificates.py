@@ -28,7 +28,7 @@ from layoutopt.unwinding import unwind
 
 HEAD = (
     *("instance", "status", "classes", "copies", "evidence", "KiB", "KiB packed"),
-    *("solve s", "prove s", "check s", "check MiB", "on word"),
+    *("solve s", "prove s", "check s", "check MiB", "unverified"),
 )
 
 SETS = ("figures", "greedy", "families", "training", "random_views", "hard")

@@ -23,7 +23,7 @@ from tests.rewriting.exports import channels_last
 
 HEAD = (
     *("network", "proved least", "ops", "modes", "left out", "KiB", "KiB packed"),
-    *("convert s", "prove s", "check s", "with the network s", "on word"),
+    *("convert s", "prove s", "check s", "with the network s", "unverified"),
 )
 
 QUESTIONS = {
@@ -38,7 +38,7 @@ QUESTIONS = {
 
 QUESTIONS_HEAD = (
     *("asked of all nine", "optimal", "transforms", "KiB", "convert s", "prove s"),
-    *("check s", "with the networks s", "on word"),
+    *("check s", "with the networks s", "unverified"),
 )
 
 

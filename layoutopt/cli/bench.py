@@ -84,7 +84,7 @@ def _way(row: Row) -> str:
 
 
 def change_table(found: Difference) -> str:
-    """Return what became worse and what became better, and times on the whole."""
+    """Return what became worse and what became better, and overall times."""
     worse = sum(not change.better for change in found.changes)
     lines = [
         f"{found.compared:,} tasks on both sides, {found.only_before:,} only before, "
@@ -97,7 +97,7 @@ def change_table(found: Difference) -> str:
     if len(found.changes) > CHANGES_SHOWN:
         lines.append(f"... and {len(found.changes) - CHANGES_SHOWN:,} more changes")
     if found.overall:
-        head = ["times on the whole", "tasks", "after / before", "95 % interval", ""]
+        head = ["overall times", "tasks", "after / before", "95 % interval", ""]
         rows = [
             [o.solver, f"{o.count:,}", f"{o.ratio:.3f}", f"{o.low:.3f} - {o.high:.3f}"]
             + ["noise" if o.noise else "slower" if o.ratio > 1 else "faster"]
