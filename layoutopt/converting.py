@@ -22,7 +22,7 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
-from layoutopt.onnx.declared import corrected, declare_outputs, without_declared
+from layoutopt.onnx.declared import declare_outputs, without_declared
 from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
 from layoutopt.onnx.result import ConversionResult, describe, whole
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
@@ -313,13 +313,7 @@ def _simplified_or_not(model: Model) -> _Ready:
     """Read a network simplified, or as it is given where it cannot be simplified."""
     try:
         plain = simplified(model)
-        source = read_model(plain.model, plain.weights)
-        every = [
-            line
-            for one in source.every()
-            for line in corrected(one.proto, {n: x.shape for n, x in one.graph.tensors.items()})
-        ]
-        return _Ready(model, replace(plain, notes=(*plain.notes, *every)), source)
+        return _Ready(model, plain, read_model(plain.model, plain.weights))
     except (InputError, MemoryError, TimeoutError):
         raise
     except Exception as error:  # a defect of this package, which costs a user no network

@@ -50,7 +50,7 @@ STRANGERS = {"check": {"lowering", "network"}, "network": {"graphs"}}
 
 HOMES = {
     "ortools": {"network"},
-    "onnx": {"onnx"},
+    "onnx": {"conversion", "onnx"},
     "onnxruntime": {"onnx"},
     "matplotlib": {"report"},
     "typer": {"cli"},
@@ -217,7 +217,7 @@ WRONG = {
         "def f():\n    from ortools.sat.python import cp_model",
         "only network may import ortools",
     ),
-    "report/j.py": ("import onnx", "only onnx may import onnx"),
+    "report/j.py": ("import onnx", "only conversion, onnx may import onnx"),
     "bench/k.py": ("import matplotlib.pyplot as plt", "only report may import matplotlib"),
     "unwinding.py": ("from rich.table import Table", "only cli may import rich"),
     "comparison.py": ("import models.exhaustive", "nobody may import models"),

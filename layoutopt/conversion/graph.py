@@ -212,7 +212,7 @@ class ConversionGraph:
         attributes
             By the names of ONNX; inputs that hold axes or sizes are given here, too.
         shape
-            The result's shape; may be left out where it is simple to tell.
+            The result's shape; may be left out where ONNX infers it (package ``onnx``).
         name
             By default the type and a number.
         layouts
@@ -253,7 +253,7 @@ class ConversionGraph:
         ----------
         op
             The op.  Shapes of its inputs are taken from the graph; those of results that are None
-            are found where that is simple, and are unknown elsewhere.
+            are inferred by ONNX where it can, and are unknown elsewhere.
         element_bytes
             Bytes of an element of each result, by default those of the first input.
 

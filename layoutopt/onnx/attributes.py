@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.op import Op, OperandLayouts
-from layoutopt.conversion.rules.registry import operator_of
+from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.onnx.rules import is_standard, type_of
 from layoutopt.onnx.validate import kinds_of, schema
 
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 RULES_UP_TO = 28
 """The version of ONNX's operator set that rules are known to be true of.  Ops that a later version
 changes are opaque; their type ends in its number."""
-
-FURTHER = {
-    "Dropout": {"training_mode": 2},
-    "Gather": {"indices": 1},
-    "Slice": {"starts": 1, "ends": 2, "steps": 4},
-    "Split": {"split": 1},
-    "TopK": {"k": 1},
-}
-"""Inputs that rules do not change, whose values tell shapes, or whether an op is random."""
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
@@ -48,14 +39,9 @@ def parameters(node: NodeProto, op: Op, values: Mapping[str, NDArray[Any]]) -> d
     """
     return {
         name: as_value(values[node.input[n]])
-        for name, n in places(op).items()
+        for name, n in parameter_places(op).items()
         if n < len(node.input) and node.input[n] in values
     }
-
-
-def places(op: Op) -> Mapping[str, int]:
-    """Return the inputs whose values stand among an op's attributes, by name."""
-    return {**operator_of(op).parameters, **FURTHER.get(op.type, {})}
 
 
 def as_value(array: NDArray[Any]) -> Any:

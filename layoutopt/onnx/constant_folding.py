@@ -19,7 +19,7 @@ from layoutopt.onnx.folding import RANDOM, WINDOWS, run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.running import evaluate
-from layoutopt.onnx.skeleton import element_bytes, typed
+from layoutopt.onnx.types import element_bytes, typed
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from layoutopt.conversion.rules.registry import ALIKE
 from layoutopt.onnx.protobuf import captured, graphs
 from layoutopt.onnx.rules import is_standard, type_of
+from layoutopt.onnx.types import differ, typed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TypeProto
@@ -34,7 +36,7 @@ def types_of(graph: GraphProto) -> Declared:
 
 
 def take_declared(graph: GraphProto) -> Declared:
-    """Take away, and return, the types declared for results of ONNX's own ops.
+    """Take away, and return, the types declared for results of ops that inference knows.
 
     Outputs that are inputs or constants get the types of these.  Types of results of other ops
     stay, as nobody else can tell them; so do types of elements of outputs.
@@ -47,7 +49,8 @@ def take_declared(graph: GraphProto) -> Declared:
     found: Declared = {}
     for one in graphs(graph):
         _tell_before_transposes(one)
-        made = {x for node in one.node if is_standard(node.domain) for x in node.output}
+        told = (n for n in one.node if is_standard(n.domain) or any(ALIKE.get(type_of(n), ())[:1]))
+        made = {x for node in told for x in node.output}
         inputs = {value.name: value.type for value in one.input}
         dims = {x.name: x.dims for x in one.initializer}
         every = {value.name: value.type for value in one.value_info if value.name in made}
@@ -207,12 +210,15 @@ def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told:
     for one in graphs(graph):
         outputs = {value.name for value in one.output}
         results = (name for node in one.node for name in node.output if name not in outputs)
-        inner = [one.value_info.add(name=name) for name in results if declared.get(name)]
+        own = {value.name: value for value in one.value_info}
+        inner = [
+            own.get(name) or one.value_info.add(name=name) for name in results if declared.get(name)
+        ]
         for value in (*inner, *one.output):
             kind, other = declared.get(value.name), told.get(value.name)
             if kind is not None:
                 value.type.CopyFrom(other if other is not None and _differ(kind, other) else kind)
-                _open_sizes(value.type, other, names)
+                _opensizes_of_type(value.type, other, names)
 
 
 def input_names(graph: GraphProto) -> set[str]:
@@ -221,37 +227,13 @@ def input_names(graph: GraphProto) -> set[str]:
     return {dim.dim_param for kind in kinds for dim in kind.shape.dim} - {""}
 
 
-def _open_sizes(kind: TypeProto, told: TypeProto | None, names: set[str]) -> None:
+def _opensizes_of_type(kind: TypeProto, told: TypeProto | None, names: set[str]) -> None:
     """Leave open in a declared shape what follows to be a size that a caller chooses."""
     if told is None or not told.tensor_type.HasField("shape"):
         return
     for own, right in zip(kind.tensor_type.shape.dim, told.tensor_type.shape.dim, strict=False):
         if right.dim_param in names:
             own.CopyFrom(right)
-
-
-def corrected(
-    graph: GraphProto, shapes: Mapping[str, Sequence[int | str | None] | None]
-) -> Iterator[str]:
-    """Declare shapes that ONNX does not infer, but layoutopt does; yield a line for each.
-
-    Parameters
-    ----------
-    graph
-        The graph; it is changed where it contradicts.
-    shapes
-        What follows from the nodes.
-    """
-    from onnx import helper
-
-    for value in (*graph.value_info, *graph.output):
-        shape = shapes.get(value.name)
-        if shape is None or not value.type.HasField("tensor_type"):
-            continue
-        told = helper.make_tensor_type_proto(value.type.tensor_type.elem_type, shape)
-        if _differ(value.type, told):
-            yield from contradictions({value.name: value.type}, {value.name: told})
-            value.type.CopyFrom(told)
 
 
 def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> Iterator[str]:
@@ -273,25 +255,10 @@ def _add(found: Declared, name: str, kind: TypeProto) -> None:
         found[name].CopyFrom(kind)  # type: ignore[union-attr]
 
 
-def _sizes(kind: TypeProto) -> list[int | str | None] | None:
-    """Return the shape of a tensor: numbers, names, None for what is not known."""
-    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
-        return None
-    return [
-        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param or None
-        for dim in kind.tensor_type.shape.dim
-    ]
-
-
 def _differ(kind: TypeProto, other: TypeProto) -> bool:
-    own, right = _sizes(kind), _sizes(other)
-    if own is None or right is None:
-        return False
-    return len(own) != len(right) or any(
-        isinstance(a, int) and isinstance(b, int) and a != b
-        for a, b in zip(own, right, strict=True)
-    )
+    own, right = typed(kind).shape, typed(other).shape
+    return own is not None and right is not None and differ(own, right)
 
 
 def _written(kind: TypeProto) -> str:
-    return f"[{', '.join('?' if x is None else str(x) for x in _sizes(kind) or ())}]"
+    return f"[{', '.join('?' if x is None else str(x) for x in typed(kind).shape or ())}]"

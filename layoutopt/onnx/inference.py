@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.numbers import window_count
-from layoutopt.onnx.folding import WINDOWS
+from layoutopt.conversion.rules.registry import ALIKE
+from layoutopt.conversion.shapes import POOLS, infer
+from layoutopt.graphs.ops import Array
+from layoutopt.onnx.attributes import attributes, op_of, parameters
+from layoutopt.onnx.folding import WINDOWS, known_values
 from layoutopt.onnx.protobuf import SMALL, first_line, graphs
-from layoutopt.onnx.rules import is_standard, rule_of
+from layoutopt.onnx.rules import is_standard, rule_of, type_of
+from layoutopt.onnx.types import fill_type, typed
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 SHRINKING = WINDOWS | {"Pad"}
 """Op types whose results can be smaller than nothing."""
-
-POOLS = {"AveragePool", "LpPool", "MaxPool"}
-"""Op types whose windows may round up."""
 
 UNREAD = "layoutopt.unread"
 """A domain of ops that nothing is known of."""
@@ -98,7 +100,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
         check_cropping(model)
         _set_domains(model, hidden, UNREAD)
         found = shape_inference.infer_shapes(model)
-        while _tell_ranks(model, found) or (hidden and _tell_windows(model, found)):
+        while _tell_ranks(model, found) or _tell_results(model, found):
             found = shape_inference.infer_shapes(model)
         short = _is_short(found)
         if short or strict:
@@ -132,70 +134,78 @@ def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> No
             node.domain = domain
 
 
-def _window(node: NodeProto) -> tuple[dict[str, list[int]], bool, bool]:
-    """Return lists of a pool's attributes, whether it rounds up, and whether pads keep sizes."""
-    lists = {a.name: list(a.ints) for a in node.attribute if a.ints}
-    up = any(a.name == "ceil_mode" and a.i for a in node.attribute)
-    same = any(a.name == "auto_pad" and a.s.startswith(b"SAME") for a in node.attribute)
-    return lists, up, same
-
-
 def _is_misread(node: NodeProto) -> bool:
     """Return whether ONNX's inference may tell other sizes of a pool than runtimes make."""
     if node.op_type not in POOLS or not is_standard(node.domain):
         return False
-    lists, up, same = _window(node)
-    return up or (same and max(lists.get("dilations", [1])) > 1)
+    given = attributes(node)
+    same = str(given.get("auto_pad", "")).startswith("SAME")
+    return bool(given.get("ceil_mode")) or (same and max(given.get("dilations", (1,))) > 1)
 
 
-def _tell_windows(model: ModelProto, inferred: ModelProto) -> bool:
-    """Tell shapes of the results of pools that ONNX misreads; return whether any were unknown.
+def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
+    """Tell shapes of results that ONNX does not infer; return whether any were unknown.
 
     Parameters
     ----------
     model
-        The model, with these pools in the domain :data:`UNREAD`; it is changed.
+        The model, with pools that ONNX misreads in the domain :data:`UNREAD`; it is changed.
     inferred
         The same with shapes.
     """
     told = False
+    versions = {x.domain: x.version for x in model.opset_import}
     for graph, known in zip(graphs(model.graph), graphs(inferred.graph), strict=True):
-        kinds = {x.name: x.type for x in (*known.value_info, *known.output, *known.input)}
+        nodes = [node for node in graph.node if node.domain == UNREAD or type_of(node) in ALIKE]
+        if not nodes:
+            continue
+        every = (*known.value_info, *known.output, *known.input)
+        kinds = {x.name: x.type for x in every} | {x.name: _type(x) for x in known.initializer}
         own = {x.name: x.type for x in (*graph.value_info, *graph.output)}
-        for node in graph.node:
-            kind = kinds.get(node.input[0]) if node.domain == UNREAD else None
-            if kind is None or not kind.tensor_type.HasField("shape"):
-                continue
-            for new, name in zip(_pooled(node, kind), node.output, strict=False):
-                if name and name not in own:
+        values = known_values(graph)
+        for node in nodes:
+            for name, new in _results(node, kinds, values, versions):
+                if name not in own:
                     own[name] = graph.value_info.add(name=name).type
-                if name and own[name] != new:
-                    own[name].CopyFrom(new)
-                    told = True
+                told |= fill_type(own[name], new)
     return told
 
 
-def _pooled(node: NodeProto, kind: TypeProto) -> Iterator[TypeProto]:
-    """Yield the types of a pool's result, and of the places in its operand that this is from."""
-    from onnx import TensorProto, TypeProto
+def _type(tensor: TensorProto) -> TypeProto:
+    from onnx import helper
 
-    lists, up, same = _window(node)
-    kernel = lists.get("kernel_shape", [])
-    strides, dilations = (lists.get(x, [1] * len(kernel)) for x in ("strides", "dilations"))
-    pads = lists.get("pads", [0, 0] * len(kernel))
-    for element in (kind.tensor_type.elem_type, TensorProto.INT64):
-        new = TypeProto()
-        new.CopyFrom(kind)
-        new.tensor_type.elem_type = element
-        for k, dim in enumerate(new.tensor_type.shape.dim[2:]):
-            size = dim.dim_value if dim.HasField("dim_value") and k < len(kernel) else -1
-            dim.Clear()
-            if same and size >= 0 and dilations[k] == 1:
-                dim.dim_value = -(-size // strides[k])
-            elif not same and size >= 0:
-                ends, reach = (pads[k], pads[len(kernel) + k]), dilations[k] * (kernel[k] - 1) + 1
-                dim.dim_value = window_count(size, ends, reach, strides[k], up=up)
-        yield new
+    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+
+
+def _results(
+    node: NodeProto,
+    kinds: Mapping[str, TypeProto],
+    values: Mapping[str, Array],
+    versions: Mapping[str, int],
+) -> Iterator[tuple[str, TypeProto]]:
+    """Yield name and type of each result of a node that is known by its op alone."""
+    from onnx import NodeProto, TensorProto, helper
+
+    own = NodeProto()
+    own.CopyFrom(node)
+    own.domain = "" if node.domain == UNREAD else node.domain
+    op = op_of(own, own.op_type, versions, {})
+    shapes = tuple(typed(kinds[x]).shape if x in kinds else None for x in op.inputs)
+    attributes = {**op.attributes, **parameters(own, op, values)}
+    try:
+        found = infer(replace(op, attributes=attributes, input_shapes=shapes))
+    except InputError:
+        return
+    place = ALIKE[op.type][2] if op.type in ALIKE else 0
+    like = kinds.get(op.inputs[place]) if op.has(place) else None
+    for n, (name, shape) in enumerate(zip(op.outputs, found, strict=True)):
+        element = like.tensor_type.elem_type if like is not None else 0
+        if name and (shape is not None or element):
+            index = n and op.type == "MaxPool"
+            yield (
+                name,
+                helper.make_tensor_type_proto(TensorProto.INT64 if index else element, shape),
+            )
 
 
 def _tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:

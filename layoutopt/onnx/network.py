@@ -13,7 +13,7 @@ from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.builder import Attractions, Node, Rule, UnwindingGraphBuilder
-from layoutopt.onnx.protobuf import captured
+from layoutopt.onnx.protobuf import captured, title
 from layoutopt.onnx.rules import barrier, is_standard, rule_of, type_of
 from layoutopt.onnx.shapes import Shaped
 
@@ -200,9 +200,3 @@ def _attributes(node: NodeProto) -> dict[str, Any]:
         for a in node.attribute
         if not (a.HasField("t") or a.HasField("g"))
     }
-
-
-def title(node: NodeProto) -> str:
-    """Return what errors call a node."""
-    called = node.name or next(filter(None, node.output), "")
-    return f"{node.op_type} {called!r}"

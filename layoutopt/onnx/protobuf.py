@@ -88,6 +88,12 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def title(node: NodeProto) -> str:
+    """Return what errors call a node."""
+    called = node.name or next(filter(None, node.output), "")
+    return f"{node.op_type} {called!r}"
+
+
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """Yield a graph and all graphs inside its nodes."""
     yield graph

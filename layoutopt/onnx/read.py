@@ -14,14 +14,13 @@ import numpy as np
 from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.builder import read_attractions
-from layoutopt.onnx.functions import inlined
 from layoutopt.onnx.network import OnnxGraphBuilder, live_nodes
 from layoutopt.onnx.protobuf import captured, load, load_model
 from layoutopt.onnx.rules import BODIES, is_known, type_of
 from layoutopt.onnx.running import types_at_random
 from layoutopt.onnx.shapes import Shaped, infer, set_dims, settled
 from layoutopt.onnx.training import Trainer, check_training
-from layoutopt.onnx.validate import check_nodes, check_version, is_in_order, sort_nodes
+from layoutopt.onnx.validate import check_nodes, check_version, inlined, is_in_order, sort_nodes
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from layoutopt.base.numbers import sliced
 from layoutopt.onnx.protobuf import SMALL
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.skeleton import typed
+from layoutopt.onnx.types import typed
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto

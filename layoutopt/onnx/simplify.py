@@ -30,7 +30,6 @@ from layoutopt.onnx.constants import array_of, sparse_value
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
-from layoutopt.onnx.functions import inlined
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import Names, rename, unshadow
@@ -38,17 +37,10 @@ from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, grap
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.shape_entries import entries_of, known_sizes, reshape_target
-from layoutopt.onnx.skeleton import (
-    NARROW,
-    SINCE_OVERRIDABLE,
-    bare_model,
-    element_count,
-    overridable,
-    type_name,
-    typed,
-)
+from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE, bare_model, overridable
 from layoutopt.onnx.source import check_network
-from layoutopt.onnx.validate import sort_nodes
+from layoutopt.onnx.types import NARROW, element_count, type_name, typed
+from layoutopt.onnx.validate import inlined, sort_nodes
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto

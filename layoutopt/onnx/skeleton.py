@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.elementwise import ONE_OPERAND
-from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import give_back, input_names, ranks_of, take_declared, types_of
 from layoutopt.onnx.folding import fold
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.protobuf import DATA_FIELDS, SMALL, copied_except, graphs
 from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.types import element_count, types
 
 if TYPE_CHECKING:
     from onnx import (
@@ -30,34 +29,6 @@ SINCE_OVERRIDABLE = 4
 
 UNARY = frozenset(ONE_OPERAND.split())
 """Op types whose result has the shape of their operand."""
-
-TEXT_BYTES = 8
-"""What a text counts for, of which only a reference is moved."""
-
-
-NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
-"""Types of elements below a byte: runtimes transpose them, but neither reshape nor copy them."""
-
-UNSQUEEZED = {*NARROW, "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}
-"""Types of elements whose axes of size 1 runtimes neither take away nor add."""
-
-
-class Typed(NamedTuple):
-    """Type and shape of a tensor.
-
-    Parameters
-    ----------
-    shape
-        Its shape, None where not even the rank is known.
-    element_bytes
-        Bytes of an element.
-    element_type
-        What ONNX calls their type, ``float`` or ``int64``; "" if unknown.
-    """
-
-    shape: Shape | None
-    element_bytes: int
-    element_type: str = ""
 
 
 def overridable(model: ModelProto) -> set[str]:
@@ -201,54 +172,6 @@ def bare_model(model: ModelProto) -> ModelProto:
     return bare
 
 
-def types(graph: GraphProto) -> dict[str, Typed]:
-    """Return what is known of the tensors of a graph; what is no tensor has no rank."""
-    found = {
-        value.name: typed(value.type) for value in (*graph.value_info, *graph.output, *graph.input)
-    }
-    found.update(
-        (x.name, Typed(tuple(x.dims), element_bytes(x.data_type), type_name(x.data_type)))
-        for x in graph.initializer
-    )
-    return found
-
-
-def typed(kind: TypeProto) -> Typed:
-    """Return what a type tells: sizes are numbers, names, or None."""
-    if not kind.HasField("tensor_type"):
-        return Typed(None, TEXT_BYTES)
-    tensor = kind.tensor_type
-    shape = None
-    if tensor.HasField("shape"):
-        shape = tuple(
-            dim.dim_value
-            if dim.HasField("dim_value") and dim.dim_value >= 0
-            else dim.dim_param or None
-            for dim in tensor.shape.dim
-        )
-    return Typed(shape, element_bytes(tensor.elem_type), type_name(tensor.elem_type))
-
-
-def type_name(kind: int) -> str:
-    """Return what ONNX calls a type of elements, "" if unknown."""
-    from onnx import TensorProto
-
-    known = kind in TensorProto.DataType.values() and kind != TensorProto.UNDEFINED
-    return TensorProto.DataType.Name(kind).lower() if known else ""
-
-
-def element_bytes(kind: int) -> int:
-    """Return the bytes of an element of an ONNX type; of those below a byte, 1."""
-    from onnx import TensorProto, helper
-
-    if kind in (TensorProto.STRING, TensorProto.UNDEFINED):
-        return TEXT_BYTES if kind == TensorProto.STRING else 4
-    try:
-        return int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
-    except KeyError:
-        raise InputError(f"unknown ONNX element type {kind}") from None
-
-
 def _add_initialisers(model: ModelProto, bare: GraphProto) -> None:
     from onnx import helper
 
@@ -269,11 +192,3 @@ def _drop_data(tensor: TensorProto) -> None:
     if element_count(tensor) > SMALL:
         for field in DATA_FIELDS:
             tensor.ClearField(field)
-
-
-def element_count(tensor: TensorProto) -> int:
-    """Return the number of elements of a tensor."""
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return count

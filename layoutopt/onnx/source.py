@@ -12,15 +12,22 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.registry import OPERATORS
+from layoutopt.conversion.shapes import infer
 from layoutopt.onnx.attributes import op_of, parameters
 from layoutopt.onnx.folding import known_values
-from layoutopt.onnx.functions import check_functions
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.network import title
-from layoutopt.onnx.protobuf import bodies, captured
+from layoutopt.onnx.protobuf import bodies, captured, title
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.skeleton import Typed, overridable, skeleton, types
-from layoutopt.onnx.validate import check_nodes, check_version, is_in_order, sort_nodes
+from layoutopt.onnx.skeleton import overridable, skeleton
+from layoutopt.onnx.types import Typed, differ, types
+from layoutopt.onnx.validate import (
+    check_functions,
+    check_nodes,
+    check_version,
+    is_in_order,
+    sort_nodes,
+)
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -80,18 +87,6 @@ OLDEST = 7
 """The oldest version of ONNX's own operator set that is read; the latest is that of ``onnx``."""
 
 UNKNOWN = Typed(None, 4)
-
-_FIRST = (
-    *("BiasGelu", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "QLinearAdd"),
-    *("QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearLeakyRelu"),
-    *("QLinearMul", "QLinearSigmoid", "QLinearSoftmax", "SkipLayerNormalization"),
-)
-
-_TYPED_AS = {
-    **dict.fromkeys(_FIRST, 0),
-    **{"DequantizeLinear": 1, "QLinearConcat": 2, "QLinearWhere": 1, "QuantizeLinear": 2},
-}
-"""Inputs whose type of elements results of onnxruntime's own ops have."""
 
 
 def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> OnnxSource:
@@ -223,6 +218,7 @@ class _Reader:
         self._roots(graph, proto, known, constants, shapes, outside)
         nodes: dict[str, NodeProto] = {}
         inside: list[OnnxSource] = []
+        doubtful: set[str] = set()
         originals = {tuple(node.output): node for node in proto.node}
         names = _op_names(n for n in known.node if not _is_constant(n, constants))
         for node in known.node:
@@ -230,7 +226,8 @@ class _Reader:
                 continue
             op = self._op(node, next(names), shapes, values)
             _check_operands(node, graph, known)
-            _add(graph, op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
+            _check_shapes(graph, op, doubtful)
+            graph.add(op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
             nodes[op.name] = originals[tuple(node.output)]
             for body, same in zip(bodies(nodes[op.name]), bodies(node), strict=True):
                 seen = {**outside, **_typed(graph, shapes)}
@@ -241,11 +238,6 @@ class _Reader:
                 raise InputError(f"no node makes the output {value.name!r}")
         graph.output(*(value.name for value in proto.output))
         kinds = {n: x.element_type for n, x in {**outside, **shapes}.items() if x.element_type}
-        for op in graph.ops:
-            domain, _, name = op.type.rpartition("::")
-            place = _TYPED_AS.get(name) if domain == "com.microsoft" else None
-            if place is not None and op.has(place) and op.inputs[place] in kinds:
-                kinds.setdefault(op.outputs[0], kinds[op.inputs[place]])
         return OnnxSource(self.model, proto, graph, nodes, constants, tuple(inside), kinds)
 
     def _roots(
@@ -372,14 +364,23 @@ def _check_operands(node: NodeProto, graph: ConversionGraph, known: GraphProto) 
             raise InputError(f"nothing above it makes {name!r}{why}", title(node))
 
 
-def _add(graph: ConversionGraph, op: Op, element_bytes: list[int]) -> None:
-    """Add an op; a shape of a result that contradicts those of its operands gives way."""
-    try:
-        graph.add(op, element_bytes)
-    except InputError:
-        if all(shape is None for shape in op.output_shapes):
-            raise
-        graph.add(replace(op, output_shapes=(None,) * len(op.outputs)), element_bytes)
+def _check_shapes(graph: ConversionGraph, op: Op, doubtful: set[str]) -> None:
+    """Check the shapes of an op that reads what has its shape by declaration alone.
+
+    Parameters
+    ----------
+    doubtful
+        Names of such tensors, and of what follows from them; the op's results are added.
+    """
+    if op.type in OPERATORS and not doubtful.isdisjoint(op.inputs):
+        shapes = tuple(graph.tensors[name].shape if name else None for name in op.inputs)
+        for own, told in zip(
+            op.output_shapes, infer(replace(op, input_shapes=shapes)), strict=True
+        ):
+            if own is not None and told is not None and differ(own, told):
+                raise InputError(f"{op}: its result has shape {told}, not {own}")
+    if op.type not in OPERATORS or not doubtful.isdisjoint(op.inputs):
+        doubtful.update(filter(None, op.outputs))
 
 
 def _op_names(nodes: Iterable[NodeProto]) -> Iterator[str]:

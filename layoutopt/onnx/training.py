@@ -17,8 +17,8 @@ from layoutopt.onnx.gradients import (
     Backward,
     Use,
 )
-from layoutopt.onnx.network import AddedNode, OnnxGraphBuilder, title
-from layoutopt.onnx.protobuf import captured
+from layoutopt.onnx.network import AddedNode, OnnxGraphBuilder
+from layoutopt.onnx.protobuf import captured, title
 from layoutopt.onnx.rules import is_standard, rule_of, together, type_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import take_declared, types_of
 from layoutopt.onnx.protobuf import SMALL, bodies, copied, copied_except, first_line, graphs
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE, overridable, typed
+from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE, overridable
 from layoutopt.onnx.source import OnnxSource
+from layoutopt.onnx.types import typed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto, TypeProto

@@ -11,16 +11,18 @@ import numpy as np
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.layout.factors import padded_axes
-from layoutopt.onnx.attributes import changed, is_attribute, places, set_attribute
+from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
 from layoutopt.onnx.constants import array_of, is_filled, relaid_fill, relaid_tensor
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import Names, recapture, rename
 from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
 from layoutopt.onnx.result import tell
-from layoutopt.onnx.skeleton import NARROW, SINCE_OVERRIDABLE, UNSQUEEZED, typed
+from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE
 from layoutopt.onnx.source import OnnxSource
+from layoutopt.onnx.types import NARROW, UNSQUEEZED, typed
 from layoutopt.onnx.validate import schema
 
 if TYPE_CHECKING:
@@ -163,7 +165,7 @@ class NodeWriter:
 
     def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
-        place = places(op)[name]
+        place = parameter_places(op)[name]
         old = node.input[place] if place < len(node.input) else ""
         like = self._known(old) if old else None
         array = np.asarray(value, self._dtype(old or self._typing(node, op, place)))

@@ -209,7 +209,7 @@ NO_MODES: dict[str, tuple[Op, int, Order]] = {
     "what is reshaped has no known rank": (one("Reshape", None, shape=C, out=C), 1, BLOCKS),
     "no elements": (one("Reshape", (0, 12, 3, 4), shape=(0, 12, 12)), 0, BLOCKS),
     "joined with an open size": (one("Reshape", ("N", 4, 6), shape=(-1, 6)), 0, (0, 2, 1)),
-    "two open sizes": (one("Reshape", ("N", 12, 3, 4), shape=(0, -1, 12)), 0, (2, 3, 0, 1)),
+    "two open sizes": (one("Reshape", ("N", "C", 3, 4), shape=(0, -1, 12)), 0, (2, 3, 0, 1)),
     "cut from an open size": (one("Reshape", ("N", 6), shape=(-1, 4, 6)), 1, (1, 0, 2)),
     "a row times a matrix": (
         one("MatMul", (12,), (12, 4)),

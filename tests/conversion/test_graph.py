@@ -46,15 +46,25 @@ SHAPES: list[tuple[str, dict[str, Any], list[Shape], Shape]] = [
     ("Concat", {"axis": 1}, [("n", 3), ("n", "c")], ("n", None)),
     ("Flatten", {}, [("n", 3, 4)], ("n", 12)),
     ("Flatten", {"axis": 2}, [("n", "m", 4)], (None, 4)),
-    ("Reshape", {"shape": (0, -1)}, [("n", 3, 4)], ("n", None)),
+    ("Reshape", {"shape": (0, -1)}, [("n", 3, 4)], ("n", 12)),
     ("Reshape", {"shape": (0, -1)}, [(2, 3, 4)], (2, 12)),
     ("Reshape", {"shape": (5, 6)}, [("n", 3, 4)], (5, 6)),
-    ("Reshape", {"shape": (-1, 0), "allowzero": 1}, [("n", 0)], (None, 0)),
     ("Pad", {"pads": (0, 1, 2, 3)}, [("n", 3)], (None, 7)),
     ("MatMul", {}, [(4,), (4,)], ()),
     ("MatMul", {}, [(4,), (2, 4, 5)], (2, 5)),
     ("MatMul", {}, [("n", 3, 4), (4,)], ("n", 3)),
-    ("Split", {"split": (3,)}, [(5, 2)], (3, 2)),
+    ("Split", {"split": (5,)}, [(5, "n")], (5, "n")),
+    ("Reshape", {}, [(2, 3), (2,)], (None, None)),
+    ("Slice", {}, [(2, 3), (1,), (1,)], (None, None)),
+    ("com.microsoft::QLinearAdd", {}, [("n", 3), (), (), (2, 1)], (2, 3)),
+    ("com.microsoft::QLinearConcat", {"axis": 1}, [(), (), (2, 3), (), (), (2, 4)], (2, 7)),
+    ("com.microsoft::FusedConv", {}, [(1, 2, 8), (4, 2, 3)], (1, 4, 6)),
+    (
+        "com.microsoft::QLinearAveragePool",
+        {"kernel_shape": (2,), "channels_last": 1},
+        [(1, 8, 3)],
+        (1, 7, 3),
+    ),
     ("Gemm", {"transA": 1, "transB": 1}, [(3, "n"), (5, 3)], ("n", 5)),
 ]
 
@@ -76,13 +86,8 @@ UNKNOWN: list[tuple[str, dict[str, Any], list[Shape | None]]] = [
     ("Add", {}, [(2, 3), None]),
     ("Concat", {"axis": 0}, [(2, 3), None]),
     ("MatMul", {}, [(2, 3), None]),
-    ("MatMul", {}, [(2, 3), ()]),
-    ("Gemm", {}, [(2, 3), None]),
-    ("Gather", {}, [(2, 3), None]),
     ("Conv", {"kernel_shape": (3,)}, [(1, 2, 8), None]),
-    ("Conv", {"kernel_shape": (3, 3)}, [(1, 2, 8), (4, 2, 3)]),
     ("MaxPool", {}, [(1, 2, 8)]),
-    ("Reshape", {}, [(2, 3), (2,)]),
     ("Squeeze", {}, [("n", 3)]),
 ]
 
@@ -117,10 +122,7 @@ def test_shapes_are_those_that_come_out(case: Case) -> None:
     assert told == (case.type not in UNTOLD.split())
 
 
-UNTOLD = (
-    "DeformConv Einsum GatherND MatMulInteger MaxRoiPool QLinearMatMul RoiAlign Size "
-    "com.microsoft::FusedMatMul com.microsoft::QGemm"
-)
+UNTOLD = "com.microsoft::FusedMatMul com.microsoft::QGemm"
 """Types whose shapes must be given."""
 
 
@@ -154,12 +156,12 @@ REFUSED: list[tuple[Any, str]] = [
         lambda g: g.op("my::Op", ["x"], layouts="->NHWC", shape=(2, 3)),
         "my::Op 'op0': result 0 of shape (2, 3) is written as NHWC",
     ),
-    (lambda g: g.op("Add", ["x", "y"]), "Add 'add0': sizes 3 and 4 do not match"),
-    (lambda g: g.op("Concat", ["x", "y"], {"axis": 0}), "differ along axis 1: (3, 4)"),
-    (lambda g: g.op("Concat", ["x", "y"], {"axis": 5}), "axis 5 is not in -2 to 1"),
-    (lambda g: g.op("Reshape", ["x"], {"shape": (4, -1)}), "(2, 3) cannot have shape (4, -1)"),
+    (lambda g: g.op("Add", ["x", "y"]), "Add 'add0': Incompatible dimensions"),
+    (lambda g: g.op("Concat", ["x", "y"], {"axis": 0}), "Inferred=4 Declared=3 Dimension=1"),
+    (lambda g: g.op("Concat", ["x", "y"], {"axis": 5}), "axis must be in [-rank, rank-1]"),
+    (lambda g: g.op("Reshape", ["x"], {"shape": (4, -1)}), "incompatible shapes"),
     (lambda g: g.op("Reshape", ["x"], {"shape": (5,)}), "(2, 3) cannot have shape (5,)"),
-    (lambda g: g.op("Reshape", ["x"], {"shape": (2, 3, 0)}), "there is no size 2 to copy"),
+    (lambda g: g.op("Reshape", ["x"], {"shape": (2, 3, 0)}), "Invalid position of 0"),
     (lambda g: g.add(Op("Relu", {}, ("x",), ("a",))), "op of type Relu: it has no name"),
     (lambda g: g.add(Op("Relu", {}, ("x",), (), name="a")), "it has 0 shapes for 0 results"),
     (

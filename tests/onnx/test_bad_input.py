@@ -14,9 +14,9 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 
 from layoutopt.base.errors import InputError
-from layoutopt.onnx.functions import ALWAYS, check_functions
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.read import read_onnx
+from layoutopt.onnx.validate import ALWAYS, check_functions
 from tests.onnx.networks import model, node, save
 
 # What cannot be read is refused in one line that names file, place and reason

@@ -6,7 +6,7 @@ attributes name axes, views, ops that index, products, and spatial ops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -149,6 +149,54 @@ def operator_of(op: Op) -> Operator:
         if entry.since <= op.opset:
             return entry
     return Operator(op.type, Category.OPAQUE, _refuse, operands=(), follow=_nothing_followed)
+
+
+FURTHER = {
+    "Dropout": {"training_mode": 2},
+    "Gather": {"indices": 1},
+    "Slice": {"starts": 1, "ends": 2, "steps": 4},
+    "Split": {"split": 1},
+    "TopK": {"k": 1},
+}
+"""Inputs that rules do not change, whose values tell shapes, or whether an op is random."""
+
+
+def parameter_places(op: Op) -> Mapping[str, int]:
+    """Return the inputs whose values stand among an op's attributes, by name."""
+    return {**operator_of(op).parameters, **FURTHER.get(op.type, {})}
+
+
+ALIKE: dict[str, tuple[str, Sequence[int], int]] = {
+    name: (kind, operands, typed)
+    for names, kind, operands, typed in (
+        ("GroupNormalization MeanVarianceNormalization", "Identity", (0,), 0),
+        ("Slice", "Slice", range(5), 0),
+    )
+    for name in names.split()
+} | {
+    f"com.microsoft::{name}": (kind, operands, typed)
+    for names, kind, operands, typed in (
+        ("BiasGelu FastGelu Gelu QLinearLeakyRelu QLinearSigmoid", "Identity", (0,), 0),
+        ("QLinearSoftmax QuickGelu SkipLayerNormalization", "Identity", (0,), 0),
+        ("SkipSimplifiedLayerNormalization", "Identity", (0,), 0),
+        ("DequantizeLinear", "Identity", (0,), 1),
+        ("QuantizeLinear", "Identity", (0,), 2),
+        ("QLinearAdd QLinearMul", "Add", (0, 3), 0),
+        ("QLinearWhere", "Where", (0, 1, 4), 1),
+        ("QLinearConcat", "Concat", range(2, 2**31, 3), 2),
+        ("FusedConv", "Conv", (0, 1), 0),
+        ("FusedMatMul", "", (), 0),
+        ("QLinearConv", "Conv", (0, 3), 0),
+        ("QLinearAveragePool", "AveragePool", (0,), 0),
+        ("QLinearGlobalAveragePool", "GlobalAveragePool", (0,), 0),
+        ("FusedGemm", "Gemm", (0, 1), 0),
+        ("DynamicQuantizeMatMul", "MatMul", (0, 1), 0),
+        ("MatMulIntegerToFloat", "MatMul", (0, 1), 2),
+    )
+    for name in names.split()
+}
+"""For ops whose shapes ONNX does not infer, the op of its latest version whose results have the
+same shape, its operands among theirs, and the one whose type of elements results have."""
 
 
 def _nothing_followed(op: Op) -> tuple[None, ...]:

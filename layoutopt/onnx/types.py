@@ -1,0 +1,126 @@
+"""Types and shapes of tensors, as ONNX writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.op import Shape
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, TensorProto, TypeProto
+
+TEXT_BYTES = 8
+"""What a text counts for, of which only a reference is moved."""
+
+
+NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
+"""Types of elements below a byte: runtimes transpose them, but neither reshape nor copy them."""
+
+UNSQUEEZED = {*NARROW, "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}
+"""Types of elements whose axes of size 1 runtimes neither take away nor add."""
+
+
+class Typed(NamedTuple):
+    """Type and shape of a tensor.
+
+    Parameters
+    ----------
+    shape
+        Its shape, None where not even the rank is known.
+    element_bytes
+        Bytes of an element.
+    element_type
+        What ONNX calls their type, ``float`` or ``int64``; "" if unknown.
+    """
+
+    shape: Shape | None
+    element_bytes: int
+    element_type: str = ""
+
+
+def types(graph: GraphProto) -> dict[str, Typed]:
+    """Return what is known of the tensors of a graph; what is no tensor has no rank."""
+    found = {
+        value.name: typed(value.type) for value in (*graph.value_info, *graph.output, *graph.input)
+    }
+    found.update(
+        (x.name, Typed(tuple(x.dims), element_bytes(x.data_type), type_name(x.data_type)))
+        for x in graph.initializer
+    )
+    return found
+
+
+def typed(kind: TypeProto) -> Typed:
+    """Return what a type tells: sizes are numbers, names, or None."""
+    if not kind.HasField("tensor_type"):
+        return Typed(None, TEXT_BYTES)
+    tensor = kind.tensor_type
+    shape = None
+    if tensor.HasField("shape"):
+        shape = tuple(
+            dim.dim_value
+            if dim.HasField("dim_value") and dim.dim_value >= 0
+            else dim.dim_param or None
+            for dim in tensor.shape.dim
+        )
+    return Typed(shape, element_bytes(tensor.elem_type), type_name(tensor.elem_type))
+
+
+def type_name(kind: int) -> str:
+    """Return what ONNX calls a type of elements, "" if unknown."""
+    from onnx import TensorProto
+
+    known = kind in TensorProto.DataType.values() and kind != TensorProto.UNDEFINED
+    return TensorProto.DataType.Name(kind).lower() if known else ""
+
+
+def element_bytes(kind: int) -> int:
+    """Return the bytes of an element of an ONNX type; of those below a byte, 1."""
+    from onnx import TensorProto, helper
+
+    if kind in (TensorProto.STRING, TensorProto.UNDEFINED):
+        return TEXT_BYTES if kind == TensorProto.STRING else 4
+    try:
+        return int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
+    except KeyError:
+        raise InputError(f"unknown ONNX element type {kind}") from None
+
+
+def element_count(tensor: TensorProto) -> int:
+    """Return the number of elements of a tensor."""
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count
+
+
+def differ(shape: Shape, other: Shape) -> bool:
+    """Return whether two shapes cannot be the same, whatever is not known of them."""
+    pairs = zip(shape, other, strict=False)
+    return len(shape) != len(other) or any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs
+    )
+
+
+def fill_type(kind: TypeProto, other: TypeProto) -> bool:
+    """Fill in what is not known of a tensor's type; return whether there was anything."""
+    own, known = kind.tensor_type, other.tensor_type
+    if not own.elem_type and known.elem_type:
+        own.elem_type = known.elem_type
+        return fill_type(kind, other) or True
+    if not known.HasField("shape"):
+        return False
+    if not own.HasField("shape"):
+        own.shape.CopyFrom(known.shape)
+        return True
+    pairs = list(zip(own.shape.dim, known.shape.dim, strict=False))
+    open_sizes = [
+        (dim, new)
+        for dim, new in pairs
+        if (new.HasField("dim_value") and not dim.HasField("dim_value"))
+        or (new.dim_param and not dim.WhichOneof("value"))
+    ]
+    for dim, new in open_sizes if len(own.shape.dim) == len(known.shape.dim) else ():
+        dim.CopyFrom(new)
+    return len(own.shape.dim) == len(known.shape.dim) and bool(open_sizes)
