@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import lcm, prod
 from operator import index
 from typing import SupportsIndex, get_args
@@ -352,6 +353,12 @@ def _is_named(extension: str, name: str) -> bool:
     if name == "a=":
         return is_alignment(extension)
     return ":" in name and extension.startswith(name)
+
+
+@cache
+def plain(axes: str) -> Layout:
+    """Return the layout of whole axes in an order, outermost first."""
+    return Layout(tuple(Dim((Block(axis),)) for axis in axes))
 
 
 def check_dialect(dialect: Dialect) -> Dialect:

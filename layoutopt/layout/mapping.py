@@ -13,9 +13,9 @@ from itertools import chain
 import numpy as np
 
 from layoutopt.base.memory import require
-from layoutopt.layout.layout import Dim, Layout
+from layoutopt.layout.layout import Dim, Layout, plain
 from layoutopt.layout.placement import Array, LayoutLike, Placement, as_layout, placement
-from layoutopt.layout.transform import plain, transform
+from layoutopt.layout.transform import transform
 from layoutopt.tiles.blocks import Steps, TileMap, tile_map_of
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import linear

@@ -9,39 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
+from layoutopt.layout.factors import AxisFactor, joined, rows, within
 from layoutopt.layout.parts import LayoutError, sizes
 from layoutopt.layout.permutations import checked, inverse
 from layoutopt.layout.reshape import regroup
-
-
-@dataclass(frozen=True, slots=True)
-class AxisDigit:
-    """A digit of the index along a named axis: ``index // step % size``.
-
-    Parameters
-    ----------
-    name
-        The axis, usually one letter.
-    extent
-        The axis' size.
-    step, size
-        How far it steps, and how many values it has.
-    """
-
-    name: str
-    extent: int
-    step: int
-    size: int
-
-    def __str__(self) -> str:
-        split = f"/{self.step}" if self.step > 1 else ""
-        return self.name + split + (f"%{self.size}" if self.step * self.size < self.extent else "")
-
-
-Parts: TypeAlias = tuple[AxisDigit, ...]
-"""What an axis means: the digits of its index, the highest first; none if it means nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +25,14 @@ class SemanticAxes:
 
     Parameters
     ----------
-    parts
-        Of each axis, what it means.
+    known
+        Axes that have a name, usually one letter, each with its size.
+    form
+        Which factors of these each axis holds, outermost first; none if it means nothing.
     """
 
-    parts: tuple[Parts, ...]
+    known: tuple[tuple[str, int], ...]
+    form: tuple[tuple[AxisFactor, ...], ...]
 
     @classmethod
     def named(cls, names: Iterable[str], dims: Sequence[int]) -> SemanticAxes:
@@ -79,12 +54,13 @@ class SemanticAxes:
         if len(set(words)) < len(words):
             raise LayoutError(f"axes {', '.join(words)} must have different names")
         known = sizes("dims", dims, count=len(words))
-        return cls(tuple((AxisDigit(w, n, 1, n),) for w, n in zip(words, known, strict=True)))
+        form = tuple((AxisFactor(axis, 1, n),) for axis, n in enumerate(known))
+        return cls(tuple(zip(words, known, strict=True)), form)
 
     @property
     def dims(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return tuple(prod(part.size for part in parts) for parts in self.parts)
+        return tuple(prod(factor.size for factor in factors) for factors in self.form)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,7 +69,7 @@ class SemanticAxes:
         ``"C"`` is the axis C, ``"HW"`` two that were joined, ``"C/4"`` and ``"C%4"`` quotient and
         remainder of one that was split, and ``"1"`` an axis of size 1 that means nothing.
         """
-        return tuple("".join(map(str, parts)) or "1" for parts in self.parts)
+        return tuple(_text(factors, self.known) or "1" for factors in self.form)
 
     def permute_axes(self, permutation: Iterable[int]) -> SemanticAxes:
         """Reorder the axes: axis ``d`` becomes axis ``permutation[d]``.
@@ -103,13 +79,13 @@ class SemanticAxes:
         LayoutError
             If it is no permutation of the axes.
         """
-        source = inverse(checked(permutation, len(self.parts)))
-        return SemanticAxes(tuple(self.parts[axis] for axis in source))
+        source = inverse(checked(permutation, len(self.form)))
+        return SemanticAxes(self.known, tuple(self.form[axis] for axis in source))
 
     def reshape(self, dims: Sequence[int]) -> SemanticAxes:
         """Give the axes that a reshape in row-major order makes of these.
 
-        Parts of one axis that come together again are that axis.  Axes that are joined and then
+        Factors of one axis that come together again are that axis.  Axes that are joined and then
         split elsewhere, as (4, 6) to (3, 8), have no meaning but that of both together.
 
         Raises
@@ -118,13 +94,28 @@ class SemanticAxes:
             If the number of elements is another, or an axis of size 0 is not kept as it is.
         """
         new = sizes("dims", dims)
-        made: list[Parts] = [()] * len(new)
+        made: list[tuple[AxisFactor, ...]] = [()] * len(new)
+        known = list(self.known)
         for old, to in regroup(self.dims, new):
-            joined = _joined(part for axis in old for part in self.parts[axis])
+            row = _joined(factor for axis in old for factor in self.form[axis])
             wanted = [new[axis] for axis in to]
-            for axis, parts in zip(to, _split(joined, wanted), strict=True):
-                made[axis] = parts
-        return SemanticAxes(tuple(made))
+            cut = _cut(row, wanted)
+            if cut is None:
+                known.append((_text(row, known), prod(wanted)))
+                cut = _cut([AxisFactor(len(known) - 1, 1, prod(wanted))], wanted) or []
+            for axis, factors in zip(to, cut, strict=True):
+                made[axis] = factors
+        return SemanticAxes(tuple(known), tuple(made))
+
+
+def _text(factors: Iterable[AxisFactor], known: Sequence[tuple[str, int]]) -> str:
+    """Return the names of factors: ``C/4`` is a quotient, ``C%4`` a remainder."""
+    found = ""
+    for axis, stride, size in factors:
+        name, extent = known[axis]
+        found += name + (f"/{stride}" if stride > 1 else "")
+        found += f"%{size}" if stride * size < extent else ""
+    return found
 
 
 def consumed_as(axes: SemanticAxes | Sequence[str], wanted: Sequence[str]) -> str | None:
@@ -158,35 +149,24 @@ def _kind(names: Sequence[str]) -> str:
     return "a convolution's data" if {"N", "C"} <= set(names) else "a tensor"
 
 
-def _joined(parts: Iterable[AxisDigit]) -> Parts:
-    """Put neighbouring digits of one axis together."""
-    found: list[AxisDigit] = []
-    for part in parts:
-        last = found[-1] if found else None
-        if last and last.name == part.name and last.step == part.step * part.size:
-            found[-1] = AxisDigit(part.name, part.extent, part.step, last.size * part.size)
-        else:
-            found.append(part)
-    return tuple(found)
+def _joined(factors: Iterable[AxisFactor]) -> list[AxisFactor]:
+    """Put neighbouring factors of one axis together."""
+    found: list[AxisFactor] = []
+    for factor in factors:
+        one = joined(found[-1], factor) if found else None
+        found[-1:] = [one] if one else [*found[-1:], factor]
+    return found
 
 
-def _split(parts: Parts, wanted: Sequence[int]) -> list[Parts]:
-    """Cut digits into axes of the wanted sizes."""
+def _cut(row: Sequence[AxisFactor], wanted: Sequence[int]) -> list[tuple[AxisFactor, ...]] | None:
+    """Cut factors side by side into axes of the wanted sizes; None if that cuts through them."""
     if len(wanted) == 1:
-        return [parts]
-    rest, made = list(parts), []
-    for size in reversed(wanted):
-        taken: list[AxisDigit] = []
-        while size > 1:
-            part = rest.pop()
-            cut = min(size, part.size)
-            if size % cut or part.size % cut:
-                total = prod(wanted)
-                whole = AxisDigit("".join(map(str, parts)), total, 1, total)
-                return _split((whole,), wanted)
-            taken.insert(0, AxisDigit(part.name, part.extent, part.step, cut))
-            if cut < part.size:
-                rest.append(AxisDigit(part.name, part.extent, part.step * cut, part.size // cut))
-            size //= cut
-        made.append(tuple(taken))
-    return made[::-1]
+        return [tuple(row)]
+    cells = rows(range(len(row)), tuple(factor.size for factor in row)) or []
+    made = []
+    for _, stride, size in reversed(rows(range(len(wanted)), tuple(wanted)) or []):
+        parts = within(stride, size, cells)
+        if parts is None:
+            return None
+        made.append(tuple(AxisFactor(row[k].axis, row[k].stride * step, n) for k, step, n in parts))
+    return made

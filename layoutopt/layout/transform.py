@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from layoutopt.layout.factors import AnyArray, TransformStep, names_of, steps, view
-from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
+from layoutopt.layout.layout import Layout, LayoutError, plain
 from layoutopt.layout.placement import (
     Index,
     LayoutLike,
@@ -29,11 +29,6 @@ from layoutopt.layout.placement import (
     placement,
 )
 from layoutopt.tiles.memory import DEFAULT_ELEMENT_BYTES
-
-
-def plain(logical: str) -> Layout:
-    """Return the layout of a row-major array with the axes in this order."""
-    return Layout(tuple(Dim((Block(axis),)) for axis in logical))
 
 
 @dataclass(frozen=True)

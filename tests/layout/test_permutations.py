@@ -217,15 +217,6 @@ def test_split_and_joined_again() -> None:
     assert consumed_as(mixed, "NCHW") is not None
 
 
-def index_of(part: object, values: dict[str, int]) -> int:
-    """Evaluate the name of an axis."""
-    name, _, rest = str(part).partition("/")
-    name, _, first = name.partition("%")
-    step, _, size = rest.partition("%")
-    found = values[name] // int(step or 1)
-    return found % int(size or first) if size or first else found
-
-
 def test_meanings_along_random_chains() -> None:
     """Along permutations and splits, each element's index is what the parts of the axes say."""
     draw, checked = random.Random(4), 0
@@ -249,15 +240,14 @@ def test_meanings_along_random_chains() -> None:
                     flat[at : at + 2] = [flat[at] * flat[at + 1]]
                 numbers, axes = numbers.reshape(flat), axes.reshape(flat)
         assert axes.dims == numbers.shape
-        if any(len(part.name) > 1 for parts in axes.parts for part in parts):
-            continue
+        if len(axes.known) > 3:
+            continue  # axes that were joined and then split elsewhere
         checked += 1
         for place, number in np.ndenumerate(numbers):
-            values = dict(zip("NCH", map(int, np.unravel_index(number, dims)), strict=True))
-            for i, parts in zip(place, axes.parts, strict=True):
-                sizes = [part.size for part in parts]
-                digits = np.unravel_index(i, sizes) if sizes else ()
-                assert [index_of(part, values) for part in parts] == [*map(int, digits)]
+            values = np.unravel_index(number, dims)
+            for i, factors in zip(place, axes.form, strict=True):
+                digits = np.unravel_index(i, [f.size for f in factors]) if factors else ()
+                assert [values[f.axis] // f.stride % f.size for f in factors] == [*digits]
     assert checked > 150
 
 

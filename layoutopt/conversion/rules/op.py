@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,10 @@ from layoutopt.base.errors import InputError
 from layoutopt.layout.factors import Shape as Shape
 from layoutopt.layout.factors import Size as Size
 from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
+from layoutopt.layout.layout import plain as plain
 
 UNKNOWN = Layout(undefined=True)
 """The layout of a tensor of unknown rank; as a requirement, none."""
-
-
-@cache
-def plain(axes: str) -> Layout:
-    """Return the layout of whole axes in an order, outermost first."""
-    return Layout(tuple(Dim((Block(axis),)) for axis in axes))
 
 
 def any_layout(rank: int | None) -> Layout:
