@@ -135,7 +135,6 @@ class Subject:
 
     def __init__(self, graph: GraphStore, result: UnwindingResult, limits: Limits) -> None:
         check_result(result)
-        check_result(result)
         self.graph, self.result, self.limits = graph, result, limits
         if result.layouts is None:
             raise InputError("the result has no layouts to be explained")

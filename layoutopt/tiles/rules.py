@@ -13,9 +13,8 @@ from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps, tile_map_of
-from layoutopt.tiles.convolutions import conv_data, conv_filter, conv_out
+from layoutopt.tiles.contractions import K, M, N, conv_rule, matmul_rule
 from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.products import matmul_lhs, matmul_out, matmul_rhs
 
 
 def linear(
@@ -525,12 +524,12 @@ def pooling(
 RULES: dict[str, Rule] = {
     "linear": linear,
     "grid": grid,
-    "matmul_lhs": matmul_lhs,
-    "matmul_rhs": matmul_rhs,
-    "matmul_out": matmul_out,
-    "conv_data": conv_data,
-    "conv_filter": conv_filter,
-    "conv_out": conv_out,
+    "matmul_lhs": matmul_rule(M, K),
+    "matmul_rhs": matmul_rule(K, N),
+    "matmul_out": matmul_rule(M, N),
+    "conv_data": conv_rule(0),
+    "conv_filter": conv_rule(1),
+    "conv_out": conv_rule(2),
     "bias": bias,
     "reduction": reduction,
     "pooling": pooling,

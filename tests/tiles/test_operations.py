@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutopt.tiles import rules
-from layoutopt.tiles.convolutions import _conv
+from layoutopt.tiles.contractions import TileThroughput, _convolution, partition, product_parts
 from layoutopt.tiles.memory import PRESETS, TileMemory
-from layoutopt.tiles.partitions import TileThroughput, partition
-from layoutopt.tiles.products import product_parts
 from layoutopt.tiles.rules import tile_map
 from tests.support import refused
 
@@ -212,7 +210,7 @@ def test_an_element_is_on_a_tile_that_uses_it_of_convolutions(
     """A tile's part has the element's blocks of batch, groups, channels and positions."""
     memory = TileMemory(tiles, 1024)
     arguments = [sizes[key] for key in ("batch", "in_channels", "out_channels", "size", "kernel")]
-    work = _conv(*arguments, sizes["groups"], sizes["out_size"]).work
+    work, _ = _convolution(*arguments, sizes["groups"], sizes["out_size"])
     parts = partition(work, TileThroughput(tiles, 1, 4, 4))
     read, made = (sizes[f"{side}_channels"] // sizes["groups"] for side in ("in", "out"))
     for kind, shape in shapes_of(sizes).items():

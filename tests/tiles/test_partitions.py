@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.result import outer_sum
-from layoutopt.tiles import counting, partitions
+from layoutopt.tiles import contractions, counting
 from layoutopt.tiles.blocks import Array, Steps, TileMap, even_steps
-from layoutopt.tiles.counting import on_both, on_each, together
-from layoutopt.tiles.memory import TileMemory
-from layoutopt.tiles.partitions import (
+from layoutopt.tiles.contractions import (
     Contraction,
     OperandAxis,
     TileThroughput,
@@ -27,6 +25,8 @@ from layoutopt.tiles.partitions import (
     splits,
     spread,
 )
+from layoutopt.tiles.counting import on_both, on_each, together
+from layoutopt.tiles.memory import TileMemory
 from layoutopt.tiles.rules import tile_map
 from tests.support import refused
 
@@ -102,7 +102,7 @@ def test_best_partition_with_halo(loops: tuple[int, ...], halo: int, speed: Tile
 def test_thinned_splits(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Where too many ways would have to be compared, some of them are, the uncut one too."""
     every = {tuple(row) for row in splits([30, 20, 2, 10], 300).tolist()}
-    monkeypatch.setattr(partitions, "MOST_SPLITS", most)
+    monkeypatch.setattr(contractions, "MOST_SPLITS", most)
     found = {tuple(row) for row in splits([30, 20, 2, 10], 300).tolist()}
     assert (1, 1, 1, 1) in found
     assert found < every

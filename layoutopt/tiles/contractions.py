@@ -1,18 +1,25 @@
-"""Nested loops cut into parts, one for each tile, and their operands spread over the tiles."""
+"""Contractions on tiles: matrix products and convolutions, with rules for their operands.
+
+Nested loops are cut into parts, one for each tile in row-major order, and each operand is spread
+over the tiles that use it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutopt.base.arguments import integers, least
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import outer_sum
 from layoutopt.tiles.blocks import Array, Steps, TileMap
+from layoutopt.tiles.memory import DEFAULT_EXCHANGE, TileMemory
 
 MOST_SPLITS = 3 * 10**5
 """Up to so many ways to cut all loops are compared; where there are more, fewer numbers of parts
@@ -154,7 +161,7 @@ def splits(extents: Sequence[int], most: int, also: Array = NONE) -> Array:
         large blocks the smallest is tried.
     """
     tried = [_counts(extent, most, also) for extent in extents]
-    while (found := _products(tried, most)) is None:
+    while (found := _choices(tried, most)) is None:
         tried = [np.union1d(1, counts[::-2] if len(counts) > 2 else 1) for counts in tried]
     return found
 
@@ -167,7 +174,7 @@ def _counts(extent: int, most: int, also: Array) -> Array:
     return tried
 
 
-def _products(tried: Sequence[Array], most: int) -> Array | None:
+def _choices(tried: Sequence[Array], most: int) -> Array | None:
     """Return all choices whose product is not above ``most``; ``None`` if they are too many."""
     rows, products = np.zeros((1, 0), np.int64), np.ones(1, np.int64)
     for counts in tried:
@@ -259,3 +266,202 @@ def _even(extent: int, values: Array) -> Steps:
     starts = -(-np.arange(len(values)) * extent // len(values))
     last = np.r_[starts[1:] != starts[:-1], True] & (starts < max(extent, 1))
     return Steps(starts[last], values[last]).merged()
+
+
+MACS_PER_CYCLE = 16
+"""Multiply-accumulates of 32-bit floats that a tile is taken to do in a cycle.
+
+It fits the 62.5 TFLOPS that Graphcore gives for a GC200 of 1472 tiles at about 1.33 GHz."""
+
+
+def _cut(memory: TileMemory, work: Contraction, macs_per_cycle: int) -> tuple[int, ...]:
+    """Return into how many parts each loop is cut on a machine."""
+    macs = least("macs_per_cycle", macs_per_cycle)
+    received = memory.exchange_bytes_per_cycle or DEFAULT_EXCHANGE
+    width = memory.bytes_of("default")
+    return partition(work, TileThroughput(memory.tiles, macs, width, received))
+
+
+def _unfit(shape: tuple[int, ...], wanted: str) -> InputError:
+    return InputError(f"shape {list(shape)} does not fit; {wanted} is needed")
+
+
+BATCH, M, K, N = range(4)
+"""The loops of a product."""
+
+
+def matmul_rule(rows: int, columns: int) -> Callable[..., TileMap]:
+    """Return the rule for an operand, or the result, of a matrix product.
+
+    Parameters
+    ----------
+    rows, columns
+        Its loops: ``M`` and ``K`` of the left operand, ``K`` and ``N`` of the right one, ``M``
+        and ``N`` of the result.
+    """
+
+    def rule(
+        shape: tuple[int, ...],
+        memory: TileMemory,
+        *,
+        m: int,
+        k: int,
+        n: int,
+        batch: int = 1,
+        macs_per_cycle: int = MACS_PER_CYCLE,
+    ) -> TileMap:
+        """Lay an operand or the result of a matrix product over the tiles that use it.
+
+        The loops ``(batch, m, k, n)`` are cut into ``(pb, pm, pk, pn)`` parts, see
+        :func:`partition` for how they are chosen, and the part
+        ``(b, i, j, c)`` is computed on tile ``((b * pm + i) * pk + j) * pn + c``.  Element
+        ``(x, y)`` of the left operand is needed by the ``pn`` parts with ``i = x * pm // m``,
+        ``j = y * pk // k``, and each of these holds a piece of the block that they need, see
+        :func:`spread`.  The right operand, ``(k, n)``, is needed by
+        the parts along ``m``.  Of the result, ``(m, n)``, the parts along ``k`` have partial sums,
+        and each of them adds up, and keeps, a piece of the block.
+
+        Parameters
+        ----------
+        shape, memory
+            The operand's shape, ``(m, k)``, ``(batch, m, k)``, or one that reads in row-major
+            order as these: several leading dimensions, or no ``m`` where that is 1.  Without the
+            batch it is used by all batches.
+        m, k, n, batch
+            Rows of the product, the dimension that is summed over, columns, and how many products
+            of this size there are.
+        macs_per_cycle
+            Multiply-accumulates that a tile does in a cycle.
+
+        Raises
+        ------
+        InputError
+            If a number is no integer of 0 or more, or the shape is another.
+        """
+        work = _product(m, k, n, batch)
+        parts, loops = _cut(memory, work, macs_per_cycle), work.loops
+        matrix = loops[rows], loops[columns]
+        lead = OperandAxis(loops[BATCH], BATCH)
+        if not _reads_as(shape, (loops[BATCH], *matrix)):
+            if not _reads_as(shape, matrix):
+                raise _unfit(shape, f"{list(matrix)} or {[loops[BATCH], *matrix]}")
+            lead = OperandAxis(1, None)
+        return spread((lead, *(OperandAxis(loops[loop], loop) for loop in (rows, columns))), parts)
+
+    return rule
+
+
+def product_parts(
+    memory: TileMemory,
+    m: int,
+    k: int,
+    n: int,
+    batch: int = 1,
+    macs_per_cycle: int = MACS_PER_CYCLE,
+) -> tuple[int, ...]:
+    """Return ``(pb, pm, pk, pn)``: into how many parts the loops of a product are cut."""
+    return _cut(memory, _product(m, k, n, batch), macs_per_cycle)
+
+
+def _product(m: int, k: int, n: int, batch: int) -> Contraction:
+    named = {"batch": batch, "m": m, "k": k, "n": n}
+    loops = tuple(least(name, extent, 0) for name, extent in named.items())
+    axes = [OperandAxis(extent, loop) for loop, extent in enumerate(loops)]
+    operands = [(axes[BATCH], axes[a], axes[b]) for a, b in ((M, K), (K, N), (M, N))]
+    return Contraction(loops, tuple(operands))
+
+
+def _reads_as(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Return whether joining neighbouring dimensions of a shape makes it another.
+
+    Dimensions of 1 may be missing.
+    """
+    places = {math.prod(shape[d:]) for d in range(len(shape) + 1)}
+    sizes = [math.prod(wanted[d:]) for d in range(len(wanted) + 1)]
+    return math.prod(shape) == sizes[0] and places.issuperset(sizes)
+
+
+GROUP, OUT, IN, SPACE = range(1, 5)
+"""The loops of a convolution behind the batch; those over the output's positions are last."""
+
+
+def conv_rule(which: int) -> Callable[..., TileMap]:
+    """Return the rule for the data (0), the filter (1) or the result (2) of a convolution."""
+
+    def rule(
+        shape: tuple[int, ...],
+        memory: TileMemory,
+        *,
+        batch: int,
+        in_channels: int,
+        out_channels: int,
+        size: Sequence[int],
+        kernel: Sequence[int],
+        groups: int = 1,
+        out_size: Sequence[int] | None = None,
+        macs_per_cycle: int = MACS_PER_CYCLE,
+    ) -> TileMap:
+        """Lay an operand or the result of a convolution over the tiles that use it.
+
+        The loops ``(batch, groups, out_channels / groups, in_channels / groups, *out_size)`` are
+        cut into parts; the kernel's positions are not cut.  Element ``(b, g, c, *x)`` of the data,
+        ``g`` being its group, belongs to the parts with the same block of batch, groups, input
+        channels and of each spatial dimension (index ``x`` of ``size`` is in block
+        ``x * p // size``).  The parts along the output channels each hold a piece of that block,
+        see :func:`spread`.  What a part reads beyond its block, the
+        halo of ``kernel - 1`` indices, is counted as received.  A block of the filter, of groups,
+        output and input channels with all of the kernel, is needed by the parts along batch and
+        spatial dimensions.  Of the result, the parts along the input channels have partial sums of
+        the same block, and each of them adds up, and keeps, a piece of it.
+
+        Parameters
+        ----------
+        shape, memory
+            ``(batch, in_channels, *size)``, as ONNX has it, ``(out_channels, in_channels / groups,
+            *kernel)`` or ``(batch, out_channels, *out_size)``, and the machine.
+        batch, in_channels, out_channels, groups
+            As the convolution has them; ``groups`` divides both numbers of channels.
+        size, kernel, out_size
+            Extents of data, kernel and output in each spatial dimension.  By default the output
+            has those of the data.
+        macs_per_cycle
+            Multiply-accumulates that a tile does in a cycle.
+
+        Raises
+        ------
+        InputError
+            If a number is wrong, or the shape is another.
+        """
+        sizes = batch, in_channels, out_channels, size, kernel, groups, out_size
+        work, shapes = _convolution(*sizes)
+        if shape != shapes[which]:
+            raise _unfit(shape, str(list(shapes[which])))
+        return spread(work.operands[which], _cut(memory, work, macs_per_cycle))
+
+    return rule
+
+
+def _convolution(
+    batch: Any, in_channels: Any, out_channels: Any, size: Any, kernel: Any, groups: Any, out: Any
+) -> tuple[Contraction, tuple[tuple[int, ...], ...]]:
+    """Return the work of a convolution, and the shapes of data, filter and result."""
+    n, group = least("batch", batch, 0), least("groups", groups)
+    before, after = least("in_channels", in_channels, 0), least("out_channels", out_channels, 0)
+    if before % group or after % group:
+        raise InputError(f"groups {group} must divide in_channels {before}, out_channels {after}")
+    space = integers("size", size, 0)
+    window = integers("kernel", kernel, 0, len(space))
+    result = space if out is None else integers("out_size", out, 0, len(space))
+    loops = (n, group, after // group, before // group, *result)
+    axes = [OperandAxis(extent, loop) for loop, extent in enumerate(loops)]
+    read = [
+        OperandAxis(x, SPACE + d, max(y - 1, 0))
+        for d, (x, y) in enumerate(zip(space, window, strict=True))
+    ]
+    operands: tuple[Axes, ...] = (
+        (axes[BATCH], axes[GROUP], axes[IN], *read),
+        (axes[GROUP], axes[OUT], axes[IN], *(OperandAxis(extent, None) for extent in window)),
+        (axes[BATCH], axes[GROUP], axes[OUT], *axes[SPACE:]),
+    )
+    shapes = ((n, before, *space), (after, before // group, *window), (n, after, *result))
+    return Contraction(loops, operands, max(math.prod(window), 1)), shapes
