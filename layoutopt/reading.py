@@ -104,14 +104,14 @@ def _place(trace: TracebackType | None) -> str:
 NETWORK = re.compile(
     rb'\s*(\{\s*"?problem|MARKOV|BAYES|PK|\S+(\s+[0-9]+){4}\s)|.*"layoutopt/network/', re.DOTALL
 )
-"""How files begin that hold networks of costs, and what their format says."""
+"""How files begin that hold cost networks, and what their format says."""
 
 HEAD = 2**20
 """Bytes of a file that are looked at."""
 
 
 def is_network(path: Path) -> bool:
-    """Return whether a file holds a network of costs: by its name, or by its content."""
+    """Return whether a file holds a cost network: by its name, or by its content."""
     name = str(path)
     if name.endswith(NETWORK_SUFFIXES):
         return True
@@ -126,7 +126,7 @@ def is_network(path: Path) -> bool:
 NETWORK_SUFFIXES = tuple(
     f".{kind}{packed}" for packed in ("", ".gz", ".xz") for kind in ("npz", "cfn", "wcsp", "uai")
 )
-"""How the names of files end that hold networks of costs alone."""
+"""How the names of files end that hold cost networks alone."""
 
 SUFFIXES = (*INSTANCES, ".onnx")
 """How the names of files end that can be read."""

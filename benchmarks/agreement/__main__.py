@@ -4,7 +4,7 @@
 ``K``, ``K + 1``, ... of seed ``S``, kinds in turns, and asks everybody whose turn it is.  The
 table tells how many graphs each partner saw.  Where two cannot both be right, the graph is made
 smaller and written to ``--folder``, and the exit code is 1.  ``--conversion`` compares conversion
-graphs instead, ``--networks`` networks of costs.
+graphs instead, ``--networks`` cost networks.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> int:
         "--folder", type=Path, default=Path("disagreements"), help="where these are written"
     )
     parser.add_argument("--conversion", action="store_true", help="compare conversion graphs")
-    parser.add_argument("--networks", action="store_true", help="compare networks of costs")
+    parser.add_argument("--networks", action="store_true", help="compare cost networks")
     given = parser.parse_args()
     other = networks.Comparison() if given.networks else unwinding.Comparison()
     comparison = conversion.Comparison() if given.conversion else other

@@ -1,4 +1,4 @@
-"""Random networks of costs: the solver, its certificates and its reasons, and all labellings.
+"""Random cost networks: the solver, its certificates and its reasons, and all labellings.
 
 Network ``k`` of a seed is always the same.  Status, cost and bound must be those of all
 labellings, the checker must accept the certificate and prove as much, and what an infeasible

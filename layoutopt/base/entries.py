@@ -119,7 +119,7 @@ ENTRIES: dict[tuple[str, Takes], Entry] = {
     )
 }
 """This package's own solvers; unwinding has those of labelling problems and of graphs, conversion
-those of tables and modes, and networks of costs those of labelling problems and tables."""
+those of tables and modes, and cost networks those of labelling problems and tables."""
 
 
 def entries(*takes: Takes, proves: bool | None = None) -> dict[str, Entry]:

@@ -65,7 +65,7 @@ class InstanceSource:
 
 
 def load(source: InstanceSource) -> Graph | Network:
-    """Return the graph, or the network of costs, of a source.
+    """Return the graph, or the cost network, of a source.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def load(source: InstanceSource) -> Graph | Network:
 
 
 def of_costs(given: object) -> bool:
-    """Return whether an instance is a network of costs, whose room only then is loaded."""
+    """Return whether an instance is a cost network, whose room only then is loaded."""
     return type(given).__name__ == "Network"
 
 

@@ -1,4 +1,4 @@
-"""Certificates of networks of costs: documents of format ``layoutopt/network/1``, and claims.
+"""Certificates of cost networks: documents of format ``layoutopt/network/1``, and claims.
 
 A claim is a labelling with its cost, a bound on what any labelling costs, or that none is allowed.
 """

@@ -81,7 +81,7 @@ def command(
 
         for path in instances:
             if not is_network(path):
-                raise InputError("is no network of costs; compare it apart", file=str(path))
+                raise InputError("is not a cost network; compare it separately", file=str(path))
             refuse(path, {"pairs": pairs, "barriers": barriers, "html": html} | vars(reading))
         return compare_networks(instances, solver, search, targets, no_seconds, overwrite)
     from layoutopt.comparison import compare

@@ -1,4 +1,4 @@
-"""Networks of costs in the commands ``solve``, ``check`` and ``compare``."""
+"""Cost networks in the commands ``solve``, ``check`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load(path: Path, time_limit: float | None = None) -> tuple[Network, float]:
 
 
 def refuse(path: Path, given: dict[str, Any]) -> None:
-    """Refuse options that mean nothing for a network of costs.
+    """Refuse options that mean nothing for a cost network.
 
     Raises
     ------
@@ -54,12 +54,12 @@ def refuse(path: Path, given: dict[str, Any]) -> None:
     for option, value in given.items():
         if value not in (None, False, (), []):
             name = option.replace("_", "-")
-            raise InputError(f"--{name} is not for networks of costs", file=str(path))
+            raise InputError(f"--{name} is not for cost networks", file=str(path))
 
 
 @dataclass(frozen=True)
 class NetworkCall:
-    """What ``solve`` is asked of networks of costs."""
+    """What ``solve`` is asked of cost networks."""
 
     solver: str
     start: Path | None

@@ -131,7 +131,7 @@ _GRAPH = (
     "An instance (.json, .json.gz), an ONNX model (.onnx), a Python function that returns a graph "
     "(module:function), or - to read a file from standard input"
 )
-_INSTANCE = f"{_GRAPH}; or a network of costs (.json, .npz, .cfn, .wcsp, .uai)."
+_INSTANCE = f"{_GRAPH}; or a cost network (.json, .npz, .cfn, .wcsp, .uai)."
 GraphPath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=f"{_GRAPH}.")]
 InstancePath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
 InstancePaths = Annotated[list[Path], typer.Argument(metavar="INSTANCE", help=_INSTANCE)]

@@ -234,7 +234,7 @@ def command(
     questions: Questions,
     no_seconds: options.NoSeconds = False,
 ) -> int:
-    """Solve instances to proven optimality: layouts of graphs, or labels of networks of costs.
+    """Solve instances to proven optimality: layouts of graphs, or labels of cost networks.
 
     With several instances, outputs must be folders; each instance writes a file named after it.
     """
@@ -274,7 +274,7 @@ def command(
 
 
 def _solve_network(*given: Any) -> Solution:
-    """Solve one network of costs; of its arguments the last are the file and its outputs."""
+    """Solve one cost network; of its arguments the last are the file and its outputs."""
     from layoutopt.cli.networks import NetworkCall
 
     return NetworkCall(*given[:-2]).solve(*given[-2:])
@@ -336,7 +336,7 @@ def _solve_each(
     every: Sequence[options.Targets],
     quiet: bool,
 ) -> int:
-    """Solve one instance, or network of costs, after another; return the highest exit code.
+    """Solve one instance, or cost network, after another; return the highest exit code.
 
     Of several, one that cannot be read is told, and the others are solved; Ctrl-C ends all.
     """

@@ -1,4 +1,4 @@
-"""Solutions of networks of costs as JSON files: format ``layoutopt/solution/1``."""
+"""Solutions of cost networks as JSON files: format ``layoutopt/solution/1``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of costs as NumPy's ``.npz`` files, with the keys of format ``layoutopt/network/1``."""
+"""Cost networks as NumPy's ``.npz`` files, with the keys of format ``layoutopt/network/1``."""
 
 from __future__ import annotations
 

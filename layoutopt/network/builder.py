@@ -1,4 +1,4 @@
-"""A network of costs written down node by node."""
+"""A cost network written down node by node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CostRows: TypeAlias = Sequence[Sequence[Number | None]]
 
 
 class CostNetwork:
-    """A network of costs that grows by calls; :meth:`build` returns it as arrays.
+    """A cost network that grows by calls; :meth:`build` returns it as arrays.
 
     Nodes are named, and every call takes names.
 

@@ -1,4 +1,4 @@
-"""Certificates of networks of costs: written, and held against networks and results."""
+"""Certificates of cost networks: written, and held against networks and results."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def check_certificate(
     if certificate.get("format") != FORMAT:
         raise InputError(f"must be {FORMAT}", "$.format", file)
     if certificate.get("problem") != "network":
-        raise InputError("is no certificate of a network of costs", "$.problem", file)
+        raise InputError("is not a certificate of a cost network", "$.problem", file)
     if certificate.get("network_hash") != network_hash(network):
         raise InputError("is of another network", "$.network_hash", file)
     return check_network(document_of(network), dict(certificate))

@@ -1,4 +1,4 @@
-"""Networks of costs as JSON files: format ``layoutopt/network/1``."""
+"""Cost networks as JSON files: format ``layoutopt/network/1``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of costs read from files and written to them, by the names and contents of these."""
+"""Cost networks read from files and written to them, by the names and contents of these."""
 
 from __future__ import annotations
 

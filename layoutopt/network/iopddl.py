@@ -1,4 +1,4 @@
-"""Networks of costs of the IOPDDL contest (ASPLOS 2025), read as a stream.
+"""Cost networks of the IOPDDL contest (ASPLOS 2025), read as a stream.
 
 One strategy per node; nodes and pairs of nodes have costs; at every time the usages of the nodes
 that are live then add up to a limit at most.  The JSON holds ::

@@ -1,4 +1,4 @@
-"""Networks of costs: nodes choose labels, and labels, pairs of labels and rows cost or limit.
+"""Cost networks: nodes choose labels, and labels, pairs of labels and rows cost or limit.
 
 ::
 
@@ -143,7 +143,7 @@ class Usage:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network of costs as flat arrays; :class:`CostNetwork` is a way to write one down.
+    """A cost network as flat arrays; :class:`CostNetwork` is a way to write one down.
 
     Parameters
     ----------

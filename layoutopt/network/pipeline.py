@@ -1,4 +1,4 @@
-"""Networks of costs solved with proof: merge, split, close each part, put together."""
+"""Cost networks solved with proof: merge, split, close each part, put together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHY = 30.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Solution:
-    """The answer to a network of costs.
+    """The answer to a cost network.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def known_solver(network: Network, solver: str) -> str:
     """
     if solver not in ("auto", *HEURISTICS):
         known = ", ".join(["auto", *HEURISTICS])
-        raise InputError(f"networks of costs have no solver {solver!r}; there are {known}")
+        raise InputError(f"cost networks have no solver {solver!r}; there are {known}")
     if solver != "auto" and network.usages:
         raise InputError(f"{solver} keeps no rows of limits; auto does")
     return solver

@@ -1,4 +1,4 @@
-"""Networks of costs with rows, solved exactly: narrow, reduce, price, dive, search.
+"""Cost networks with rows, solved exactly: narrow, reduce, price, dive, search.
 
 Rows take part in everything.  *Narrowing* forbids labels that use more than a row has left when
 all others use their least.  Nodes that no row counts leave by the reductions of networks without

@@ -1,4 +1,4 @@
-"""Networks of costs in the formats of toulbar2: ``.cfn`` both ways, ``.wcsp`` and ``.uai`` read.
+"""Cost networks in the formats of toulbar2: ``.cfn`` both ways, ``.wcsp`` and ``.uai`` read.
 
 A function of no variable is a constant, one of one variable costs of labels, one of two a table;
 more are refused.  The bound that a file gives tells which pairs are forbidden; that whole

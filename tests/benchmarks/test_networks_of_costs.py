@@ -1,4 +1,4 @@
-"""Benchmarks of networks of costs: their own evaluator, and one programme for all solvers."""
+"""Benchmarks of cost networks: their own evaluator, and one programme for all solvers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of costs in commands."""
+"""Cost networks in commands."""
 
 from __future__ import annotations
 
@@ -186,13 +186,13 @@ def test_networks_are_rows_of_batches(folder: Path, run: Run) -> None:
             "have no solver 'magic'; there are auto, greedy",
         ),
         (["solve", "n.json", "--solver", "greedy"], "keeps no rows"),
-        (["solve", "n.json", "--tiles", "ipu-mk2"], "--tiles is not for networks of costs"),
-        (["solve", "n.json", "--html", "a.html"], "--html is not for networks of costs"),
+        (["solve", "n.json", "--tiles", "ipu-mk2"], "--tiles is not for cost networks"),
+        (["solve", "n.json", "--html", "a.html"], "--html is not for cost networks"),
         (["solve", "n.json", "--start", "s.json"], "has 1 labels, the network has 2 nodes"),
         (["solve", "bad.json"], "$.nodes"),
         (["solve", "missing.npz"], "missing.npz: no such file"),
         (["check", "n.json", "n.json"], "$.format"),
-        (["compare", "n.json", "u.json"], "is no network of costs"),
+        (["compare", "n.json", "u.json"], "is not a cost network"),
     ],
 )
 def test_bad_input_is_one_line(folder: Path, run: Run, words: list[str], text: str) -> None:

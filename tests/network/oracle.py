@@ -1,4 +1,4 @@
-"""Small random networks of costs, and all their labellings."""
+"""Small random cost networks, and all their labellings."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_solutions_have_certificates_when_asked() -> None:
     assert found.certificate is not None
     with pytest.raises(InputError, match="another network"):
         check_certificate(other, found.certificate)
-    with pytest.raises(InputError, match="no certificate of a network"):
+    with pytest.raises(InputError, match="not a certificate of a cost network"):
         check_certificate(network, found.certificate | {"problem": "unwinding"})
 
 

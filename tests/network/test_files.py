@@ -1,4 +1,4 @@
-"""Networks of costs written to files and read again."""
+"""Cost networks written to files and read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random networks of costs against all their labellings."""
+"""Random cost networks against all their labellings."""
 
 from __future__ import annotations
 
