@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from layoutopt.conversion.backends import BACKENDS, backend, backend_named
 from layoutopt.conversion.desired import for_axes, parse_desired, without_blocks
-from layoutopt.conversion.requirements import Requirements, byte_strides, mismatch
+from layoutopt.conversion.requirements import Requirements, mismatch
 from layoutopt.conversion.rules.op import UNKNOWN, Op, Shape, any_layout, parse_operands
-from layoutopt.layout import placement
 from layoutopt.layout.layout import Layout
 from tests.support import refused
 
@@ -155,22 +154,6 @@ def test_unknown_ranks_satisfy_nothing_but_any() -> None:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 40)), min_size=1, max_size=4),
-    st.sampled_from([1, 2, 4, 8]),
-)
-def test_strides_are_those_of_memory(dims: list[tuple[int, int]], element_bytes: int) -> None:
-    """They agree with where the elements of an aligned layout are put."""
-    text = "".join(f"{axis}[a={a}]" for axis, (_, a) in zip("NCHW", dims, strict=False))
-    layout, shape = Layout.parse(text, "glow"), tuple(size for size, _ in dims)
-    found = byte_strides(layout, shape, element_bytes)
-    assert [stride for stride, _ in found] == list(
-        placement.byte_strides(layout, shape, element_bytes, logical=layout.axes)
-    )
-    assert all(exact for _, exact in found)
-
-
-@settings(deadline=None)
-@given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(1, 40)), min_size=2, max_size=4),
     st.data(),
 )
@@ -180,8 +163,8 @@ def test_known_divisors_divide(dims: list[tuple[int, int]], data: st.DataObject)
     layout, sizes = Layout.parse(text), [size for size, _ in dims]
     hidden = data.draw(st.sets(st.integers(0, len(sizes) - 1)))
     open_shape = tuple(None if i in hidden else size for i, size in enumerate(sizes))
-    said = byte_strides(layout, open_shape, 4)
-    real = byte_strides(layout, tuple(sizes), 4)
+    said = layout.byte_strides(open_shape, 4)
+    real = layout.byte_strides(tuple(sizes), 4)
     for (divisor, exact), (stride, _) in zip(said, real, strict=True):
         assert stride == divisor if exact else stride % divisor == 0
 
