@@ -134,6 +134,14 @@ Method: TypeAlias = Callable[[Labelling, Limits, "IntArray | None"], Result]
 """A solver of labelling problems, which may begin with a labelling."""
 
 
+def banned(problem: Labelling, labels: IntArray) -> IntArray:
+    """Return which nodes have a label that they must not take: shape ``(nodes,)``."""
+    node, label = problem.banned.T
+    found = np.zeros(problem.nodes, bool)
+    found[node[labels[node] == label]] = True
+    return found
+
+
 def exact_sum(values: WeightArray) -> int:
     """Return the exact sum of integers, whatever their size."""
     return int(values.sum()) if len(values) else 0
@@ -244,12 +252,16 @@ class Reduction:
     restore: Callable[[IntArray], IntArray]
 
     def project(self, labels: IntArray | None) -> IntArray | None:
-        """Return labels of the small problem as they are in a labelling of the large one."""
+        """Return labels of the small problem as they are in a labelling of the large one.
+
+        A label that a node must not take there, for instance as it stands for several, is fresh.
+        """
         if labels is None:
             return None
-        own = labels[self.kept]
+        own, small = labels[self.kept], self.problem
         _, first, group = np.unique(own, return_index=True, return_inverse=True)
-        return np.where(own < self.problem.labels, own, self.problem.labels + first[group])
+        found = np.where(own < small.labels, own, small.labels + first[group])
+        return np.where(banned(small, found), small.labels + np.arange(small.nodes), found)
 
     def restore_result(self, result: Result) -> Result:
         """Return the result of the large problem that one of the small problem gives."""

@@ -197,6 +197,16 @@ def test_no_time(entry: Entry) -> None:
             assert result.stopped in (Stopped.TIME_LIMIT, Stopped.SIZE_LIMIT)
 
 
+@labelled
+def test_no_time_and_a_start_that_is_banned(entry: Entry) -> None:
+    """A labelling to begin with that must not be taken is no answer, whatever time there is."""
+    problem = hard_problem(2, 60, 12)
+    start = np.arange(60) % 12
+    problem = replace(problem, banned=np.column_stack([np.arange(60), start])[::2])
+    for deadline in (time.monotonic(), time.monotonic() + 0.2):
+        sound(entry, problem, entry.load()(problem, Limits(deadline=deadline), start))
+
+
 class Later(Event):
     """An interrupt that comes after so many looks."""
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
@@ -28,6 +27,7 @@ from layoutopt.network.problem import (
     Parts,
     Precedence,
     WeightArray,
+    banned,
     split,
 )
 
@@ -263,14 +263,6 @@ def allowed(problem: Labelling, labels: IntArray) -> bool:
     if problem.precedence is None:
         return True
     return in_order(problem.precedence, labels)
-
-
-def banned(problem: Labelling, labels: IntArray) -> NDArray[np.bool_]:
-    """Return which nodes have a label that they must not take: shape ``(nodes,)``."""
-    node, label = problem.banned.T
-    found = np.zeros(problem.nodes, bool)
-    found[node[labels[node] == label]] = True
-    return found
 
 
 def coarse(problem: Labelling, parts: Parts) -> Labelling:

@@ -18,9 +18,16 @@ from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.network.components import components
 from layoutopt.network.flow import best_set, expanded
-from layoutopt.network.heuristics.frame import banned, method
+from layoutopt.network.heuristics.frame import method
 from layoutopt.network.heuristics.refine import refine
-from layoutopt.network.problem import IntArray, Labelling, exact_sum, fresh_needed, split
+from layoutopt.network.problem import (
+    IntArray,
+    Labelling,
+    banned,
+    exact_sum,
+    fresh_needed,
+    split,
+)
 from layoutopt.network.solvers.formulation import Indicators, indicators
 
 
