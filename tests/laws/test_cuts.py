@@ -1,0 +1,418 @@
+"""Minimum cuts against all labellings and all sets of nodes: what they decide, and their limits."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutopt.base.limits import Limits
+from layoutopt.base.result import Result, Stopped
+from layoutopt.network import cuts
+from layoutopt.network.contraction import contract
+from layoutopt.network.costs.problem import Given, Problem, cost
+from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.cuts import (
+    best_of_two,
+    cut_part,
+    cuttable,
+    fix,
+    isolating_cuts,
+    roof,
+    two_labels,
+)
+from layoutopt.network.elimination import eliminate
+from layoutopt.network.problem import Labelling, restored_names
+from tests.laws.reductions import APART, TRIANGLE, problems, rewards_of, sound
+from tests.pbqp.cases import opened
+from tests.pbqp.cases import optimum as least
+from tests.pbqp.cases import random_problem as random_tables
+from tests.support import allowed, labelling, optimum, random_labels, random_problem, worth
+
+
+def test_isolating_cuts_keep_the_optimum() -> None:
+    """On 400 random problems the optimum stays, and every labelling comes back as good."""
+    shrunk = 0
+    for problem in problems(400):
+        reduced = isolating_cuts(problem)
+        sound(reduced)
+        shrunk += reduced.problem.nodes < problem.nodes
+    assert shrunk > 80
+
+
+def test_chained_reductions_keep_the_optimum() -> None:
+    """Contraction after cuts after contraction is still exact, restored step by step."""
+    for problem in problems(300):
+        one = contract(problem)
+        two = isolating_cuts(one.problem)
+        three = contract(two.problem)
+        constants = one.constant + two.constant + three.constant
+        assert constants + optimum(three.problem) == optimum(problem)
+        result = Result(bound=7, labelling=random_labels(three.problem, 0))
+        for step in (three, two, one):
+            result = step.restore_result(result)
+        assert result.bound == 7 + constants
+        assert result.objective == problem.value(result.labelling)
+
+
+@pytest.mark.parametrize("solve", [best_of_two, eliminate], ids=lambda f: f.__name__)
+def test_solvers_by_reduction_are_exact(solve: Callable[[Labelling], Result | None]) -> None:
+    """Where they answer at all, objective, bound and labelling are those of the optimum."""
+    solved = 0
+    for problem in problems(400):
+        result = solve(problem)
+        if result is None:
+            continue
+        solved += 1
+        best = optimum(problem)
+        assert (result.objective, result.bound) == (best, best)
+        assert worth(problem, result.labelling.tolist()) == best
+        assert allowed(problem, result.labelling.tolist())
+    assert solved > 40
+
+
+def gains(problem: Labelling, label: int) -> list[int | None]:
+    """Return what each node gains by a label instead of its next best, ``None`` if banned."""
+    rewards, banned = rewards_of(problem), set(map(tuple, problem.banned.tolist()))
+    found: list[int | None] = []
+    for u in range(problem.nodes):
+        others = [rewards.get((u, m), 0) for m in range(problem.labels) if m != label]
+        best = max([0, *others])
+        found.append(None if (u, label) in banned else rewards.get((u, label), 0) - best)
+    return found
+
+
+def best_nodes(problem: Labelling, label: int) -> set[int]:
+    """Return the nodes of all sets that gain most by a label, less the edges that leave."""
+    gain = gains(problem, label)
+    if all(g is None or g <= 0 for g in gain) and any(g is None or g < 0 for g in gain):
+        return set()  # such labels are passed over
+    worths: dict[frozenset[int], int] = {}
+    ends = list(zip(problem.edges.tolist(), problem.weights.tolist(), strict=True))
+    for inside in subsets([u for u, g in enumerate(gain) if g is not None]):
+        kept = sum(gain[u] or 0 for u in inside)
+        worths[inside] = kept - sum(w for (u, v), w in ends if (u in inside) != (v in inside))
+    top = max(worths.values())
+    return {u for inside, worth in worths.items() if worth == top for u in inside}
+
+
+def subsets(nodes: list[int]) -> Iterator[frozenset[int]]:
+    """Yield all sets of some nodes."""
+    for bits in range(2 ** len(nodes)):
+        yield frozenset(u for k, u in enumerate(nodes) if bits >> k & 1)
+
+
+def test_all_best_sets_are_fixed() -> None:
+    """Isolating cuts fix the nodes of every label's best sets, no more and no fewer."""
+    some = 0
+    for seed in range(300):
+        given = random_problem(seed, 5, 3, negative=True, bans=seed % 2 == 0)
+        problem = replace(given, weights=np.abs(given.weights))
+        for u, label in problem.banned.tolist():  # what is banned earns nothing
+            at = (problem.reward_at != (u, label)).any(axis=1)
+            problem = replace(problem, reward_at=problem.reward_at[at], rewards=problem.rewards[at])
+        fixed = set().union(*(best_nodes(problem, label) for label in range(problem.labels)))
+        reduced = isolating_cuts(problem)
+        assert set(range(problem.nodes)) - set(reduced.kept.tolist()) == fixed
+        some += 0 < len(fixed) < problem.nodes
+    assert some > 20
+
+
+@pytest.mark.parametrize(("more", "kept"), [(3, [0]), (4, [])])
+def test_rewards_that_floats_do_not_tell_apart(more: int, kept: list[int]) -> None:
+    """A reward of 2^54 + 3 instead of 2^54 does not weigh up an edge of 4; one more does."""
+    rewards = {(0, 0): 2**54 + more, (0, 1): 2**54, (1, 2): 10}
+    assert isolating_cuts(labelling(2, 3, {(0, 1): 4}, rewards)).kept.tolist() == kept
+
+
+def test_labels_that_earn_most_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With work for one label only, that is label 2, which earns 5; label 0 earns 2 + 2."""
+    problem = labelling(3, 3, {(0, 1): 1}, {(0, 0): 2, (2, 0): 2, (1, 2): 5})
+    for work, kept in [(4, [0, 1, 2]), (5, [0, 2]), (10, []), (15, [])]:
+        monkeypatch.setattr(cuts, "WORK", work)
+        reduced = isolating_cuts(problem)
+        assert reduced.kept.tolist() == kept
+        sound(reduced)
+
+
+def test_without_time_nothing_is_fixed() -> None:
+    """Time is looked at before each label."""
+    reduced = isolating_cuts(labelling(3, 3, TRIANGLE, APART | {(0, 0): 9}), Limits(deadline=0.0))
+    assert (reduced.problem.nodes, reduced.constant) == (3, 0)
+
+
+def test_without_rewards_any_label_will_do() -> None:
+    """Where no label earns or costs anything, all nodes take one; where it is banned, none."""
+    assert isolating_cuts(labelling(3, 2, TRIANGLE)).problem.nodes == 0
+    assert isolating_cuts(labelling(3, 1, TRIANGLE, {}, [(1, 0)])).problem.nodes == 3
+
+
+def test_numbers_up_to_the_limit() -> None:
+    """Eight times all numbers must stay below 2^60."""
+    most = 2**57 - 1
+    for total in (most, most + 1):
+        problem = labelling(2, 2, {(0, 1): total - 4}, {(0, 0): 3, (1, 1): 1})
+        assert cuttable(problem) == (total == most)
+
+
+def test_labels_are_integers() -> None:
+    """Labels are numbers to look up, also where there is nothing to choose."""
+    for problem in (labelling(2, 1, {(0, 1): 1}), labelling(2, 2, {(0, 1): 1}, {(1, 1): 1})):
+        result = best_of_two(problem)
+        assert result is not None
+        assert result.labelling.dtype.kind == "i"
+
+
+def test_what_is_not_for_two_labels() -> None:
+    """Three labels, a negative edge or a negative reward leave it to others."""
+    assert best_of_two(labelling(3, 3, TRIANGLE, APART)) is None
+    rewards = {(0, 0): 2, (1, 1): 1}
+    assert best_of_two(labelling(3, 2, TRIANGLE | {(0, 1): -1}, rewards)) is None
+    assert best_of_two(labelling(3, 2, TRIANGLE, rewards | {(2, 0): -1})) is None
+    assert best_of_two(labelling(3, 2, TRIANGLE, rewards, [(0, 1)])) is None
+
+
+def test_numbers_that_do_not_fit() -> None:
+    """Flows are of 64 bits: larger sums are left to others."""
+    for size in (2**54, 2**57, 2**70):
+        problem = labelling(2, 2, {(0, 1): size}, {(0, 0): 1, (1, 1): size})
+        assert cuttable(problem) == (size < 2**56)
+        assert (best_of_two(problem) is None) == (size >= 2**56)
+
+
+def test_fixing_keeps_values() -> None:
+    """For any decision and any labels of the rest, both problems agree on the value."""
+    for seed, problem in enumerate(problems(300)):
+        whole = random_labels(problem, seed)
+        keep = np.random.default_rng(seed).random(problem.nodes) < 0.5
+        reduced = fix(problem, np.where(keep, -1, whole))
+        labels = random_labels(reduced.problem, seed + 1)
+        back = reduced.restore(labels)
+        assert (back[~keep] == whole[~keep]).all()
+        expected = problem.value(back)
+        fresh_met = set((back[~keep]).tolist()) & set((back[keep]).tolist())
+        if all(label < problem.labels for label in fresh_met):
+            assert reduced.constant + reduced.problem.value(labels) == expected
+
+
+@pytest.mark.parametrize(("bound", "expected"), [(None, None), (2, 4), (0, 2)])
+def test_bounds_and_reasons_are_handed_on(bound: int | None, expected: int | None) -> None:
+    """An unknown bound stays unknown, a known one grows by the constant; the reason stays.
+
+    Nodes 0 and 1 of the triangle take label 0, which earns 1 + 1; node 2 takes its own.
+    """
+    reduced = fix(labelling(3, 3, TRIANGLE, APART), np.array([0, 0, -1]))
+    given = Result(objective=1, bound=bound, labelling=np.array([2]), stopped=Stopped.TIME_LIMIT)
+    result = reduced.restore_result(given)
+    assert (result.objective, result.bound, result.stopped) == (3, expected, Stopped.TIME_LIMIT)
+    assert result.labelling.tolist() == [0, 0, 2]
+
+
+def test_projected_labels_agree_where_they_did() -> None:
+    """Named labels stay; nodes that share a fresh one share one still, and no others do."""
+    shared = apart = 0
+    for seed, problem in enumerate(problems(300)):
+        keep = np.random.default_rng(seed).random(problem.nodes) < 0.7
+        reduced = fix(problem, np.where(keep, -1, 0))
+        labels = random_labels(problem, seed)
+        projected = reduced.project(labels)
+        assert projected is not None
+        own, named = labels[reduced.kept], labels[reduced.kept] < problem.labels
+        assert (projected[named] == own[named]).all()
+        assert (projected[~named] >= problem.labels).all()
+        same = own[:, None] == own
+        assert ((projected[:, None] == projected) == same).all()
+        shared += bool(np.triu(same[~named][:, ~named], 1).any())
+        apart += not same[~named][:, ~named].all()
+    assert shared > 30
+    assert apart > 30
+
+
+def test_fresh_labels_are_named_by_the_node_they_come_from() -> None:
+    """Of three named labels, 3 is the fresh one of the first node that was kept, node 1."""
+    kept = np.array([1, 5, 6, 9])
+    assert restored_names(np.array([0, 3, 4, 2]), kept, 3).tolist() == [0, 3 + 1, 3 + 5, 2]
+
+
+SAME: Given = ((0, 1), (1, 0))
+DIFFERENT: Given = ((1, 0), (0, 1))
+
+
+@pytest.mark.parametrize("wide", [1, 2**40])
+def test_what_a_cut_decides_is_optimal(wide: int) -> None:
+    """On 500 random problems the open rest with the others' cost has the optimum of the whole."""
+    decided = nodes = 0
+    for seed in range(500):
+        problem = random_tables(seed, nodes=8, labels=2, wide=wide)
+        best = least(problem)
+        try:
+            cut = two_labels(problem)
+        except Infeasible:
+            assert best is None
+            continue
+        assert cut is not None
+        nodes += problem.nodes
+        decided += int((cut.labels >= 0).sum())
+        rest = least(cut.rest)
+        assert (None if rest is None else cut.constant + rest) == best
+        assert best is None or cut.bound <= best
+        if (cut.labels >= 0).all() and best is not None:
+            assert cut.bound == cost(problem, cut.labels) == best
+    assert 0.5 * nodes < decided < nodes
+
+
+def submodular(seed: int) -> Problem:
+    """Return a random problem whose tables favour equal labels, with labels then exchanged."""
+    draw = random.Random(seed)
+    n = draw.randint(2, 9)
+    turned = [draw.random() < 0.5 for _ in range(n)]
+    costs: list[list[int | None]] = [[draw.randint(-9, 9), draw.randint(-9, 9)] for _ in range(n)]
+    edges: list[tuple[int, int, Given]] = []
+    for u in range(n):
+        for v in range(n):
+            if u != v and draw.random() < 0.5:
+                apart: list[int | None] = [draw.randint(0, 9), draw.randint(0, 9)]
+                if draw.random() < 0.3:
+                    apart[draw.choice([0, 1])] = None
+                table = [[0, apart[0]], [apart[1], 0]]
+                rows = table[::-1] if turned[u] else table
+                edges.append((u, v, [row[::-1] if turned[v] else row for row in rows]))
+    return Problem.of(costs, edges)
+
+
+def test_exchanged_labels_are_seen_through() -> None:
+    """Where exchanging labels makes all tables submodular, the cut decides every node."""
+    for seed in range(100):
+        problem = submodular(seed)
+        cut = two_labels(problem)
+        assert cut is not None
+        assert (cut.labels >= 0).all()
+        assert cost(problem, cut.labels) == cut.bound == least(problem)
+
+
+def test_frustration_stays_open() -> None:
+    """Three nodes that all want to differ: one pair cannot; the relaxation pays nothing."""
+    ring = [(0, 1, DIFFERENT), (1, 2, DIFFERENT), (2, 0, DIFFERENT)]
+    cut = two_labels(Problem.of([[0, 0]] * 3, ring))
+    assert cut is not None
+    assert (cut.labels.tolist(), cut.bound, cut.constant) == ([-1, -1, -1], 0, 0)
+    assert least(cut.rest) == 1
+
+
+def test_costs_that_floats_do_not_tell_apart() -> None:
+    """Label 1 costs 2^54 by itself, label 0 that and 1 more at the neighbour."""
+    table: Given = ((2**54 + 1, 2**54 + 1), (0, 0))
+    cut = two_labels(Problem.of([[0, 2**54], [0, 1]], [(0, 1, table)]))
+    assert cut is not None
+    assert (cut.labels.tolist(), cut.bound) == ([1, 0], 2**54)
+
+
+def test_a_forced_label_decides_the_rest() -> None:
+    """One node's only label forces its neighbours, one after the other."""
+    equal: Given = ((0, None), (None, 3))
+    cut = two_labels(Problem.of([[None, 1], [0, 0], [-5, 2]], [(0, 1, equal), (2, 1, equal)]))
+    assert cut is not None
+    assert (cut.labels.tolist(), cut.bound, cut.constant) == ([1, 1, 1], 9, 9)
+
+
+def test_contradictions_are_found() -> None:
+    """Two nodes forced to differ that must be equal; and a label of each forbidden."""
+    equal: Given = ((0, None), (None, 0))
+    with pytest.raises(Infeasible):
+        two_labels(Problem.of([[None, 1], [0, None]], [(0, 1, equal)]))
+    with pytest.raises(Infeasible):
+        two_labels(Problem.of([[None, None]], []))
+    with pytest.raises(Infeasible):
+        two_labels(Problem.of([[0, 0], [0, 0]], [(0, 1, [[None, None], [None, None]])]))
+
+
+def test_three_labels_are_not_for_cuts() -> None:
+    """Nor are no nodes at all."""
+    assert two_labels(Problem.of([[0, 0, 0]])) is None
+    assert two_labels(Problem.of([])) is None
+
+
+def test_large_grids_are_proved() -> None:
+    """On a grid of 150 x 150 nodes the cut's bound is what its labelling costs."""
+    draw = np.random.default_rng(0)
+    place = np.arange(150 * 150).reshape(150, 150)
+    across = np.stack([place[:, 1:].ravel(), place[:, :-1].ravel()], axis=1)
+    down = np.stack([place[1:].ravel(), place[:-1].ravel()], axis=1)
+    edges = np.concatenate([across, down])
+    tables = tuple(np.array([[0, w], [w, 0]]) for w in range(1, 6))
+    costs, starts = draw.integers(-9, 10, 2 * place.size), 2 * np.arange(place.size + 1)
+    problem = Problem(costs, starts, edges, draw.integers(0, 5, len(edges)), tables)
+    cut = two_labels(problem)
+    assert cut is not None
+    assert cost(problem, cut.labels) == cut.bound
+    assert 0 < cut.labels.mean() < 1
+
+
+def test_parts_of_two_labels_are_cut() -> None:
+    """On 200 random problems with labels forbidden a cut's labelling, if any, is optimal."""
+    found = 0
+    for seed in range(200):
+        problem = random_tables(seed, labels=3)
+        best, work = least(problem), opened(problem)
+        if work is None:
+            continue
+        try:
+            labels = cut_part(work)
+        except Infeasible:
+            assert best is None
+            continue
+        if labels is not None and best is not None:
+            assert work.value(labels) == best
+            found += 1
+    assert found > 20
+
+
+def test_parts_that_do_not_fit_are_not_cut() -> None:
+    """Sums beyond the limit of problems, and nodes of three labels, are left to others."""
+    work = Work.of(Problem.of([[0, 2], [1, 2]], [(0, 1, SAME)]))
+    assert cut_part(work) == [0, 0]
+    work.costs[0][1] = 2**57 - 4  # with 2 and 1 half of the limit, less 1
+    assert cut_part(work) == [0, 0]
+    work.costs[0][1] += 1
+    assert cut_part(work) is None
+    assert cut_part(Work.of(Problem.of([[0, 0, 0]]))) is None
+    assert cut_part(Work([])) is None
+
+
+def test_parts_with_open_nodes_are_not_cut() -> None:
+    """Where the cut leaves nodes open it decides nothing."""
+    ring = [(0, 1, DIFFERENT), (1, 2, DIFFERENT), (2, 0, DIFFERENT)]
+    assert cut_part(Work.of(Problem.of([[0, 0]] * 3, ring))) is None
+
+
+NEVER = 1000
+
+ENTRIES = (0, 3, 8, NEVER)
+
+
+def test_every_table_of_a_pair() -> None:
+    """Two nodes with costs of their own and any table: decided right, or infeasible."""
+    costs = np.array([[0, 2], [1, 0]])
+    for table in itertools.product(ENTRIES, repeat=4):
+        square = np.array(table).reshape(2, 2)
+        total = costs[0][:, None] + costs[1] + square
+        found = roof(costs, np.array([[0, 1]]), np.zeros(1, np.int64), square[None], NEVER)
+        assert found.infeasible == (total.min() >= NEVER), table
+        if not found.infeasible:
+            first, second = found.labels
+            assert total[first, second] == total.min() == found.bound, table
+
+
+def test_many_equal_edges() -> None:
+    """A rule that 256 edges state is as valid as one that a single edge states."""
+    equal = np.array([[[0, NEVER], [NEVER, 0]]])
+    edges = np.tile([[0, 1]], (256, 1))
+    table_of = np.zeros(256, np.int64)
+    found = roof(np.array([[NEVER, 0], [0, 5]]), edges, table_of, equal, NEVER)
+    assert (found.labels.tolist(), found.bound) == ([1, 1], 5)
+    contrary = np.array([[NEVER, 0], [0, NEVER]])
+    assert roof(contrary, edges, table_of, equal, NEVER).infeasible
