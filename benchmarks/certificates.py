@@ -43,7 +43,7 @@ instance = json.load(open(sys.argv[1]), parse_float=Decimal)
 found = check(instance, json.load(open(sys.argv[2])))
 [peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
 seconds = time.perf_counter() - begun
-print(json.dumps([seconds, int(peak) / 1024, found.classes, found.copies, found.on_word]))
+print(json.dumps([seconds, int(peak) / 1024, found.classes, found.copies, found.unverified]))
 """
 """What checks a certificate: seconds with both files read, memory (on Linux), what it says."""
 
@@ -78,13 +78,13 @@ def _row(graph: Graph) -> list[str]:
     if result.certificate is None:
         return [str(result.status), *[""] * 9, result.uncertified]
     data = certificate_bytes(result.certificate)
-    seconds, peak, classes, copies, on_word = _checked(graph, data)
+    seconds, peak, classes, copies, unverified = _checked(graph, data)
     kinds = _kinds(result.certificate)
     evidence = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     sizes = [f"{len(raw) / 1024:,.0f}" for raw in (data, gzip.compress(data, mtime=0))]
     times = [f"{x:.2f}" for x in (solved, max(proved, 0.0), seconds)]
     counts = str(classes), f"{copies:,}"
-    return [str(result.status), *counts, evidence, *sizes, *times, f"{peak:.0f}", str(on_word)]
+    return [str(result.status), *counts, evidence, *sizes, *times, f"{peak:.0f}", str(unverified)]
 
 
 def _checked(graph: Graph, data: bytes) -> Any:

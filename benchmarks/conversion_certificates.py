@@ -55,7 +55,7 @@ class Row:
     size: int
     packed: int
     seconds: tuple[float, float, float, float]
-    on_word: int
+    unverified: int
 
 
 def certificate(name: str, asked: Asked) -> Row:
@@ -84,7 +84,7 @@ def certificate(name: str, asked: Asked) -> Row:
         len(data),
         len(gzip.compress(data, mtime=0)),
         (marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2], marks[4] - marks[3]),
-        verdict.on_word,
+        verdict.unverified,
     )
 
 
@@ -100,7 +100,7 @@ def main() -> None:
                 [
                     *(name, one.score, f"{one.ops:,}", f"{one.modes:,}", f"{one.left_out:,}"),
                     *(f"{one.size / 1024:,.0f}", f"{one.packed / 1024:,.0f}"),
-                    *(*(f"{s:.2f}" for s in one.seconds), f"{one.on_word}"),
+                    *(*(f"{s:.2f}" for s in one.seconds), f"{one.unverified}"),
                 ]
                 for name, one in found.items()
             ]
@@ -111,7 +111,7 @@ def main() -> None:
                 *(question, f"{sum(one.optimal for one in every)} of {len(every)}"),
                 *(f"{sum(one.transforms for one in every):,}",),
                 *(f"{sum(one.size for one in every) / 1024:,.0f}",),
-                *(*(f"{s:.1f}" for s in seconds), f"{sum(one.on_word for one in every)}"),
+                *(*(f"{s:.1f}" for s in seconds), f"{sum(one.unverified for one in every)}"),
             ]
         )
     print(markdown(HEAD, rows))

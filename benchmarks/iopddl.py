@@ -91,7 +91,7 @@ def row(path: Path, seconds: float) -> list[str]:
         status, cost, bound, labels = done.answer
         gap = f"{(cost - bound) / max(abs(cost), 1):.4%}" if labels and bound is not None else ""
         if labels is not None and evaluated(path, labels) != cost:
-            raise SystemExit(f"{name}: the solver says {cost}, not {evaluated(path, labels)}")
+            raise SystemExit(f"{name}: the solver claims {cost}, not {evaluated(path, labels)}")
         cells = [name, status, *("" if x is None else f"{x:,}" for x in (cost, bound)), gap]
     return [*cells, f"{done.seconds:.1f}", f"{done.peak_mb:.0f}", *PUBLISHED.get(name, ("", ""))]
 

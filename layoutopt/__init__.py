@@ -214,11 +214,11 @@ __all__ = [
 
 
 _RENAMED = {"Know": "BarrierReady"}
-"""Public names as they were, and as they are: the old ones work for one more release."""
+"""Old public names, supported for one more release, and their new names."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for, so that ``import layoutopt`` is cheap."""
+    """Import a public name at its first use; this keeps ``import layoutopt`` fast."""
     if name in _RENAMED:
         message = f"layoutopt.{name} is now layoutopt.{_RENAMED[name]}"
         warn(message, DeprecationWarning, stacklevel=2)

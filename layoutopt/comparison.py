@@ -1,4 +1,4 @@
-"""One instance, several solvers: how far each is from the best, and where it loses that."""
+"""Comparison of several solvers on one instance: gap to the best result, and loss by pair."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from layoutopt.lowering.assignment import Assignment
 from layoutopt.unwinding import unwind
 
 COLUMNS = ("solver", "status", "score", "bound", "gap", "to best bound", "seconds", "loss")
-"""Of a table for people."""
+"""Columns of the table of results."""
 
 PAIR_COLUMNS = ("solver", "pair", "", "value", "of", "matched", "best", "loses")
-"""Of a table for people of what solvers lose by pair: positions, those that match, and those
-that match in the best result."""
+"""Columns of the table of losses by pair; "of": positions, "best": matches of the best result."""
 
 CSV_COLUMNS = (
     *("instance", "solver", "status", "stopped", "score", "bound", "best_bound", "max_score"),
@@ -31,7 +30,7 @@ CSV_COLUMNS = (
 CSV_PAIR_COLUMNS = ("instance", "solver", "a", "b", "value", "elements", "matched", "best", "lost")
 
 SHOWN = 30
-"""Length of a table of pairs in a notebook."""
+"""Rows of the table of pairs in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class PairLoss:
 
     @property
     def lost(self) -> Decimal:
-        """``value * (best - matched)``; below 0 where the solver earns more."""
+        """``value * (best - matched)``; negative where the solver scores more."""
         return numbers.times(self.value, self.best - self.matched)
 
 
@@ -69,9 +68,9 @@ class Comparison(Shown):
     Parameters
     ----------
     results
-        In the order in which the solvers were given; fewer if the run was interrupted.
+        In the order of the solvers; fewer if the run was interrupted.
     name
-        Of the instance.
+        Name of the instance.
     """
 
     results: tuple[UnwindingResult, ...]
@@ -94,7 +93,7 @@ class Comparison(Shown):
         return min(bounds, default=None)
 
     def losses(self) -> Iterator[float | None]:
-        """Return for each result what it loses against the best.
+        """Yield the relative loss of each result against the best score.
 
         Yields
         ------
@@ -109,30 +108,29 @@ class Comparison(Shown):
                 yield numbers.relative(numbers.difference(best, result.score), best)
 
     def gaps(self) -> Iterator[float | None]:
-        """Return for each result its gap to the lowest bound that any solver proved.
+        """Yield the relative gap of each result to the lowest proved bound.
 
         Yields
         ------
         float or None
-            ``(bound - score) / max(|score|, 1e-9)``: what it can lose at most against the
-            optimum; ``None`` without a score or a bound.
+            ``(bound - score) / max(|score|, 1e-9)``; ``None`` without a score or a bound.
         """
         bound = self.bound
         return (Result(objective=r.score, bound=bound).gap for r in self.results)
 
     def where_lost(self) -> tuple[PairLoss, ...]:
-        """Return what each solver earns less than the best result, by ValuedPair.
+        """Return the loss of each solver against the best result, by ValuedPair.
 
         Returns
         -------
         tuple
-            Solvers in their order, for each the pairs on which it differs, those first that
-            lose most.  Their ``lost`` adds up to what the solver's score is below the best.
+            For each solver the pairs on which it differs, largest losses first.  Their ``lost``
+            adds up to ``best - score``.
 
         Raises
         ------
         InputError
-            If the results are not of the same pairs.
+            If the results are for different pairs.
         """
         winner = self.winner
         found: list[PairLoss] = []
@@ -150,7 +148,7 @@ class Comparison(Shown):
         return tuple(found)
 
     def rows(self) -> list[list[str]]:
-        """Return the cells of a table for people: a row for each result."""
+        """Return the cells of the table of results, a row for each."""
         return [
             [
                 r.solver,
@@ -166,7 +164,7 @@ class Comparison(Shown):
         ]
 
     def pair_rows(self) -> list[list[str]]:
-        """Return the cells of a table for people: a row for each of :meth:`where_lost`."""
+        """Return the cells of the table of losses, a row for each of :meth:`where_lost`."""
         return [
             [
                 *(p.solver, p.a, p.b, number(p.value)),
@@ -198,7 +196,7 @@ class Comparison(Shown):
         return markdown_text([self], pairs)
 
     def shown_parts(self) -> Iterator[Part]:
-        """Yield tables of results and of what they lose, and their pictures."""
+        """Yield tables of results and losses, and the results' pictures."""
         yield Words(self.name or "unnamed", "title")
         yield Table(COLUMNS, self.rows(), 2)
         lost = self.pair_rows()
@@ -220,18 +218,17 @@ def _title(pair: PairScore) -> tuple[str, str, Decimal, int]:
 
 
 def _plain(value: Decimal | int | None) -> str:
-    """Return a number digit by digit; nothing if it is unknown."""
+    """Return a number with all digits, or an empty string if it is unknown."""
     return "" if value is None else f"{Decimal(value):f}"
 
 
 def csv_text(comparisons: Iterable[Comparison], pairs: bool = False) -> str:
-    """Return one table of several comparisons as CSV, numbers in full, unknown ones empty.
+    """Return one table of several comparisons as CSV: exact numbers, unknown ones empty.
 
     Parameters
     ----------
     pairs
-        Whether there is a line for each solver and ValuedPair on which it differs from the
-        best result, in place of one for each solver.
+        Whether to write a line for each loss by pair instead of one for each solver.
     """
     rows = (row for found in comparisons for row in found.csv_rows(pairs))
     return Table(CSV_PAIR_COLUMNS if pairs else CSV_COLUMNS, rows).csv()
@@ -243,7 +240,7 @@ def markdown_text(comparisons: Sequence[Comparison], pairs: bool = False) -> str
     Parameters
     ----------
     pairs
-        Whether a second table tells where solvers lose against the best result.
+        Whether to add a table of the losses by pair.
     """
     rows = [[c.name or "unnamed", *row] for c in comparisons for row in c.rows()]
     text = Table(["instance", *COLUMNS], rows, 3).markdown()
@@ -268,10 +265,8 @@ def compare(
 
     Parameters
     ----------
-    graph
-        The graph.
     solvers
-        Names from :data:`layoutopt.unwinding.SOLVERS`; or one of them.
+        One or more names; see :data:`layoutopt.unwinding.SOLVERS`.
     fixed
         Layouts of some sinks, or of parts of them, that every solver keeps.
     time_limit

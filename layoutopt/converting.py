@@ -1,4 +1,4 @@
-"""Rewrite networks with provably fewest layout transforms."""
+"""Conversion of ONNX networks with provably fewest layout transforms."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ PHASES = ("read", "solve", "write", "check", "heuristics", "peers")
 
 DEFECT = "a defect of layoutopt, not of the network; please report it"
 
-KEPT = "the network is kept as it is given"
+KEPT = "the given network is kept"
 
 MOST_NOTES = 8
-"""So many ops that could not be converted are named."""
+"""Largest number of ops named in a note."""
 
 
 def convert(
@@ -65,41 +65,40 @@ def convert(
     peers: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> ConversionResult:
-    """Return an equivalent network of ONNX with provably fewest layout transforms.
+    """Convert an ONNX network to an equivalent one with provably fewest layout transforms.
 
     Parameters
     ----------
     model
         The network, or its file.  It is not changed.
     layout, padding, backend
-        Layouts that ops must run in, by default those in which they are written:
-        ``"Conv=NHWC,HWIO;default=NHWC"`` (:func:`~layoutopt.conversion.desired.parse_desired`),
-        with or without padding; or the name of a backend or its requirements.
+        Required layouts of ops, such as ``"Conv=NHWC,HWIO;default=NHWC"``
+        (:func:`~layoutopt.conversion.desired.parse_desired`), and whether channels may be padded
+        for them; or a backend's name or requirements.  By default, ops keep their layouts.
     costs
-        What ops take in each layout, and transforms: a table, or its file
+        Durations of ops in each layout and of transforms: a table, or its file
         (:func:`~layoutopt.conversion.cost_table.read_costs`).  Ops in it run in one of its layouts.
     objective
-        ``"count"`` of transforms, ``"bytes"`` that they move, ``"time"`` by costs, in
-        femtoseconds; or two in order.  By default ``"count,bytes"``, or ``"time,count"``.
+        ``"count"`` of transforms, ``"bytes"`` moved by them, ``"time"`` in femtoseconds by
+        ``costs``; or two in order.  Default: ``"count,bytes"``, with costs ``"time,count"``.
     solver
         ``"auto"``, or a heuristic (:data:`~layoutopt.conversion.convert.SOLVERS`).
-    free_io
-        Whether inputs and outputs may come in other layouts.
-    microsoft
-        Whether products of matrices may become FusedMatMul, an op of onnxruntime alone.
+    free_io, microsoft
+        Whether the layouts of inputs and outputs may change, and whether MatMul may become
+        FusedMatMul, which only onnxruntime supports.
     time_limit, seed, progress
-        Seconds for the whole call, none by default; seed; called with what is being done.
+        Seconds for the whole call, unlimited by default; random seed; progress callback.
     check, compare, peers
         Whether to run both networks in onnxruntime on the same random inputs, to count the
-        transforms that each heuristic would leave, and the transposes that other optimisers leave.
+        transforms left by each heuristic, and the transposes left by other optimisers.
 
     Raises
     ------
     InputError
-        If the network is not well-formed or not read, or an option is wrong.
+        If the network is malformed or cannot be read, or an option is invalid.
     TimeoutError
-        If time runs out while the file is read, or before there is a network in the layouts that
-        ops must run in; without such layouts and costs, the answer is the network as given.
+        If time runs out while the file is read, or before required layouts or those of ``costs``
+        are met.  Without either, the given network is returned.
     """
     limits = limited(time_limit, seed=seed, progress=progress)
     table = read_costs(costs) if isinstance(costs, str | Path) else costs
@@ -110,7 +109,7 @@ def convert(
 
 
 def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> ConversionResult:
-    """Read a network and convert it; where time ends, return the best network there is."""
+    """Read and convert a network; if time runs out, return the best network found."""
     last = limits.deadline + grace(limits)
 
     def over() -> bool:
@@ -129,11 +128,11 @@ def _in_time(model: Model | str | Path, wanted: _Wanted, limits: Limits) -> Conv
         raise error.located(file=_name(model)) from None
     except TimeoutError:
         why = limits.stopped or Stopped.TIME_LIMIT
-        raise TimeoutError(f"{_name(model)}: {why} before there is a network to answer") from None
+        raise TimeoutError(f"{_name(model)}: {why} before a network was found") from None
 
 
 def _name(model: Model | str | Path) -> str:
-    """Return the name of a network's file, else its own."""
+    """Return the name of a network's file, or its own."""
     if isinstance(model, str | Path):
         return str(model)
     return str(getattr(getattr(model, "graph", None), "name", ""))
@@ -141,7 +140,7 @@ def _name(model: Model | str | Path) -> str:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Requests of a user; the fields are arguments of :func:`convert`."""
+    """Arguments of :func:`convert`."""
 
     desired: Requirements | None
     costs: OpCosts | None
@@ -155,7 +154,7 @@ class _Wanted:
 
 
 class _Call:
-    """One call of :func:`convert`, once its network is read; the arguments are its own."""
+    """One call of :func:`convert` on a network that was read."""
 
     def __init__(self, given: Loaded, wanted: _Wanted, limits: Limits) -> None:
         model, self.notes = one_input_each(given.model)
@@ -164,14 +163,14 @@ class _Call:
         self.trial: _Trial | None = None
 
     def result(self) -> ConversionResult:
-        """Convert the network, and look into what is wanted besides."""
+        """Convert the network, and run the requested comparisons."""
         self.limits.report("simplifying")
         try:
             ready = _ready(self.given.model)
         except (InputError, MemoryError, TimeoutError):
             raise
-        except Exception as error:  # a defect of this package, which costs a user no network
-            why = f"{KEPT}: it is not understood ({type(error).__name__}: {error}), {DEFECT}"
+        except Exception as error:  # a defect of this package; the user keeps the network
+            why = f"{KEPT}: reading it failed ({type(error).__name__}: {error}), {DEFECT}"
             return self._kept(why, Stopped.FINISHED)
         self.clock.end("read")
         trial = _Trial(self.given.model, ready, self.wanted, self.limits, self.clock)
@@ -195,30 +194,24 @@ class _Call:
         return self._whole(trial, attempt, heuristics, others)
 
     def early(self) -> ConversionResult:
-        """Return the best network that there is as time ends.
+        """Return the best network found when time runs out.
 
         Raises
         ------
         TimeoutError
-            If that as given is no answer, as ops must run in other layouts, or have costs.
+            If there is none, and layouts or costs are required.
         """
         trial = self.trial
         if trial is not None and trial.sound is not None:
-            trial.notes.append("time ended before the network was compared as it was asked for")
+            trial.notes.append("time ran out before the requested comparisons")
             return self._whole(trial, trial.sound, {}, {})
         if self.wanted.desired is not None or self.wanted.costs is not None:
             raise TimeoutError
-        why = "time ended before there was another network; it is kept as it is given"
+        why = "time ran out before another network was found; the given one is kept"
         return self._kept(why, self.limits.stopped or Stopped.TIME_LIMIT)
 
     def _kept(self, why: str, stopped: Stopped) -> ConversionResult:
-        """Return the network as it is given, which nobody has read; times of its ops are unknown.
-
-        Parameters
-        ----------
-        why, stopped
-            Why it is kept, for a user and for a program.
-        """
+        """Return the given network, unread: durations of its ops are unknown."""
         asked = self.wanted.desired is not None or self.wanted.costs is not None
         names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
         names = tuple([name for name in names if name != "time"]) or ("count",)
@@ -226,7 +219,7 @@ class _Call:
         kept = unconverted(
             ConversionGraph(_name(self.given.model)), names, None, why, tallied, stopped
         )
-        sizes = f"the shapes of {unknown} transposes are not declared: their bytes do not count"
+        sizes = f"bytes exclude {unknown} transposes whose shapes are not declared"
         result = ConversionResult(
             model=copied(self.given.model),
             conversions=(kept,),
@@ -278,7 +271,7 @@ class _Call:
 
 @dataclass(frozen=True)
 class _Ready:
-    """A network that was read: as far as its declared shapes hold, and simplified, if it was."""
+    """A network that was read, with valid declared shapes only, and simplified where possible."""
 
     model: Model
     plain: Simplified
@@ -287,10 +280,10 @@ class _Ready:
 
 
 def _ready(model: Model) -> _Ready:
-    """Simplify a network and read it, without declared shapes where only these do not fit.
+    """Simplify and read a network, ignoring declared shapes if they are all that is invalid.
 
-    Nothing but the file tells shapes of results of ops that are not ONNX's own, or whose shapes
-    are known at run time only; a runtime does not believe them.
+    Shapes of results of custom ops, and shapes known only at run time, cannot be inferred;
+    runtimes ignore their declarations.
     """
     try:
         return _simplified_or_not(model)
@@ -304,19 +297,19 @@ def _ready(model: Model) -> _Ready:
             except InputError:
                 continue
             names = ", ".join(types[:MOST_NOTES])
-            note = f"declared shapes of results of {names} do not hold ({error.reason})"
+            note = f"declared shapes of results of {names} are wrong ({error.reason})"
             return replace(found, plain=replace(found.plain, notes=(note, *found.plain.notes)))
         raise
 
 
 def _simplified_or_not(model: Model) -> _Ready:
-    """Read a network simplified, or as it is given where it cannot be simplified."""
+    """Read a network after simplifying it, or as given if simplification fails."""
     try:
         plain = simplified(model)
         return _Ready(model, plain, read_model(plain.model, plain.weights))
     except (InputError, MemoryError, TimeoutError):
         raise
-    except Exception as error:  # a defect of this package, which costs a user no network
+    except Exception as error:  # a defect of this package; the user keeps the network
         note = (
             f"the network is converted without being simplified ({type(error).__name__}: {error}), "
             f"{DEFECT}. Fewer transforms may be possible, and the bound is 0"
@@ -328,7 +321,7 @@ def _simplified_or_not(model: Model) -> _Ready:
 def _conversions(
     source: OnnxSource, wanted: _Wanted, limits: Limits, written: Collection[Key] = ()
 ) -> dict[OnnxSource, Conversion]:
-    """Return what becomes of a network's graph and of all inside it, the network's own first."""
+    """Return the conversion of a network's graph, followed by those of its subgraphs."""
     with interruptible(limits):
         return {
             one: convert_graph(
@@ -347,7 +340,7 @@ def _conversions(
 
 
 class _Trial:
-    """Conversions of one network; the arguments are those of :class:`_Call`."""
+    """Attempts to convert one network."""
 
     def __init__(
         self, given: Model, ready: _Ready, wanted: _Wanted, limits: Limits, clock: _Clock
@@ -355,19 +348,19 @@ class _Trial:
         self.given, self.wanted, self.limits, self.clock = given, wanted, limits, clock
         self.model, self.source, self.plain = ready.model, ready.source, ready.plain
         self.removed = ready.plain.removed
-        self.sound: Attempt | None = None  # what answers if time ends
+        self.sound: Attempt | None = None  # returned if time runs out
         self.partial = ready.unsimplified
         self.unmet = False
         self.ops = [(one, op.name) for one in self.source.every() for op in one.graph.ops]
         self.notes: list[str] = []
 
     def attempt(self, written: frozenset[Key]) -> Attempt:
-        """Convert with some ops as they are written.
+        """Convert the network, with some ops kept as they are written.
 
         Raises
         ------
         Unsound
-            If what comes out is not sound, or nothing does.
+            If the conversion fails, or its network is invalid.
         """
         before = self._before if self.wanted.check else None
         found: dict[OnnxSource, Conversion] = {}
@@ -393,7 +386,7 @@ class _Trial:
             raise
         except InputError as error:
             raise Unsound(error.reason, found) from error
-        except Exception as error:  # a defect of this package, which costs a user no network
+        except Exception as error:  # a defect of this package; the user keeps the network
             raise Unsound(f"{type(error).__name__}: {error}", found) from error
         if difference is not None and difference > tolerance(self.given):
             why = f"outputs differ by {difference:.2g}"
@@ -403,25 +396,23 @@ class _Trial:
         return Attempt(found, new, difference)
 
     def unconverted(self, error: Unsound | None) -> Attempt:
-        """Return the network as it was given."""
+        """Return the given network."""
         assert error is not None
         names = parse_objective(self.wanted.objective, self.wanted.costs is not None)
         found = {
             one: unconverted(one.graph, names, self.wanted.costs, KEPT)
             for one in read_model(self.model).every()
         }
-        self.notes.append(f"{KEPT}: rewritten, it is not sound ({error.reason}), {DEFECT}")
+        self.notes.append(f"{KEPT}: the converted one is invalid ({error.reason}), {DEFECT}")
         return Attempt(found, copied(self.given), None)
 
     @cached_property
     def _before(self) -> Outputs | None:
-        """The outputs of the network as it is given; None if it does not run."""
+        """The outputs of the given network; None if it does not run."""
         try:
             found = Outputs(self.given, self.limits.seed)
         except NotRun as error:
-            self.notes.append(
-                f"outputs could not be compared; of the given network, {error.reason}"
-            )
+            self.notes.append(f"outputs of the given network could not be computed: {error.reason}")
             return None
         if found.random:
             names = ", ".join(map(repr, found.random))
@@ -430,18 +421,18 @@ class _Trial:
 
 
 def _notes(found: Found, asked: bool) -> Iterator[str]:
-    """Yield what a user should know of ops that could not be converted.
+    """Yield notes on ops that could not be converted.
 
     Parameters
     ----------
     asked
-        Whether layouts are asked of ops.
+        Whether layouts are required.
     """
-    unmet = "; layouts that are asked of it are not met" if asked else ""
+    unmet = "; layouts required of it are not met" if asked else ""
     for (source, name), why in list(found.written.items())[:MOST_NOTES]:
         op = source.ops[name]
         yield (
-            f"{op} stays as it is written, as the network would not be sound otherwise ({why}), "
+            f"{op} is kept as written, as converting it makes the network invalid ({why}), "
             f"{DEFECT}{unmet}. Fewer transforms may be possible, and the bound is 0"
         )
     if len(found.written) > MOST_NOTES:
@@ -449,14 +440,14 @@ def _notes(found: Found, asked: bool) -> Iterator[str]:
 
 
 class _Clock:
-    """Seconds by phase, from a moment on."""
+    """Seconds by phase."""
 
     def __init__(self, begin: float) -> None:
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self._last = begin
 
     def end(self, phase: str) -> None:
-        """Count what has passed since the last phase ended."""
+        """Add the time since the end of the last phase to a phase."""
         now = time.monotonic()
         self.seconds[phase] += now - self._last
         self._last = now
@@ -465,7 +456,7 @@ class _Clock:
 def _heuristics(
     source: OnnxSource, wanted: _Wanted, limits: Limits, sound: Found
 ) -> dict[str, Tally]:
-    """Return what the transforms cost that each heuristic leaves."""
+    """Return the costs of the transforms left by each heuristic."""
     found = {}
     for name in SOLVERS[1:]:
         every = _conversions(source, replace(wanted, solver=name), limits, sound.written)
@@ -477,9 +468,9 @@ def _desired(
     layout: str | None, padding: bool, backend: str | Requirements | None
 ) -> Requirements | None:
     if padding and layout is None:
-        raise InputError("padding is for layouts that are given; a backend pads as it says")
+        raise InputError("padding requires layout; backends have their own rules for padding")
     if layout is not None and backend is not None:
-        raise InputError("give layouts or a backend, not both")
+        raise InputError("give layout or backend, not both")
     if layout is not None:
         return parse_desired(layout, padding)
     return backend_named(backend) if isinstance(backend, str) else backend

@@ -1,4 +1,4 @@
-"""Graphs from files, instances and networks, and from Python functions."""
+"""Graphs read from instances, ONNX networks and Python functions."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ PATTERN = re.compile(r"(?P<module>[^:]*[\w/\\]|.+\.py):(?P<name>[A-Za-z_][\w.]*)
 
 
 def is_function(text: str) -> bool:
-    """Return whether a text names a Python function, and no file."""
+    """Return whether a text names a Python function rather than a file."""
     return PATTERN.fullmatch(text) is not None and not Path(text).exists()
 
 
 def build(text: str) -> Graph:
-    """Import a module, call its function without arguments, and return the graph that it makes.
+    """Import a module, call its function without arguments, and return the resulting graph.
 
     Parameters
     ----------
     text
-        ``module:function``.  The module is a dotted name, looked up in the working directory
-        first, or a path that ends in ``.py``.  The function may also be a graph.
+        ``module:function`` or ``module:graph``.  The module is a dotted name, looked up in the
+        working directory first, or a path that ends in ``.py``.
 
     Raises
     ------
     InputError
-        If there is no such function, it fails, or it returns no graph.
+        If the function does not exist, fails, or does not return a graph.
     """
     match = PATTERN.fullmatch(text)
     if match is None:
-        raise InputError("must read module:function, or file.py:function", file=text)
+        raise InputError("must have the form module:function or file.py:function", file=text)
     with _working_directory_importable():
         try:
             found: Any = _module(match["module"])
@@ -53,7 +53,7 @@ def build(text: str) -> Graph:
             raise InputError(_reason(error), file=text) from None
     if not isinstance(graph, Graph):
         kind = type(graph).__name__
-        raise InputError(f"gives an object of type {kind}, a layoutopt.Graph is needed", file=text)
+        raise InputError(f"returns an object of type {kind}, not a layoutopt.Graph", file=text)
     return graph
 
 
@@ -67,7 +67,7 @@ def _working_directory_importable() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ValueError):  # the user's code may have taken it away
+        with suppress(ValueError):  # the user's code may have removed it
             sys.path.remove(here)
 
 
@@ -83,14 +83,14 @@ def _module(name: str) -> ModuleType:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong, and the line of the user's code where it did."""
+    """Return an error's message, and the line of the user's code that raised it."""
     what = error.reason if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     place = _place(error.__traceback__)
     return f"{what} ({place})" if place else what
 
 
 def _place(trace: TracebackType | None) -> str:
-    """Return file and line of the last frame that is neither here nor in the import system."""
+    """Return file and line of the last frame outside this package and the import system."""
     others = str(Path(__file__).parent), import_module.__code__.co_filename, "<frozen"
     place = ""
     while trace is not None:
@@ -104,14 +104,14 @@ def _place(trace: TracebackType | None) -> str:
 NETWORK = re.compile(
     rb'\s*(\{\s*"?problem|MARKOV|BAYES|PK|\S+(\s+[0-9]+){4}\s)|.*"layoutopt/network/', re.DOTALL
 )
-"""How files begin that hold cost networks, and what their format says."""
+"""First bytes of files of cost networks."""
 
 HEAD = 2**20
-"""Bytes of a file that are looked at."""
+"""Bytes of a file that are matched."""
 
 
 def is_network(path: Path) -> bool:
-    """Return whether a file holds a cost network: by its name, or by its content."""
+    """Return whether a file holds a cost network, by its name or content."""
     name = str(path)
     if name.endswith(NETWORK_SUFFIXES):
         return True
@@ -119,17 +119,17 @@ def is_network(path: Path) -> bool:
         return False
     try:
         return NETWORK.match(read_bytes(path, HEAD)) is not None
-    except InputError:  # which reading it tells
+    except InputError:  # reported when the file is read
         return False
 
 
 NETWORK_SUFFIXES = tuple(
     f".{kind}{packed}" for packed in ("", ".gz", ".xz") for kind in ("npz", "cfn", "wcsp", "uai")
 )
-"""How the names of files end that hold cost networks alone."""
+"""Suffixes of files that always hold cost networks."""
 
 SUFFIXES = (*INSTANCES, ".onnx")
-"""How the names of files end that can be read."""
+"""Suffixes of files that :func:`read` accepts."""
 
 
 def read(
@@ -144,21 +144,21 @@ def read(
     Parameters
     ----------
     path
-        An instance (``.json`` or ``.json.gz``), a network (``.onnx``), the name of a Python
-        function that returns a graph (``module:function`` or ``file.py:function``), whose code
-        is run, or ``-``: either kind of file on standard input.
+        An instance (``.json`` or ``.json.gz``), a network (``.onnx``), ``-`` for either on
+        standard input, or a Python function that returns a graph (``module:function`` or
+        ``file.py:function``), which is run.
     attractions
-        For a network: a TOML file with values that replace some of the shipped table's.
+        For a network: a TOML file with values that override the default ones.
     dims
         For a network: sizes of its symbolic dimensions, by name.
     training
-        For a network: an optimiser, ``"sgd"``, ``"momentum"`` or ``"adam"``, to add the
-        backward pass and the update of the weights.  By default there is neither.
+        For a network: an optimiser, ``"sgd"``, ``"momentum"`` or ``"adam"``, whose training step
+        (backward pass, update of the weights) is added.
 
     Raises
     ------
     InputError
-        If the file cannot be read, with the place in it and the reason.
+        If the file cannot be read; the message says where and why.
     """
     name = str(named(path))
     if name.endswith(".onnx") or (name == STDIN and read_utf8(Path(STDIN)).lstrip()[:1] != b"{"):
@@ -171,5 +171,5 @@ def read(
         if is_function(name):
             return build(name)
         allowed = f"{', '.join(SUFFIXES)} and module:function"
-        raise InputError(f"is of no known kind; allowed: {allowed}", file=name)
+        raise InputError(f"unknown file type; allowed: {allowed}", file=name)
     return read_instance(path)

@@ -1,8 +1,8 @@
 """Solvers by name.
 
-A name that is not built in is looked for among the solvers that were registered in Python, then
-among the entry points of installed packages, in the groups ``layoutopt.solvers`` and
-``layoutopt.heuristics``.  Nothing is loaded before it is asked for.
+Names are looked up among built-in solvers, then those registered in Python, then the entry points
+``layoutopt.solvers`` and ``layoutopt.heuristics`` of installed packages.  A solver is loaded at
+its first use.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ if TYPE_CHECKING:
 
 
 def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Method:
-    """Return a user's solver of labelling problems with all its answers checked.
+    """Wrap a user's solver of labelling problems so that all its results are checked.
 
     Parameters
     ----------
     exact
-        Whether its bounds are proofs; those of others are left out.
+        Whether its bounds are proved; otherwise they are dropped.
 
     Returns
     -------
     Method
-        It raises a SolverError of one line, which names the solver, if the function fails or
-        returns what is no answer to the problem.
+        It raises SolverError, naming the solver, if the function fails or its result is invalid.
     """
 
     def solve(problem: Labelling, limits: Limits, start: IntArray | None = None) -> Result:
@@ -54,7 +53,7 @@ def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Metho
         if fault:
             raise SolverError(f"solver {name!r} {fault}")
         labels = None
-        if found.labelling is not None:  # labels that a component does not know are fresh there
+        if found.labelling is not None:  # labels absent from a component are fresh there
             parts = split(replace(problem, precedence=None))
             labels = parts.join(parts.cut(np.asarray(found.labelling)))
         value = None if labels is None else problem.value(labels)
@@ -68,12 +67,12 @@ def guarded_method(name: str, call: Callable[..., Any], *, exact: bool) -> Metho
 
 
 def guarded_heuristic(name: str, call: Callable[..., Any]) -> Heuristic:
-    """Return a user's heuristic on graphs with its answers checked.
+    """Wrap a user's heuristic on graphs so that its results are checked.
 
     Returns
     -------
     Heuristic
-        It raises as :func:`guarded_method` does.
+        It raises SolverError as :func:`guarded_method` does.
     """
 
     def choose(graph: GraphStore, limits: Limits, given: Given, places: Places) -> Origins:
@@ -95,36 +94,33 @@ def _sinks(graph: GraphStore) -> list[int]:
 
 
 def _origins_fault(graph: GraphStore, given: Given, places: Places, found: Any) -> str:
-    """Return what is wrong with the origins of sinks, if anything."""
+    """Return the first fault of the origins of sinks, or an empty string."""
     if not isinstance(found, dict) or set(found) != {*_sinks(graph)}:
-        return f"must return a dict by the numbers of all sinks, got {_described(found)}"
+        return f"must return a dict with the numbers of all sinks as keys, got {_described(found)}"
     for t in _sinks(graph):
         sink, shape = f"sink {graph.tensor_name(t)!r}", (places.count(t),)
         tensors, elements = (np.asarray(part) for part in found[t])
         for part in (tensors, elements):
             if part.dtype.kind not in "iu" or part.shape != shape:
-                got = f"{part.dtype} in {part.shape}"
-                return f"must give {sink} two arrays of integers in shape {shape}, got {got}"
+                got = f"{part.dtype} of shape {part.shape}"
+                return f"must give {sink} two arrays of integers of shape {shape}, got {got}"
         for root in unique(tensors).tolist():
             if not 0 <= root < len(graph.shapes):
                 return f"gives {sink} locations of tensor number {root}, which does not exist"
             if graph.ops[graph.producers[root]].kind is Kind.VIEW:
-                return f"gives {sink} locations of {graph.tensor_name(root)!r}, which has none"
+                return f"gives {sink} locations of {graph.tensor_name(root)!r}, a view"
             taken = elements[tensors == root]
             if not (taken.min() >= 0 and taken.max() < places.count(root)):
                 return f"gives {sink} locations outside {graph.tensor_name(root)!r}"
         kept = given.placed(t, (tensors, elements))
         if not (np.array_equal(kept[0], tensors) and np.array_equal(kept[1], elements)):
-            return f"moves elements of {sink} whose locations are given"
+            return f"moves elements of {sink} whose locations are fixed"
     return ""
 
 
 @contextmanager
 def _blamed(name: str, limits: Limits) -> Iterator[None]:
-    """Turn whatever a user's function raises into one line that names it.
-
-    Running out of time in time, or out of memory, is nobody's fault.
-    """
+    """Turn errors of a user's function, except timeouts and MemoryError, into SolverError."""
     try:
         yield
     except MemoryError:
@@ -137,7 +133,7 @@ def _blamed(name: str, limits: Limits) -> Iterator[None]:
 
 
 def _read_only(problem: Labelling) -> Labelling:
-    """Return a problem whose arrays cannot be written to."""
+    """Return a problem with read-only arrays."""
     order = problem.precedence
     if order is not None:
         order = replace(
@@ -166,7 +162,7 @@ def _frozen(array: IntArray) -> IntArray:
 def _hold(
     name: str, problem: Labelling, limits: Limits, bound: int, known: tuple[IntArray | None, ...]
 ) -> None:
-    """Refuse a bound that a known labelling exceeds, or what local search makes of one."""
+    """Refuse a bound below the value of a known labelling, improved by local search."""
     from layoutopt.network.heuristics.frame import allowed
 
     fresh = problem.labels + np.arange(problem.nodes)
@@ -175,38 +171,36 @@ def _hold(
     refined = load("refined", Takes.LABELLING)(problem, replace(limits, tell=None), best)
     value = max(problem.value(best), int(refined.objective or 0))
     if value > bound:
-        raise SolverError(f"solver {name!r} claims the bound {bound}, but {value} can be reached")
+        raise SolverError(f"solver {name!r} claims the bound {bound}, but {value} is attainable")
 
 
 def _fault(problem: Labelling, found: Any) -> str:
-    """Return what is wrong with a result, if anything."""
+    """Return the first fault of a result, or an empty string."""
     if not isinstance(found, Result):
         return f"must return a layoutopt.Result, got {_described(found)}"
     if found.infeasible:
-        return "says that there is no solution, but everything may be fresh"
+        return "claims infeasibility, but fresh labels are always feasible"
     stopped: Any = found.stopped
     if not isinstance(stopped, Stopped):
-        return f"must say why it stopped by a layoutopt.Stopped, got {_described(stopped)}"
+        return f"must give stopped as a layoutopt.Stopped, got {_described(stopped)}"
     for what, number in (("objective", found.objective), ("bound", found.bound)):
         if number is not None and not _whole(number):
-            return f"must give a whole number as {what}, got {_described(number)}"
+            return f"must give an integer as {what}, got {_described(number)}"
     if found.labelling is None:
         return "" if found.objective is None else "gives an objective without a labelling"
     labels, count = np.asarray(found.labelling), problem.labels + problem.nodes
     if labels.dtype.kind not in "iu" or labels.shape != (problem.nodes,):
-        shape = f"({problem.nodes},)"
-        return (
-            f"must give labels as integers in shape {shape}, got {labels.dtype} in {labels.shape}"
-        )
+        got = f"{labels.dtype} of shape {labels.shape}"
+        return f"must give labels as integers of shape ({problem.nodes},), got {got}"
     if problem.nodes and not (labels.min() >= 0 and labels.max() < count):
-        return f"must give labels of 0..{count - 1}, got {labels.min()}..{labels.max()}"
+        return f"must give labels in 0..{count - 1}, got {labels.min()}..{labels.max()}"
     from layoutopt.network.heuristics.frame import allowed
 
     if not allowed(problem, labels):
-        return "gives labels that are banned, or break barrier order"
+        return "gives labels that are banned or violate barrier order"
     value = problem.value(labels)
     if found.objective is not None and found.objective != value:
-        return f"says that its labelling is worth {found.objective}, but that is {value}"
+        return f"claims the objective {found.objective}, but its labelling has {value}"
     return ""
 
 
@@ -235,20 +229,20 @@ HEAVY = (
     "scipy.optimize",
     "scipy.sparse.csgraph",
 )
-"""Modules that functions import when they are reached."""
+"""Modules that are imported lazily."""
 
 ORTOOLS = (
     "ortools.graph.python.max_flow",
     "ortools.graph.python.min_cost_flow",
     "ortools.sat.python.cp_model",
 )
-"""The same, where OR-Tools is installed."""
+"""Lazily imported modules of OR-Tools."""
 
 GROUPS = {"layoutopt.solvers": "solver", "layoutopt.heuristics": "heuristic"}
-"""Groups of entry points, and what their members are called in errors."""
+"""Groups of entry points, and the word for their members in errors."""
 
 ALL = "all"
-"""What commands take for every built-in solver, so that no solver is called so."""
+"""Stands for every built-in solver in commands; not allowed as a solver's name."""
 
 _registered: dict[str, Entry] = {}
 
@@ -259,7 +253,7 @@ def built_in() -> tuple[str, ...]:
 
 
 def load_all() -> None:
-    """Load whatever solving may need, as is better done before time or memory is limited."""
+    """Import all lazily imported modules, before limits of time or memory apply."""
     for module in HEAVY:
         import_module(module)
     with suppress(ImportError):
@@ -270,29 +264,29 @@ def load_all() -> None:
 
 
 def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
-    """Register a function as a solver of labelling problems, for as long as Python runs.
+    """Register a function as a solver of labelling problems in this process; a decorator.
 
     ``(problem, limits, start) -> Result``; see :class:`~layoutopt.Labelling`,
-    :class:`~layoutopt.Limits` and :class:`~layoutopt.Result`.  Used as a decorator; a later one of
-    the same name replaces it.
+    :class:`~layoutopt.Limits` and :class:`~layoutopt.Result`.  A solver registered earlier under
+    the same name is replaced.
 
     Parameters
     ----------
     name
-        What :func:`~layoutopt.unwind` calls it.
+        Name for :func:`~layoutopt.unwind`.
     exact
-        Whether its bounds are proofs.  Bounds of other solvers are left out.  The function gets an
-        attribute of this name, by which a package's entry point tells the same.
+        Whether its bounds are proved; otherwise they are dropped.  Stored as the attribute
+        ``exact`` of the function, which entry points of packages set as well.
 
     Raises
     ------
     InputError
-        If the name is taken by a built-in solver.
+        If the name is invalid, or that of a built-in solver.
     """
     _check_name(name)
 
     def register(function: Function) -> Function:
-        with suppress(AttributeError):  # methods have none, and are no entry points either
+        with suppress(AttributeError):  # methods accept no attributes
             function.exact = exact  # type: ignore[attr-defined]
         _registered[name] = _solver_of(name, function, exact=exact)
         return function
@@ -301,20 +295,20 @@ def solver(name: str, *, exact: bool = False) -> Callable[[Function], Function]:
 
 
 def heuristic(name: str) -> Callable[[Function], Function]:
-    """Register a function as a heuristic on graphs, for as long as Python runs.
+    """Register a function as a heuristic on graphs in this process; a decorator.
 
-    ``(graph, limits, given, places) -> origins``; ``docs/solvers.md`` tells what these are.  Used
-    as a decorator; a later one of the same name replaces it.
+    ``(graph, limits, given, places) -> origins``; see ``docs/solvers.md``.  A solver registered
+    earlier under the same name is replaced.
 
     Parameters
     ----------
     name
-        What :func:`~layoutopt.unwind` calls it.
+        Name for :func:`~layoutopt.unwind`.
 
     Raises
     ------
     InputError
-        If the name is taken by a built-in solver.
+        If the name is invalid, or that of a built-in solver.
     """
     _check_name(name)
 
@@ -326,7 +320,7 @@ def heuristic(name: str) -> Callable[[Function], Function]:
 
 
 def names() -> tuple[str, ...]:
-    """Return all names that :func:`find` knows, users' own last; nothing is loaded."""
+    """Return the names of all solvers, users' own last, without loading them."""
     own = {*_registered, *(entry.name for entry in _entries()[0])}
     return *built_in(), *sorted(own - {*built_in()})
 
@@ -337,7 +331,7 @@ def find(name: str) -> Entry:
     Raises
     ------
     InputError
-        If there is none, or a package's cannot be loaded.
+        If the name is unknown or ambiguous, or a package's solver cannot be loaded.
     """
     known = entries(Takes.LABELLING, Takes.GRAPH) | _registered
     if name in known:
@@ -345,11 +339,11 @@ def find(name: str) -> Entry:
     offers, unreadable = _entries()
     found = [entry for entry in offers if entry.name == name]
     if not found:
-        more = f"; not readable: what {', '.join(unreadable)} offers" if unreadable else ""
+        more = f"; entry points not readable: {', '.join(unreadable)}" if unreadable else ""
         raise InputError(f"unknown solver {name!r}; known: {', '.join(names())}{more}")
     if len(found) > 1:
         offered = ", ".join(f"{_package(entry)} ({entry.group})" for entry in found)
-        raise InputError(f"solver {name!r} is offered more than once: by {offered}")
+        raise InputError(f"solver {name!r} is ambiguous: it is defined by {offered}")
     return _loaded(found[0])
 
 
@@ -361,7 +355,7 @@ def _loaded(entry: EntryPoint) -> Entry:
     except (Exception, SystemExit) as error:
         raise InputError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(call):
-        raise InputError(f"{what} is no function: {entry.value} is of type {type(call).__name__}")
+        raise InputError(f"{what} is not callable: {entry.value} is a {type(call).__name__}")
     if GROUPS[entry.group] == "heuristic":
         return _heuristic_of(entry.name, call)
     return _solver_of(entry.name, call, exact=getattr(call, "exact", False) is True)
@@ -377,7 +371,7 @@ def _heuristic_of(name: str, call: Callable[..., Any]) -> Entry:
 
 
 def _entries() -> tuple[list[EntryPoint], list[str]]:
-    """Return what installed packages offer, and the packages whose entry points are malformed."""
+    """Return the entry points of installed packages, and packages with malformed ones."""
     from importlib.metadata import distributions
 
     found: dict[str, list[EntryPoint]] = {}
@@ -390,7 +384,7 @@ def _entries() -> tuple[list[EntryPoint], list[str]]:
         except Exception:
             unreadable.append(name)
             continue
-        found.setdefault(name, own)  # the first one on the path is the one that is imported
+        found.setdefault(name, own)  # the first on the path is imported
     return [entry for own in found.values() for entry in own], unreadable
 
 
@@ -400,7 +394,7 @@ def _package(entry: EntryPoint) -> str:
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name or name.split() != [name]:
-        raise InputError(f"a solver's name must be a text without spaces, got {name!r}")
+        raise InputError(f"a solver's name must be a nonempty string without spaces, got {name!r}")
     if name in (ALL, *built_in()):
         taken = ", ".join((*built_in(), ALL))
-        raise InputError(f"the name {name!r} is taken; so are {taken}")
+        raise InputError(f"the solver name {name!r} is reserved; reserved: {taken}")

@@ -1,4 +1,4 @@
-"""Unwinding: choose the locations of a graph's sinks so that ValuedPairs earn the most."""
+"""Unwinding: layouts of a graph's sinks that maximise the score over its ValuedPairs."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from layoutopt.registry import built_in, find
 def assert_consistent(
     graph: GraphStore, checked: Evaluation, result: Result, solver: Entry
 ) -> None:
-    """Stop where solver and specification disagree.
+    """Check that the solver's result agrees with the evaluation of its layouts.
 
     Raises
     ------
     InternalError, SolverError
-        If they do: the latter if the solver is a user's.
+        If they disagree; SolverError if the solver is a user's.
     """
     fault = _fault(graph, checked, result)
     if fault and solver.own:
@@ -51,34 +51,35 @@ def assert_consistent(
 
 
 def _fault(graph: GraphStore, checked: Evaluation, result: Result) -> str:
-    """Return in what solver and specification disagree, if in anything.
+    """Return the first disagreement between solver and evaluation, or an empty string.
 
-    On a tile memory a location that a solver thinks of as fresh may happen to be another's tile.
+    On a tile memory, a location counted as fresh may coincide with a used tile, so the evaluated
+    score may exceed the solver's.
     """
     if checked.violations:
         return f"the layouts break a rule: {checked.violations[0]}"
-    lucky = graph.tile_memory is not None and (checked.score or 0) > (result.objective or 0)
-    if result.objective is not None and checked.score != result.objective and not lucky:
-        return f"score {checked.score}, but the solver says {result.objective}"
+    higher = graph.tile_memory is not None and (checked.score or 0) > (result.objective or 0)
+    if result.objective is not None and checked.score != result.objective and not higher:
+        return f"the layouts score {checked.score}, but the solver claims {result.objective}"
     if result.bound is not None and checked.score is not None and result.bound < checked.score:
-        return f"score {checked.score} above the bound {result.bound}"
+        return f"the score {checked.score} exceeds the bound {result.bound}"
     return ""
 
 
 SOLVERS = built_in()
-"""Names that :func:`unwind` takes, apart from users' own."""
+"""Names of the built-in solvers of :func:`unwind`."""
 
 START_SHARE = 0.2
-"""Share of the time that ``greedy0`` may take for that."""
+"""Largest share of the remaining time for the initial solution by ``greedy0``."""
 
 ENDING = 0.05
-"""Share of the time, at least, that is kept for what comes after a search."""
+"""Smallest share of the remaining time reserved for restoring and checking layouts."""
 
 SHORT_OF_MEMORY = (Stopped.SIZE_LIMIT, Stopped.MEMORY_LIMIT)
-"""Ends of a search for which there was too little memory, as was foreseen, or not."""
+"""Searches that were refused or stopped for lack of memory."""
 
 CERTIFYING = 1 / 3
-"""Share of the time that is kept for a certificate."""
+"""Share of the remaining time reserved for a certificate."""
 
 
 def unwind(
@@ -95,42 +96,42 @@ def unwind(
     certificate: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> UnwindingResult:
-    """Choose layouts for a graph's sinks, and prove how good they are.
+    """Maximise the score of a graph over the layouts of its sinks, with a proved upper bound.
 
     Parameters
     ----------
-    graph, solver
-        The graph.  Exact: ``"auto"`` (reductions, bounds, search), ``"cpsat"``, ``"mip"``.
-        Heuristics: all others of :data:`SOLVERS`.  Or a name of your own; see ``docs/solvers.md``.
+    solver
+        Exact: ``"auto"`` (reductions, bounds, search), ``"cpsat"``, ``"mip"``.  Heuristics: all
+        others of :data:`SOLVERS`.  Or the name of a registered solver; see ``docs/solvers.md``.
     fixed, start
-        Layouts (:data:`~layoutopt.lowering.assignment.Assignment`), whole or in part, that are kept
-        (score and bound are those of the best rest), or to begin with (the answer is at least as
-        good).
+        Layouts (:data:`~layoutopt.lowering.assignment.Assignment`) of some sinks or parts of them:
+        ``fixed`` is kept, and the bound holds for layouts that keep it; ``start`` is an initial
+        solution, and the result scores at least as much.
     barriers
-        ``"opaque"``: hooks are ignored; the result's graph has none.  ``"simulated"``: they give
-        the tiles of barriers' outputs; so they do by default, if there is a tile memory.
+        ``"opaque"``: hooks of barriers are ignored, and the result's graph has none.
+        ``"simulated"``, the default on a tile memory: hooks compute the tiles of barriers' outputs.
     time_limit, gap
-        Seconds for the whole call, none by default; relative gap at which to stop, 0 for a proof.
+        Seconds for the whole call, unlimited by default; relative gap at which to stop.
     seed, workers
-        Seed of everything random; threads of a search.  With 1, equal calls give equal results.
+        Random seed; threads of the search.  With one thread, results are reproducible.
     certificate
-        Whether the result gets evidence for its bound; see ``docs/certificates.md``.
+        Whether to attach a certificate of the bound; see ``docs/certificates.md``.
     progress
-        Called with every :class:`~layoutopt.base.limits.Progress`.
+        Callback for each :class:`~layoutopt.base.limits.Progress`.
 
     Returns
     -------
     UnwindingResult
-        Checked against :mod:`layoutopt.check`; without layouts if time ran out too early.
+        Evaluated by :mod:`layoutopt.check`; without layouts if time ran out before any were found.
 
     Raises
     ------
     InputError
-        If solver, graph, limits or given layouts cannot be used.
+        If solver, graph, limits or given layouts are invalid.
     SizeError
-        If the graph is too irregular to be solved by classes, and too large for memory.
+        If the graph is too irregular to be solved by classes, and too large by elements.
     SolverError
-        If CP-SAT or HiGHS was asked for by name and failed, or a user's solver did.
+        If CP-SAT or HiGHS was requested by name and failed, or a user's solver failed.
     """
     limits = limited(time_limit, gap, seed, workers, progress)
     chosen = _checked_input(graph, find(solver), start)
@@ -144,21 +145,21 @@ def unwind(
 
 
 solve = unwind
-"""The same, under the name of its command."""
+"""Alias of :func:`unwind`, named as the command."""
 
 
 @dataclass(eq=False)
 class Call:
-    """One call of :func:`unwind`: what its steps share.
+    """State shared by the steps of one call of :func:`unwind`.
 
     Parameters
     ----------
     begun
-        The graph with what is given beforehand.
+        The graph with its fixed layouts and initial solution.
     limits
-        Those of the whole call.
+        Limits of the whole call.
     kept
-        Share of the time for what comes after the answer.
+        Share of the remaining time reserved for a certificate.
     """
 
     begun: WarmStart
@@ -180,12 +181,12 @@ class Call:
         return self.begun.given.graph
 
     def phase(self, name: str, work: Callable[[], Answer], limits: Limits | None = None) -> Answer:
-        """Return what a phase returns, and count what it takes.
+        """Run a phase, and add its seconds to ``seconds[name]``.
 
         Raises
         ------
         TimeoutError
-            If its limits, those of the whole call by default, end it.
+            If it exceeds its limits, by default those of the whole call.
         """
         begun, secured = time.monotonic(), self.reserve.best is not None
         try:
@@ -195,19 +196,19 @@ class Call:
 
 
 def secure(call: Call, solver: Entry) -> None:
-    """Find and check layouts before anything else, if time is limited."""
+    """If time is limited, find and check layouts to return in case the search is interrupted."""
     if call.limits.left < math.inf:
         begun = time.monotonic()
         call.reserve.open(heuristic=solver.takes is not Takes.GRAPH)
         call.seconds["secure"] = time.monotonic() - begun
-    # Here, so that after Ctrl-C only the check is left to do.
+    # Computed now, so that only the check remains after Ctrl-C.
     call.instance_hash = known_hash(call.graph)
 
 
 def find_layouts(call: Call, solver: Entry) -> Result:
-    """Return the layouts that a solver finds, with a bound; nothing if time runs out.
+    """Return a solver's layouts and bound; an empty result if time runs out.
 
-    If memory does not suffice, ``greedy0`` is asked, unless its answer is in hand already.
+    If memory runs out and no layouts are secured, ``greedy0`` is used instead.
     """
     try:
         return _strategy(solver)(call, solver)
@@ -225,12 +226,12 @@ def find_layouts(call: Call, solver: Entry) -> Result:
     call.reserve.close(patience=math.inf)
     if call.reserve.best is not None or solver.takes is Takes.GRAPH:
         return Result(stopped=stopped)
-    call.limits = replace(call.limits, full=Event())  # what the solver took is free again
+    call.limits = replace(call.limits, full=Event())  # the solver's memory is free again
     return replace(find_layouts(call, find("greedy0")), stopped=stopped)
 
 
 def exact(call: Call, solver: Entry) -> Result:
-    """Return what an exact method finds; on a tile memory, within its capacity."""
+    """Solve by an exact method; on a tile memory, within its capacity."""
     memory = call.graph.tile_memory
     if memory is None:
         return lower_and_solve(call, solver)
@@ -253,17 +254,17 @@ def exact(call: Call, solver: Entry) -> Result:
             return free
         bound = free.bound
     if call.begun.given.count:
-        raise InputError("fixed layouts on a tile memory whose capacity binds are not solved")
+        raise InputError("fixed layouts are not supported on a tile memory whose capacity binds")
     try:
         placed = call.phase("place", lambda: place(call.graph, call.limits))
-    except TimeoutError:  # what is proved without capacity still holds
+    except TimeoutError:  # the bound without capacity remains valid
         return Result(bound=bound, stopped=call.limits.stopped or Stopped.TIME_LIMIT)
     call.size |= placed.size
     return placed.result
 
 
 def approximate(call: Call, solver: Entry) -> Result:
-    """Return what a heuristic on labelling problems finds; it knows nothing of capacity."""
+    """Solve by a heuristic on labelling problems; layouts that exceed capacity are dropped."""
     if call.graph.tile_memory is None:
         return lower_and_solve(call, solver)
     if hooked(call.graph):
@@ -280,7 +281,7 @@ def approximate(call: Call, solver: Entry) -> Result:
 
 
 def heuristic(call: Call, solver: Entry) -> Result:
-    """Return the layouts that a heuristic on graphs chooses."""
+    """Solve by a heuristic on graphs."""
     from layoutopt.lowering.heuristics import choose
 
     work = partial(choose, call.graph, solver, call.limits, call.begun.given)
@@ -288,7 +289,7 @@ def heuristic(call: Call, solver: Entry) -> Result:
 
 
 def _strategy(solver: Entry) -> Callable[[Call, Entry], Result]:
-    """Return how layouts are found by a solver."""
+    """Return the function that finds layouts by a solver."""
     if solver.takes is Takes.GRAPH:
         return heuristic
     return exact if solver.proves else approximate
@@ -296,11 +297,11 @@ def _strategy(solver: Entry) -> Callable[[Call, Entry], Result]:
 
 def _refuse_given(call: Call) -> None:
     if call.begun.given.count:
-        raise InputError("fixed layouts of graphs with barrier hooks are not solved")
+        raise InputError("fixed layouts are not supported for graphs with barrier hooks")
 
 
 def _other(call: Call, solver: Entry, graph: GraphStore) -> Result:
-    """Solve another graph in the time that is left."""
+    """Solve another graph in the remaining time."""
     other = Call(begin(graph, None, None), call.limits)
     result = _strategy(solver)(other, solver)
     call.seconds.update(other.seconds)
@@ -309,7 +310,7 @@ def _other(call: Call, solver: Entry, graph: GraphStore) -> Result:
 
 
 def lower_and_solve(call: Call, solver: Entry) -> Result:
-    """Lower the graph to a labelling problem, solve that, and restore layouts."""
+    """Lower the graph to a labelling problem, solve it, and restore layouts."""
     given = call.begun.given
     lowered = call.phase("trace", lambda: lower(tiled(call.graph), call.limits, given))
     call.size |= lowered.size
@@ -329,13 +330,13 @@ def lower_and_solve(call: Call, solver: Entry) -> Result:
 
 
 def solve_problem(call: Call, lowered: Lowered, solver: Entry) -> Result:
-    """Solve the lowered problem, messages in the graph's own unit."""
+    """Solve the lowered problem; progress reports are in the graph's unit."""
 
     def score(x: float) -> float:
         return nearest(lowered.unit * int(x))
 
-    # Restoring and checking layouts take up to about as long as tracing, and half of it again;
-    # a solver of other people needs a moment to stop, too.
+    # Restoring and checking layouts take up to about 1.5 times as long as tracing; a user's
+    # solver needs time to stop.
     left = call.limits.left
     after = max(1.5 * call.seconds["trace"], ENDING * left) if left < math.inf else 0.0
     early = call.limits.saving(after + call.kept * left)
@@ -357,7 +358,7 @@ def solve_problem(call: Call, lowered: Lowered, solver: Entry) -> Result:
 
 
 def _start(call: Call, lowered: Lowered, limits: Limits) -> IntArray | None:
-    """Return what greedy0 chooses, if it is quick enough to ask."""
+    """Return an initial labelling: the user's, else greedy0's if the graph is small enough."""
     if call.begun.start is not None:
         return lowered.labels(call.begun.start)
     if call.size["elements"] > START_LIMIT or not lowered.problem.nodes:
@@ -376,13 +377,13 @@ def _start(call: Call, lowered: Lowered, limits: Limits) -> IntArray | None:
 
 
 def check_layouts(call: Call, result: Result, solver: Entry) -> UnwindingResult:
-    """Check layouts against the specification, and report what they earn."""
+    """Evaluate layouts by the specification, and return the result."""
     checked, layouts = None, result.labelling
     if layouts is not None:
         checked, why = _evaluation(call, layouts)
         if checked is not None:
             assert_consistent(call.graph, checked, result, solver)
-        else:  # what is not checked is no answer
+        else:  # only checked layouts are returned
             layouts, result = None, replace(result, stopped=why)
             _keep_plain(call, why)
     else:
@@ -409,7 +410,7 @@ def check_layouts(call: Call, result: Result, solver: Entry) -> UnwindingResult:
 
 
 def _evaluation(call: Call, layouts: Layouts) -> tuple[Evaluation | None, Stopped]:
-    """Return what layouts earn by the specification; nothing, and why, if that is not told."""
+    """Evaluate layouts by the specification; without an evaluation, return why it stopped."""
     call.limits.report("checking")
     try:
         found = call.phase("check", partial(evaluate, call.graph, layouts))
@@ -423,13 +424,13 @@ def _evaluation(call: Call, layouts: Layouts) -> tuple[Evaluation | None, Stoppe
 def _best(
     call: Call, checked: Evaluation | None, layouts: Layouts | None, solver: Entry, why: Stopped
 ) -> tuple[Evaluation | None, Layouts | None]:
-    """Return what was found, or what is in hand if that is better or all that there is."""
+    """Return the layouts found, or the secured ones if those are better or the only ones."""
     call.reserve.close()
     kept = call.reserve.best
     heuristic = not solver.proves
-    told = heuristic and not call.limits.over and why is not Stopped.SIZE_LIMIT
-    if kept is None or (told and call.begun.evaluation is None):
-        return checked, layouts  # what a heuristic finds in time is told as it is
+    finished = heuristic and not call.limits.over and why is not Stopped.SIZE_LIMIT
+    if kept is None or (finished and call.begun.evaluation is None):
+        return checked, layouts  # a heuristic that finished in time is reported unimproved
     mine = None if checked is None else checked.score
     if mine is None or (
         (solver.proves or call.begun.evaluation is not None)
@@ -441,7 +442,7 @@ def _best(
 
 
 def _keep_plain(call: Call, why: Stopped) -> None:
-    """Secure default layouts where nothing else is in hand, if there is time for that."""
+    """Secure default layouts if there are no others and time remains."""
     limits = call.limits
     if call.reserve.best is not None:
         return
@@ -452,7 +453,7 @@ def _keep_plain(call: Call, why: Stopped) -> None:
 
 
 def _bound(call: Call, result: Result) -> Decimal | None:
-    """Return the best bound that is known; none where there is no solution."""
+    """Return the best known bound; None if the problem is infeasible."""
     if result.infeasible:
         return None
     most = ceiling(call.graph)
@@ -460,7 +461,7 @@ def _bound(call: Call, result: Result) -> Decimal | None:
 
 
 def certified(call: Call, answer: UnwindingResult) -> UnwindingResult:
-    """Return an answer with its certificate, if time is kept for one."""
+    """Attach a certificate to the answer, if one was requested."""
     if not call.kept:
         return answer
     from layoutopt.certify.unwinding import certified

@@ -261,17 +261,17 @@ class TestStart:
 
 
 WRONG = {
-    "unknown": ({"w": []}, "'w' names no tensor of an earlier op"),
+    "unknown": ({"w": []}, "unknown tensor 'w'"),
     "no sink": ({"s": []}, "'s' is no sink; only sinks can be laid out"),
     "key": ({3: []}, "3 is neither the name nor the handle of a sink"),
-    "origin": ({"y": [("q", 0, 0, [(4, 1, 1)])]}, "'q' names no tensor"),
+    "origin": ({"y": [("q", 0, 0, [(4, 1, 1)])]}, "unknown tensor 'q'"),
     "view": (
         {"y": [("flatten0", 0, 0, [(4, 1, 1)])]},
         "sink 'y': piece 0: 'flatten0' has no own locations",
     ),
     "range": (
         {"y": [("s", 1, 0, [(4, 1, 1)])]},
-        "sink 'y': piece 0: its 'from' elements 1..4 leave 0..3",
+        "sink 'y': piece 0: its 'from' elements 1..4 must be within 0..3",
     ),
     "twice": (
         {"y": [("s", 0, 0, [(3, 1, 1)]), ("t", 0, 2, [(2, 1, 1)])]},

@@ -77,7 +77,7 @@ WRONG = {
     "built_model:wrong_shape": ("shape [5] has 5 elements", "(built_model.py, line 15)"),
     "built_model:fails": ("KeyError: 'weights'", "(built_model.py, line 18)"),
     "built_model:leaves": ("SystemExit: 3", "(built_model.py, line 21)"),
-    "built_model:nothing": ("gives an object of type NoneType, a layoutopt.Graph is needed",),
+    "built_model:nothing": ("returns an object of type NoneType, not a layoutopt.Graph",),
     "built_model:needs": ("TypeError: needs() missing 1 required positional argument: 'width'",),
     "built_model:absent": ("has no attribute 'absent'",),
     "no_such_model:build": ("ModuleNotFoundError: No module named 'no_such_model'",),
@@ -101,7 +101,7 @@ def test_users_code_may_change_where_python_looks() -> None:
 def test_what_names_no_function_is_refused() -> None:
     """Without a module and a function it is said what a name looks like."""
     for text in ("model", "model.txt", "a:b:c.txt", ""):
-        with refused("must read module:function, or file.py:function"):
+        with refused("must have the form module:function or file.py:function"):
             build(text)
 
 
@@ -121,7 +121,7 @@ def test_files_are_not_mistaken_for_functions(tmp_path: Path) -> None:
     assert not is_function("a:b")
     for text in ("model.txt", "model:", ":build", "a:b:c.txt", "model:1"):
         assert not is_function(text)
-    with refused("is of no known kind; allowed: .json, .json.gz, .onnx and module:function"):
+    with refused("unknown file type; allowed: .json, .json.gz, .onnx and module:function"):
         read("model.txt")
     with refused("attractions, dims and training are for .onnx files only"):
         read("built_model:build", dims={"batch": 1})

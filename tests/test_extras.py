@@ -66,5 +66,5 @@ def test_a_package_that_is_there_but_broken(monkeypatch: pytest.MonkeyPatch) -> 
         raise ImportError("libgomp.so.1 is missing")
 
     monkeypatch.setattr("layoutopt.base.errors.import_module", broken)
-    with refused("running needs onnxruntime (libgomp.so.1 is missing), which an extra brings"):
+    with refused("running needs onnxruntime (libgomp.so.1 is missing), an extra"):
         needed("onnxruntime", "running")

@@ -52,15 +52,15 @@ TAKE_A_GRAPH: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("name", TAKE_A_GRAPH)
 def test_what_is_no_graph_is_refused(name: str) -> None:
     """The name of a file comes with the function that reads it."""
-    with pytest.raises(InputError, match=r"^a Graph is needed, not NoneType$"):
+    with pytest.raises(InputError, match=r"^expected a layoutopt.Graph, not NoneType$"):
         TAKE_A_GRAPH[name](None)
-    with pytest.raises(InputError, match=r"not str; layoutopt.read\('foo.json'\) reads one"):
+    with pytest.raises(InputError, match=r"not str; use layoutopt.read\('foo.json'\)"):
         TAKE_A_GRAPH[name]("foo.json")
 
 
 ODD: dict[str, tuple[Callable[[], object], str]] = {
-    "explain_pair": (lambda: lo.explain_pair(GRAPH, None, "y", "t"), "a result of unwind is"),
-    "explain_sink": (lambda: lo.explain_sink(GRAPH, {}, "x"), "a result of unwind is needed"),
+    "explain_pair": (lambda: lo.explain_pair(GRAPH, None, "y", "t"), "expected a result of unwind"),
+    "explain_sink": (lambda: lo.explain_sink(GRAPH, {}, "x"), "expected a result of unwind"),
     "evaluate nothing": (lambda: lo.evaluate(GRAPH, None), "layouts must be pieces by sink"),
     "evaluate a file": (lambda: lo.evaluate(GRAPH, "r.json"), r"layoutopt.read_result\('r.json'\)"),
     "fixed": (lambda: lo.unwind(GRAPH, fixed="r.json"), "fixed must be pieces by sink name"),
@@ -77,10 +77,10 @@ ODD: dict[str, tuple[Callable[[], object], str]] = {
     "solvers": (lambda: lo.compare(GRAPH, None), "solvers must be a list of names"),
     "memory": (lambda: setattr(small(), "tile_memory", "ipu"), r"\(ipu-mk1, ipu-mk2\), not 'ipu'"),
     "cycles": (lambda: lo.cycle_values(GRAPH, 3), "a TileMemory is needed"),
-    "read": (lambda: lo.read(None), "the name of a file is needed, not NoneType"),
-    "read_result": (lambda: lo.read_result(3), "the name of a file is needed, not int"),
+    "read": (lambda: lo.read(None), "expected a file name, not NoneType"),
+    "read_result": (lambda: lo.read_result(3), "expected a file name, not int"),
     "write_result": (lambda: lo.write_result(GRAPH, "never.json"), "not Graph"),
-    "write nowhere": (lambda: lo.write_result(RESULT, None), "the name of a file is needed"),
+    "write nowhere": (lambda: lo.write_result(RESULT, None), "expected a file name"),
     "suffix": (lambda: lo.write_instance(GRAPH, "z.txt"), r"z.txt: must end in .json or .json.gz"),
     "layout": (lambda: lo.Layout("NHWC"), r"read by Layout.parse\('NHWC'\)"),
 }

@@ -180,7 +180,7 @@ def test_a_result_that_was_read_is_one_that_was_solved(tmp_path: Path) -> None:
     assert steps(graph, found) == steps(graph, solved)
     with pytest.raises(InputError, match="has no graph"):
         read_result(path).draw()
-    with pytest.raises(InputError, match="is of 'chained_calls_copies', but the graph is"):
+    with pytest.raises(InputError, match="belongs to 'chained_calls_copies', not to"):
         read_result(path, FIGURES["matmul"]())
 
 

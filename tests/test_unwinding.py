@@ -167,8 +167,8 @@ class TestProof:
             return solve
 
         for solver, reason in [
-            (result(0, 2, 2), "score 1.0, but the solver says 2.0"),
-            (result(0, 1, 0), "score 1.0 above the bound 0.0"),
+            (result(0, 2, 2), "the layouts score 1.0, but the solver claims 2.0"),
+            (result(0, 1, 0), "the score 1.0 exceeds the bound 0.0"),
             (result(1, 2, 2), "barrier order: 'b' waits for itself"),
         ]:
             swap_solver(monkeypatch, "auto", solver)

@@ -1,4 +1,4 @@
-"""Arguments that users give, checked: integers, lists of them, words from a few."""
+"""Checks of users' arguments: integers, lists of integers, words of an enumeration."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from layoutopt.base.errors import InputError
 
 
 def least(name: str, given: Any, low: int = 1, *, error: type[InputError] = InputError) -> int:
-    """Return an integer of ``low`` or more.
+    """Return an argument as an integer of at least ``low``.
 
     Parameters
     ----------
     name
-        What it is, for the message.
+        Name of the argument in errors.
     error
-        What is raised where it is none.
+        Class of the error.
 
     Raises
     ------
     InputError
-        If it is none.
+        If the argument is anything else.
     """
     try:
         number = index(given)
@@ -41,36 +41,36 @@ def integers(
     *,
     error: type[InputError] = InputError,
 ) -> tuple[int, ...]:
-    """Return a list of integers of ``low`` or more.
+    """Return an argument as a tuple of integers of at least ``low``.
 
     Parameters
     ----------
     count
-        How many there must be; any number by default.
+        Required length; arbitrary by default.
 
     Raises
     ------
     InputError
-        If it is none.  Sizes known at run time only, as -1 or None, are none either.
+        If the argument is anything else; dynamic sizes such as -1 or None are refused.
     """
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise error(f"{name} must be a list of integers, got {given!r}")
     entries = enumerate(given)
     numbers = tuple(least(f"{name}[{i}]", entry, low, error=error) for i, entry in entries)
     if count is not None and len(numbers) != count:
-        raise error(f"{name} has {len(numbers)} entries, {count} are needed")
+        raise error(f"{name} must have {count} entries, got {len(numbers)}")
     return numbers
 
 
 def pairs(
     name: str, given: Any, *, error: type[InputError] = InputError
 ) -> tuple[tuple[int, int], ...]:
-    """Return a list of pairs of integers of 0 or more.
+    """Return an argument as a tuple of pairs of integers of at least 0.
 
     Raises
     ------
     InputError
-        If it is none.
+        If the argument is anything else.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise error(f"{name} must be a list of pairs, got {given!r}")
@@ -80,12 +80,12 @@ def pairs(
 
 
 def check_word(name: str, given: Any, words: Any, *, error: type[InputError] = InputError) -> None:
-    """Check that a word is one of a ``Literal`` type's.
+    """Check that an argument is one of the words of a ``Literal`` type.
 
     Raises
     ------
     InputError
-        If it is another.
+        If it is not.
     """
     allowed = get_args(words)
     if given not in allowed:

@@ -1,9 +1,8 @@
-"""Hard deadlines: an end to code that does not poll its limits in time.
+"""Hard deadlines for code that does not poll its limits.
 
-Most code polls :class:`~layoutopt.base.limits.Limits`.  Where that would have to be done
-everywhere, as in lowering a graph of 100,000 ops, an exception is raised in the thread that
-computes, between two steps of the interpreter.  One thread does that for all that is under way,
-phases within phases and other threads included.
+Most code polls :class:`~layoutopt.base.limits.Limits`.  Where this is impractical, as in lowering
+a graph of 100,000 ops, an asynchronous exception is raised in the computing thread.  One monitor
+thread does so for all running computations, nested phases and other threads included.
 """
 
 from __future__ import annotations
@@ -24,38 +23,38 @@ from layoutopt.base.limits import Limits
 Answer = TypeVar("Answer")
 
 POLL = 0.05
-"""Seconds between two looks at whether time is over."""
+"""Seconds between two checks of the deadlines."""
 
 AGAIN = 0.5
-"""Seconds after which the exception is raised again, should somebody have swallowed it."""
+"""Seconds after which the exception is raised again, in case it was suppressed."""
 
 LOADING = 5.0
-"""Seconds that the import of a library gets to end by itself."""
+"""Seconds for a running import to finish before it is interrupted."""
 
 HIGHS_ENDS = 1.0
-"""Seconds that HiGHS gets to stop; it does not always listen."""
+"""Seconds for HiGHS to stop; it does not always react."""
 
 GRACE, GRACE_SHARE = 1.0, 0.1
-"""What follows a solution, restoring and checking it, may end so many seconds after the deadline,
-or this share of the time that there was."""
+"""Time for restoring and checking a solution after the deadline: seconds, or share of the time
+limit; the larger one counts."""
 
 LATE = 2.0
-"""Seconds after the deadline, or after the call where this was over before, by which the check of
-default layouts ends, should there be nothing else."""
+"""Seconds after the deadline, or after the call if the deadline had passed, for checking default
+layouts if there are no others."""
 
 BUSY = 4.0
-"""Seconds more that the only answer gets to be checked where others take the processor."""
+"""Additional seconds for checking the only solution while other processes use the CPU."""
 
 SHORT = 0.5
-"""The same, and the patience with phases, where another answer is at hand."""
+"""Seconds after the deadline for phases if another solution is secured."""
 
 SECURED_ENDS, ANSWER_ENDS, LAST_ENDS = 1.0, 3.0, 5.0
-"""Seconds after Ctrl-C by which an answer is checked where another is at hand and where none is,
-and, should that not be so, simpler layouts are."""
+"""Seconds after Ctrl-C for checking a solution: if another one is secured, if none is, and, should
+that fail, for checking default layouts."""
 
 
 class Patience(NamedTuple):
-    """Seconds that a phase gets to end by itself, with the best that it has."""
+    """Seconds for a phase to stop by itself with its best solution."""
 
     late: float
     """After the deadline, or when memory has run out."""
@@ -70,27 +69,27 @@ PATIENCE = {
     "place": Patience(2.0, 0.5),
     "hooks": Patience(2.0, 0.5),
 }
-"""By phase; the others follow a solution, and are told at :data:`GRACE` and :data:`ANSWER_ENDS`."""
+"""Patience by phase; for the others, which follow a solution, :data:`GRACE` applies."""
 
 
 class _Over(BaseException):
-    """Raised in the middle of a computation; no handler of errors takes it for one."""
+    """The asynchronous exception; not an Exception, so that error handlers do not catch it."""
 
 
 def run_phase(
     name: str, work: Callable[[], Answer], limits: Limits, secured: bool = False
 ) -> Answer:
-    """Return what a phase of a call returns; those that follow a solution do not end for memory.
+    """Run a phase of a call under its limits; phases after a solution ignore those of memory.
 
     Parameters
     ----------
     secured
-        Whether another answer is at hand, so that little is lost where there is none.
+        Whether another solution is secured, so that less patience is needed.
 
     Raises
     ------
     TimeoutError
-        If it goes on for too long, or memory runs out: the limits say which.
+        If time or memory runs out; ``limits.stopped`` says which.
     """
     given, since, worked = PATIENCE.get(name), math.inf, time.process_time()
 
@@ -121,21 +120,21 @@ def grace(limits: Limits) -> float:
 
 
 def run_with_timeout(work: Callable[[], Answer], over: Callable[[], bool]) -> Answer:
-    """Return what a function returns, or end it, wherever it is, when it goes on for too long.
+    """Call a function, and interrupt it when ``over`` returns true.
 
     Parameters
     ----------
     over
-        Whether it has gone on for too long; asked every :data:`POLL` seconds, in another thread.
+        Called every :data:`POLL` seconds in another thread.
 
     Raises
     ------
     TimeoutError
-        If it was ended.
+        If it was interrupted.
     """
     watch, late = _Watch(over), False
     error: BaseException | None = None
-    try:  # no call stands outside of a try: the exception may come with any
+    try:  # the exception may arrive at any call, so all are inside a try
         _KEEPER.add(watch)
         answer = work()
     except _Over:
@@ -155,17 +154,17 @@ def run_with_timeout(work: Callable[[], Answer], over: Callable[[], bool]) -> An
         try:
             raise error
         finally:
-            error = None  # it holds this frame, which holds it
+            error = None  # break the reference cycle with this frame
     return answer
 
 
 class _Watch:
-    """A computation of the thread that makes this.
+    """A monitored computation of the current thread.
 
     Attributes
     ----------
     ended
-        Whether nothing is raised any more.
+        Whether monitoring has ended.
     """
 
     def __init__(self, over: Callable[[], bool]) -> None:
@@ -174,7 +173,7 @@ class _Watch:
         self.ended = False
 
     def look(self) -> None:
-        """End the computation if its time has come."""
+        """Raise the exception in the computation's thread if its time is over."""
         now = time.monotonic()
         if now < self.next or not self.over():
             return
@@ -187,10 +186,9 @@ class _Watch:
 
 
 def _imports(thread: int) -> bool:
-    """Return whether a thread is in the middle of an import that began under its last watch.
+    """Return whether a thread is inside an import that began under its last watch.
 
-    Where it is not, an exception that is raised in it arrives at the latest where the next import
-    begins: libraries that are loaded by half cannot be loaded again.
+    Imports are not interrupted, as libraries that are loaded by half cannot be loaded again.
     """
     frame = sys._current_frames().get(thread)  # noqa: SLF001  (a documented function)
     while frame is not None and frame.f_code is not run_with_timeout.__code__:
@@ -201,43 +199,45 @@ def _imports(thread: int) -> bool:
 
 
 KEEPER = "layoutopt deadlines"
-"""Name of the thread that ends what goes on for too long."""
+"""Name of the monitor thread."""
 
 
 class _Keeper:
-    """The one thread that looks at all watches; it lives as long as there are any."""
+    """The monitor thread of all watches; it ends with the last one."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: a process that is a fork of another has none of its threads."""
-        self.lock = threading.Lock()  # no other kind of lock is safe from exceptions at any step
+        """Reset the state after a fork, which copies no threads."""
+        self.lock = (
+            threading.Lock()
+        )  # other kinds of locks are not safe from asynchronous exceptions
         self.watches: list[_Watch] = []
         self.thread: threading.Thread | None = None
 
     def add(self, watch: _Watch) -> None:
-        """Begin to look at a watch."""
+        """Begin to monitor a watch."""
         with self.lock:
             self.watches.append(watch)
             if self.thread is None:
                 thread = threading.Thread(target=self._keep, name=KEEPER, daemon=True)
                 try:
                     thread.start()
-                except RuntimeError:  # the system gives none: so it says that memory has run out
+                except RuntimeError:  # the system has no memory for a thread
                     raise MemoryError from None
                 self.thread = thread
 
     def drop(self, watch: _Watch) -> None:
-        """End a watch: once this has returned, it raises nothing any more.
+        """End a watch; after this returns, it raises no exception.
 
-        What was raised and has not arrived yet arrives in here.  To take it back instead would
-        leave CPython 3.11 on the look-out for it for ever, and then calls that are traced hang.
+        A pending exception is delivered in here.  Cancelling it instead would leave CPython 3.11
+        waiting for it, and traced calls would hang.
         """
-        with self.lock:  # whoever holds it is raising
+        with self.lock:  # held while exceptions are raised
             if watch in self.watches:
                 self.watches.remove(watch)
-        for _ in range(2):  # a loop's end is where the interpreter looks
+        for _ in range(2):  # the interpreter checks for exceptions at the end of a loop
             pass
         watch.ended = True
 
@@ -249,7 +249,7 @@ class _Keeper:
                     self.thread = None
                     return
                 for watch in self.watches:
-                    with suppress(MemoryError):  # there may be some at the next look
+                    with suppress(MemoryError):  # memory may be available at the next check
                         watch.look()
 
 
@@ -273,9 +273,9 @@ def _wait_at_exit() -> None:
 
 
 def left_running() -> bool:
-    """Return whether a solver that was left to itself still runs.
+    """Return whether an abandoned solver still runs.
 
-    A process that ends in the ordinary way may be aborted then, in the middle of its cleaning up.
+    The process should then exit without cleaning up, which might abort.
     """
     return any(thread.is_alive() for thread in _left)
 
@@ -286,17 +286,17 @@ def run_stoppable(
     limits: Limits,
     patience: float = math.inf,
 ) -> Answer:
-    """Call ``solve`` in a thread, and ``stop`` as soon as the limits say so.
+    """Call ``solve`` in a thread, and ``stop`` when the limits are reached.
 
     Parameters
     ----------
     patience
-        Seconds after which a solver that does not stop is left to itself.
+        Seconds after which a solver that does not stop is abandoned.
 
     Returns
     -------
     Answer
-        What ``solve`` returned, be it before or after it was stopped.
+        The result of ``solve``, stopped or not.
 
     Raises
     ------
@@ -309,7 +309,7 @@ def run_stoppable(
     def work() -> None:
         try:
             answers.append(solve())
-        except BaseException as error:  # handed to the caller below
+        except BaseException as error:  # raised again below
             errors.append(error)
 
     thread = threading.Thread(target=work, daemon=True)
@@ -319,7 +319,7 @@ def run_stoppable(
         while thread.is_alive():
             thread.join(POLL)
             if limits.over:
-                stop()  # again and again: a solver that has not begun yet does not hear it
+                stop()  # repeated, as a solver that has not started yet ignores it
                 asked = min(asked, time.monotonic())
                 if time.monotonic() - asked > patience:
                     raise TimeoutError

@@ -1,4 +1,4 @@
-"""The errors that a user can meet, and packages that only an extra installs."""
+"""Errors of this package, and imports of optional packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 LONGEST = 1000
-"""Characters of the longest line that is told; longer ones lose what is in the middle."""
+"""Largest length of a message in characters; longer ones are shortened in the middle."""
 
 
 class LayoutoptError(Exception):
@@ -14,17 +14,17 @@ class LayoutoptError(Exception):
 
 
 class InputError(LayoutoptError, ValueError):
-    """Something given by the user cannot be used.
+    """Invalid input by a user.
 
     Parameters
     ----------
     reason
         What is wrong and what is allowed, in one line.
     place
-        Where inside the input, for instance ``$.ops[3].permutation``; empty if the
+        Place inside the input, for instance ``$.ops[3].permutation``; empty if the
         input has no inner places.
     file
-        The file's name, empty if the input is no file.
+        File name; empty if the input is not a file.
     """
 
     def __init__(self, reason: str, place: str = "", file: str = "") -> None:
@@ -35,12 +35,12 @@ class InputError(LayoutoptError, ValueError):
         super().__init__(_line(text))
 
     def located(self, place: str = "", file: str = "") -> InputError:
-        """Return the same error with a place or file added where it had none."""
+        """Return the same error with place and file filled in where they were empty."""
         return InputError(self.reason, self.place or place, self.file or file)
 
 
 def _line(text: str) -> str:
-    """Return a text as one line that any terminal can show; what it quotes may be anything."""
+    """Return a text as one printable line of bounded length."""
     line = " ".join(text.splitlines())
     shown = printable(line)
     if len(shown) <= LONGEST:
@@ -49,12 +49,12 @@ def _line(text: str) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return a text with characters that no terminal should be sent, such as escapes, spelt out.
+    """Return a text with control characters escaped.
 
     Parameters
     ----------
     keep
-        Characters that stay as they are.
+        Characters that are not escaped.
     """
     if text.isprintable():
         return text
@@ -66,41 +66,41 @@ def _escaped(character: str) -> str:
 
 
 class OptionError(InputError):
-    """An option does not fit the input: another one mends it."""
+    """An option that does not fit the input."""
 
 
 class SizeError(InputError):
-    """The input is legal but needs more memory than this machine has."""
+    """A valid input that needs more memory than available."""
 
 
 class SolverError(LayoutoptError):
-    """A solver failed on a problem that it should take."""
+    """Failure of a solver on a valid problem."""
 
 
 class InternalError(LayoutoptError):
-    """Two independent computations disagree: a defect of this package, never an answer."""
+    """Disagreement of two independent computations: a defect of this package."""
 
 
 PACKAGES = {"onnx": "onnx", "onnxruntime": "onnx", "matplotlib": "plot", "distributed": "dask"}
-"""The extra that a package comes with."""
+"""The extra that installs an optional package."""
 
 
 def needed(package: str, what: str, file: str = "") -> Any:
-    """Return a package that is not always installed.
+    """Import an optional package.
 
     Parameters
     ----------
     package
-        The name under which it is imported, one of :data:`PACKAGES`.
+        A module name in :data:`PACKAGES`.
     what
-        What needs it, for the error.
+        The feature that requires it, for the error.
     file
-        The file that is at hand, for the error.
+        The file being read, for the error.
 
     Raises
     ------
     InputError
-        If it cannot be imported; the text tells how to install it.
+        If it cannot be imported; the message says how to install it.
     """
     try:
         return import_module(package)
@@ -110,10 +110,10 @@ def needed(package: str, what: str, file: str = "") -> Any:
 
 
 def lacking(package: str, what: str, broken: str = "", file: str = "") -> InputError:
-    """Return the error that a package is not installed, or cannot be imported for some reason.
+    """Return the error for a package that is missing, or whose import failed for some reason.
 
     The other arguments are those of :func:`needed`.
     """
     why = f" ({broken})" if broken else ""
     install = f'pip install ".[{PACKAGES[package]}]" in a clone of layoutopt'
-    return InputError(f"{what} needs {package}{why}, which an extra brings: {install}", file=file)
+    return InputError(f"{what} needs {package}{why}, an extra: {install}", file=file)

@@ -1,4 +1,4 @@
-"""Files read and written, whole or not at all, and JSON in them with errors that name the place."""
+"""Reading files, writing them atomically, and JSON with errors that say where."""
 
 from __future__ import annotations
 
@@ -29,28 +29,27 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """Yield a file that is there under its name only when the block has ended well.
+    """Yield a file that appears under its name only if the block succeeds.
 
-    The bytes go to a temporary file in the same folder, which takes its name once they are on
-    the disk.  A link stays, and what it leads to is replaced.  A new file has the permissions
-    that the umask leaves, a replaced one keeps its own.  A device or a pipe has nothing to lose,
-    and is written to.
+    The bytes go to a temporary file in the same folder, which is renamed once they are on the
+    disk.  Targets of symbolic links are replaced, not the links.  A new file has permissions by
+    the umask, a replaced one keeps its own.  Devices and pipes are written to directly.
 
     Parameters
     ----------
     overwrite
-        Whether a file that exists is replaced, be it made while the block runs.
+        Whether to replace an existing file, also one created while the block runs.
 
     Raises
     ------
     FileExistsError
-        If it exists, and is not to be replaced.
+        If it exists and ``overwrite`` is false.
     OSError
         If it cannot be written.
     """
     target = Path(os.path.realpath(path))
-    if path.exists() and not target.is_file():  # a pipe has no name of its own to be followed to
-        with path.open("wb") as file:  # refused by the system, if this is a directory
+    if path.exists() and not target.is_file():  # the path of a pipe cannot be resolved
+        with path.open("wb") as file:  # raises an error for directories
             yield file
         return
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
@@ -72,12 +71,12 @@ def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
 
 
 def check_writable(folder: Path) -> None:
-    """Find out whether a file can be made in a folder, by making one, which does not stay.
+    """Check that files can be created in a folder, by a temporary one.
 
     Raises
     ------
     OSError
-        If it cannot.
+        If they cannot.
     """
     temporary = folder / f".layoutopt-{secrets.token_hex(8)}"
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -85,12 +84,12 @@ def check_writable(folder: Path) -> None:
 
 
 def _take_place(temporary: Path, target: Path, overwrite: bool) -> None:
-    """Give a file its name; that of another, made meanwhile, only if it may be replaced."""
+    """Rename a file; replace an existing one, also if just created, only with ``overwrite``."""
     if overwrite:
         temporary.replace(target)
         return
     try:
-        os.link(temporary, target)  # which, unlike renaming, never replaces anything
+        os.link(temporary, target)  # unlike renaming, never replaces a file
     except FileExistsError:
         raise
     except OSError:  # a file system without links
@@ -100,7 +99,7 @@ def _take_place(temporary: Path, target: Path, overwrite: bool) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """Bring a folder's names to the disk, too, where the system can."""
+    """Flush a folder's names to the disk where the system supports it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -120,24 +119,24 @@ def _encoder() -> msgspec.json.Encoder:
 
 
 BOM = b"\xef\xbb\xbf"
-"""What some editors write before UTF-8; it says nothing."""
+"""UTF-8 byte order mark, written by some editors and ignored."""
 
 INSTANCES = (".json", ".json.gz")
-"""How the names of instance files end."""
+"""Suffixes of instance files."""
 
 
 def named(path: str | Path) -> Path:
-    """Return a file by its name.
+    """Return an argument as a path.
 
     Raises
     ------
     InputError
-        If that is no name.
+        If it is not a file name.
     """
     try:
         return Path(path)
     except TypeError:
-        raise InputError(f"the name of a file is needed, not {type(path).__name__}") from None
+        raise InputError(f"expected a file name, not {type(path).__name__}") from None
 
 
 STDIN = "-"
@@ -146,7 +145,7 @@ STDIN = "-"
 
 @cache
 def _standard_input() -> bytes:
-    """Return what standard input holds, which can be read only once."""
+    """Return the bytes of standard input, which can be read only once."""
     if sys.stdin is None:
         raise InputError("standard input is closed", file=STDIN)
     raw = sys.stdin.buffer.read()
@@ -154,7 +153,7 @@ def _standard_input() -> bytes:
 
 
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
-"""What reading a packed file raises that is not whole."""
+"""Errors of reading damaged packed files."""
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:
@@ -165,7 +164,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
     path
         ``-`` is standard input.
     size
-        How many of the first bytes are wanted; all by default.
+        Number of bytes to read; all by default.
 
     Raises
     ------
@@ -176,18 +175,18 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
         with opened(path) as file:
             return file.read(size)
     except IsADirectoryError:
-        raise InputError("is a directory, a file is needed", file=str(path)) from None
+        raise InputError("is a directory, not a file", file=str(path)) from None
     except FileNotFoundError:
         raise InputError("no such file", file=str(path)) from None
     except DAMAGED as error:
         kind = "xz" if path.suffix == ".xz" else "gzip"
-        raise InputError(f"is no whole {kind} file ({error})", file=str(path)) from None
+        raise InputError(f"is a damaged {kind} file ({error})", file=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", file=str(path)) from None
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file to be read, unpacked; ``-`` is standard input.
+    """Open a file for reading, unpacked; ``-`` is standard input.
 
     Raises
     ------
@@ -204,7 +203,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read_utf8(path: Path) -> bytes:
-    """Return a text file's bytes, unpacked if its name ends in ``.gz``, without a mark of order.
+    """Return a text file's bytes, unpacked if its name ends in ``.gz``, without byte order mark.
 
     Raises
     ------
@@ -215,12 +214,12 @@ def read_utf8(path: Path) -> bytes:
 
 
 def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
-    """Write a file whole or not at all, packed if its name ends in ``.gz``.
+    """Write a file atomically, packed if its name ends in ``.gz``.
 
     Raises
     ------
     InputError
-        If the file cannot be written, or exists although ``overwrite`` is false.
+        If the file cannot be written, or exists and ``overwrite`` is false.
     """
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
@@ -230,14 +229,14 @@ def write_bytes(path: Path, data: bytes, *, overwrite: bool = True) -> None:
 
 @contextmanager
 def written(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """Yield a file that is there only when the block has ended well.
+    """Yield a file that appears only if the block succeeds.
 
     See :func:`layoutopt.base.files.atomic_write`.
 
     Raises
     ------
     InputError
-        If it cannot be written, or exists although ``overwrite`` is false.
+        If it cannot be written, or exists and ``overwrite`` is false.
     """
     try:
         with atomic_write(path, overwrite=overwrite) as file:
@@ -259,14 +258,14 @@ def decode(
     Parameters
     ----------
     file
-        Name that errors give to the bytes.
+        File name for errors.
     allowed
-        The values that some fields allow, by the end of the field's path, for errors.
+        Allowed values of some fields, by suffix of the field's path, for errors.
 
     Raises
     ------
     InputError
-        With the place in the document: a JSON path, or line and column.
+        If they are invalid; the place is a JSON path, or line and column.
     """
     import msgspec
 
@@ -288,7 +287,7 @@ def encode(document: Any) -> bytes:
 
 
 def encode_lines(document: dict[str, Any]) -> bytes:
-    """Encode a document as JSON, each entry of its long lists on a line of its own."""
+    """Encode a document as JSON, with one line per entry of long lists."""
     members = []
     for key, value in document.items():
         encoded = encode(value)
@@ -302,17 +301,17 @@ def encode_lines(document: dict[str, Any]) -> bytes:
 
 
 def number(raw: msgspec.Raw, digits: int = MAX_EXPONENT) -> Decimal:
-    """Return a JSON number digit by digit.
+    """Return a JSON number as an exact decimal.
 
     Parameters
     ----------
     digits
-        How many it may have before the point.
+        Largest number of digits before the point.
 
     Raises
     ------
     InputError
-        If it is no number, or has more digits than any value may have.
+        If it is not a number, or has too many digits.
     """
     text = bytes(raw).decode(errors="replace")
     if not text[:1].isdigit() and not text.startswith("-"):
@@ -325,7 +324,7 @@ def _plain(reason: str) -> str:
 
 
 def _allowed(reason: str, allowed: dict[str, Sequence[str]], place: str) -> str:
-    """Return the reason with the allowed values of the field that it is about."""
+    """Return the reason, with the allowed values of the field added."""
     for field, values in allowed.items():
         if place.endswith(field) and reason.startswith("Invalid"):
             return f"{reason.replace('enum ', '')}; allowed: {', '.join(values)}"
@@ -333,9 +332,9 @@ def _allowed(reason: str, allowed: dict[str, Sequence[str]], place: str) -> str:
 
 
 def _malformed(reason: str, raw: bytes) -> tuple[str, str]:
-    """Return what is wrong with bytes that are not JSON, and where."""
+    """Return the fault of bytes that are not JSON, and its place."""
     if not raw.strip():
-        return "is empty, JSON is needed", ""
+        return "is empty, not JSON", ""
     if "truncated" in reason:
         return "the JSON ends too early", ""
     _, _, tail = reason.rpartition("(byte ")
@@ -352,15 +351,15 @@ def _malformed(reason: str, raw: bytes) -> tuple[str, str]:
 
 
 def digest(document: Any) -> str:
-    """Return ``"sha256:"`` and the digest of a document as JSON.
+    """Return ``"sha256:"`` and the SHA-256 digest of a document as JSON.
 
-    The JSON has keys in order, no spaces, and ASCII only; NumPy's numbers and arrays are written
-    as those of Python.
+    The JSON is ASCII with sorted keys and no spaces; NumPy's numbers and arrays are written as
+    Python's.
 
     Raises
     ------
     InputError
-        If JSON cannot hold the document.
+        If the document cannot be represented in JSON.
     """
     try:
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), default=_of_numpy)
@@ -370,12 +369,12 @@ def digest(document: Any) -> str:
 
 
 def shortest(value: Decimal) -> str:
-    """Return the one spelling of a number: no exponent, no zeros that say nothing."""
-    text = f"{value:f}"  # rounds nothing, as normalize() would beyond 28 digits
+    """Return the canonical spelling of a number: no exponent, no redundant zeros."""
+    text = f"{value:f}"  # exact, whereas normalize() rounds to 28 digits
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _of_numpy(value: Any) -> Any:
     if hasattr(value, "tolist"):  # NumPy's
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not of JSON")
+    raise TypeError(f"{type(value).__name__} is not supported by JSON")

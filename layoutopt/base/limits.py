@@ -1,4 +1,4 @@
-"""Limits of computations: time, memory, Ctrl-C and seeds, with their progress."""
+"""Limits of computations (time, memory, Ctrl-C, seed, threads), and progress reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.result import Result, Stopped
 
 TAIL = 0.5
-"""Share of the time that may be kept for what comes after solving."""
+"""Largest share of the time reserved for steps after solving."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,11 @@ class Progress:
     Parameters
     ----------
     phase
-        What is being done, in a few words.
+        Current step, in a few words.
     seconds
         Seconds since the whole call began.
     objective, bound
-        The best score and the best bound so far, in the instance's own unit; ``None``
-        while unknown.
+        Best score and bound so far, in the instance's unit; ``None`` while unknown.
     """
 
     phase: str
@@ -52,30 +51,30 @@ class Progress:
 
 
 class Interrupt(Event):
-    """A request to stop as soon as possible, and when it came.
+    """A request to stop as soon as possible.
 
     Attributes
     ----------
     at
-        Value of ``time.monotonic()`` at that moment; infinity before.
+        ``time.monotonic()`` of the request; infinity before.
     """
 
     at = math.inf
 
     def set(self) -> None:
-        """Ask to stop; only the first time counts."""
+        """Request to stop; later requests are ignored."""
         self.at = min(self.at, time.monotonic())
         super().set()
 
 
 @dataclass
 class Effort:
-    """Work that is left of a turn, counted and not measured: it ends at the same step everywhere.
+    """Remaining work of a turn, counted rather than timed, so that it is deterministic.
 
     Parameters
     ----------
     left
-        In seconds, about, of a machine of today.
+        Counted work, in about one second of a current CPU.
     """
 
     left: float
@@ -83,31 +82,31 @@ class Effort:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one whole call; parts of it get the same object, or a narrower one.
+    """Limits of one call; its parts get the same or tighter limits.
 
     Parameters
     ----------
     deadline
-        Value of ``time.monotonic()`` at which to stop; infinity means never.
+        ``time.monotonic()`` at which to stop; infinity for no limit.
     interrupt
-        Set from outside to stop as soon as possible.
+        Set by others to request a stop.
     gap
-        Relative gap at which an answer is good enough; 0 asks for a proof.
+        Relative gap at which to stop; 0 for a proof of optimality.
     debt
-        What the whole is sure to lose outside the problem at hand, in that problem's unit:
-        the gap is relative to what remains.  Never negative.
+        Certain loss outside the current problem, in its unit, 0 or more; it is subtracted
+        from the objective to which the gap is relative.
     seed
-        Seed of everything random.
+        Random seed.
     workers
-        Threads that a search solver may use.
+        Number of threads for a search.
     tell
-        Called with every :class:`Progress`; ``None`` for silence.
+        Callback for each :class:`Progress`, or ``None``.
     started
-        Value of ``time.monotonic()`` when the whole call began.
+        ``time.monotonic()`` at the start of the call.
     effort
-        What may be done in a turn of several methods; ``None`` outside.
+        Remaining work of the current turn of a method; ``None`` outside turns.
     full
-        Set as soon as memory has run out, for good: what was freed would soon be taken again.
+        Set once memory has run out, also if some is freed later.
     """
 
     deadline: float = float("inf")
@@ -123,7 +122,7 @@ class Limits:
 
     @property
     def left(self) -> float:
-        """Seconds left, never negative."""
+        """Remaining seconds, 0 or more."""
         return max(0.0, self.deadline - time.monotonic())
 
     @property
@@ -133,7 +132,7 @@ class Limits:
 
     @property
     def stopped(self) -> Stopped | None:
-        """Why to stop now, or ``None`` to go on."""
+        """Reason to stop now, or ``None``."""
         if self.interrupt.is_set():
             return Stopped.INTERRUPTED
         if time.monotonic() >= self.deadline:
@@ -145,42 +144,42 @@ class Limits:
 
     @property
     def counted(self) -> float:
-        """Effort that is left, infinite outside of turns."""
+        """Remaining effort, infinite outside turns."""
         return math.inf if self.effort is None else self.effort.left
 
     def turn(self, effort: float) -> Limits:
-        """Return the same limits for a turn that ends after so much effort at the latest.
+        """Return limits for a turn of at most so much effort.
 
-        Turns that ended by the clock would make answers depend on the machine.
+        Unlike limits of time, this does not make results depend on the machine.
         """
         return replace(self, effort=Effort(min(effort, self.counted)))
 
     def spend(self, effort: float) -> None:
-        """Count work that was done, if this is a turn."""
+        """Subtract work from the remaining effort of a turn."""
         if self.effort is not None:
             self.effort.left -= effort
 
     def exhausted(self) -> Result:
-        """Stop for want of memory, for good; return the result of whom that befell."""
+        """Record that memory has run out, and return an empty result that says so."""
         self.full.set()
         return Result(stopped=Stopped.MEMORY_LIMIT)
 
     def close(self, objective: int, bound: int) -> bool:
-        """Return whether an answer is good enough.
+        """Return whether ``bound - objective`` is within the relative gap, computed exactly.
 
-        Parts of a problem that are good enough make a whole that is, if each is worth 0 or
-        more.  Nothing is rounded here, however large the numbers are.
+        If this holds for all parts of a problem, and each has an objective of 0 or more, it holds
+        for the problem.
         """
         earned = max(0, objective - self.debt)
         if bound <= objective or not self.gap or math.isinf(self.gap):
             return bound <= objective or (self.gap > 0 and earned > 0)
-        # The gap is the decimal that the user wrote: 0.3, not the double next to it.
+        # The gap is the user's decimal, such as 0.3, not the nearest double.
         return int(bound - objective) <= Fraction(str(self.gap)) * int(earned)
 
     def restated(
         self, objective: Callable[[float], float], bound: Callable[[float], float]
     ) -> Limits:
-        """Return the same limits, messages restated in the terms of whoever listens."""
+        """Return the same limits, with objective and bound of progress converted."""
         tell = self.tell
         if tell is None:
             return self
@@ -193,7 +192,7 @@ class Limits:
         return replace(self, tell=pass_on)
 
     def steady(self) -> Limits:
-        """Return the same limits, messages with the best objective and bound up to them."""
+        """Return the same limits, whose progress has the best objective and bound so far."""
         best, least = -math.inf, math.inf
 
         def objective(x: float) -> float:
@@ -209,25 +208,25 @@ class Limits:
         return self.restated(objective, bound)
 
     def beside(self, constant: int) -> Limits:
-        """Return the same limits for the rest of a problem, of which so much is earned."""
+        """Return the same limits for the rest of a problem, without a constant of the objective."""
         limits = self.restated(lambda x: x + constant, lambda x: x + constant)
         return replace(limits, debt=max(0, self.debt - constant))
 
     def per(self, unit: int) -> Limits:
-        """Return the same limits for a problem whose numbers count so many each."""
+        """Return the same limits for a problem whose numbers are multiples of ``unit``."""
         limits = self.restated(lambda x: x * unit, lambda x: x * unit)
         return replace(limits, debt=-(-self.debt // unit))
 
     def silent(self) -> Limits:
-        """Return the same limits, of which nobody hears."""
+        """Return the same limits without progress reports."""
         return replace(self, tell=None)
 
     def within(self, seconds: float) -> Limits:
-        """Return the same limits with a deadline at most so many seconds from now."""
+        """Return the same limits with a deadline in at most so many seconds."""
         return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
 
     def saving(self, seconds: float) -> Limits:
-        """Return limits that leave time for what comes afterwards, at most half of all."""
+        """Return limits that reserve so many seconds, at most half of the remaining time."""
         if self.left == math.inf:
             return self
         return self.within(self.left - min(seconds, TAIL * self.left))
@@ -235,7 +234,7 @@ class Limits:
     def report(
         self, phase: str, objective: float | None = None, bound: float | None = None
     ) -> None:
-        """Pass a progress message on, if anybody listens."""
+        """Report progress, if there is a callback."""
         if self.tell is not None:
             self.tell(Progress(phase, time.monotonic() - self.started, objective, bound))
 
@@ -247,12 +246,12 @@ def limited(
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> Limits:
-    """Return the limits of a call that begins now, as a user gives them.
+    """Return the limits of a call that starts now, from users' arguments.
 
     Raises
     ------
     InputError
-        If one is no number, or out of its range; the text names it.
+        If an argument is not a number or out of range.
     """
     _check_number("time_limit", 0.0 if time_limit is None else time_limit, Real)
     _check_number("gap", gap, Real)
@@ -279,10 +278,10 @@ def _check_number(name: str, value: object, kind: type) -> None:
 
 @contextmanager
 def interruptible(limits: Limits) -> Iterator[None]:
-    """Turn a first Ctrl-C into a request to stop; a second one interrupts as usual.
+    """Turn a first Ctrl-C into a request to stop; a second one raises KeyboardInterrupt.
 
-    Whatever this is a part of is asked to stop, too.  Only the main thread can do this; elsewhere
-    nothing changes.
+    The request is passed on to enclosing calls.  In threads other than the main one, this has no
+    effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -312,20 +311,20 @@ class _Stop:
 
 
 Point: TypeAlias = tuple[float, float | None, float | None]
-"""Seconds since the call began, the best score, and the best bound so far."""
+"""Seconds since the start of the call, best score and best bound so far."""
 
 POINTS = 200
-"""Most points that are kept."""
+"""Largest number of points."""
 
 
 class Trace:
-    """Listens to a computation: the ``progress`` of :func:`layoutopt.unwinding.unwind`.
+    """Recorder of progress, a ``progress`` callback of :func:`layoutopt.unwinding.unwind`.
 
     Attributes
     ----------
     heard
-        Each message that told a better score or bound, in order, with the best of both so far;
-        of very many, some evenly spread ones.
+        The points that improved score or bound, with the best of both so far; thinned evenly if
+        there are many.
     """
 
     def __init__(self) -> None:
@@ -335,7 +334,7 @@ class Trace:
         self.bound: float | None = None
 
     def __call__(self, message: Progress) -> None:
-        """Keep a message that tells a better score or bound."""
+        """Record a message that improves score or bound."""
         before = self.score, self.bound
         score, bound = message.objective, message.bound
         if score is not None and (self.score is None or score > self.score):
@@ -353,12 +352,12 @@ class Trace:
             self.every *= 2
 
     def points(self, seconds: float, result: Result) -> tuple[Point, ...]:
-        """Return what was heard, thinned to :data:`POINTS`; the last point is the result's.
+        """Return the recorded points, at most :data:`POINTS`; the last one is the result's.
 
         Parameters
         ----------
         seconds
-            What the whole call took.
+            Seconds of the whole call.
         """
         known = result.objective, result.bound
         score, bound = (None if x is None else float(x) for x in known)

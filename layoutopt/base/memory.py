@@ -1,8 +1,8 @@
-"""Available memory, checks of work against it, and the limit that a call may be given.
+"""Available memory, checks of work against it, and memory limits.
 
-A limit is one of the whole process, on the memory that is its own (``VmData``): what it reads
-from files, such as the code of libraries, does not count.  The system itself holds it, as its
-``RLIMIT_DATA``; work that would not fit is refused before, searches stop before.
+A limit applies to the private memory of the process (``VmData``); mapped files, such as libraries,
+do not count.  It is enforced by the system (``RLIMIT_DATA``); before it is reached, searches stop,
+and work that would not fit is refused.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from typing import Any
 from layoutopt.base.errors import InputError, SizeError
 
 RESERVE = 128 * 2**20
-"""Searches stop when the machine has fewer bytes left; writing an answer down needs some."""
+"""Searches stop if fewer bytes are free; the rest is needed for the result."""
 
 SHARE, MOST_RESERVE = 0.1, 2**30
-"""Of a limit this share is kept for that, but not more than so many bytes."""
+"""Share of a memory limit reserved for the result, and its largest number of bytes."""
 
 LOOK = 0.05
-"""Seconds between two looks."""
+"""Seconds between two measurements."""
 
 GROUPS = Path("/sys/fs/cgroup")
-"""Where Linux tells what a container may take."""
+"""Linux's files of memory limits of containers."""
 
 ENDLESS = 2**60
-"""More than any machine has: how a container without a limit says so."""
+"""Limits of at least so many bytes mean that a container has no limit."""
 
 _looked: list[Any] = [0.0, False]
-"""When :func:`full` looked last, and what it saw."""
+"""Time and result of the last measurement by :func:`full`."""
 
 
 def require(needed: float, what: str) -> None:
-    """Refuse work that does not fit the memory, before it is begun.
+    """Raise SizeError if work would not fit into memory.
 
     Parameters
     ----------
     needed
-        About how many bytes the work takes.
+        Estimated number of bytes.
     what
-        The work, as an error's text begins.
+        Name of the work, the first words of the message.
 
     Raises
     ------
     SizeError
-        If there are fewer.
+        If fewer bytes are available.
     """
     free = available()
     if free is not None and needed > free:
@@ -62,19 +62,19 @@ def require(needed: float, what: str) -> None:
 
 
 def fits(needed: float) -> bool:
-    """Return whether work that takes about so many bytes fits the memory."""
+    """Return whether work of about so many bytes fits into memory."""
     free = available()
     return free is None or needed <= free
 
 
 def available() -> int | None:
-    """Return the bytes that this process may still take, if the system tells."""
+    """Return the bytes available to this process; None if unknown."""
     known = [size for size in (_machine(), _group(), _left()) if size is not None]
     return max(min(known), 0) if known else None
 
 
 def full() -> bool:
-    """Return whether so little is left that searches had better stop."""
+    """Return whether so little memory is left that searches should stop."""
     now = time.monotonic()
     if now - _looked[0] >= LOOK:
         _looked[:] = now, _full()
@@ -91,20 +91,20 @@ def _full() -> bool:
 
 @contextmanager
 def memory_limit(size: int | str | None) -> Iterator[None]:
-    """Let this process take no more than so many bytes, with all that it has already.
+    """Limit the memory of this process in a ``with`` block, bytes already allocated included.
 
-    Within, work that would not fit is refused with a :class:`~layoutopt.base.errors.SizeError`, and
-    searches stop with the best that they have when nine tenths are taken.
+    Work that would not fit raises :class:`~layoutopt.base.errors.SizeError`; searches stop with
+    their best solution when nine tenths are used.
 
     Parameters
     ----------
     size
-        Bytes, or a text such as ``"512M"`` or ``"4G"``, in powers of 1024; ``None``: no limit.
+        Bytes, or a string such as ``"512M"`` or ``"4G"``, in powers of 1024; ``None``: no limit.
 
     Raises
     ------
     InputError
-        If that is no size, less than is taken already, or the system knows no limits.
+        If the size is invalid or already exceeded, or the system does not support limits.
 
     Examples
     --------
@@ -120,15 +120,15 @@ def memory_limit(size: int | str | None) -> Iterator[None]:
 
 
 def set_limit(size: int | str | None) -> int | None:
-    """Begin a limit, see :func:`memory_limit`; return the one before, which a lower one keeps."""
+    """Set a limit, unless the present one is lower, and return the previous limit."""
     before = _limit()
     if size is None:
         return before
     wanted, now = parse_memory(size), taken()
     if now is None or _resource() is None:
-        raise InputError("this system knows no memory limits")
+        raise InputError("this system does not support memory limits")
     if now >= wanted:
-        raise InputError(f"{size} of memory are too few: {now >> 20} MiB are taken already")
+        raise InputError(f"the memory limit {size} is exceeded already: {now >> 20} MiB are in use")
     _restore(wanted if before is None else min(wanted, before))
     return before
 
@@ -143,7 +143,7 @@ def _restore(limit: int | None) -> None:
 
 
 def taken() -> int | None:
-    """Return the bytes that this process has for itself; where Linux is not, at their peak."""
+    """Return the private memory of this process in bytes; other systems than Linux: its peak."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[5])
     except (OSError, IndexError):
@@ -153,30 +153,30 @@ def taken() -> int | None:
 
 
 def parse_memory(given: str | int) -> int:
-    """Return a number of bytes: ``"512M"``, ``"2G"``, ``"1.5GiB"``, in powers of 1024.
+    """Parse a number of bytes: ``"512M"``, ``"2G"``, ``"1.5GiB"``, in powers of 1024.
 
     Raises
     ------
     InputError
-        If it is none.
+        If it is malformed.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", str(given).strip(), re.IGNORECASE)
     size = 0.0
     if found is not None:
         size = float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")
     if not 1 <= size < 2**62:
-        raise InputError(f"{given!r} is no size of memory; write, for instance, 2G or 512M")
+        raise InputError(f"invalid size of memory {given!r}; valid are, for example, 2G and 512M")
     return int(size)
 
 
 def _left() -> int | None:
-    """Return what this process's own limit leaves, if it has one."""
+    """Return the bytes that this process's own limit leaves; None without a limit."""
     limit, now = _limit(), taken()
     return None if limit is None or now is None else limit - now
 
 
 def _limit() -> int | None:
-    """Return this process's own limit, whoever set it."""
+    """Return this process's own limit in bytes, if any."""
     system = _resource()
     if system is None:
         return None
@@ -185,7 +185,7 @@ def _limit() -> int | None:
 
 
 def _resource() -> Any:
-    """Return the module that knows the limits of processes; not all systems have it."""
+    """Return the module ``resource``, which not all systems have."""
     try:
         import resource
     except ImportError:
@@ -194,7 +194,7 @@ def _resource() -> Any:
 
 
 def _machine() -> int | None:
-    """Return the bytes that the machine has free."""
+    """Return the free bytes of the machine."""
     try:
         with open("/proc/meminfo") as table:
             for line in table:
@@ -209,7 +209,7 @@ def _machine() -> int | None:
 
 
 def _group() -> int | None:
-    """Return the bytes that this process's container may still take; files that it read may go."""
+    """Return the bytes that the container's limit leaves; page cache counts as free."""
     for most, now, stat in (
         ("memory.max", "memory.current", "memory.stat"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),

@@ -1,7 +1,6 @@
-"""Numbers: decimals without rounding, whole multiples of one unit, and numbers as text.
+"""Exact decimals, their representation as integers, and numbers as text.
 
-Python's own operators round to 28 digits, which two scores of mixed magnitudes may differ
-beyond.
+Python's decimal operators round to 28 digits, which may be too few to compare scores.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 Number: TypeAlias = Decimal | Fraction | int
 
 LEAST = Fraction(1, 10**9)
-"""Relative differences are relative to this at least, so that those of 0 are finite."""
+"""Smallest denominator of relative differences."""
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 
 
 def sliced(size: int, start: int, end: int, step: int) -> range:
-    """Return which of so many places a Slice of ONNX takes.
+    """Return the indices that an ONNX Slice selects from a dimension of ``size``.
 
-    Negative bounds count from the end, and bounds outside are moved to the nearest end.  Other
-    than Python's, a slice that goes backwards takes the first place where it starts before it.
+    Negative bounds count from the end, and bounds outside are clamped.  Unlike Python, a
+    slice with negative step that starts before the first index selects that index.
     """
     if start < -size and step < 0:
         start = -size
@@ -39,17 +38,17 @@ def sliced(size: int, start: int, end: int, step: int) -> range:
 
 
 def window_count(size: int, pads: tuple[int, int], reach: int, stride: int, *, up: bool) -> int:
-    """Return how many windows a pool or convolution of ONNX has along an axis.
+    """Return the number of windows of an ONNX pool or convolution along an axis.
 
-    That is ``(size + pads - reach) / stride + 1``, rounded towards 0, or up; runtimes start no
-    window in the padding behind.
+    It is ``(size + pads - reach) / stride + 1``, rounded towards 0, or up; no window starts in
+    the padding at the end.
 
     Parameters
     ----------
     size, pads
-        The axis, and what is added in front and behind.
+        Size of the axis, and padding at its start and end.
     reach
-        Places from the first to the last of a window: ``dilation * (kernel - 1) + 1``.
+        Extent of a window: ``dilation * (kernel - 1) + 1``.
     """
     free = size + sum(pads) - reach
     if not up:
@@ -67,17 +66,17 @@ def total(values: Iterable[Decimal]) -> Decimal:
 
 
 def times(value: Decimal, count: int) -> Decimal:
-    """Return a decimal times a whole number."""
+    """Return the product of a decimal and an integer."""
     return _EXACT.multiply(value, count)
 
 
 def difference(value: Decimal, other: Decimal) -> Decimal:
-    """Return a decimal less another one."""
+    """Return ``value - other``."""
     return _EXACT.subtract(value, other)
 
 
 def share(part: Number, whole: Number) -> float:
-    """Return the float nearest to ``part / whole``, infinite beyond all floats."""
+    """Return the float nearest to ``part / whole``, infinity on overflow."""
     exact = Fraction(part) / Fraction(whole)
     if abs(exact) < sys.float_info.max:
         return float(exact)
@@ -90,7 +89,7 @@ def relative(part: Number, whole: Number) -> float:
 
 
 def unique(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the different values of an array of any shape, ascending."""
+    """Return the distinct values of an array of any shape, ascending."""
     import numpy as np
 
     found = np.sort(values, axis=None)
@@ -106,7 +105,7 @@ def union(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
 
 
 def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
-    """Return the different values of an array that are not known ones, ascending.
+    """Return the distinct values of an array that are not in ``known``, ascending.
 
     Parameters
     ----------
@@ -124,7 +123,7 @@ def without(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
 
 
 def number(value: Decimal | float | None) -> str:
-    """Return a number with separators and no idle zeros; ``-`` if it is unknown."""
+    """Format a number with separators and without trailing zeros; ``-`` if unknown."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -134,17 +133,17 @@ def number(value: Decimal | float | None) -> str:
 
 
 def seconds(value: float | None, digits: int = 2) -> str:
-    """Return seconds with so many digits after the point; ``-`` if they are unknown."""
+    """Format seconds with so many digits after the point; ``-`` if unknown."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
 def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
-    """Return a ratio in percent; ``-`` if it is unknown.
+    """Format a ratio in percent; ``-`` if unknown.
 
     Parameters
     ----------
     whole
-        What it is a ratio to, where that may be 0: then it says nothing, unless it is 0, too.
+        The denominator; if it is 0, the ratio is shown only if it is 0 as well.
     """
     if value is None or (value != 0 and whole == 0):
         return "-"
@@ -154,38 +153,38 @@ def ratio(value: float | None, whole: Decimal | float | None = None) -> str:
 
 
 def counted(count: int, word: str, words: str = "") -> str:
-    """Return so many of something in words.
+    """Format a count with its noun.
 
     Parameters
     ----------
     words
-        What several of them are called; the word with an "s" by default.
+        The plural, by default the word with an "s".
     """
     return f"{count:,} {word if count == 1 else words or f'{word}s'}"
 
 
 MAX_EXPONENT = 400
-"""Values keep at most so many digits on either side of the point.  Every double fits."""
+"""Largest number of digits of a value on either side of the point; sufficient for doubles."""
 
 SUM_DIGITS = MAX_EXPONENT + 50
-"""Sums of values over all positions of all pairs have fewer digits before the point."""
+"""Upper bound on digits before the point of sums over all positions of all pairs."""
 
 
 def exact_decimal(value: object, digits: int = MAX_EXPONENT) -> Decimal:
-    """Return a number as the decimal that the user wrote.
+    """Convert a number to an exact decimal.
 
     Parameters
     ----------
     value
         An integer, a float (taken as its shortest decimal), a ``Decimal``, a ``Fraction``
-        with a finite decimal expansion, or a string that holds a decimal number.
+        with a finite decimal expansion, or a string with a decimal number.
     digits
-        How many it may have before the point.
+        Largest number of digits before the point.
 
     Raises
     ------
     InputError
-        If it is no finite number, or has more digits before the point, or more than 400 after it.
+        If it is not a finite number, or has more digits before or more than 400 after the point.
     """
     try:
         number = _parse(value)
@@ -225,14 +224,14 @@ def _from_fraction(value: Fraction) -> Decimal:
 
 
 def to_integers(values: Sequence[Decimal]) -> tuple[list[int], Fraction]:
-    """Write decimals as whole multiples of one unit.
+    """Represent decimals as integer multiples of one unit.
 
     Returns
     -------
     multiples, unit
         ``values[i] == multiples[i] * unit``, with the largest possible unit.
     """
-    distinct = set(values)  # of hundreds of thousands of pairs, there are few
+    distinct = set(values)  # few, even for hundreds of thousands of pairs
     places = max((-int(v.as_tuple().exponent) for v in distinct), default=0)
     places = max(places, 0)
     whole = {v: int(Fraction(v) * 10**places) for v in distinct}
@@ -260,7 +259,7 @@ def _written(number: int, places: int) -> Decimal:
 
 
 def nearest(score: Fraction) -> float:
-    """Return the float nearest to a score, infinity beyond all of them."""
+    """Return the float nearest to a score, infinity on overflow."""
     try:
         return float(score)
     except OverflowError:
@@ -268,7 +267,7 @@ def nearest(score: Fraction) -> float:
 
 
 def exact(value: Fraction) -> str:
-    """Return a number as a decimal, or as a fraction where that does not end."""
+    """Format a number as a finite decimal, or else as a fraction."""
     try:
         return number(exact_decimal(value))
     except InputError:

@@ -1,4 +1,4 @@
-"""Results of solvers."""
+"""Results of solvers, and pieces of layouts."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Loop: TypeAlias = tuple[int, int, int]
 """``(extent, from_stride, to_stride)`` over flat indices."""
 
 Piece: TypeAlias = tuple[str, int, int, tuple[Loop, ...]]
-"""``(origin, from, to, loops)``: element ``to + sum(i * to_stride)`` of a sink takes the
+"""``(origin, from, to, loops)``: element ``to + sum(i * to_stride)`` of a sink is at the
 location of element ``from + sum(i * from_stride)`` of tensor ``origin``."""
 
 AnyPiece: TypeAlias = tuple[str | int, int, int, tuple[Loop, ...]]
-"""A piece, its origin a name or a number."""
+"""A piece whose origin is a tensor's name or number."""
 
 Step: TypeAlias = str | tuple[str, int]
-"""A sink that can be set whole, or ``(sink, number of one of its pieces)``."""
+"""A sink that is set at once, or ``(sink, number of one of its pieces)``."""
 
 
 def outer_sum(terms: Sequence[Index], start: int = 0) -> Index:
@@ -44,7 +44,7 @@ def outer_sum(terms: Sequence[Index], start: int = 0) -> Index:
 
 
 def read(piece: AnyPiece) -> Index:
-    """Return the flat elements of ``origin`` that a piece names, in its loops' order."""
+    """Return the flat elements of the origin that a piece refers to, in its loops' order."""
     _origin, start, _to, loops = piece
     return _walk(start, [(extent, step) for extent, step, _ in loops])
 
@@ -68,7 +68,7 @@ def elements(piece: Piece) -> int:
 
 
 def fault(piece: Piece, sink_size: int, origin_size: int) -> str | None:
-    """Return why a piece does not fit its sink and origin, or ``None`` if it does."""
+    """Return the reason why a piece does not fit its sink and origin, or ``None``."""
     _origin, start, to, loops = piece
     if any(extent < 1 for extent, _, _ in loops):
         return "an extent is below 1"
@@ -78,7 +78,7 @@ def fault(piece: Piece, sink_size: int, origin_size: int) -> str | None:
     ):
         low, high = _range(first, step_of, loops)
         if low < 0 or high >= size:
-            return f"its {what!r} elements {low}..{high} leave 0..{size - 1}"
+            return f"its {what!r} elements {low}..{high} must be within 0..{size - 1}"
     return None
 
 
@@ -88,12 +88,12 @@ def _range(first: int, step_of: int, loops: Iterable[Loop]) -> tuple[int, int]:
 
 
 def cover(pieces: Sequence[Piece], size: int) -> str | None:
-    """Return why pieces do not cover each element of a sink exactly once, or ``None``.
+    """Return the reason why pieces do not cover a sink exactly once, or ``None``.
 
     Parameters
     ----------
     pieces
-        The pieces, each inside the sink (see :func:`fault`).
+        Pieces inside the sink (see :func:`fault`).
     size
         The sink's number of elements.
     """
@@ -105,28 +105,28 @@ def cover(pieces: Sequence[Piece], size: int) -> str | None:
         long = [(n, step) for n, _, step in loops if n != 1]
         as_strided(seen[to:], [n for n, _ in long], [step for _, step in long])[...] = True
     missing = size - int(np.count_nonzero(seen))
-    return f"{missing} elements are set twice instead of others" if missing else None
+    return f"{missing} elements are set twice, and as many are not set" if missing else None
 
 
 PAIRS_SHOWN = 30
-"""Length of a table of pairs in a notebook."""
+"""Rows of the table of pairs in a notebook."""
 
 
 class Status(StrEnum):
     """Proof status of an answer."""
 
     OPTIMAL = "optimal"
-    """A solution with a proof that none is better."""
+    """A solution that is proved optimal."""
     FEASIBLE = "feasible"
-    """A solution, perhaps with a bound."""
+    """A solution, with or without a bound."""
     INFEASIBLE = "infeasible"
-    """A proof that there is no solution."""
+    """No solution exists; this is proved."""
     UNKNOWN = "unknown"
-    """Neither a solution nor a proof that there is none."""
+    """No solution was found, and infeasibility is not proved."""
 
 
 class Stopped(StrEnum):
-    """Why a computation ended, apart from what it proved."""
+    """Reason why a computation ended."""
 
     FINISHED = "finished"
     TIME_LIMIT = "time limit"
@@ -145,14 +145,14 @@ class Result:
     objective
         The solution's exact score, ``None`` without a solution.
     bound
-        A proved upper bound on every score, ``None`` where none is known.
+        A proved upper bound on all scores, ``None`` if unknown.
     labelling
         The solution: an array of labels for a labelling problem, layouts by sink for an
         unwinding graph; ``None`` without a solution.
     stopped
-        Why the computation ended.
+        Reason why the computation ended.
     infeasible
-        Why there is no solution, where that is proved.
+        Reason why no solution exists, if this is proved.
     seconds
         Wall-clock seconds by phase.
     """
@@ -166,7 +166,7 @@ class Result:
 
     @property
     def status(self) -> Status:
-        """What is proved; ``optimal`` only where objective and bound are exactly equal."""
+        """Proof status; ``optimal`` only if objective and bound are exactly equal."""
         if self.infeasible:
             return Status.INFEASIBLE
         if self.objective is None:
@@ -194,7 +194,7 @@ class PairScore:
 
     @property
     def loss(self) -> Decimal:
-        """What is missing to a match at every position."""
+        """Value of the positions that do not match: ``value * (elements - matched)``."""
         return numbers.times(self.value, self.elements - self.matched)
 
 
@@ -205,22 +205,22 @@ class UnwindingResult(Result, Shown):
     Parameters
     ----------
     instance, solver, version, seed
-        What was solved, and by what.
+        Names of instance and solver, version of this package, and random seed.
     instance_hash
-        The instance's :func:`~layoutopt.io.instance.instance_hash`; ``None`` where it is not known.
+        The instance's :func:`~layoutopt.io.instance.instance_hash`; ``None`` if unknown.
     max_score
         The score if every pair matched at every position.
     size
         Counts by name: ``tensors``, ``elements``, ``free_elements``, ``unconstrained``
         (free elements that influence no pair), ``edges``, ``classes``.
     pairs
-        What each ValuedPair earns, in the graph's order.
+        Score of each ValuedPair, in the graph's order.
     order
-        In which order the sinks can be set so that every barrier is known when it is needed.
+        An order in which sinks can be set such that every barrier is known before its use.
     certificate, uncertified
-        Evidence for score and bound, plain data; or why there is none, if it was asked for.
+        Certificate of score and bound as plain data; or the reason why a requested one is missing.
     graph
-        The graph that was solved, not a copy; ``None`` for a result that was read without it.
+        The graph that was solved, not a copy; ``None`` for a result read without it.
     """
 
     instance: str
@@ -234,7 +234,7 @@ class UnwindingResult(Result, Shown):
     order: tuple[Step, ...] = ()
     certificate: dict[str, Any] | None = field(default=None, repr=False)
     uncertified: str = ""
-    graph: Any = None  # to name its class here would be a look upstairs
+    graph: Any = None  # a Graph; its class is on a higher floor
 
     @property
     def score(self) -> Decimal | None:
@@ -248,17 +248,17 @@ class UnwindingResult(Result, Shown):
         return layouts
 
     def __repr__(self) -> str:
-        told = [f"score {number(self.score)}", f"bound {number(self.bound)}"]
-        told += [f"gap {ratio(self.gap, self.score)}", f"solver {self.solver!r}"]
-        return f"UnwindingResult({self.instance!r}: {self.status}, {', '.join(told)})"
+        facts = [f"score {number(self.score)}", f"bound {number(self.bound)}"]
+        facts += [f"gap {ratio(self.gap, self.score)}", f"solver {self.solver!r}"]
+        return f"UnwindingResult({self.instance!r}: {self.status}, {', '.join(facts)})"
 
     def summary(self, pairs: int = 12) -> str:
-        """Return in words what is proved, and which pairs lose most.
+        """Return a summary as text: status, score, bound, and the pairs with the largest losses.
 
         Parameters
         ----------
         pairs
-            How many pairs are told.
+            Number of pairs listed.
         """
         head = printable(self.instance or "unnamed")
         if self.size:
@@ -295,17 +295,17 @@ class UnwindingResult(Result, Shown):
         Raises
         ------
         InputError
-            If there is no graph, as in a result that was read without one, or it has changed.
+            If the result has no graph, or the graph has changed since.
         """
         if self.graph is None:
-            raise InputError("the result has no graph; read_result(path, graph) gives it one")
+            raise InputError("the result has no graph; use read_result(path, graph)")
         return self.graph.draw(self, tensors)
 
     def shown_parts(self) -> Iterator[Part]:
-        """Yield what is proved, what pairs earn, and a picture of the layouts."""
+        """Yield status and scores, a table of pairs, and a picture of the layouts."""
         yield Words(self.instance or "unnamed", "title")
-        told = [*self._verdict(), ("solver", self.solver)]
-        yield Table([name for name, _ in told], [[value for _, value in told]])
+        facts = [*self._verdict(), ("solver", self.solver)]
+        yield Table([name for name, _ in facts], [[value for _, value in facts]])
         yield from pairs_shown(self.pairs)
         try:
             picture = picture_of(self)
@@ -317,7 +317,7 @@ class UnwindingResult(Result, Shown):
 
 
 def picture_of(result: UnwindingResult) -> str:
-    """Return the graph with a result's layouts as SVG; nothing if it is large, or not there."""
+    """Draw the graph with a result's layouts as SVG; empty for large or missing graphs."""
     if result.graph is None or result.layouts is None:
         return ""
     picture = result.draw()
@@ -325,7 +325,7 @@ def picture_of(result: UnwindingResult) -> str:
 
 
 def pairs_table(pairs: Sequence[PairScore], most: int) -> Table:
-    """Return a table of what so many pairs earn, those first that lose most."""
+    """Return a table of at most so many pairs, largest losses first."""
     rows = []
     for p in sorted(pairs, key=lambda pair: pair.loss.copy_negate())[:most]:
         counts = [f"{p.matched:,}", f"{p.elements:,}"]
@@ -334,7 +334,7 @@ def pairs_table(pairs: Sequence[PairScore], most: int) -> Table:
 
 
 def pairs_shown(pairs: Sequence[PairScore]) -> Iterator[Part]:
-    """Yield what notebooks show of pairs; nothing without any."""
+    """Yield the table of pairs for notebooks, if there are any."""
     if pairs:
         yield pairs_table(pairs, PAIRS_SHOWN)
     if len(pairs) > PAIRS_SHOWN:

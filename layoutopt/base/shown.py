@@ -1,4 +1,4 @@
-"""Objects that notebooks show: their parts are data here, and HTML by a template in ``report``."""
+"""Display of objects in notebooks, as parts that a template in ``report`` turns into HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from layoutopt.base.table import Table
 
 @dataclass(frozen=True)
 class Words:
-    """A line of text: ``title`` for names, ``soft`` for what matters less, ``bad`` for faults."""
+    """A line of text: ``title`` for names, ``soft`` for remarks, ``bad`` for faults."""
 
     words: str
     tone: str = ""
@@ -20,7 +20,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Figures:
-    """Pictures as SVG with captions; one alone has none."""
+    """SVG pictures with captions; the caption of a single one is omitted."""
 
     figures: Sequence[tuple[str, str]]
 
@@ -30,18 +30,18 @@ Part: TypeAlias = Words | Table | Figures
 WRITERS: LazyTable[Callable[[Iterable[Part]], str]] = LazyTable(
     {"notebook": "layoutopt.report.pages:notebook"}
 )
-"""What makes HTML of parts; it is loaded when something is shown."""
+"""The renderer of parts, imported at its first use."""
 
 
 class Shown:
-    """An object with parts that a notebook shows one below the other."""
+    """An object that notebooks show as a sequence of parts."""
 
     def shown_parts(self) -> Iterable[Part]:
-        """Yield what there is to show."""
+        """Yield the parts to show."""
         raise NotImplementedError
 
     def to_html(self) -> str:
-        """Return this as a part of a page, as notebooks show it."""
+        """Return the object as an HTML fragment, as notebooks show it."""
         return WRITERS["notebook"](self.shown_parts())
 
     def _repr_html_(self) -> str:

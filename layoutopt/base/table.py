@@ -1,4 +1,4 @@
-"""Tables of text: columns for terminals, CSV for programs, Markdown for pages."""
+"""Tables written as aligned text, CSV or Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from layoutopt.base.errors import printable
 
 SIGNS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
-"""What Markdown would not show as it is; an underline within a word it does."""
+"""Characters to escape in Markdown; underscores inside words need no escape."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Table:
     Parameters
     ----------
     head
-        The names of the columns; empty for a table without.
+        The names of the columns; empty for a table without a head.
     rows
-        A row of as many cells each.  Cells are text, but for CSV they may be numbers, too.
+        Rows of as many cells; text, or for CSV also numbers.
     left
-        Number of columns, from the first, that are flush left; others are flush right.
+        Number of leading columns that are left-aligned; others are right-aligned.
     """
 
     head: Sequence[str]
@@ -34,7 +34,7 @@ class Table:
     left: int = 1
 
     def text(self, indent: str = "  ") -> str:
-        """Return aligned columns, a line for each row, unprintable characters spelt out."""
+        """Return aligned columns, a line for each row, with control characters escaped."""
         every = [self.head, *self.rows] if self.head else self.rows
         cells = [list(map(printable, row)) for row in every]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -48,7 +48,7 @@ class Table:
         return "\n".join(lines)
 
     def csv(self) -> str:
-        """Return CSV, lines ended by a line feed; ``None`` is an empty cell."""
+        """Return CSV with line feeds; ``None`` is an empty cell."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.head)
@@ -56,7 +56,7 @@ class Table:
         return text.getvalue()
 
     def markdown(self) -> str:
-        """Return Markdown; signs with a meaning are escaped, so that cells show what they hold."""
+        """Return Markdown, with special characters of cells escaped."""
         sides = ["---" if i < self.left else "---:" for i in range(len(self.head))]
         lines = [" | ".join(map(_markdown_cell, cells)) for cells in (self.head, *self.rows)]
         lines.insert(1, " | ".join(sides))

@@ -75,7 +75,7 @@ def cover(layout: Sequence[Piece], shape: Shape, equations: Equations) -> str | 
         union = _united(union, _spread(box, equations), equations)
     covered = sum(sign * part.members for part, sign in union.items())
     missing = sum(box.elements for box in twice) - covered
-    return f"{missing} elements are set twice instead of others"
+    return f"{missing} elements are set twice, and as many are not set"
 
 
 def _written(piece: Piece) -> Box:

@@ -1,1 +1,1 @@
-"""Certificates, checked with no solver and with none of the code that made them."""
+"""Certificate checker, independent of solvers and of the code that writes certificates."""

@@ -1,7 +1,7 @@
-"""Evidence for bounds on pairwise problems: plain data that tells a way to a bound.
+"""Evidence for bounds on pairwise problems: plain data from which a bound is computed.
 
-:data:`KINDS` lists them.  The bound is right whatever the evidence says, which can only make it
-weak.  What is less than any allowed labelling could be worth proves that there is none.
+:data:`KINDS` lists them.  Wrong evidence can make the computed bound weak, but not invalid.  A
+bound below the value of every possible labelling proves infeasibility.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ MOST_LABELLINGS, DEEPEST = 10**6, 50
 
 
 def bound(problem: Pairwise, evidence: object, depth: int = 0) -> Bound:
-    """Return what no labelling exceeds by some evidence, and whether that is a solver's word.
+    """Return the upper bound that evidence proves, and whether it is unverified.
 
-    Less than ``-problem.total`` says that no labelling is allowed.
+    A bound below ``-problem.total`` means that no labelling is allowed.
     """
     kind = evidence.get("kind") if isinstance(evidence, dict) else None
     if not isinstance(evidence, dict) or not isinstance(kind, str) or kind not in KINDS:
         raise Refused(f"evidence must be of one of the kinds {', '.join(KINDS)}")
     if depth > DEEPEST:
         raise Refused(f"evidence is nested more than {DEEPEST} deep")
-    found, word = KINDS[kind](problem, evidence, depth)
-    return (found if found >= -problem.total else problem.never), word
+    found, unverified = KINDS[kind](problem, evidence, depth)
+    return (found if found >= -problem.total else problem.never), unverified
 
 
-def _word(_: Pairwise, evidence: Evidence, __: int) -> Bound:
-    """Take a solver's word."""
+def _unverified(_: Pairwise, evidence: Evidence, __: int) -> Bound:
+    """Accept a solver's unverified bound."""
     return floor(number(evidence.get("bound"))), True
 
 
 def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
-    """Try all labellings, those that rows exclude left out."""
+    """Enumerate all labellings that satisfy the rows."""
     free = [u for u, width in enumerate(problem.widths) if width > 1]
     sizes = [problem.widths[u] for u in free]
     rows = [row for row in (problem.inside(own) for own in problem.rows) if row]
     if prod(sizes) > MOST_LABELLINGS or prod(sizes) * len(rows) > MOST_ENTRIES:
-        raise Refused(f"there are more than {MOST_LABELLINGS} labellings to try")
+        raise Refused(f"there are more than {MOST_LABELLINGS} labellings to enumerate")
     if not rows:
         return _table(problem, {"order": [*range(len(problem.widths))]}, depth)
 
     def along(nodes: Sequence[int], array: Array) -> Array:
-        """Return an array over labels of some nodes as one over those of all."""
+        """Broadcast an array over labels of some nodes to those of all."""
         return array.reshape([problem.widths[u] if u in nodes else 1 for u in free])
 
     sums = np.zeros(sizes, problem.dtype)
@@ -74,14 +74,14 @@ def _exhaustive(problem: Pairwise, _: Evidence, depth: int) -> Bound:
 
 
 def _diagonal(problem: Pairwise, node: int, weight: int) -> Array:
-    """Return the table of an edge whose ends are worth something where they are equal."""
+    """Return the table of an edge with a value for equal labels."""
     table = np.zeros((problem.widths[node],) * 2, problem.dtype)
     np.fill_diagonal(table, weight)
     return table
 
 
 def _table(problem: Pairwise, evidence: Evidence, __: int) -> Bound:
-    """Let nodes leave in an order; the best that each can do is a table of its neighbours."""
+    """Eliminate nodes in an order; each elimination makes a table over the node's neighbours."""
     order = _each(evidence.get("order"), problem, "the order")
     rank = {u: place for place, u in enumerate(order)}
     waiting: list[list[tuple[list[int], Array | int]]] = [[] for _ in [*order, None]]
@@ -95,7 +95,7 @@ def _table(problem: Pairwise, evidence: Evidence, __: int) -> Bound:
         ends = sorted((i, j), key=rank.__getitem__)
         wait([u for u in ends if problem.widths[u] > 1], table if ends[0] == i else table.T)
     for i, j, w in problem.equal:
-        wait(sorted((i, j), key=rank.__getitem__), w)  # a whole number: equal labels
+        wait(sorted((i, j), key=rank.__getitem__), w)  # an integer: value of equal labels
     for place, u in enumerate(order):
         near = {v for scope, _ in waiting[place] for v in scope} - {u}
         scope = [u, *sorted(near, key=rank.__getitem__)]
@@ -111,7 +111,7 @@ def _table(problem: Pairwise, evidence: Evidence, __: int) -> Bound:
             wait(scope[1:], np.maximum(_others(own, problem.never), same))
             continue
         if prod(sizes) > MOST_ENTRIES:
-            raise Refused(f"node {u} leaves a table of more than {MOST_ENTRIES} entries")
+            raise Refused(f"eliminating node {u} makes a table of more than {MOST_ENTRIES} entries")
         sums = np.zeros(sizes, problem.dtype)
         arrays += [(ends, _diagonal(problem, u, w)) for ends, w in alike]
         for nodes, array in arrays:
@@ -123,7 +123,7 @@ def _table(problem: Pairwise, evidence: Evidence, __: int) -> Bound:
 
 
 def _others(own: Array, never: int) -> Array:
-    """Return for each entry the largest of all others, and what stands for none."""
+    """Return for each entry the maximum of all others, ``never`` if there are none."""
     best = int(own.argmax())
     rest = np.delete(own, best)
     found = np.full(len(own), own[best], own.dtype)
@@ -132,13 +132,13 @@ def _others(own: Array, never: int) -> Array:
 
 
 def _dual(problem: Pairwise, evidence: Evidence, _: int) -> Bound:
-    """Move worth from edges to their nodes, then let each node and each edge take its best.
+    """Add up the maxima of nodes and edges after moving values from edges to nodes by messages.
 
-    Of two messages of an edge one may be left out: it is the least that leaves nothing to earn.
+    One of an edge's two messages may be omitted; it is the one that makes the edge's maxima 0.
     """
     parts = evidence.get("parts", 1)
     if type(parts) is not int or not 0 < parts < LARGEST:
-        raise Refused("messages must count parts of one, of which there is a whole number")
+        raise Refused("the denominator of messages must be a positive integer")
     ends = [(i, j) for i, j, _ in (*problem.edges, *problem.equal)]
     moved, unit = _messages(problem, ends, evidence)
     whole = {e: [None if x is None else _whole(x, unit) for x in pair] for e, pair in moved.items()}
@@ -170,14 +170,14 @@ def _whole(message: Message, unit: int) -> list[int]:
 def _messages(
     problem: Pairwise, ends: list[tuple[int, int]], evidence: Evidence
 ) -> tuple[dict[int, list[Message | None]], int]:
-    """Return messages of edges that have any, and of what fraction all are multiples."""
+    """Return the messages of edges, and their common denominator."""
     given = listed(evidence.get("messages", [None] * len(ends)), len(ends), "messages")
     moved: dict[int, list[Message | None]] = {}
     for e, (nodes, pair) in enumerate(zip(ends, given, strict=True)):
         if pair is not None:
             two = listed(pair, 2, "messages of an edge")
             if two == [None, None]:
-                raise Refused("only one message of an edge can be left out")
+                raise Refused("at most one message of an edge can be omitted")
             moved[e] = [
                 None if x is None else _message(x, problem, u)
                 for x, u in zip(two, nodes, strict=True)
@@ -192,7 +192,7 @@ def _messages(
 
 
 class _Moved:
-    """A problem in parts, while worth moves from edges to nodes."""
+    """A problem scaled by a denominator, while values move from edges to nodes."""
 
     def __init__(self, problem: Pairwise, unit: int, dtype: np.dtype[Any]) -> None:
         self.problem, self.unit, self.dtype = problem, unit, dtype
@@ -201,7 +201,7 @@ class _Moved:
         self.bad = [~problem.allowed(own) for own in problem.unary]
 
     def scaled(self, array: Array) -> tuple[Array, Array | None]:
-        """Return an array in parts, and which entries are allowed if not all are."""
+        """Return a scaled array, and a mask of allowed entries unless all are."""
         if id(array) not in self.known:
             good = self.problem.allowed(array) if self.problem.shut else None
             kept = array if good is None or good.all() else np.where(good, array, 0)
@@ -212,7 +212,7 @@ class _Moved:
     def edge(
         self, e: int, ends: tuple[int, int], one: list[int] | None, two: list[int] | None
     ) -> int | None:
-        """Move an edge's worth, and return the best of what is left, if anything is allowed."""
+        """Move an edge's values, and return the remaining maximum; None if nothing is allowed."""
         sides = [None if x is None else np.array(x, self.dtype) for x in (one, two)]
         edges = self.problem.edges
         if e < len(edges):
@@ -253,7 +253,7 @@ class _Moved:
 
 
 def _message(given: object, problem: Pairwise, node: int) -> Message:
-    """Return a message to a node: numbers for its labels, or for some, and another for the rest."""
+    """Return a message to a node: a number per label, or for some labels and all others."""
     width = problem.widths[node]
     if not isinstance(given, dict):
         return [*map(number, listed(given, width, f"one to node {node}"))]
@@ -267,7 +267,7 @@ def _message(given: object, problem: Pairwise, node: int) -> Message:
 
 
 def _agreed(weight: int, one: Array, two: Array) -> int:
-    """Return the most of ``one[x] + two[y] + weight [x = y]``."""
+    """Return the maximum of ``one[x] + two[y] + weight [x = y]``."""
     same = int((one + two).max()) + weight
     i, j = int(one.argmax()), int(two.argmax())
     if i != j:
@@ -279,7 +279,7 @@ def _agreed(weight: int, one: Array, two: Array) -> int:
 
 
 def _branch(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
-    """Fix one node to each of its labels in turn; forbidden ones need no evidence."""
+    """Branch on the labels of a node; forbidden ones need no evidence."""
     [node] = numbered([evidence.get("node")], [len(problem.widths)], "the node of a branch")
     leaves = listed(evidence.get("leaves"), problem.widths[node], f"leaves of node {node}")
     good = problem.allowed(problem.unary[node]).tolist()
@@ -289,13 +289,13 @@ def _branch(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
         if leaf is not None or good[x]
     ]
     most = max((best for best, _ in found), default=problem.never)
-    return most, any(word for _, word in found)
+    return most, any(unverified for _, unverified in found)
 
 
 def _components(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
-    """Add up parts; evidence numbers a part's nodes as it lists them.
+    """Add up bounds of independent parts, whose nodes are numbered in the listed order.
 
-    No edge may join parts, unless one of its nodes has a single label.
+    Edges between parts are allowed only if one of their nodes has a single label.
     """
     parts = listed(evidence.get("parts"), None, "parts")
     lists = [part.get("nodes") if isinstance(part, dict) else None for part in parts]
@@ -303,17 +303,17 @@ def _components(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
     _each([u for nodes in every for u in nodes], problem, "the parts together")
     problems = zip(split(problem, every), parts, strict=True)
     found = [bound(own, part.get("evidence"), depth + 1) for own, part in problems]
-    word = any(word for _, word in found)
+    unverified = any(unverified for _, unverified in found)
     if any(best < -problem.total for best, _ in found):
-        return problem.never, word
-    return sum(best for best, _ in found), word
+        return problem.never, unverified
+    return sum(best for best, _ in found), unverified
 
 
 def _prices(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
-    """Add rows at prices: what they count, up to its limit, is paid for.
+    """Relax rows by prices (Lagrange multipliers): add ``price * (limit - amount)``.
 
-    A price above 0 of an upper limit, or one below 0 of a lower limit, adds nothing negative to
-    what a labelling that keeps it is worth.
+    For a price above 0 of an upper limit, or below 0 of a lower one, the added term is not
+    negative for labellings that satisfy the row, so that the bound remains valid.
     """
     listing = listed(evidence.get("rows"), None, "rows")
     pairs = [listed(pair, 2, "a row and its price") for pair in listing]
@@ -328,7 +328,7 @@ def _prices(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
         row, limit = problem.rows[k], problem.rows[k].high if price > 0 else problem.rows[k].low
         found = problem.inside(row)
         if limit is None or found is None:
-            lacks = "reaches beyond its part" if limit is not None else "has no limit on that side"
+            lacks = "has nodes in other parts" if limit is not None else "has no limit on that side"
             raise Refused(f"row {k} has a price but {lacks}")
         whole = int(price * unit)
         constant += whole * (limit - found[1])
@@ -345,22 +345,22 @@ def _prices(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
         problem.rows,
     )
     inner.names, inner.taken = problem.names, problem.taken
-    best, word = bound(inner, evidence.get("evidence"), depth + 1)
+    best, unverified = bound(inner, evidence.get("evidence"), depth + 1)
     if best < -inner.total:
-        return problem.never, word
-    return (best + constant) // unit, word
+        return problem.never, unverified
+    return (best + constant) // unit, unverified
 
 
 def _masked(problem: Pairwise, before: Array, after: Array) -> Array:
-    """Return an array in which the same entries are forbidden as in another one."""
+    """Return an array with the forbidden entries of another one."""
     if not problem.shut:
         return after
     return np.asanyarray(np.ma.array(after, mask=~problem.allowed(before)))
 
 
 def _reductions(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
-    """Take steps, and bound what is left by prices among them, or by evidence of its own."""
-    found, word, work = problem.never, False, None
+    """Apply reduction steps, and bound the rest by their prices or by evidence."""
+    found, unverified, work = problem.never, False, None
     try:
         work = ReducedPairwise(problem)
         for step in listed(evidence.get("steps"), None, "steps"):
@@ -368,31 +368,31 @@ def _reductions(problem: Pairwise, evidence: Evidence, depth: int) -> Bound:
         found = work.best()
         if evidence.get("evidence") is not None:
             rest = work.rest()
-            best, word = bound(rest, evidence["evidence"], depth + 1)
+            best, unverified = bound(rest, evidence["evidence"], depth + 1)
             found = min(found, best + work.constant) if best >= -rest.total else problem.never
     except NoLabelling:
         found = problem.never
     above = None if work is None else work.above
-    return (found if above is None else max(found, above)), word
+    return (found if above is None else max(found, above)), unverified
 
 
 def _each(given: object, problem: Pairwise, what: str) -> list[int]:
-    """Return a list that has each node once."""
+    """Return a list that must contain each node exactly once."""
     nodes = len(problem.widths)
     found = numbered(given, [nodes] * nodes, what)
     if len(set(found)) < nodes:
-        raise Refused(f"{what} must name each of the {nodes} nodes once")
+        raise Refused(f"{what} must contain each of the {nodes} nodes once")
     return found
 
 
 KINDS = {
     "exhaustive": _exhaustive,  # nothing else
     "table": _table,  # "order": all nodes
-    "dual": _dual,  # "messages": for each edge to labels of either node, or of one, or nothing
+    "dual": _dual,  # "messages": for each edge two, one or none, each to one of its nodes
     "branch": _branch,  # "node", and "leaves": evidence for each of its labels
-    "prices": _prices,  # "rows": numbers and prices, and "evidence" for what is priced
-    "reductions": _reductions,  # "steps", and perhaps "evidence" for what is left
+    "prices": _prices,  # "rows": numbers and prices, and "evidence" for the relaxed problem
+    "reductions": _reductions,  # "steps", and optionally "evidence" for the rest
     "components": _components,  # "parts": "nodes" and "evidence" each
-    "word": _word,  # "bound": a number
+    "word": _unverified,  # "bound": a number
 }
-"""Kinds of evidence, and what it holds besides its ``"kind"``."""
+"""Kinds of evidence, and their members besides ``"kind"``."""

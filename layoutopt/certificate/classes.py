@@ -1,8 +1,8 @@
-"""A class: a small graph that many disjoint parts of an instance are copies of.
+"""Classes: small graphs of which disjoint parts of an instance are copies.
 
-Its nodes choose locations: one of its *terminals*, which are locations that differ in every copy,
-or others.  An edge ``[i, j, w]`` earns ``w`` where two nodes choose the same, a reward
-``[i, m, w]`` where a node chooses a terminal.
+Nodes choose locations: a *terminal*, which is a different location in every copy, or another one.
+An edge ``[i, j, w]`` scores ``w`` if both nodes choose the same location, a reward ``[i, m, w]``
+if node ``i`` chooses terminal ``m``.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ class Class:
         self.nodes, count = len(self.labels), len(self.terminals)
         for label in self.labels:
             if type(label) is not int or not -self.nodes <= label < count:
-                raise Refused(f"{name}: {str(label)[:20]} is no label")
+                raise Refused(f"{name}: {str(label)[:20]} is not a label")
         self.edges = _weighted(given, "edges", (self.nodes, self.nodes), name)
         self.rewards = _weighted(given, "rewards", (self.nodes, count), name)
 
     def score(self) -> int:
-        """Return what the labels earn in one copy."""
+        """Return the score of the labels in one copy."""
         x = self.labels
         earned = sum(w for i, j, w in self.edges if x[i] == x[j])
         return earned + sum(w for i, m, w in self.rewards if x[i] == m)
 
     def bound(self, evidence: Any, banned: Collection[tuple[int, int]] = ()) -> tuple[int, bool]:
-        """Return what no labels earn in one copy, and whether that is a solver's word.
+        """Return an upper bound on the score of one copy, and whether it is unverified.
 
         Parameters
         ----------
         evidence
-            How that can be seen.
+            Evidence for the bound.
         banned
-            Nodes and terminals that they must not choose.
+            Pairs of nodes and terminals that are forbidden.
         """
         kind = evidence.get("kind") if isinstance(evidence, dict) else None
         rewards = [(i, m, w) for i, m, w in self.rewards if (i, m) not in banned]
@@ -65,13 +65,13 @@ class Class:
         if kind == "flow":
             return positive - self._flow(evidence, rewards), False
         if kind == "word":
-            return floor(number(evidence.get("bound"))), True  # all weights are whole
+            return floor(number(evidence.get("bound"))), True  # all weights are integers
         return bound(self.pairwise(banned), evidence)
 
     def _flow(self, evidence: dict[str, Any], rewards: list[tuple[int, int, int]]) -> int:
-        """Return how much flows from terminal 0 to the others; no labels lose less.
+        """Return the value of a flow from terminal 0 to the others, a lower bound on any loss.
 
-        The nodes that choose terminal 0 are one side of a cut, and lose all that crosses it.
+        The nodes that choose terminal 0 are one side of a cut, whose weight is lost.
         """
         through = listed(evidence.get("edges"), len(self.edges), f"the flow of {self.name}")
         ends = listed(evidence.get("rewards"), len(rewards), f"the flow of {self.name}")
@@ -86,15 +86,15 @@ class Class:
             left[i] += -f if m else f
             value += 0 if m else f
         if any(left):
-            raise Refused(f"{self.name}: at a node not as much flows out as in")
+            raise Refused(f"{self.name}: the flow is not conserved at a node")
         return value
 
     def pairwise(self, banned: Collection[tuple[int, int]] = ()) -> Pairwise:
-        """Return the choices as worths of labels and of equal ones.
+        """Return the class as a pairwise problem.
 
-        Where no edge is negative, one label stands for all locations that are no terminal, and
-        whatever another terminal is worth as much as at every node is left out: choosing that one
-        instead never loses.
+        If no edge is negative, one label represents all locations other than terminals, and
+        terminals whose rewards are dominated by those of another terminal at every node are
+        omitted.
         """
         lost = 1 + 2 * sum(abs(w) for _, _, w in (*self.edges, *self.rewards))
         signed = any(w < 0 for _, _, w in self.edges)
@@ -115,7 +115,7 @@ class Class:
 
 
 def _undominated(worth: Any) -> Any:
-    """Return the rows of a table that are not below another one everywhere."""
+    """Return the rows of a table that no other row dominates."""
     lists = sorted(worth.tolist(), reverse=True)
     small = max((max(max(row), -min(row)) for row in lists if row), default=0) < 2**62
     rows = np.array(lists, np.int64 if small else object)
@@ -134,8 +134,10 @@ def _weighted(
         i, j, w = listed(entry, 3, f"one of the {what} of {name}")
         numbered([i, j], ends, f"{what} of {name}")
         if what == "edges" and i == j:
-            raise Refused(f"{name}: an edge of node {i} with itself")
+            raise Refused(f"{name}: an edge joins node {i} to itself")
         if type(w) is not int or (i, j) in found:
-            raise Refused(f"{name}: {what} {[i, j]} are there twice, or have no whole weight")
+            raise Refused(
+                f"{name}: {what} {[i, j]} are repeated, or their weight is not an integer"
+            )
         found[i, j] = w
     return [(i, j, w) for (i, j), w in found.items()]

@@ -1,14 +1,15 @@
-"""A choice of layouts costs what is claimed, and no choice costs less: checked with no solver.
+"""Certificates of conversion: cost of a choice of layouts, and a lower bound on all choices.
 
-What is stated is plain data ::
+The statement of the problem is plain data ::
 
     {"objectives": ["count", "bytes"], "tensors": {"x": [1, 4096], ...},
      "ops": [{"op": "relu", "takes": ["x"], "gives": ["y"], "modes": [["0123", "0123"], ...]}]}
 
-A tensor tells what a transform of it costs, a mode the layouts of what the op takes, then of what
-it gives, and ``"costs"``, if there, what each mode costs.  Inputs and outputs are ops of one mode,
-constants ops that give one tensor, in any of their layouts.  One transform serves all that take a
-tensor in the same layout, if it is not the one in which it is given.
+``tensors`` has the cost of a transform of each tensor; a mode has the layouts of an op's inputs
+(``takes``) followed by those of its outputs (``gives``); optional ``"costs"`` has the cost of each
+mode.  Inputs and outputs of the network are ops of one mode, constants are ops with one output in
+any of its layouts.  All consumers of a tensor in the same layout share one transform, which is not
+needed for the layout of its producer.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ Need: TypeAlias = tuple[str, str]
 """A tensor and a layout."""
 
 MOST = 10**40
-"""Costs are less."""
+"""Upper limit of costs."""
 
 
 @dataclass(frozen=True)
 class CertifiedOp:
-    """An op: for each mode what it takes, then from ``first`` on what it gives, and its cost."""
+    """An op: for each mode its inputs, from ``first`` on its outputs, and its cost."""
 
     modes: list[list[Need]]
     first: int
@@ -49,12 +50,12 @@ class Statement:
     objectives: int
 
     def taken(self) -> list[Need]:
-        """Return the layouts of tensors that some mode takes."""
+        """Return the layouts of tensors that some mode requires."""
         every = (need for op in self.ops for mode in op.modes for need in mode[: op.first])
         return list(dict.fromkeys(every))
 
     def weights(self) -> list[int]:
-        """Return weights that make one number of all objectives, compared as these are in order."""
+        """Return weights that combine all objectives into one number in lexicographic order."""
         every = [self.moves[name] for name, _ in self.taken()] + [
             c for op in self.ops for c in op.costs
         ]
@@ -63,7 +64,7 @@ class Statement:
 
 
 def stated(given: object) -> Statement:
-    """Return what plain data states."""
+    """Parse a statement."""
     objectives = len(listed(entry(given, "objectives"), None, "objectives"))
     tensors, ends = entry(given, "tensors"), [MOST] * objectives
     if not isinstance(tensors, dict):
@@ -71,7 +72,7 @@ def stated(given: object) -> Statement:
     moves = {name: numbered(cost, ends, "costs") for name, cost in tensors.items()}
     ops = [_op(op, moves, ends) for op in listed(entry(given, "ops"), None, "ops")]
     if sorted(name for op in ops for name, _ in op.modes[0][op.first :]) != sorted(moves):
-        raise Refused("each tensor must be given by one op")
+        raise Refused("each tensor must be the output of one op")
     return Statement(moves, ops, objectives)
 
 
@@ -81,7 +82,7 @@ def _op(given: object, moves: dict[str, Costs], ends: list[int]) -> CertifiedOp:
     )
     names, modes = [*takes, *gives], [listed(own, None, "a mode") for own in layouts]
     if not modes or not all(isinstance(x, str) for own in [names, *modes] for x in own):
-        raise Refused("an op needs modes, of texts")
+        raise Refused("an op must have modes, lists of strings")
     if not set(names) <= moves.keys():
         raise Refused(f"tensor {min(set(names) - moves.keys())[:40]!r} is not stated")
     needs = [list(zip(names, listed(own, len(names), "a mode"), strict=True)) for own in modes]
@@ -93,7 +94,7 @@ def _op(given: object, moves: dict[str, Costs], ends: list[int]) -> CertifiedOp:
 
 
 def score(statement: Statement, modes: object) -> Costs:
-    """Return what the choice of a mode for each op costs."""
+    """Return the cost of a choice of a mode for each op."""
     chosen = numbered(modes, [len(op.modes) for op in statement.ops], "modes")
     wanted, homes, parts = set[Need](), set[Need](), list[Costs]()
     for op, mode in zip(statement.ops, chosen, strict=True):
@@ -105,10 +106,10 @@ def score(statement: Statement, modes: object) -> Costs:
 
 
 def folded(statement: Statement, instead: object, weights: list[int]) -> Statement:
-    """Return the modes that others, told for each op and mode, can stand in for.
+    """Return the modes that remain after replacing others, given for each op and mode.
 
-    Put in the place of all modes at once, they must cost no more, and what asked for equal layouts
-    of a tensor must do so still: then no transform is paid for that was not.
+    Replacements must not cost more, and must map equal layouts of a tensor to equal layouts, so
+    that no transform is added.
     """
     turned, ops = dict[Need, str](), list[CertifiedOp]()
     for op, given in zip(
@@ -117,10 +118,10 @@ def folded(statement: Statement, instead: object, weights: list[int]) -> Stateme
         own = numbered(given, [len(op.modes)] * len(op.modes), "instead")
         for mode, other in enumerate(own):
             if weigh(op.costs[other], weights) > weigh(op.costs[mode], weights):
-                raise Refused("a mode stands in for one that costs less")
+                raise Refused("a mode replaces one that costs less")
             for need, (_, layout) in zip(op.modes[mode], op.modes[other], strict=True):
                 if turned.setdefault(need, layout) != layout:
-                    raise Refused(f"two layouts stand in for {need[1]} of {need[0][:40]!r}")
+                    raise Refused(f"two layouts replace {need[1]} of {need[0][:40]!r}")
         kept = sorted(set(own))
         ops.append(
             replace(op, modes=[op.modes[m] for m in kept], costs=[op.costs[m] for m in kept])
@@ -129,10 +130,10 @@ def folded(statement: Statement, instead: object, weights: list[int]) -> Stateme
 
 
 def problem(statement: Statement, weights: list[int]) -> Pairwise:
-    """Return the choice as worths of labels: a node per op, then one per layout that is taken.
+    """Return the choice as a pairwise problem: a node per op, and one per required layout.
 
-    Label 1 of the latter says that the tensor is there in that layout, at the cost of a transform
-    unless it is given so; to take what is not there costs as much.
+    Label 1 of the latter means that the tensor exists in that layout, at the cost of a transform
+    unless its producer gives it so; requiring a missing layout costs as much.
     """
     nodes = {need: len(statement.ops) + place for place, need in enumerate(statement.taken())}
     edges: list[tuple[int, int, Array]] = []
@@ -153,12 +154,12 @@ def problem(statement: Statement, weights: list[int]) -> Pairwise:
 
 
 def weigh(costs: Costs, weights: list[int]) -> int:
-    """Return one number for those of all objectives."""
+    """Combine the values of all objectives into one number."""
     return sum(cost * weight for cost, weight in zip(costs, weights, strict=True))
 
 
 def split(total: int, weights: list[int]) -> Costs:
-    """Return the numbers of all objectives that one number is made of."""
+    """Split a combined number into the values of all objectives."""
     found = []
     for weight in weights:
         found.append(total // weight)
@@ -167,27 +168,27 @@ def split(total: int, weights: list[int]) -> Costs:
 
 
 def verify(given: object, claim: object) -> bool:
-    """Return whether a claim rests on a solver's word; raise if it is wrong, or not proved.
+    """Verify a claim; return whether its bound is unverified, or raise Refused.
 
     Parameters
     ----------
     given
-        What is stated.
+        The statement of the problem.
     claim
-        ``"score"`` and ``"bound"``, a number for each objective; the ``"modes"`` chosen; the
-        ``"evidence"`` for the bound; and ``"instead"``, if modes were left out, for each op and
-        mode the one that stands in for it.
+        ``"score"`` and ``"bound"``, a number for each objective; the chosen ``"modes"``; the
+        ``"evidence"`` for the bound; and, if modes were replaced, ``"instead"``: for each op and
+        mode its replacement.
     """
     statement = stated(given)
     ends, weights = [MOST] * statement.objectives, statement.weights()
     claimed, least = (numbered(entry(claim, key), ends, key) for key in ("score", "bound"))
     found = score(statement, entry(claim, "modes"))
     if found != claimed:
-        raise Refused(f"the choice costs {found}, the claim is {claimed}")
+        raise Refused(f"the choice costs {found}, but {claimed} is claimed")
     if isinstance(claim, dict) and "instead" in claim:
         statement = folded(statement, claim["instead"], weights)
-    most, on_word = bound(problem(statement, weights), entry(claim, "evidence"))
+    most, unverified = bound(problem(statement, weights), entry(claim, "evidence"))
     proved = split(-most, weights)
     if proved < least:
-        raise Refused(f"{least} is claimed as a bound, {proved} is proved")
-    return on_word
+        raise Refused(f"the bound {least} is claimed, but {proved} is proved")
+    return unverified

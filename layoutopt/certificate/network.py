@@ -1,6 +1,6 @@
-"""Certificates of cost networks: documents of format ``layoutopt/network/1``, and claims.
+"""Certificates of cost networks in format ``layoutopt/network/1``.
 
-A claim is a labelling with its cost, a bound on what any labelling costs, or that none is allowed.
+A claim is a labelling with its cost, a bound on the cost of all labellings, or infeasibility.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT = "layoutopt/network/1"
 
 
 class NetworkVerdict(NamedTuple):
-    """What a certificate proves of a network.
+    """Claims that a certificate proves for a network.
 
     Parameters
     ----------
@@ -30,21 +30,21 @@ class NetworkVerdict(NamedTuple):
         ``"optimal"``, ``"feasible"`` (the bound leaves a gap), ``"bounded"`` (no labelling), or
         ``"infeasible"``.
     objective
-        What the labelling costs.
+        Cost of the labelling.
     bound
-        What no allowed labelling betters, as the certificate claims it.
-    on_word
-        Whether the proof rests on a solver's word.
+        Claimed bound on the cost of all allowed labellings.
+    unverified
+        Whether the proof contains a solver's unverified bound.
     """
 
     status: str
     objective: Fraction | None
     bound: Fraction | None
-    on_word: bool
+    unverified: bool
 
 
 class ConflictParts(NamedTuple):
-    """Parts of a network that cannot hold together: nodes, and table edges, ties and rows."""
+    """An infeasible part of a network: nodes, table edges, ties and rows."""
 
     nodes: list[int]
     tables: list[int]
@@ -53,7 +53,7 @@ class ConflictParts(NamedTuple):
 
 
 class NetworkProblem(NamedTuple):
-    """The choices as worths in parts, with a constant, and the number of each node there."""
+    """A network as a pairwise problem, with denominator, constant, and each node's number."""
 
     pairwise: Pairwise
     constant: int
@@ -61,7 +61,7 @@ class NetworkProblem(NamedTuple):
 
 
 class StatedNetwork:
-    """A document, with whole numbers.
+    """A parsed document.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class StatedNetwork:
             names = labels if isinstance(labels, list) else []
             size = len(names) if isinstance(labels, list) else labels
             if type(size) is not int or size < 0:
-                raise Refused("labels of a domain must be names, or how many there are")
+                raise Refused("labels of a domain must be a list of names, or their number")
             self.sizes.append(size)
             self.opened.append(given.get("open", False) is True)
             self._label_of.append({x: i for i, x in enumerate(names) if isinstance(x, str)})
@@ -114,19 +114,19 @@ class StatedNetwork:
         self.domain_of = numbered(of, [len(self.sizes)] * self.count, "domains of nodes")
 
     def node(self, given: object) -> int:
-        """Return the number of a node that is given by number or name."""
+        """Return the number of a node given by number or name."""
         found = self._node_of.get(given) if isinstance(given, str) else given
         return numbered([found], [self.count], "nodes")[0]
 
     def label(self, given: Sequence[object]) -> tuple[int, int]:
-        """Return a node and a label of it as numbers."""
+        """Return the numbers of a node and one of its labels."""
         node = self.node(given[0])
         domain, label = self.domain_of[node], given[1]
         found = self._label_of[domain].get(label) if isinstance(label, str) else label
         return node, numbered([found], [self.sizes[domain]], "labels")[0]
 
     def ends(self, given: Sequence[object]) -> tuple[int, int]:
-        """Return the two nodes of an edge as numbers."""
+        """Return the numbers of the two nodes of an edge."""
         one, two = self.node(given[0]), self.node(given[1])
         if one == two:
             raise Refused(f"an edge joins node {one} to itself")
@@ -145,12 +145,12 @@ class StatedNetwork:
         for u, v, k in self.table_edges:
             [own] = numbered([k], [len(self.tables)], "tables of edges")
             if self.opened[domain[u]] or self.opened[domain[v]]:
-                raise Refused(f"nodes {u} and {v} have a table, which needs closed domains")
+                raise Refused(f"nodes {u} and {v} have a table, which requires closed domains")
             if self.tables[own].shape != (self.sizes[domain[u]], self.sizes[domain[v]]):
                 raise Refused(f"the table of nodes {u} and {v} does not fit their labels")
 
     def labels(self, given: object) -> list[int]:
-        """Return a labelling; raise if it is not allowed."""
+        """Return a labelling; raise Refused if it is not allowed."""
         chosen = listed(given, self.count, "labels")
         for u, label in enumerate(chosen):
             domain = self.domain_of[u]
@@ -172,22 +172,22 @@ class StatedNetwork:
             low, high, members = usage.rows[own]
             used = sum(usage.amounts[item].get(chosen[usage.nodes[item]], 0) for item in members)
             if (low is not None and used < low) or (high is not None and used > high):
-                raise Refused(f"row {k} does not hold")
+                raise Refused(f"row {k} is violated")
         return chosen
 
     def cost(self, chosen: Sequence[int]) -> Fraction:
-        """Return what a labelling costs."""
+        """Return the cost of a labelling."""
         total = self.constant + sum(x for u, i, x in self.costs if chosen[u] == i)
         total += sum(x for u, v, x in self.equal if chosen[u] == chosen[v])
         total += sum(int(self.tables[k][chosen[u], chosen[v]]) for u, v, k in self.table_edges)
         return self.worth(total)
 
     def problem(self, conflict: ConflictParts | None = None) -> NetworkProblem:
-        """Return the choices as worths in parts; those of a conflict are worth nothing.
+        """Return the network as a pairwise problem with integer values, all 0 for a conflict.
 
-        Tied nodes are one node, numbered by the first of them.  Fresh labels follow the named ones:
-        one for all nodes of a component where equal labels never lose; else as many as it has
-        nodes, of which each may have its own and those of earlier nodes.
+        Tied nodes are merged into the first one.  Fresh labels follow the named ones: one for all
+        nodes of a component if equal labels never cost more; otherwise one per node, where each
+        node may have its own or that of an earlier node.
         """
         ties = self.ties if conflict is None else [self.ties[k] for k in conflict.ties]
         tied = _roots(self.count, ties)
@@ -213,7 +213,7 @@ class StatedNetwork:
         nothing = {k: table * 0 for k, table in enumerate(self.tables)} if conflict else {}
         for u, v, k in (self.table_edges[e] for e in tables):
             if u not in of or v not in of:
-                raise Refused(f"a conflict has a table of nodes {u} and {v} but not both nodes")
+                raise Refused(f"a conflict has the table of nodes {u} and {v} but not both nodes")
             table = nothing.get(k, self.tables[k])
             if of[u] == of[v]:
                 size = len(table)
@@ -230,11 +230,11 @@ class StatedNetwork:
         return NetworkProblem(Pairwise(unary, edges, equal, own), constant, of)
 
     def worth(self, parts: int) -> Fraction:
-        """Return what a sum of worths in parts is as a cost."""
+        """Convert a value of the pairwise problem to a cost."""
         return Fraction(parts, self.sign * self.parts)
 
     def conflict(self, given: object) -> ConflictParts:
-        """Return the parts that a certificate names."""
+        """Parse the conflict of a certificate."""
         ends = (self.count, len(self.table_edges), len(self.ties), len(self.rows))
         lists = []
         for key, end in zip(ConflictParts._fields, ends, strict=True):
@@ -248,7 +248,7 @@ class StatedNetwork:
     def _unary(
         self, place: dict[int, int], equal: list[tuple[int, int, int]]
     ) -> tuple[list[Array], list[Array]]:
-        """Return zeros for the labels of each node, and which of these it cannot have."""
+        """Return zeros for the labels of each node, and masks of forbidden ones."""
         groups = [*place]
         near = _roots(len(groups), [(u, v) for u, v, _ in equal])
         signed = {near[u] for u, _, x in equal if x < 0}
@@ -270,7 +270,7 @@ class StatedNetwork:
 
 
 class _Usage:
-    """Rows that count the same amounts, in whole numbers."""
+    """Rows with the same amounts, scaled to integers."""
 
     def __init__(self, stated: StatedNetwork, given: object) -> None:
         if not isinstance(given, dict):
@@ -311,7 +311,7 @@ class _Usage:
 
     @cached_property
     def ranges(self) -> dict[int, tuple[int, int]]:
-        """The least and the largest amount of each item, 0 among them."""
+        """The least and the largest amount of each item, including 0."""
         return {
             item: (min([0, *own.values()]), max([0, *own.values()]))
             for item, own in self.amounts.items()
@@ -319,7 +319,7 @@ class _Usage:
 
 
 class _Rows(Sequence[RowLimits]):
-    """Rows of a network in a problem's numbers, made when they are asked for."""
+    """Rows of a network in a problem's numbering, computed on demand."""
 
     def __init__(
         self, stated: StatedNetwork, rows: list[int], of: dict[int, int], widths: list[int]
@@ -330,7 +330,7 @@ class _Rows(Sequence[RowLimits]):
                 self._check(k)
 
     def _check(self, k: int) -> None:
-        """Refuse to leave out nodes without which a row could not hold more easily."""
+        """Refuse conflicts that omit nodes whose omission could make a row harder to satisfy."""
         usage, own = self.stated.rows[k]
         low, high, members = usage.rows[own]
         for item in members:
@@ -364,15 +364,15 @@ class _Rows(Sequence[RowLimits]):
 
 
 def check_network(document: object, certificate: object) -> NetworkVerdict:
-    """Return what a certificate proves of a network.
+    """Verify a certificate of a network.
 
     Parameters
     ----------
     document
-        A network of format ``layoutopt/network/1`` as plain data, decimal numbers as ``Decimal``.
+        A network of format ``layoutopt/network/1`` as plain data, decimals as ``Decimal``.
     certificate
         ``"labels"`` and ``"objective"``; ``"bound"`` and ``"evidence"`` for it; or ``"conflict"``
-        with ``"evidence"`` that nothing in it is allowed.
+        with ``"evidence"`` that it is infeasible.
 
     Raises
     ------
@@ -383,29 +383,29 @@ def check_network(document: object, certificate: object) -> NetworkVerdict:
     claim = certificate if isinstance(certificate, dict) else {}
     if claim.get("conflict") is not None:
         if claim.get("labels") is not None or claim.get("bound") is not None:
-            raise Refused("what has no allowed labelling has no labels and no bound")
+            raise Refused("a claim of infeasibility excludes labels and a bound")
         problem = stated.problem(stated.conflict(claim["conflict"])).pairwise
-        most, on_word = bound(problem, entry(claim, "evidence"))
+        most, unverified = bound(problem, entry(claim, "evidence"))
         if most >= -problem.total:
-            raise Refused("it is claimed that no labelling is allowed, but not proved")
-        return NetworkVerdict("infeasible", None, None, on_word)
+            raise Refused("infeasibility is claimed, but not proved")
+        return NetworkVerdict("infeasible", None, None, unverified)
     least = Fraction(number(entry(claim, "bound")))
     objective = None
     if claim.get("labels") is not None:
         objective = stated.cost(stated.labels(claim["labels"]))
         if objective != number(entry(claim, "objective")):
-            raise Refused(f"the labels cost {objective}, the claim is {claim['objective']}"[:200])
+            raise Refused(f"the labels cost {objective}, but {claim['objective']} is claimed"[:200])
     elif claim.get("objective") is not None:
-        raise Refused("an objective needs labels")
+        raise Refused("an objective requires labels")
     given = stated.problem()
-    most, on_word = bound(given.pairwise, entry(claim, "evidence"))
+    most, unverified = bound(given.pairwise, entry(claim, "evidence"))
     proved = stated.worth(most + given.constant)
     if stated.sign * (least - proved) < 0:
-        raise Refused(f"{least} is claimed as a bound, {proved} is proved"[:200])
+        raise Refused(f"the bound {least} is claimed, but {proved} is proved"[:200])
     if objective is None:
-        return NetworkVerdict("bounded", None, least, on_word)
+        return NetworkVerdict("bounded", None, least, unverified)
     status = "optimal" if objective == least else "feasible"
-    return NetworkVerdict(status, objective, least, on_word)
+    return NetworkVerdict(status, objective, least, unverified)
 
 
 def _list(given: dict[str, Any], key: str, length: int | None = None) -> list[Any]:
@@ -444,7 +444,7 @@ def _common(*values: Iterable[Fraction | int]) -> int:
 
 
 def _roots(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Return for each number the first of those that pairs join it to."""
+    """Return for each number the smallest of its connected component."""
     of = [*range(count)]
 
     def root(u: int) -> int:

@@ -1,7 +1,7 @@
-"""Barrier order: that layouts have one, and what no order allows.
+"""Barrier order: existence for given layouts, and bounds over all orders.
 
-A barrier is known when all that it reads is.  An element that takes a location of barrier ``b``
-and is read by ``c`` puts ``b`` before ``c``.
+A barrier is known once all its inputs are.  If an element at a location of barrier ``b`` is read by
+barrier ``c``, then ``b`` precedes ``c``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from layoutopt.certificate.tensors import Tensors
 from layoutopt.certificate.views import BARRIERS, FIXED
 
 DEEPEST, MOST_LEAVES, MOST_COMPARED = 200, 10**6, 10**6
-"""How often orders are told apart on one way, how many classes are bounded all in all, and how many
-boxes of a class's terminals are compared."""
+"""Limits: depth of the tree of orders, bounds of classes in all its leaves, and compared boxes of a
+class's terminals."""
 
 Tag: TypeAlias = tuple[int, ...]
 Arcs: TypeAlias = dict[str, set[str]]
-"""For each barrier those that come before it."""
+"""For each barrier those that precede it."""
 
 
 class BarrierOrder:
@@ -55,7 +55,7 @@ class BarrierOrder:
         read = listed(tensors.certificate.get("read", []), None, "read")
         self.read = {tensors.tensor(str(name)) for name in read}
         if stray := self.read - tensors.shapes.keys():
-            raise Refused("read names what is no tensor", sorted(stray))
+            raise Refused("read contains unknown tensors", sorted(stray))
         self.barriers = {
             str(op["id"]): [tensors.tensor(t) for t in op["inputs"]]
             for op in tensors.ops.values()
@@ -69,7 +69,7 @@ class BarrierOrder:
                     self.offered[k, m] = of
 
     def _barrier(self, box: CertifiedBox, q: int = 0) -> str:
-        """Return the barrier of a box's locations, nothing if they are of none."""
+        """Return the barrier that owns a box's locations, or an empty string."""
         place, other = (self.tensors.place(end) for end in box.ends(q))
         if place != other:
             raise Refused("a box that is read has locations of several tensors")
@@ -77,12 +77,12 @@ class BarrierOrder:
         return str(self.tensors.ops[self.tensors.names[place]]["id"]) if found else ""
 
     def check_legal(self, labels: Sequence[Sequence[int]]) -> None:
-        """Refuse labels of all classes' nodes that no order of barriers allows.
+        """Refuse labels of all classes' nodes that violate barrier order.
 
         Raises
         ------
         Refused
-            With barriers that would have to precede each other, in a circle.
+            With the barriers of a cycle.
         """
         arcs: dict[Any, Any] = {
             (k, j): self.offered[k, label]
@@ -104,17 +104,19 @@ class BarrierOrder:
             TopologicalSorter(arcs).prepare()
         except CycleError as error:
             circle = [x for x in dict.fromkeys(error.args[1]) if x in self.barriers]
-            raise Refused("the layouts need barriers in a circle", circle) from None
+            raise Refused(
+                "the layouts make barriers depend on each other in a cycle", circle
+            ) from None
 
     @cached_property
     def sure(self) -> tuple[Arcs, dict[Tag, set[str]]]:
-        """Which barriers come before which by all means, and who reads all copies of a node."""
+        """Necessary precedences of barriers, and for each node those that read all its copies."""
         before: Arcs = defaultdict(set)
         readers: dict[Tag, set[str]] = defaultdict(set)
         sums = self.tensors.sums
         for barrier, inputs in self.barriers.items():
             parts = [self.tensors.traced(t) for t in set(inputs) & self.read]
-            for part in (*parts, list(chain(*parts))):  # copies may be read one by one
+            for part in (*parts, list(chain(*parts))):  # copies may be read separately
                 own: dict[Tag, list[CertifiedBox]] = defaultdict(list)
                 for box in part:
                     own[box.tag].append(box.of(0, tag=()))
@@ -127,7 +129,7 @@ class BarrierOrder:
         return before, readers
 
     def check_apart(self, k: int) -> None:
-        """Refuse terminals of a class that may be the same location in some copy."""
+        """Refuse terminals of a class that may be the same location in a copy."""
         if k in self.apart:
             return
         c, terminals = self.classes[k], self.terminals[k]
@@ -146,7 +148,7 @@ class BarrierOrder:
         self.apart.add(k)
 
     def bound(self, copies: Sequence[int]) -> tuple[int, set[int]]:
-        """Return what no legal choice exceeds, and the classes of which that is a solver's word."""
+        """Return a bound on all legal choices, and the classes whose bounds are unverified."""
         self.known: dict[Any, tuple[int, bool]] = {}
         self.looked = 0
         return self._best(self.tensors.certificate.get("order", {}), [], copies)
@@ -154,15 +156,15 @@ class BarrierOrder:
     def _best(
         self, tree: Any, before: list[tuple[str, str]], copies: Sequence[int]
     ) -> tuple[int, set[int]]:
-        """Return the bound of a tree, of which each fork says that one barrier precedes another."""
+        """Return the bound of a tree; at each fork one of two barriers precedes the other."""
         if not isinstance(tree, dict) or len(before) > DEEPEST:
             raise Refused(f"the tree of orders must be of objects, at most {DEEPEST} deep")
         if "before" in tree:
             b, c = (str(x) for x in listed(tree["before"], 2, "before"))
-            one, words = self._best(tree.get("yes"), [*before, (b, c)], copies)
+            one, doubted = self._best(tree.get("yes"), [*before, (b, c)], copies)
             two, others = self._best(tree.get("no"), [*before, (c, b)], copies)
-            return max(one, two), words | others
-        own, total, words = tree.get("evidence", {}), 0, set()
+            return max(one, two), doubted | others
+        own, total, doubted = tree.get("evidence", {}), 0, set()
         if not isinstance(own, dict):
             raise Refused("evidence of an order must be an object")
         self.looked += len(copies)
@@ -173,16 +175,16 @@ class BarrierOrder:
             banned = self.banned(k, before)
             if (k, banned) not in self.known:
                 kind = evidence.get("kind") if isinstance(evidence, dict) else None
-                if kind not in ("earned", "word"):  # all others take terminals for different
+                if kind not in ("earned", "word"):  # all others assume different terminals
                     self.check_apart(k)
                 self.known[k, banned] = self.classes[k].bound(evidence, banned)
-            bound, on_word = self.known[k, banned]
+            bound, unverified = self.known[k, banned]
             total += n * bound
-            words |= {k} if on_word else set()
-        return total, words
+            doubted |= {k} if unverified else set()
+        return total, doubted
 
     def banned(self, k: int, order: Sequence[tuple[str, str]]) -> frozenset[tuple[int, int]]:
-        """Return the nodes and terminals that no choice in some order has, in any copy."""
+        """Return the pairs of nodes and terminals that an order forbids in all copies."""
         _, readers = self.sure
         nodes = [(j, by) for (c, j), by in readers.items() if c == k]
         found = set()
@@ -193,7 +195,7 @@ class BarrierOrder:
         return frozenset(found)
 
     def _up_to(self, b: str, order: Sequence[tuple[str, str]]) -> set[str]:
-        """Return a barrier and all that come before it by all means, in some order."""
+        """Return a barrier and all that necessarily precede it, given an order."""
         (arcs, _), found, todo = self.sure, {b}, [b]
         while todo:
             c = todo.pop()

@@ -1,11 +1,10 @@
-"""Sums of worths of labels and of pairs of labels, on which bounds are proved.
+"""Pairwise problems: sums of values of labels and of pairs of labels.
 
 Maximised over labels ``x`` is
 
 ``sum_i unary[i][x_i] + sum_e table_e[x_i, x_j] + sum_(i, j, w) w [x_i = x_j]``
 
-in whole numbers of any size, over those labellings that use no forbidden entry and keep the limits
-of all rows.
+in integers of any size, over labellings that use no forbidden entry and satisfy all rows.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ALL = slice(None)
 
 
 class RowLimits(NamedTuple):
-    """Limits ``low <= sum of terms[i][x_i] <= high``, ``None`` where there is none."""
+    """Limits ``low <= sum of terms[i][x_i] <= high``; ``None`` for no limit."""
 
     terms: dict[int, Array]
     low: int | None
@@ -37,7 +36,7 @@ class RowLimits(NamedTuple):
 
 
 class Pairwise:
-    """A problem.
+    """A pairwise problem.
 
     Parameters
     ----------
@@ -46,18 +45,18 @@ class Pairwise:
     edges
         Two nodes each, and an array of two dimensions.
     equal
-        Two nodes of as many labels each, and what equal labels are worth.
+        Two nodes with as many labels each, and the value of equal labels.
     rows
         Limits.
 
     Attributes
     ----------
     total
-        At least as large as what any allowed labelling is worth, or loses.
+        Upper bound on the absolute value of every allowed labelling.
     never
-        What is put for forbidden entries: sums with it, cut back to it, are less than ``-total``.
+        Value of forbidden entries: sums that contain it, clipped to it, are below ``-total``.
     names, taken
-        For each node its number in rows, and the labels, in rows, of those that were fixed.
+        For each node its number in rows, and the labels of fixed nodes by these numbers.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Pairwise:
             if not self._joined(i, j) or self.widths[i] != self.widths[j]:
                 raise Refused(f"nodes {i} and {j} do not have the same labels")
         every = [*unary, *(table for _, _, table in edges)]
-        different = {id(array): array for array in every}  # many edges share a table
+        different = {id(array): array for array in every}  # edges may share a table
         largest = {key: _largest(array) for key, array in different.items()}
         self.total = sum(largest[id(array)] for array in every) + sum(abs(w) for *_, w in equal)
         self.dtype = np.dtype(np.int64 if 8 * self.total < LARGEST else object)
@@ -90,7 +89,7 @@ class Pairwise:
         self.names, self.taken = [*range(len(unary))], dict[int, int]()
 
     def _exact(self, array: Array) -> Array:
-        """Return an array in the numbers of the problem, forbidden entries told by theirs."""
+        """Return an array of the problem's type, with ``never`` at forbidden entries."""
         if not np.ma.is_masked(array):
             return np.ma.getdata(array).astype(self.dtype, copy=False)
         found = np.ma.filled(array, 0).astype(self.dtype)
@@ -101,21 +100,21 @@ class Pairwise:
         return min(i, j) >= 0 and max(i, j) < len(self.widths) and i != j
 
     def allowed(self, array: Array) -> Array:
-        """Return which entries are not forbidden."""
+        """Return a mask of the allowed entries."""
         return np.asarray(array >= -self.total, bool)
 
     def added(self, one: Array, two: Any) -> Array:
-        """Return sums, forbidden where either one is."""
+        """Return sums of entries, forbidden where either one is."""
         both = np.asarray(one + two, self.dtype)
         return np.maximum(both, self.never) if self.shut else both
 
     def inside(self, row: RowLimits) -> tuple[RowLimits, int] | None:
-        """Return a row in this problem's numbers, and what fixed nodes use.
+        """Return a row in this problem's numbering, and the amount of fixed nodes.
 
         Returns
         -------
         tuple or None
-            ``None`` if the row counts nodes that are in another part.
+            ``None`` if the row contains nodes of another part.
         """
         place = {name: u for u, name in enumerate(self.names)}
         constant, terms = 0, dict[int, Array]()
@@ -129,7 +128,7 @@ class Pairwise:
         return RowLimits(terms, row.low, row.high), constant
 
     def part(self, unary: list[Array], edges: Edges, equal: Weights, names: list[int]) -> Pairwise:
-        """Return some of the problem, in the same numbers."""
+        """Return a part of the problem, of the same type."""
         own = copy(self)
         own.unary, own.edges, own.equal, own.names = unary, [*edges], [*equal], names
         own.widths = [len(one) for one in unary]
@@ -142,7 +141,7 @@ def _largest(array: Array) -> int:
 
 
 def value(problem: Pairwise, labels: object) -> int:
-    """Return what a labelling is worth, a list of a label per node."""
+    """Return the value of a labelling, a label per node."""
     x = numbered(labels, problem.widths, "labels")
     own = sum(int(worth[label]) for worth, label in zip(problem.unary, x, strict=True))
     own += sum(int(table[x[i], x[j]]) for i, j, table in problem.edges)
@@ -150,7 +149,7 @@ def value(problem: Pairwise, labels: object) -> int:
 
 
 def fixed(problem: Pairwise, node: int, label: int) -> Pairwise:
-    """Return a problem in which a node has one of its labels only."""
+    """Return a problem with a node fixed to a label."""
     cut = {node: slice(label, label + 1)}
     unary = [own[cut.get(u, ALL)] for u, own in enumerate(problem.unary)]
     edges = [
@@ -166,12 +165,12 @@ def fixed(problem: Pairwise, node: int, label: int) -> Pairwise:
         else:
             equal.append((i, j, w))
     own = problem.part(unary, edges, equal, problem.names)
-    own.taken = {problem.names[node]: label} | problem.taken  # a label that is alone is number 0
+    own.taken = {problem.names[node]: label} | problem.taken  # the remaining label gets number 0
     return own
 
 
 def split(problem: Pairwise, parts: Sequence[Sequence[int]]) -> list[Pairwise]:
-    """Return parts of a problem, each with its nodes in the order in which they are listed."""
+    """Return parts of a problem, with nodes in the listed order."""
     place = {u: (part, k) for part, nodes in enumerate(parts) for k, u in enumerate(nodes)}
     unary = list(problem.unary)
     edges: list[list[tuple[int, int, Array]]] = [[] for _ in parts]

@@ -1,9 +1,8 @@
-"""Bounds by reductions: steps that keep the best, prices of rows, and messages of tables.
+"""Bounds by reductions: steps that preserve the maximum, prices of rows, and messages.
 
-A step is ``[rule, entries...]``; :data:`RULES` lists them.  Each is carried out from what the
-problem itself says, and is refused where it would lose something, so that steps can only be
-useless.  Afterwards the best of what is left is the best of the problem, or that is worth no more
-than what some step was told to forbid.
+A step is ``[rule, entries...]``; :data:`RULES` lists them.  Each is verified on the problem itself,
+and refused if it might change the maximum.  Afterwards the maximum of the problem is that of the
+rest, or at most the threshold below which some step forbade labels.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from layoutopt.certificate.refused import Refused, entry, listed, numbered
 OBJECTS: np.dtype[Any] = np.dtype(object)
 
 SMALL = 2**60
-"""Numbers of 64 bits are smaller, so that sums of a few are exact."""
+"""Upper limit of 64-bit numbers; sums of a few are exact."""
 
 
 class NoLabelling(Exception):
-    """Nothing is left that is allowed and worth more than what is known."""
+    """Signal that no labelling remains that is allowed and above the known value."""
 
 
 class _FlatRow(NamedTuple):
-    """A row over all labels of its nodes, one after the other.
+    """A row over the concatenated labels of its nodes.
 
     Parameters
     ----------
     nodes, first
-        Nodes, and where their labels begin.
+        Nodes, and the positions of their first labels.
     at
-        For each entry its place among the labels of all nodes.
+        For each entry its position among the labels of all nodes.
     amounts
-        What is used.
+        Amounts of the entries.
     low, high
-        Limits, those of other nodes taken off; ``None`` where there is none.
+        Limits, less the amounts of other nodes; ``None`` for no limit.
     """
 
     nodes: list[int]
@@ -48,7 +47,7 @@ class _FlatRow(NamedTuple):
     high: int | None
 
     def ranges(self, good: Array) -> tuple[Array, Array]:
-        """Return the least and the most that each node may use."""
+        """Return the least and the largest amount of each node."""
         allowed = good[self.at]
         far = 2 * max(map(abs, self.amounts.tolist()), default=0) + 1
         least = np.minimum.reduceat(np.where(allowed, self.amounts, far), self.first)
@@ -56,23 +55,23 @@ class _FlatRow(NamedTuple):
         return least, most
 
     def spread(self, each: Array) -> Array:
-        """Return numbers of nodes as numbers of entries."""
+        """Broadcast numbers of nodes to entries."""
         return np.repeat(each, np.diff(np.append(self.first, len(self.at))))
 
 
 class _Worths:
-    """What labels and pairs of labels are worth, moved between nodes and edges.
+    """Values of labels and of pairs of labels, movable between nodes and edges.
 
     Attributes
     ----------
     unary, good
-        For each node what labels are worth, and which of them are allowed.
+        For each node the values of labels, and a mask of allowed ones.
     near
-        For each node its neighbours: a table from its own side, and which pairs are allowed.
+        For each node its neighbours: table with the node's labels first, and mask of allowed pairs.
     gone
-        For each node that has left a label, which uses what all its labels use in rows that count.
+        For each removed node a label; all its labels have equal amounts in relevant rows.
     constant
-        What is earned whatever the nodes that are left choose.
+        Constant part of the value.
     """
 
     def __init__(self, unary: list[Array], good: list[Array], dtype: np.dtype[Any]) -> None:
@@ -84,7 +83,7 @@ class _Worths:
         self.constant = 0
 
     def left(self) -> list[int]:
-        """Return the nodes that have not left."""
+        """Return the remaining nodes."""
         return [u for u in range(len(self.unary)) if u not in self.gone]
 
     def edges(self) -> list[tuple[int, int]]:
@@ -92,20 +91,20 @@ class _Worths:
         return [(u, v) for u, near in enumerate(self.near) for v in sorted(near) if u < v]
 
     def check_there(self, *nodes: int) -> None:
-        """Refuse nodes that do not exist, or have left."""
+        """Refuse nodes that do not exist or were removed."""
         for u in nodes:
             if not 0 <= u < len(self.unary) or u in self.gone:
-                raise Refused(f"a step is of node {str(u)[:20]}, which is not there")
+                raise Refused(f"a step refers to node {str(u)[:20]}, which does not exist")
 
     def edge(self, u: int, v: int) -> tuple[Array, Array]:
-        """Return an edge's table from the side of its first node, and which pairs are allowed."""
+        """Return an edge's table, first node's labels first, and the mask of allowed pairs."""
         self.check_there(u, v)
         if v not in self.near[u]:
             raise Refused(f"no edge joins nodes {u} and {v}")
         return self.near[u][v]
 
     def add(self, u: int, v: int, table: Array, ok: Array) -> None:
-        """Add a table to what an edge has, or make an edge."""
+        """Add a table to an edge, which may be new."""
         if v in self.near[u]:
             before, allowed = self.near[u][v]
             table, ok = before + table, allowed & ok
@@ -113,7 +112,7 @@ class _Worths:
         self.near[u][v], self.near[v][u] = (table, ok), (table.T, ok.T)
 
     def pay(self, u: int, worth: Any) -> None:
-        """Add to what a node's labels are worth."""
+        """Add to the values of a node's labels."""
         self.unary[u] = np.asarray(self.unary[u] + worth, self.dtype)
         self._check_small(self.unary[u])
 
@@ -124,9 +123,9 @@ class _Worths:
             raise NoLabelling
 
     def move(self, u: int, v: int) -> None:
-        """Move what is best in each row of an edge's table to the first node, then to the second.
+        """Move the maxima of rows of an edge's table to the first node, of columns to the second.
 
-        An edge that has nothing left vanishes, as those have from the beginning that are worth 0.
+        The edge is removed if its table is 0 afterwards.
         """
         self.check_there(u, v)
         if v not in self.near[u]:
@@ -143,31 +142,31 @@ class _Worths:
         self.drop_idle(u, v)
 
     def drop_idle(self, u: int, v: int) -> None:
-        """Remove an edge that allows all pairs of labels and is worth nothing."""
+        """Remove an edge that allows all pairs of labels and whose table is 0."""
         left = np.ix_(self.good[u], self.good[v])
         table, ok = self.near[u][v]
         if ok[left].all() and not table[left].any():
             del self.near[u][v], self.near[v][u]
 
     def _check_small(self, worth: Array) -> None:
-        """Refuse numbers of 64 bits of which sums of a few could not be kept exact."""
+        """Refuse 64-bit numbers whose sums might overflow."""
         if self.dtype != object and worth.size and int(np.abs(worth).max()) >= SMALL:
-            raise Refused("numbers grow too large in reductions")
+            raise Refused("numbers become too large in reductions")
 
 
 class ReducedPairwise(_Worths):
-    """A problem that steps reduce: nodes leave, labels and pairs are forbidden.
+    """A problem under reduction: nodes are removed, labels and pairs are forbidden.
 
     Attributes
     ----------
     rows
-        Rows that may be broken, by number.
+        Rows that may be violated, by number.
     held
-        Nodes whose labels use different amounts in some of them.
+        Nodes whose labels have different amounts in some of these rows.
     most
-        What no labelling that is left is worth more than, ``None`` while nothing is known.
+        Upper bound on the remaining labellings, ``None`` while unknown.
     above
-        What was forbidden for being worth too little is worth no more; ``None`` without any.
+        Upper bound on labellings that were forbidden by value; ``None`` without any.
     """
 
     def __init__(self, problem: Pairwise) -> None:
@@ -180,7 +179,7 @@ class ReducedPairwise(_Worths):
         self.most: int | None = None
         self.above: int | None = None
         if sum(len(good[i]) ** 2 for i, _, _ in problem.equal) > MOST_ENTRIES:
-            raise Refused("there are too many labels that may be equal for reductions")
+            raise Refused("equality edges have too many labels for reductions")
         for i, j, table in problem.edges:
             ok = problem.allowed(table)
             self.add(i, j, np.where(ok, table, 0).astype(self.dtype), ok)
@@ -196,10 +195,10 @@ class ReducedPairwise(_Worths):
         self._count()
 
     def _flat(self, k: int) -> _FlatRow:
-        """Return a row over all labels, limits less what fixed nodes use."""
+        """Return a row over all labels, with limits reduced by amounts of fixed nodes."""
         found = self.problem.inside(self.problem.rows[k])
         if found is None:
-            raise Refused(f"row {k} reaches beyond the part that is reduced")
+            raise Refused(f"row {k} has nodes outside the reduced part")
         (terms, low, high), used = found
         nodes = sorted(terms)
         amounts = np.concatenate([np.zeros(0, object), *(terms[u] for u in nodes)])
@@ -215,7 +214,7 @@ class ReducedPairwise(_Worths):
         )
 
     def take(self, step: object) -> None:
-        """Take a step, ``[rule, entries...]``."""
+        """Apply a step, ``[rule, entries...]``."""
         rule, *entries = listed(step, None, "a step") or [None]
         if rule == "narrow":
             self.narrow()
@@ -227,17 +226,17 @@ class ReducedPairwise(_Worths):
                 numbers = map(_whole, listed(given, RULES[rule], f"entries of {rule}"))
                 getattr(self, rule)(*numbers)
         else:
-            raise Refused(f"steps are {', '.join(['narrow', 'price', *RULES])}")
+            raise Refused(f"unknown step; allowed: {', '.join(['narrow', 'price', *RULES])}")
 
     def leave(self, u: int) -> None:
-        """Let a node of one label, or of two neighbours at most, choose its best reply."""
+        """Eliminate a node with one label, or with at most two neighbours."""
         self.check_there(u)
         labels = np.flatnonzero(self.good[u])
         around = [*self.near[u]]
         if len(labels) > 1:
             self._check_free(u)
             if len(around) > 2:
-                raise Refused(f"node {u} has {len(around)} neighbours, and cannot leave")
+                raise Refused(f"node {u} has {len(around)} neighbours and cannot be eliminated")
         own = self.unary[u][labels]
         if len(labels) == 1:
             for v in around:
@@ -255,19 +254,19 @@ class ReducedPairwise(_Worths):
         else:
             v, w = around
             if len(labels) * len(self.unary[v]) * len(self.unary[w]) > MOST_ENTRIES:
-                raise Refused(f"node {u} leaves more than {MOST_ENTRIES} entries")
+                raise Refused(f"eliminating node {u} makes more than {MOST_ENTRIES} entries")
             (one, ok), (two, also) = (self.near[u][x] for x in around)
             sums = one[labels][:, :, None] + two[labels][:, None, :] + own[:, None, None]
             self.add(v, w, *_best(sums, ok[labels][:, :, None] & also[labels][:, None, :]))
         self._remove(u, int(labels[0]))
 
     def follow(self, u: int, v: int) -> None:
-        """Let a node go that has only one label for each label of some neighbour."""
+        """Eliminate a node whose label is determined by that of a neighbour."""
         self._check_free(u)
         table, ok = self.edge(u, v)
         ok = ok & self.good[u][:, None] & self.good[v]
         if (ok.sum(axis=0)[self.good[v]] != 1).any():
-            raise Refused(f"node {u} has a choice for some label of node {v}")
+            raise Refused(f"node {u} has several labels for a label of node {v}")
         reply, here = ok.argmax(axis=0), np.arange(ok.shape[1])
         self.pay(v, np.where(self.good[v], self.unary[u][reply] + table[reply, here], 0))
         for w in [w for w in self.near[u] if w != v]:
@@ -276,9 +275,9 @@ class ReducedPairwise(_Worths):
         self._remove(u, int(np.flatnonzero(self.good[u])[0]))
 
     def instead(self, u: int, i: int, j: int) -> None:
-        """Forbid a label in whose place another one loses nothing, whatever is chosen around.
+        """Forbid a label that another one dominates for all labels of the neighbours.
 
-        Neighbours that no row counts may answer by another label of their own.
+        Neighbours in no relevant row may change their label as well.
         """
         self._check_free(u)
         numbered([i, j], [len(self.good[u])] * 2, f"labels of node {u}")
@@ -295,15 +294,15 @@ class ReducedPairwise(_Worths):
                         if more is not None:
                             ways.append(int(table[i, m] - table[j, n]) + more)
                 if not ways:
-                    raise Refused(f"label {j} of node {u} cannot stand in for {i}")
+                    raise Refused(f"label {j} of node {u} cannot replace {i}")
                 worst = max(worst, min(ways)) if rank else min(ways)
             lost += worst
         if lost > 0:
-            raise Refused(f"label {j} of node {u} loses {lost} in the place of {i}")
+            raise Refused(f"label {j} of node {u} loses {lost} compared with {i}")
         self.good[u][i] = False
 
     def _answer(self, u: int, v: int, m: int, n: int) -> int | None:
-        """Return the most that a change of label loses beyond the edge to one neighbour."""
+        """Return the largest loss at a neighbour by a change of label."""
         lost = int(self.unary[v][m] - self.unary[v][n])
         for w, (table, ok) in self.near[v].items():
             asked = ok[m] & self.good[w]
@@ -314,9 +313,9 @@ class ReducedPairwise(_Worths):
         return lost
 
     def narrow(self) -> None:
-        """Forbid labels that break a row whatever the others choose, as long as there are any.
+        """Forbid labels that violate a row for all choices of other nodes, until none is left.
 
-        Rows that hold anyway count no longer.
+        Rows that are always satisfied become irrelevant.
         """
         good, again = np.concatenate([np.zeros(0, bool), *self.good]), True
         while again:
@@ -338,7 +337,7 @@ class ReducedPairwise(_Worths):
         self._count()
 
     def _count(self) -> None:
-        """Note which rows may be broken, and nodes whose labels differ there."""
+        """Update the rows that may be violated, and the nodes whose labels differ there."""
         good = np.concatenate([np.zeros(0, bool), *self.good])
         self.held = set()
         for k, row in [*self.rows.items()]:
@@ -352,19 +351,19 @@ class ReducedPairwise(_Worths):
                 self.held.update(np.array(row.nodes)[least != most].tolist())
 
     def price(self, given: object) -> None:
-        """Bound what is left under prices of rows and messages of tables.
+        """Bound the rest by prices of rows and messages of tables.
 
         Parameters
         ----------
         given
-            ``"rows"``, numbers and prices, above 0 for upper limits and below for lower ones, and
-            ``"messages"``: for each edge, by its nodes, what it hands to labels of the second
-            one.  All count ``"parts"`` of one.  What is then worth no more than the number
-            ``"forbid"``, if there is one, is forbidden.
+            ``"rows"``: numbers and prices, above 0 for upper limits and below for lower ones;
+            ``"messages"``: for each edge, by its nodes, a message to labels of the second one;
+            ``"parts"``: the common denominator; optional ``"forbid"``: labels and pairs whose
+            bound is at most this number are forbidden.
         """
         parts = _whole(entry(given, "parts"))
         if parts < 1:
-            raise Refused("messages must count parts of one, of which there is a whole number")
+            raise Refused("the denominator of messages must be a positive integer")
         edges = self.edges()
         messages = listed(entry(given, "messages"), len(edges), "messages")
         tight = self._scaled(parts)
@@ -389,7 +388,7 @@ class ReducedPairwise(_Worths):
             self._forbid_too(tight, (_whole(worth) + 1) * parts - tight.constant)
 
     def _scaled(self, parts: int) -> _Worths:
-        """Return what everything is worth in parts of one."""
+        """Return all values, scaled by a denominator."""
         twin = _Worths([own.astype(object) * parts for own in self.unary], self.good, OBJECTS)
         twin.gone, twin.constant = self.gone, self.constant * parts
         for u, v in self.edges():
@@ -398,11 +397,11 @@ class ReducedPairwise(_Worths):
         return twin
 
     def _charge(self, tight: _Worths, k: int, price: int) -> None:
-        """Pay for what a row counts, and pay its limit back."""
+        """Add ``price * (limit - amount)`` of a row."""
         row = self.rows.get(k)
         limit = None if row is None else row.high if price > 0 else row.low
         if row is None or limit is None:
-            raise Refused(f"row {k} has a price, but no such limit, or cannot be broken")
+            raise Refused(f"row {k} has a price, but no such limit, or cannot be violated")
         tight.constant += price * limit
         for u, used in zip(row.nodes, np.split(row.amounts, row.first[1:]), strict=True):
             if u in self.gone:
@@ -411,7 +410,7 @@ class ReducedPairwise(_Worths):
                 tight.pay(u, -price * used.astype(object))
 
     def _forbid_too(self, tight: _Worths, room: int) -> None:
-        """Forbid labels and pairs whose worth, which is 0 at best, is less than some number."""
+        """Forbid labels and pairs whose bound, at most 0, is below ``room``."""
         for u in self.left():
             most = tight.unary[u]
             for v, (table, ok) in tight.near[u].items():
@@ -427,7 +426,7 @@ class ReducedPairwise(_Worths):
     def _check_free(self, u: int) -> None:
         self.check_there(u)
         if u in self.held and self.good[u].sum() > 1:
-            raise Refused(f"rows count node {u}, so that it cannot choose freely")
+            raise Refused(f"node {u} is in rows, so that its choice is not free")
 
     def _remove(self, u: int, label: int) -> None:
         for v in self.near[u]:
@@ -437,7 +436,7 @@ class ReducedPairwise(_Worths):
         self.good[u] = np.arange(len(self.good[u])) == label
 
     def rest(self) -> Pairwise:
-        """Return what is left as a problem of its own."""
+        """Return the rest as a problem."""
         left = self.left()
         place = {u: k for k, u in enumerate(left)}
         unary = [np.ma.array(self.unary[u], mask=~self.good[u]) for u in left]
@@ -452,14 +451,14 @@ class ReducedPairwise(_Worths):
         return found
 
     def best(self) -> int:
-        """Return what no labelling that is left is worth more than."""
+        """Return an upper bound on the remaining labellings."""
         found = self.constant + sum(int(self.unary[u][self.good[u]].max()) for u in self.left())
         found += sum(int(_best(*map(np.ravel, self.near[u][v]))[0]) for u, v in self.edges())
         return found if self.most is None else min(found, self.most)
 
 
 def _best(worth: Array, ok: Array) -> tuple[Any, Any]:
-    """Return the largest of what is allowed along the first axis, 0 without any; and if any is."""
+    """Return the maxima of allowed entries along the first axis, 0 if none; and masks of any."""
     some = ok.any(axis=0)
     least = -(SMALL**9) if worth.dtype == object else -4 * SMALL
     best = np.asarray(np.where(ok, worth, least).max(axis=0), worth.dtype)
@@ -467,7 +466,7 @@ def _best(worth: Array, ok: Array) -> tuple[Any, Any]:
 
 
 def _message(given: object, width: int, node: int) -> Array:
-    """Return a message to a node, whole numbers for its labels, or for some and 0 for the rest."""
+    """Return a message to a node: an integer per label, or for some labels and 0 for others."""
     found = np.zeros(width, object)
     if isinstance(given, dict):
         at = listed(given.get("at"), None, f"labels of one to node {node}")
@@ -482,9 +481,9 @@ def _message(given: object, width: int, node: int) -> Array:
 
 def _whole(given: object) -> int:
     if type(given) is not int:
-        raise Refused(f"numbers of steps must be whole, not {str(given)[:20]!r}")
+        raise Refused(f"numbers of steps must be integers, not {str(given)[:20]!r}")
     return given
 
 
 RULES = {"move": 2, "leave": 1, "follow": 2, "instead": 3}
-"""Rules, each a method of :class:`ReducedPairwise`, and how many numbers each entry has."""
+"""Rules, each a method of :class:`ReducedPairwise`, and the length of their entries."""

@@ -11,7 +11,7 @@ RATIO = re.compile("(-?[0-9]{1,4000})(?:/([0-9]{1,40}))?")
 
 
 class Refused(Exception):
-    """A certificate is not accepted; the text says why, in one line."""
+    """Refusal of a certificate, with the reason in one line."""
 
     def __init__(self, why: str, about: Sequence[str] = ()) -> None:
         super().__init__(why + (f": {', '.join(about[:6])}" if about else ""))
@@ -19,33 +19,33 @@ class Refused(Exception):
 
 
 def number(given: object) -> Fraction | int:
-    """Return a number: a whole one, or a text like ``-3/7``."""
+    """Return a number: an integer, or a string such as ``-3/7``."""
     found = RATIO.fullmatch(given) if isinstance(given, str) else None
     if found and int(found[2] or 1):
         return Fraction(int(found[1]), int(found[2] or 1))
     if type(given) is not int:
         shown = repr(given)[:40] if isinstance(given, str | float) else type(given).__name__
-        raise Refused(f"{shown} is no whole number, and no ratio like '3/7'")
+        raise Refused(f"{shown} is neither an integer nor a ratio such as '3/7'")
     return given
 
 
 def listed(given: object, length: int | None, what: str) -> list[Any]:
-    """Return a list, of the length that it must have if there is one."""
+    """Return a list, after checking its length if one is given."""
     if not isinstance(given, list) or length not in (None, len(given)):
         raise Refused(f"{what} must be a list" + ("" if length is None else f" of {length}"))
     return given
 
 
 def numbered(given: object, ends: Sequence[int], what: str) -> list[int]:
-    """Return a list of numbers from 0, each below its end."""
+    """Return a list of integers, each from 0 and below its end."""
     for x, end in zip(listed(given, len(ends), what), ends, strict=True):
         if type(x) is not int or not 0 <= x < end:
-            raise Refused(f"{what} must be of numbers from 0 to {end - 1}")
+            raise Refused(f"{what} must be integers from 0 to {end - 1}")
     return listed(given, None, what)
 
 
 def entry(given: object, key: str) -> Any:
-    """Return what stands under a key."""
+    """Return the value of a required key."""
     if not isinstance(given, dict) or key not in given:
-        raise Refused(f"there is no {key!r} where one is needed")
+        raise Refused(f"there is no {key!r}, which is required")
     return given[key]

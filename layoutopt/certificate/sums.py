@@ -1,13 +1,13 @@
-"""Boxes, and sums over all that they hold, compared at random points.
+"""Boxes, and probabilistic comparison of the multisets of their members.
 
-A box is ``(tag, start, loops)``: its members are ``start + sum_l i_l * steps_l`` for
-``0 <= i_l < extent_l``, vectors of as many whole numbers as its list speaks of (an element, say,
-and the location that it takes).  With a variable for each of these, and a factor for each tag, a
-list of boxes is the polynomial ``sum tag * prod_q X_q^{member_q}``, and two lists hold the same
-members equally often exactly if their polynomials are equal.  A loop is a geometric series, so a
-polynomial's value at a point takes no time per member.  Points are drawn from a large prime field
+A box is ``(tag, start, loops)``: its members are the vectors ``start + sum_l i_l * steps_l`` for
+``0 <= i_l < extent_l``, with one integer per quantity of its list (such as an element and its
+location).  With a variable ``X_q`` for each quantity and a factor for each tag, a list of boxes is
+the polynomial ``sum tag * prod_q X_q^{member_q}``; two lists have the same members with equal
+multiplicity exactly if their polynomials are equal.  A loop is a geometric series, so evaluating a
+polynomial takes no time per member.  Points are drawn at random from a prime field of size ``p``
 after the certificate is known; different polynomials of degree ``d`` are equal there with
-probability ``d / p`` at most (Schwartz, J. ACM 27, 1980).  Members are below ``2^56``, so that this
+probability at most ``d / p`` (Schwartz, J. ACM 27, 1980).  Members are below ``2^56``, so that this
 is less than ``2^-60``.
 """
 
@@ -22,10 +22,10 @@ from typing import NamedTuple
 from layoutopt.certificate.refused import Refused, listed
 
 MOST = 2**56
-"""Numbers of elements, and all that counts them, are smaller."""
+"""Upper limit of numbers of elements and of members."""
 
 EXPONENTS = (127, 521, 2203, 9689)
-"""Of Mersenne primes."""
+"""Exponents of Mersenne primes."""
 
 
 class CertifiedBox(NamedTuple):
@@ -37,18 +37,18 @@ class CertifiedBox(NamedTuple):
 
     @property
     def members(self) -> int:
-        """How many there are."""
+        """Number of members."""
         return prod([n for n, _ in self.loops])
 
     def ends(self, q: int) -> tuple[int, int]:
-        """Return the smallest and the largest value of one quantity."""
+        """Return the smallest and the largest value of a quantity."""
         spans = [steps[q] * (n - 1) for n, steps in self.loops]
         return self.start[q] + sum(min(0, s) for s in spans), self.start[q] + sum(
             max(0, s) for s in spans
         )
 
     def of(self, *which: int, tag: tuple[int, ...] | None = None) -> CertifiedBox:
-        """Return some of the quantities only, perhaps with another tag."""
+        """Return the box of some quantities, optionally with another tag."""
         loops = tuple([(n, tuple([steps[q] for q in which])) for n, steps in self.loops])
         return CertifiedBox(
             self.tag if tag is None else tag, tuple([self.start[q] for q in which]), loops
@@ -56,7 +56,7 @@ class CertifiedBox(NamedTuple):
 
 
 def read_boxes(given: object, tags: int, width: int | None, what: str) -> list[CertifiedBox]:
-    """Return boxes of a certificate, ``[[tag...], [start...], [[extent, [step...]]...]]`` each."""
+    """Parse boxes of a certificate, each ``[[tag...], [start...], [[extent, [step...]]...]]``."""
     found = []
     for box in listed(given, None, what):
         tag, start, loops = listed(box, 3, f"a box of {what}")
@@ -67,48 +67,48 @@ def read_boxes(given: object, tags: int, width: int | None, what: str) -> list[C
             [extent] = whole([n], 1, what)
             steps.append((extent, whole(step, len(first), f"a step of {what}")))
         if any(n < 1 for n, _ in steps) or prod([n for n, _ in steps]) > MOST:
-            raise Refused(f"a loop of {what} goes {[n for n, _ in steps]} times")
+            raise Refused(f"a loop of {what} has the extents {[n for n, _ in steps]}")
         found.append(
             CertifiedBox(whole(tag, tags, f"the tag of a box of {what}"), first, tuple(steps))
         )
         if any(max(map(abs, found[-1].ends(q))) >= MOST for q in range(len(first))):
-            raise Refused(f"a box of {what} goes beyond 2^56")
+            raise Refused(f"a box of {what} exceeds 2^56")
     return found
 
 
 def whole(given: object, length: int | None, what: str) -> tuple[int, ...]:
-    """Return a list of whole numbers."""
+    """Return a list of integers."""
     for x in listed(given, length, what):
         if type(x) is not int or not -MOST < x < MOST:
-            raise Refused(f"{what}: {str(x)[:20]} is no whole number below 2^56")
+            raise Refused(f"{what}: {str(x)[:20]} is not an integer below 2^56")
     return tuple(listed(given, None, what))
 
 
 class Sums:
-    """Values of polynomials at random points of a field that is large enough.
+    """Values of polynomials at random points of a sufficiently large field.
 
     Parameters
     ----------
     largest
-        What no coefficient of a polynomial that is compared exceeds.
+        Largest coefficient of compared polynomials.
     """
 
     def __init__(self, largest: int) -> None:
         fit = [e for e in EXPONENTS if largest < 2 ** (e - 2)]
         if not fit:
-            raise Refused("the values are too large to be compared")
+            raise Refused("the values are too large to compare")
         self.prime = 2 ** fit[0] - 1
         self._points: dict[Hashable, int] = {}
         self._series: dict[Hashable, int] = {}
 
     def point(self, name: Hashable) -> int:
-        """Return the point of a variable: the place of a quantity, or a tag."""
+        """Return the value of a variable, which is a quantity or a tag."""
         if name not in self._points:
             self._points[name] = 2 + secrets.randbelow(self.prime - 3)
         return self._points[name]
 
     def total(self, boxes: Iterable[CertifiedBox], times: int = 1) -> int:
-        """Return the value of a list of boxes."""
+        """Return the value of the polynomial of a list of boxes."""
         p, found = self.prime, 0
         for tag, start, loops in boxes:
             value = self._power(start) * (self.point(tag) if tag else 1) % p
@@ -133,7 +133,7 @@ class Sums:
 
 
 def disjoint(a: CertifiedBox, b: CertifiedBox) -> bool:
-    """Return whether two boxes of two quantities surely have no member in common."""
+    """Return whether two boxes of two quantities are proved to have no common member."""
     for q in range(2):
         (low, high), (start, end) = a.ends(q), b.ends(q)
         common = gcd(*[steps[q] for box in (a, b) for _, steps in box.loops])
@@ -146,7 +146,7 @@ def disjoint(a: CertifiedBox, b: CertifiedBox) -> bool:
 
 
 def differ(a: CertifiedBox, b: CertifiedBox, q: int, r: int) -> bool:
-    """Return whether quantities of two boxes surely differ at each place of their equal loops."""
+    """Return whether quantities of two boxes are proved to differ at each index of equal loops."""
     loops = [(n, (s[q] - t[r],)) for (n, s), (_, t) in zip(a.loops, b.loops, strict=True)]
     gap = CertifiedBox((), (a.start[q] - b.start[r],), tuple(loops))
     low, high = gap.ends(0)

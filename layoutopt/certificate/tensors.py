@@ -1,4 +1,4 @@
-"""The tensors of an instance, and what a certificate says of their elements."""
+"""Tensors of an instance, with the boxes that a certificate gives for their elements."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from layoutopt.certificate.views import FIXED, OWN, SAME, VIEWS, carriers, line,
 
 
 class Tensors:
-    """Boxes of tensors, from sinks and sources on through the views of an instance.
+    """Boxes of all tensors, passed on from sinks and sources through views.
 
-    Elements are numbered through all tensors, in the order of the file, then the locations that
-    mappings name.
+    Locations are numbered: elements of all tensors in the order of the file, then those named by
+    mappings.
     """
 
     sums: Sums
@@ -39,7 +39,7 @@ class Tensors:
         self.boxes: dict[str, list[CertifiedBox]] = {}
 
     def _enter(self, op: dict[str, Any]) -> None:
-        """Note an op's outputs and their shapes."""
+        """Register an op's outputs and their shapes."""
         if op["type"] in VIEWS:
             shapes = [
                 shape_of(op, [self.shapes[self.tensor(op["inputs"][i])] for i in carriers(op)])
@@ -47,7 +47,7 @@ class Tensors:
         elif op["type"] in {*OWN, "sink"}:
             shapes = [tuple(s) for s in (op["shapes"] if "shapes" in op else [op["shape"]])]
         else:
-            raise Refused(f"ops of type {op['type']!r} are not known")
+            raise Refused(f"unknown type of op {op['type']!r}")
         for k, shape in enumerate(shapes):
             name = op["id"] if k == 0 else f"{op['id']}:{k}"
             self.shapes[name], self.ops[name] = shape, op
@@ -55,18 +55,18 @@ class Tensors:
             self.pool.setdefault((type(value), value), len(self.pool))
 
     def tensor(self, name: str) -> str:
-        """Return the name of a tensor, of which an op's first output has two."""
+        """Return the canonical name of a tensor; an op's first output has two names."""
         return name if name in self.shapes else name.removesuffix(":0")
 
     def sources(self, name: str) -> list[str]:
-        """Return the tensors that a view's elements come from."""
+        """Return the carriers of a view."""
         op = self.ops[name]
         return [self.tensor(op["inputs"][i]) for i in carriers(op)] if op["type"] in VIEWS else []
 
     def traced(self, name: str) -> list[CertifiedBox]:
         """Return the boxes ``(side, element)`` of a tensor.
 
-        A side is a copy for elements of a class, and a location for those that are fixed.
+        A side is a copy for elements of a class, and a location for fixed ones.
         """
         stack = [name]
         while stack:
@@ -78,7 +78,7 @@ class Tensors:
         return self.boxes[name]
 
     def _own(self, name: str) -> list[CertifiedBox]:
-        """Return the boxes of a tensor that lies at locations of its own, or at mapped ones."""
+        """Return the boxes of a tensor at its own or mapped locations."""
         mapping, end = self.ops[name].get("mapping"), self.starts[-1]
         if mapping is not None:
             where = [end + self.pool[type(v), v] for v in mapping]
@@ -86,11 +86,11 @@ class Tensors:
         return [b._replace(tag=FIXED) for b in line(prod(self.shapes[name]), self.base[name])]
 
     def _view(self, name: str) -> list[CertifiedBox]:
-        """Return the boxes of a view's output, by what the certificate says of its inputs'.
+        """Return the boxes of a view's output, given by the certificate.
 
-        It says of boxes of each input where its op moves their elements, and which boxes the op
-        leaves out.  Where together they are the input, and what is moved is what the op moves,
-        they say nothing wrong.
+        For each input, the certificate divides the boxes into kept ones, with their elements of
+        the output, and omitted ones.  Verified is that both together are the input's boxes, and
+        that the kept ones are moved as by the op.
         """
         op, ins = self.ops[name], self.sources(name)
         if op["type"] in SAME:
@@ -105,7 +105,7 @@ class Tensors:
             self._same(
                 [box.of(1, 2, tag=()) for box in own],
                 moved,
-                f"{what}: its boxes are not where the op moves elements of {t!r}",
+                f"{what}: its boxes are not those to which the op moves elements of {t!r}",
             )
             self._same(
                 [box.of(0, 1) for box in own] + left,
@@ -119,24 +119,24 @@ class Tensors:
     def _same(
         self, one: Iterable[CertifiedBox], two: Iterable[CertifiedBox], why: str, times: int = 1
     ) -> None:
-        """Refuse two lists of boxes of which the first does not hold the second so many times."""
+        """Refuse boxes unless ``one`` has each member of ``two`` exactly ``times`` times."""
         if self.sums.total(one) != self.sums.total(two, times):
             raise Refused(why)
 
     def place(self, where: int) -> int:
-        """Return the number of the tensor that a location is an element of."""
+        """Return the number of the tensor that owns a location."""
         found = bisect_right(self.starts, where) - 1
         if where < 0 or where >= self.starts[-1] + len(self.pool):
-            raise Refused(f"there is no location {where}")
+            raise Refused(f"unknown location {where}")
         return found
 
     def kind(self, place: int) -> str:
-        """Return the type of the op that gives a tensor, by number."""
+        """Return the type of the op that produces a tensor, by number."""
         return "mapping" if place >= len(self.names) else str(self.ops[self.names[place]]["type"])
 
 
 def objects(given: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return an object of a certificate, an empty one if there is none."""
+    """Return an object of a certificate, by default an empty one."""
     found = given.get(key, {})
     if not isinstance(found, dict):
         raise Refused(f"{key!r} must be an object")

@@ -1,10 +1,10 @@
-"""Certificates of unwinding: that classes make up an instance, and what these can earn.
+"""Certificates of unwinding: decomposition of an instance into classes, and their bounds.
 
-A certificate says of every sink element which node of which copy of which class it is, and where
-it lies.  A copy is named by the element that is its node 0.  Carried through the ops, this tells
-for every position of a ValuedPair which edge of a class it is; if all positions together are all
-edges of all copies, each as often, the score is the sum of what copies earn, and no more can be
-earned than the sum of their bounds.
+A certificate gives for every sink element its class, copy and node, and its location.  A copy is
+identified by the element that is its node 0.  Passed on through the ops, this gives for every
+position of a ValuedPair an edge of a class.  If all positions are all edges of all copies, with
+equal multiplicity, the score is the sum of those of the copies, and bounded by the sum of their
+bounds.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ class Verdict(NamedTuple):
     bound: Fraction
     classes: int
     copies: int
-    on_word: int
-    copies_on_word: int
+    unverified: int
+    copies_unverified: int
 
 
 def check(instance: dict[str, Any], certificate: dict[str, Any]) -> Verdict:
-    """Return what a certificate proves of an instance.
+    """Verify a certificate of an instance.
 
     Raises
     ------
     Refused
-        If it is wrong, or proves less than it says.
+        If it is wrong, or proves less than it claims.
     """
     if not isinstance(certificate, dict):
         raise Refused("a certificate must be an object")
     try:
         verdict = Checker(instance, certificate).verdict()
     except (KeyError, RecursionError) as error:
-        raise Refused(f"something is missing or nested too deep ({error!r:.60})") from None
+        raise Refused(f"it is incomplete or nested too deeply ({error!r:.60})") from None
     if verdict.score != number(certificate.get("score")):
-        raise Refused(f"the layouts earn {verdict.score}, the score is said to be another")
+        raise Refused(f"the layouts score {verdict.score}, but another score is claimed")
     if verdict.bound > number(certificate.get("bound")):
-        raise Refused(f"the evidence proves a bound of {verdict.bound}, not the one that is said")
+        raise Refused(f"the evidence proves the bound {verdict.bound}, not the claimed one")
     return verdict
 
 
 class Checker(Tensors):
-    """One certificate against its instance."""
+    """Verification of one certificate of an instance."""
 
     def __init__(self, instance: dict[str, Any], certificate: dict[str, Any]) -> None:
         if instance.get("tile_memory") is not None:
-            raise Refused("instances with a tile memory have no certificates")
+            raise Refused("certificates do not support instances with a tile memory")
         super().__init__(instance, certificate)
         unit = Fraction(number(certificate.get("unit")))
         if unit <= 0:
@@ -68,7 +68,7 @@ class Checker(Tensors):
         for pair in instance["valued_pairs"]:
             worth = Fraction(pair["value"]) / unit
             if worth.denominator != 1:
-                raise Refused(f"value {pair['value']} is no multiple of the unit {unit}")
+                raise Refused(f"value {pair['value']} is not a multiple of the unit {unit}")
             self.pairs.append((self.tensor(pair["a"]), self.tensor(pair["b"]), int(worth)))
         given = listed(certificate.get("classes"), None, "classes")
         self.classes = [Class(entry, f"class {k}") for k, entry in enumerate(given)]
@@ -78,60 +78,62 @@ class Checker(Tensors):
         self.nodes: dict[tuple[int, ...], list[CertifiedBox]] = {}
 
     def verdict(self) -> Verdict:
-        """Check everything, and add up."""
+        """Verify the certificate, and add up scores and bounds."""
         constant, copies, order = self.prepared()
         for k, c in enumerate(self.classes):
-            if any(w < 0 for _, _, w in (*c.edges, *c.rewards)):  # labels may earn less than said
+            if any(
+                w < 0 for _, _, w in (*c.edges, *c.rewards)
+            ):  # labels may score less than claimed
                 order.check_apart(k)
         order.check_legal([c.labels for c in self.classes])
-        best, words = order.bound(copies)
+        best, unverified = order.bound(copies)
         score = sum(n * c.score() for n, c in zip(copies, self.classes, strict=True))
         return Verdict(
             (constant + score) * self.unit,
             (constant + best) * self.unit,
             len(self.classes),
             sum(copies),
-            len(words),
-            sum(copies[k] for k in words),
+            len(unverified),
+            sum(copies[k] for k in unverified),
         )
 
     def prepared(self) -> tuple[int, list[int], BarrierOrder]:
-        """Check that classes make up the instance.
+        """Verify that classes make up the instance.
 
         Returns
         -------
         tuple
-            What is earned by all means, the number of copies of each class, and what barriers
-            have to do with classes.
+            The constant part of the score, the number of copies of each class, and the
+            dependencies on barriers.
         """
         for name, op in self.ops.items():
             if op["type"] == "sink":
                 self.boxes[name] = self._sink(name)
         copies = [self._copies(k) for k in range(len(self.classes))]
         if stray := set(self.members) - {UNTIED}:
-            raise Refused(f"a sink has elements of node {min(stray)}, which no class has")
+            raise Refused(f"a sink has elements of node {min(stray)}, which does not exist")
         terminals = [self._terminals(k, c) for k, c in enumerate(self.classes)]
         order = BarrierOrder(self, self.classes, self.nodes, terminals)
         return self._edges(terminals), copies, order
 
     def _sink(self, name: str) -> list[CertifiedBox]:
-        """Return the boxes of a sink, which say of each element once what it is."""
+        """Return the boxes of a sink, which must contain each element once."""
         base = self.base[name]
         boxes = read_boxes(objects(self.certificate, "sinks").get(name), 2, 3, f"sink {name!r}")
         self._same(
             [box.of(2, tag=()) for box in boxes],
             [box.of(0) for box in line(prod(self.shapes[name]))],
-            f"sink {name!r}: its boxes are not all elements, each once",
+            f"sink {name!r}: its boxes must contain each element once",
         )
         for tag, start, loops in boxes:
             own = CertifiedBox((), (*start[:2], base + start[2]), loops)
             if tag[1:] == (0,) and own.of(0) != own.of(2):
-                raise Refused(f"sink {name!r}: a copy is not named by its node 0")
+                raise Refused(f"sink {name!r}: a copy is not identified by its node 0")
             self.members[tag].append(own)
         return [box.of(0, 2) for box in boxes]
 
     def _copies(self, k: int) -> int:
-        """Return how many copies a class has; each node is in each of them once."""
+        """Return the number of copies of a class; each must contain each node once."""
         c = self.classes[k]
         for j in range(c.nodes):
             self.nodes[k, j] = self.members.pop((k, j), [])
@@ -147,7 +149,7 @@ class Checker(Tensors):
         return sum(box.members for box in leaders)
 
     def _terminals(self, k: int, c: Class) -> list[list[CertifiedBox]]:
-        """Return the boxes ``(copy, location)`` of terminals; nodes lie where their labels say."""
+        """Return the boxes ``(copy, location)`` of terminals; nodes must be at their labels."""
         found = [
             read_boxes(given, 0, 2, f"terminal {m} of {c.name}")
             for m, given in enumerate(c.terminals)
@@ -157,7 +159,7 @@ class Checker(Tensors):
             self._same(
                 [b.of(0) for b in boxes],
                 leaders,
-                f"{c.name}: terminal {m} is not of each copy once",
+                f"{c.name}: terminal {m} is not in each copy once",
             )
             for box in boxes:
                 low, high = (self.place(end) for end in box.ends(1))
@@ -168,12 +170,12 @@ class Checker(Tensors):
             self._same(
                 [b.of(0, 1) for b in self.nodes[k, j]],
                 own,
-                f"{c.name}: node {j} does not lie where its label says",
+                f"{c.name}: node {j} is not at the location of its label",
             )
         return found
 
     def _edges(self, terminals: list[list[list[CertifiedBox]]]) -> int:
-        """Hold positions of pairs against edges of classes; return what is earned by all means."""
+        """Compare positions of pairs with edges of classes; return the score's constant part."""
         sums, constant = self.sums, 0
         found: dict[Any, int] = defaultdict(int)
         claims = listed(self.certificate.get("pairs"), len(self.pairs), "pairs")
@@ -187,15 +189,17 @@ class Checker(Tensors):
                 self._same(side, self.traced(t), why)
             for box in boxes:
                 one, two = box.tag[:2], box.tag[2:]
-                if one == two and box.of(1) == box.of(2):  # the same element, always earned
+                if one == two and box.of(1) == box.of(2):  # the same element: always matches
                     constant += worth * box.members
                     continue
                 if one == two == FIXED:
                     if differ(box, box, 1, 2):
                         continue
-                    raise Refused(f"pair {n}: fixed locations of a box are neither equal nor apart")
+                    raise Refused(
+                        f"pair {n}: fixed locations of a box are partly equal and partly different"
+                    )
                 if UNTIED in (one, two):
-                    raise Refused(f"pair {n} reaches elements that are said to be in no class")
+                    raise Refused(f"pair {n} has elements that are declared to be in no class")
                 turned = one == FIXED or (two != FIXED and two < one)
                 key, ends = ((two, one), (2, 1)) if turned else ((one, two), (1, 2))
                 found[key] += sums.total([box.of(*ends, tag=())], worth)

@@ -1,4 +1,4 @@
-"""Semantics of each op type: its output's shape, and where its inputs' elements go.
+"""Semantics of each op type: shape of its output, and positions of its inputs' elements.
 
 Elements are flat row-major indices.
 """
@@ -22,24 +22,24 @@ SAME = {"identity", "sum_like", "reshape", "flatten", "squeeze"}
 """Types of ops that keep the row-major order."""
 
 CUTTING = {"slice", "sub_sample", "sett_sample"}
-"""Types of ops that leave elements out."""
+"""Types of ops that omit elements."""
 
 VIEWS = {*SAME, *CUTTING, "dim_shuffle", "reverse", "concat", "expand"}
 
 BARRIERS = {"barrier", "sum_like_reduce"}
 
 OWN = {*BARRIERS, "source", "fixed_point"}
-"""Types of ops that have locations of their own."""
+"""Types of ops whose outputs own locations."""
 
 FIXED, UNTIED = (-1, 0), (-2, 0)
-"""Tags of what lies where it is, and of unconstrained sink elements."""
+"""Tags of elements at fixed locations, and of unconstrained sink elements."""
 
 LONGEST, MOST_PIECES = 10**7, 2 * 10**5
-"""The longest dimension that stripes are laid over, and how many boxes one op may need."""
+"""Limits: size of a dimension with stripes, and boxes of an op."""
 
 
 def carriers(op: Op) -> list[int]:
-    """Return which inputs of a view its elements come from."""
+    """Return the indices of a view's carriers."""
     if op["type"] == "sum_like":
         return [op["unwindable_inputs"][0]]
     return list(range(len(op["inputs"])))
@@ -81,9 +81,9 @@ def relation(op: Op, shapes: Sequence[Shape]) -> list[list[CertifiedBox]]:
 
 
 def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[CertifiedBox]]:
-    """Return the dimension of a carrier that one of the output's comes from, and how.
+    """Return the dimension of a carrier for one of the output, and the map of indices.
 
-    Where the output has more dimensions, the carrier counts as having as many, of size 1 in front.
+    If the output has more dimensions, leading ones of size 1 are added to the carrier.
 
     Returns
     -------
@@ -110,14 +110,14 @@ def along(op: Op, shapes: Sequence[Shape], c: int, d: int) -> tuple[int, list[Ce
 
 
 def line(n: int, first: int = 0, stride: int = 1, at: int = 0) -> list[CertifiedBox]:
-    """Return boxes ``(index, index)`` of so many indices, and of where they go one by one."""
+    """Return boxes ``(index, index)`` of a strided map of ``n`` indices."""
     return [CertifiedBox((), (first, at), ((n, (stride, 1)),))] if n else []
 
 
 def kept_of(n: int, stripes: Sequence[Sequence[int]]) -> Any:
     """Return the indices that stripes keep of a dimension."""
     if n > LONGEST:
-        raise Refused(f"stripes over a dimension of {n:,}; at most {LONGEST:,} are looked at")
+        raise Refused(f"stripes over a dimension of size {n:,}; at most {LONGEST:,} is supported")
     kept = place = np.arange(n)
     for on, off, phase in stripes:
         place = (place - phase) % (on + off)
@@ -142,12 +142,12 @@ def runs(kept: Any) -> list[CertifiedBox]:
 
 
 def steps_of(shape: Shape) -> list[int]:
-    """Return how far apart elements are along each dimension."""
+    """Return the strides of a shape."""
     return [*accumulate(shape[:0:-1], initial=1, func=lambda a, n: a * n)][::-1] if shape else []
 
 
 def scaled(box: CertifiedBox, by: Sequence[int]) -> CertifiedBox:
-    """Return a box with each quantity so many times as large."""
+    """Return a box with all quantities multiplied."""
 
     def times(vector: tuple[int, ...]) -> tuple[int, ...]:
         return tuple([x * s for x, s in zip(vector, by, strict=True)])
@@ -158,9 +158,9 @@ def scaled(box: CertifiedBox, by: Sequence[int]) -> CertifiedBox:
 
 
 def crossed(dims: Sequence[Sequence[CertifiedBox]], width: int) -> list[CertifiedBox]:
-    """Return the boxes of all sums of a member for each dimension."""
+    """Return the boxes of all sums of one member per dimension."""
     if prod(map(len, dims)) > MOST_PIECES:
-        raise Refused(f"an op cuts its input into more than {MOST_PIECES:,} pieces")
+        raise Refused(f"an op divides its input into more than {MOST_PIECES:,} boxes")
     zero = [0] * width
     return [
         CertifiedBox(

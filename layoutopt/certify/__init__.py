@@ -1,1 +1,1 @@
-"""Certificates, written: evidence that :mod:`layoutopt.certificate` accepts."""
+"""Writing certificates that :mod:`layoutopt.certificate` accepts."""

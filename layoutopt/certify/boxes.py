@@ -1,4 +1,4 @@
-"""Boxes of several quantities: joined on one of them, and cut where two of them meet."""
+"""Boxes of several quantities: joins on one quantity, and cuts where two become equal."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from layoutopt.network.problem import IntArray
 
 
 class Components:
-    """Nodes by class.
+    """Division of a problem's nodes into classes.
 
     Parameters
     ----------
     lowered
-        The problem, of one or more kinds of groups.
+        The problem, with one or more kinds of groups.
 
     Attributes
     ----------
     members
-        The nodes of each class; the first is the one that copies are named by.
+        The nodes of each class; the first one identifies copies.
     tag
-        Class of each node, and its place there.
+        Class of each node, and its index there.
     leader
         The first node of each node's class.
     copies
-        How many copies each class has.
+        Number of copies of each class.
     """
 
     def __init__(self, lowered: Lowered) -> None:
@@ -52,7 +52,7 @@ class Components:
         self.copies = [self._copies(lowered, own[0]) for own in self.members]
 
     def split(self, labels: IntArray) -> list[IntArray]:
-        """Return the labels of the problem as those of each kind's own."""
+        """Return the labels of each kind of groups."""
         found = []
         for (a, b), (low, high) in zip(pairwise(self._nodes), pairwise(self._labels), strict=True):
             own, named = labels[a:b], labels[a:b] < self._problem.labels
@@ -61,12 +61,12 @@ class Components:
         return found
 
     def kinds(self, nodes: Iterable[int]) -> set[int]:
-        """Return of which kinds of groups some nodes are."""
+        """Return the kinds of groups of some nodes."""
         found = np.searchsorted(self._nodes, [*nodes], side="right") - 1
         return set(found.tolist())
 
     def _copies(self, lowered: Lowered, node: int) -> int:
-        """Return how many copies of a node's class there are, in all groups of its kind."""
+        """Count the copies of a node's class in all groups of its kind."""
         which = int(np.searchsorted(self._nodes, node, side="right")) - 1
         kind = lowered.kinds[which]
         classes = kind.inner.classes
@@ -75,12 +75,12 @@ class Components:
 
 
 def named(labels: Sequence[int], count: int) -> list[int]:
-    """Return the labels among some that are no fresh ones, each once, ascending."""
+    """Return the distinct labels that are not fresh, ascending."""
     return sorted({label for label in labels if label < count})
 
 
 MOST = 2 * 10**5
-"""The most boxes of one list."""
+"""Largest number of boxes in a list."""
 
 
 def join_on(
@@ -94,13 +94,13 @@ def join_on(
     Parameters
     ----------
     shape
-        The tensor whose flat elements that quantity names.
+        Shape of the tensor whose flat elements are the first quantity.
 
     Returns
     -------
     list
-        For each member of ``one`` and of ``two`` with the same first quantity that, the others of
-        ``one`` and the others of ``two``; tags are put together.
+        For each member of ``one`` and of ``two`` with equal first quantities: this quantity, the
+        others of ``one`` and the others of ``two``; tags are concatenated.
     """
     mine = [VectorBox(*box.of(0, *range(len(box.start)))[1:]) for box in one]
     others = [VectorBox(*box[1:]) for box in two]
@@ -130,7 +130,7 @@ def _plus(start: tuple[int, ...], step: tuple[int, ...], times: int) -> tuple[in
 
 
 def decided(boxes: Iterable[CertifiedBox]) -> list[CertifiedBox]:
-    """Cut boxes ``(element, where, where)`` of equal tags until both are the same, or differ."""
+    """Cut boxes ``(element, side, side)`` until both sides are equal or different throughout."""
     found, todo = [], list(boxes)
     while todo:
         box = todo.pop()

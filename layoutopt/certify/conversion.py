@@ -1,7 +1,7 @@
-"""Certificates of conversion: that no choice of layouts costs a network less.
+"""Certificates of conversion: writing, and comparison with networks.
 
-Written here from what a conversion found, and held against a network.  What they prove is checked
-by :mod:`layoutopt.certificate.conversion`, which knows neither solver nor network.
+Proofs are verified by :mod:`layoutopt.certificate.conversion`, which is independent of solvers and
+of ONNX.
 """
 
 from __future__ import annotations
@@ -39,26 +39,25 @@ if TYPE_CHECKING:
     from layoutopt.onnx.source import Model, OnnxSource
 
 MICROSOFT = "microsoft"
-"""What certificates that were written before it came do not tell."""
+"""Argument that is missing in older certificates."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of :func:`layoutopt.converting.convert` that say what is minimised.
+    """The arguments of :func:`layoutopt.converting.convert` that define the problem.
 
     Parameters
     ----------
     objective
-        What is minimised, in order, as in ``"count,bytes"``.
+        Objectives in order, such as ``"count,bytes"``.
     layout, padding, backend
-        Layouts that ops must run in, as texts; a backend by its name.
+        Required layouts of ops, as strings; a backend's name.
     costs
-        The text of a file of costs.
+        The content of a file of costs.
     free_io
-        Whether inputs and outputs may come in other layouts.
+        Whether layouts of inputs and outputs may change.
     microsoft
-        Whether products may become ops of onnxruntime alone; certificates that do not tell are
-        of none that may.
+        Whether products may become ops of onnxruntime; false if missing in a certificate.
     """
 
     objective: str
@@ -71,12 +70,12 @@ class Asked:
 
     @classmethod
     def of(cls, given: object) -> Asked:
-        """Read what a certificate says.
+        """Parse a certificate's arguments.
 
         Raises
         ------
         Refused
-            If something is missing, or is not what it must be.
+            If an argument is missing or has a wrong type.
         """
         flags = ("padding", "free_io", "microsoft")
         allowed = {**dict.fromkeys(flags, (bool,)), "objective": (str,)}
@@ -85,11 +84,11 @@ class Asked:
         found = {name: entry(given, name) for name in told}
         for name, value in found.items():
             if type(value) not in allowed.get(name, (str, type(None))):
-                raise Refused(f"{name} is {type(value).__name__} in what was asked")
+                raise Refused(f"the argument {name} has type {type(value).__name__}")
         return cls(**found)
 
     def document(self) -> dict[str, Any]:
-        """Return it as plain data; that nothing is asked of onnxruntime goes without saying."""
+        """Return the arguments as plain data, without ``microsoft`` if false."""
         return {name: value for name, value in asdict(self).items() if name != MICROSOFT or value}
 
     def arguments(self) -> dict[str, Any]:
@@ -98,15 +97,15 @@ class Asked:
         Raises
         ------
         Refused
-            If a text says nothing that is known.
+            If an argument is invalid.
         """
         try:
             return self._arguments()
         except InputError as error:
-            raise Refused(f"what was asked is not known: {error}") from None
+            raise Refused(f"invalid arguments: {error}") from None
 
     def objectives(self) -> tuple[str, ...]:
-        """Return the names of what is minimised."""
+        """Return the names of the objectives."""
         return parse_objective(self.objective, self.costs is not None)
 
     def _arguments(self) -> dict[str, Any]:
@@ -134,21 +133,21 @@ class Asked:
 
 
 PATIENCE = 100
-"""How often each mode of a family is tried, on average, before it is left as it is."""
+"""Largest average number of trials per mode of a family, after which it is not folded."""
 
 Place = tuple[int, int]
-"""The number of an op, and that of a mode."""
+"""The numbers of an op and a mode."""
 
 
 def folding(statement: Statement, useful: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return for each op and mode the mode that stands in for it; itself if none can.
+    """Return the replacement of each mode of each op; the mode itself if there is none.
 
     Parameters
     ----------
     statement
         The ops.
     useful
-        For each op the modes that stand for themselves, at least one.
+        For each op the modes that remain, at least one.
     """
     return _Folding(statement.ops, useful).folded()
 
@@ -178,7 +177,7 @@ class _Folding:
         return found
 
     def _family(self) -> list[Place]:
-        """Take one of the modes that are left, and all that are joined to it."""
+        """Remove and return a connected set of the remaining modes."""
         family = [next(iter(self.left))]
         del self.left[family[0]]
         for i, m in family:
@@ -190,7 +189,7 @@ class _Folding:
         return family
 
     def _replaced(self, family: list[Place]) -> list[int]:
-        """Return a mode for each of a family, found by trying; nothing if that takes too long."""
+        """Return replacements of a family by backtracking; an empty list after too many trials."""
         turned = ChainMap[Need, Need]({}, self.turned)
         tried = [self._options(family[0], turned)]
         found: list[tuple[int, list[Need]]] = []
@@ -214,12 +213,12 @@ class _Folding:
         return []
 
     def _options(self, place: Place, turned: Mapping[Need, Need]) -> Iterator[int]:
-        """Yield the modes that agree with what is decided on layouts."""
+        """Yield the modes that agree with the chosen replacements of layouts."""
         i, m = place
         own = self.ops[i].modes[m]
         for k in self.useful[i]:
             new = self.ops[i].modes[k]
-            pairs = dict(zip(own, new, strict=True))  # an op may take a tensor twice
+            pairs = dict(zip(own, new, strict=True))  # an op may read a tensor twice
             if all(turned.get(a, b) == b == pairs[a] for a, b in zip(own, new, strict=True)):
                 yield k
 
@@ -229,35 +228,33 @@ FORMAT, PROBLEM = "layoutopt/certificate/1", "conversion"
 
 @dataclass(frozen=True)
 class ConversionVerdict:
-    """Cost and bound that a certificate proves of a network.
+    """Cost and bound that a certificate proves for a network.
 
     Parameters
     ----------
     asked
-        What was asked.
+        The problem.
     score, bound
-        For each objective what the layouts cost, and what no others cost less than.
-    graphs, on_word
-        How many graphs the network has, and of how many the bound is a solver's word.
+        For each objective the cost of the layouts, and a lower bound for all layouts.
+    graphs, unverified
+        Number of graphs of the network, and of those with unverified bounds.
     """
 
     asked: Asked
     score: tuple[int, ...]
     bound: tuple[int, ...]
     graphs: int
-    on_word: int
+    unverified: int
 
     def __str__(self) -> str:
         score, bound = (
             ", ".join(f"{name} {x:,}" for name, x in zip(self.asked.objectives(), own, strict=True))
             for own in (self.score, self.bound)
         )
-        found = (
-            f"{score} is the least" if score == bound else f"{score}; none cost less than {bound}"
-        )
-        if not self.on_word:
+        found = f"{score} is optimal" if score == bound else f"{score}; the bound is {bound}"
+        if not self.unverified:
             return f"{found}, proved without a solver"
-        return f"{found}, of {self.on_word} of {self.graphs} graphs unverified"
+        return f"{found}, of {self.unverified} of {self.graphs} graphs unverified"
 
 
 def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None) -> dict[str, Any]:
@@ -268,17 +265,17 @@ def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None
     result
         The conversion.
     asked
-        What was asked of it.
+        The problem.
     limits
-        When to stop looking for evidence; what is missing then rests on the solver's word.
+        Limits of the search for evidence; bounds without evidence remain unverified.
 
     Raises
     ------
     InputError
-        If some ops could not be converted, as another problem was solved than was asked.
+        If some ops could not be converted, as the problem was then changed.
     """
     if result.partial:
-        raise InputError("there is no certificate, as some ops could not be converted; see notes")
+        raise InputError("no certificate, as some ops could not be converted; see the notes")
     return {
         "format": FORMAT,
         "problem": PROBLEM,
@@ -289,17 +286,17 @@ def certify(result: ConversionResult, asked: Asked, limits: Limits | None = None
 
 
 def encoded(certificate: dict[str, Any]) -> bytes:
-    """Return a certificate as JSON, whose numbers may have any length."""
+    """Return a certificate as JSON with exact numbers."""
     return json.dumps(certificate, separators=(",", ":")).encode() + b"\n"
 
 
 def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[str, Any]:
-    """Return what is stated of one graph, and what is claimed with its evidence.
+    """Return the statement of one graph, and the claim with its evidence.
 
     Parameters
     ----------
     conversion
-        What became of the graph.
+        The conversion of the graph.
     limits
         As for :func:`certify`.
     """
@@ -334,35 +331,35 @@ def certify_graph(conversion: Conversion, limits: Limits | None = None) -> dict[
 def check_certificate(
     model: Model | str | Path, certificate: object, output: Model | str | Path | None = None
 ) -> ConversionVerdict:
-    """Return what a certificate proves of a network.
+    """Verify a certificate for a network.
 
     Parameters
     ----------
     model
-        The network as it was given, or its file.
+        The original network, or its file.
     certificate
         Plain data, as from JSON.
     output
-        The network that came out: its transforms are counted then.
+        The converted network, whose transforms are counted.
 
     Raises
     ------
     Refused
-        If the certificate is wrong, of another network, or proves less than it says.
+        If the certificate is wrong, for another network, or proves less than it claims.
     InputError
         If a network cannot be read.
     """
     if entry(certificate, "format") != FORMAT or entry(certificate, "problem") != PROBLEM:
-        raise Refused(f"it is no certificate of a {PROBLEM} in format {FORMAT}")
+        raise Refused(f"it is not a certificate of a {PROBLEM} in format {FORMAT}")
     asked = Asked.of(entry(certificate, "asked"))
     arguments = asked.arguments()
     every = list(_source(model, simplified).every())
     graphs = listed(entry(certificate, "graphs"), len(every), "graphs")
-    on_word = 0
+    unverified = 0
     for one, graph in zip(every, graphs, strict=True):
         try:
             _compare(_stated(one.graph, arguments), entry(graph, "statement"))
-            on_word += checker.verify(entry(graph, "statement"), entry(graph, "claim"))
+            unverified += checker.verify(entry(graph, "statement"), entry(graph, "claim"))
         except Refused as error:
             raise Refused(f"graph {one.graph.name!r}: {error}") from None
     claims = [graph["claim"] for graph in graphs]
@@ -371,7 +368,7 @@ def check_certificate(
         _sums(claim["score"] for claim in claims),
         _sums(claim["bound"] for claim in claims),
         len(graphs),
-        on_word,
+        unverified,
     )
     if output is not None:
         _check_output(output, verdict)
@@ -392,11 +389,11 @@ def _source(
 
 
 def _stated(graph: ConversionGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is to be chosen in a graph if it can be asked so."""
+    """Return the statement of a graph for the arguments, if they are valid for it."""
     try:
         return state_graph(graph, **arguments).document
     except InputError as error:
-        raise Refused(f"this cannot be asked of it: {error}") from None
+        raise Refused(f"the arguments do not apply to it: {error}") from None
 
 
 def _sums(rows: Iterable[list[int]]) -> tuple[int, ...]:
@@ -404,23 +401,24 @@ def _sums(rows: Iterable[list[int]]) -> tuple[int, ...]:
 
 
 def _compare(own: Mapping[str, Any], given: object) -> None:
-    """Refuse a statement that is not that of the network, and say where they differ."""
+    """Refuse a statement that differs from that of the network."""
     if given == own:
         return
     for key in ("objectives", "tensors"):
         if entry(given, key) != own[key]:
-            raise Refused(f"{key} are not those of the network")
+            raise Refused(f"{key} differ from those of the network")
     ops = listed(entry(given, "ops"), len(own["ops"]), "ops")
     for one, other in zip(own["ops"], ops, strict=True):
         if one != other:
-            raise Refused(f"op {one['op']!r} is not as in the network")
-    raise Refused("more is stated than there is in the network")
+            raise Refused(f"op {one['op']!r} differs from that of the network")
+    raise Refused("the statement contains more than the network")
 
 
 def _check_output(model: Model | str | Path, verdict: ConversionVerdict) -> None:
-    """Count the transforms of the network that came out; copies of constants are not seen.
+    """Compare the transforms of the converted network with the score.
 
-    Bytes are not compared where channels are padded, as these count without padding.
+    Copies of constants are not counted.  Bytes are not compared if channels are padded, as the
+    score counts bytes without padding.
     """
     found = whole(tally(one.graph) for one in _source(model).every())
     counted = {"count": found.transforms}

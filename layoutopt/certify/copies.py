@@ -1,4 +1,4 @@
-"""Nodes and copies of classes by sink element, with their locations."""
+"""Class, node, copy and location of each sink element, as boxes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from layoutopt.network.problem import IntArray
 
 
 class NumberedLocations:
-    """A number for every element of a graph, and for every location that a mapping names."""
+    """Numbers of every element of a graph, and of every location named by a mapping."""
 
     def __init__(self, graph: GraphStore) -> None:
         self.graph = graph
@@ -75,7 +75,7 @@ class Copies:
     places
         Numbers of locations.
     equations
-        What solves equations, and says how many may be solved.
+        Solver of equations, with a limit of their number.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Copies:
         self.places, self.equations = places, equations
 
     def sinks(self, labels: IntArray) -> dict[int, list[CertifiedBox]]:
-        """Return for each sink boxes ``(element, copy, location)``, tagged by class and node."""
+        """Return boxes ``(element, copy, location)`` of each sink, tagged by class and node."""
         graph = self.lowered.graph
         leaders = self.lowered.problem.labels + self.components.leader
         marks, copies, taken = self._marks(), self.located(leaders), self.located(labels)
@@ -108,12 +108,12 @@ class Copies:
     def located(
         self, labels: IntArray, nodes: Collection[int] | None = None
     ) -> dict[int, list[CertifiedBox]]:
-        """Return for each sink of a group boxes ``(element, location)`` of some labelling.
+        """Return boxes ``(element, location)`` of each sink of a group for a labelling.
 
         Parameters
         ----------
         nodes
-            Nodes of groups that are asked for; all by default.
+            Nodes of the groups to include; all by default.
         """
         found: dict[int, list[CertifiedBox]] = {}
         asked = None if nodes is None else self.components.kinds(nodes)
@@ -144,7 +144,7 @@ class Copies:
             yield box.of(1, 2)
 
     def _marks(self) -> dict[int, list[CertifiedBox]]:
-        """Return for each sink of a group boxes ``(element,)``, tagged by class and node."""
+        """Return boxes ``(element,)`` of each sink of a group, tagged by class and node."""
         found: dict[int, list[CertifiedBox]] = {}
         first = 0
         for kind in self.lowered.kinds:
@@ -160,7 +160,7 @@ class Copies:
 
 
 def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, CertifiedBox]]]:
-    """Return for each sink of a kind boxes ``(element,)`` of one mark, and that mark."""
+    """Yield boxes ``(element,)`` of sinks of a kind, with their common mark."""
     group = kind.groups[0]
     if isinstance(kind, LiftedKind):
         numbers, count = kind.reduced.edges.numbers, int(marks.max(initial=-1)) + 2
@@ -173,7 +173,7 @@ def _marked(kind: ClassKind, marks: IntArray) -> list[list[tuple[int, CertifiedB
 
 
 def _unrolled(box: FlatBox) -> Iterator[tuple[int, CertifiedBox]]:
-    """Yield the boxes of a box whose marks may count up along some of its loops."""
+    """Split a box so that marks, which may increase along its loops, are constant."""
     counting = [loop for loop in box.loops if loop[1]]
     loops = tuple([(n, (to,)) for n, at, to in box.loops if not at])
     for index in np.ndindex(*(n for n, _, _ in counting)):
@@ -187,27 +187,27 @@ def _untied(own: Sequence[CertifiedBox]) -> list[CertifiedBox]:
 
 
 class Tracer:
-    """Follows boxes through ops, and notes what a checker has to be told.
+    """Propagation of boxes through ops, with the data that the checker needs.
 
     Parameters
     ----------
     graph
         The graph.
     ops
-        Its ops, as instance files write them.
+        Its ops as in instance files.
     places
         Numbers of locations.
     sinks
         For each sink, by tensor number, its boxes ``(element, copy, location)``.
     equations
-        What solves equations, and says how many may be solved.
+        Solver of equations, with a limit of their number.
 
     Attributes
     ----------
     sinks
         The boxes ``(copy, location, element)`` of each sink.
     views
-        For each view, and each input that its elements come from, ``"kept"``: boxes ``(side,
+        For each view and each of its carriers ``"kept"``: boxes ``(side,
         element, element of the view)``; and ``"left"``: ``(side, element)``.
     """
 
@@ -273,7 +273,7 @@ class Tracer:
 
 
 def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[CertifiedBox]]:
-    """Return for each input of a view boxes ``(element,)`` of what the op leaves out."""
+    """Return boxes ``(element,)`` of the elements that a view omits, for each input."""
     if op["type"] not in CUTTING:
         nothing = op["type"] == "expand" and not prod(op["shape"])
         whole = [[box.of(0) for box in line(prod(shape))] for shape in shapes]
@@ -292,7 +292,7 @@ def _left(op: dict[str, Any], shapes: list[tuple[int, ...]]) -> list[list[Certif
 
 
 def _between(op: dict[str, Any], n: int, d: int) -> list[CertifiedBox]:
-    """Return boxes, with indices first, of what an op leaves of a dimension."""
+    """Return boxes of the indices of a dimension that an op omits."""
     if op["type"] == "slice":
         a, b = op["lower"][d], op["upper"][d]
         return line(a) + line(n - b, b)

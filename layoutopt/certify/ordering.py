@@ -1,8 +1,8 @@
-"""Evidence where barrier order limits what classes choose.
+"""Evidence for bounds under barrier order.
 
-Without order classes are bounded alone.  Where what is best for each puts barriers in a circle, one
-of two barriers of the circle precedes the other: either way some choices are out, and classes are
-bounded again.
+Classes are first bounded without order.  If their best choices make barriers depend on each other
+in a cycle, the proof branches: one of two barriers of the cycle precedes the other.  In each branch
+some choices are forbidden, and classes are bounded again.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ Banned = frozenset[tuple[int, int]]
 
 
 BITS = (0, 2, 4, 7, 10, 14, 19, 24)
-"""Bits after the point of messages, the fewest first."""
+"""Fractional bits of messages, in the order of trials."""
 
 CELLS = 10**6
-"""Edges times labels that messages are passed for."""
+"""Largest product of edges and labels for message passing."""
 
 EARNED: Evidence = {"kind": "earned"}
-"""All rewards together."""
+"""The bound by the sum of all positive values."""
 
 
 def evidence_of(
     own: Class, wanted: int, limits: Limits, banned: Banned = frozenset()
 ) -> tuple[Evidence, bool]:
-    """Return evidence for what a class can earn, and whether it proves enough.
+    """Return evidence for a bound of a class, and whether it proves the wanted bound.
 
     Parameters
     ----------
     own
         The class.
     wanted
-        The bound that is to be proved.
+        The bound to prove.
     limits
-        When to stop looking.
+        Limits of the search.
     banned
-        Nodes and terminals that nobody chooses together.
+        Forbidden pairs of nodes and terminals.
 
     Returns
     -------
     tuple
-        Where nothing proves the bound that is wanted, what proves the lowest one.
+        If nothing proves the wanted bound, the evidence of the lowest one.
     """
     best, least = EARNED, own.bound(EARNED, banned)[0]
     others = _candidates(own, wanted, limits, banned)
@@ -72,7 +72,7 @@ def evidence_of(
 
 
 def _candidates(own: Class, wanted: int, limits: Limits, banned: Banned) -> Iterator[Evidence]:
-    """Yield evidence that may prove less than all that there is to earn, the cheapest first."""
+    """Yield evidence that may prove less than the sum of positive values, cheapest first."""
     yield from _flow(own, banned)
     try:
         problem = own.pairwise(banned)
@@ -89,7 +89,7 @@ def _candidates(own: Class, wanted: int, limits: Limits, banned: Banned) -> Iter
 
 
 def _flow(own: Class, banned: Banned) -> Iterator[Evidence]:
-    """Yield a maximum flow from terminal 0 to terminal 1, if these are all."""
+    """Yield a maximum flow from terminal 0 to terminal 1, if there are no others."""
     if len(own.terminals) != 2:
         return
     network = networkx.Graph()
@@ -122,7 +122,7 @@ def _widen(network: networkx.Graph, i: int, j: int, w: int) -> None:
 
 
 def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Iterator[Evidence]:
-    """Yield messages of the relaxation, which are right whether they prove enough or not."""
+    """Yield messages of the relaxation, which are always valid."""
     worth = np.array(problem.unary)
     weights = np.array([w for _, _, w in own.edges])
     edges = np.array([(i, j) for i, j, _ in own.edges]).reshape(-1, 2)
@@ -135,7 +135,7 @@ def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Ite
     ascent.cutoff = wanted
     ascent.climb(np.arange(len(worth)))
     paid = weights[:, None]
-    exact = _reply(_reply(ascent.to_first, paid), paid)  # most labels get as much as most others
+    exact = _reply(_reply(ascent.to_first, paid), paid)  # makes most entries of a message equal
     exact -= np.median(exact, axis=1, keepdims=True)
     for bits in BITS:  # coarse messages are short
         one = np.rint(exact * 2**bits).astype(np.int64)
@@ -150,7 +150,7 @@ def _messages(own: Class, problem: Pairwise, wanted: int, limits: Limits) -> Ite
 
 
 def _reply(messages: Any, weights: Any) -> Any:
-    """Return the least messages to the other ends of edges that leave these nothing to earn."""
+    """Return the least messages to the second nodes that make all maxima of edges 0."""
     given = -messages
     if given.shape[1] == 1:
         return given + weights
@@ -165,29 +165,29 @@ Solve: TypeAlias = Callable[[Labelling, Limits, None], Result]
 Tree: TypeAlias = dict[str, Any]
 
 FORKS = 64
-"""How often orders are told apart, all in all."""
+"""Largest number of branches."""
 
 
 class Ordering:
-    """Finds a tree of orders that proves a bound.
+    """Search for a tree of orders that proves a bound.
 
     Parameters
     ----------
     order
-        What classes have to do with barriers.
+        Dependencies of classes on barriers.
     copies
-        How many copies each class has.
+        Number of copies of each class.
     solve
         An exact method for labelling problems.
     limits
-        When to stop looking for more than a word.
+        Limits of the search for evidence.
     trusted
-        Whether a solver's word was given for the labels.
+        Whether a solver claims that the labels are optimal.
 
     Attributes
     ----------
     contested
-        The classes that order may limit.
+        The classes that barrier order may constrain.
     """
 
     def __init__(
@@ -205,12 +205,12 @@ class Ordering:
         self._known: dict[tuple[int, Banned], tuple[list[int], int, Evidence]] = {}
 
     def tree(self, wanted: int, before: tuple[tuple[str, str], ...] = ()) -> Tree:
-        """Return the evidence of a part of all orders.
+        """Return the evidence for a subset of all orders.
 
         Parameters
         ----------
         wanted
-            What all classes are to earn at most.
+            The bound to prove for all classes together.
         before
             Pairs of barriers, of which the first precedes the second.
         """
@@ -228,19 +228,19 @@ class Ordering:
         }
 
     def evidence(self, k: int, wanted: int, banned: Banned = frozenset()) -> Evidence:
-        """Return evidence that a class earns no more than is wanted, or than can be proved."""
+        """Return evidence for the wanted bound of a class, or the best that can be proved."""
         own = self.order.classes[k]
         try:
             self.order.check_apart(k)
             found, proved = evidence_of(own, wanted, self.limits, banned)
-        except Refused:  # what takes terminals for different proves nothing
+        except Refused:  # evidence that assumes different terminals does not apply
             found, proved = EARNED, own.bound(EARNED, banned)[0] <= wanted
         return found if proved or not self.trusted else {"kind": "word", "bound": wanted}
 
     def _fork(
         self, labels: list[list[int]], before: tuple[tuple[str, str], ...]
     ) -> tuple[str, str] | None:
-        """Return two barriers of a circle that labels put barriers in, if there is one."""
+        """Return two barriers of a cycle caused by labels, if any."""
         try:
             self.order.check_legal(labels)
         except Refused as circle:
@@ -251,14 +251,14 @@ class Ordering:
         return None
 
     def _best(self, k: int, banned: Banned) -> tuple[list[int], int, Evidence]:
-        """Return the best labels of a class, what they earn, and evidence for that."""
+        """Return the best labels of a class, their score, and evidence for it."""
         if (k, banned) not in self._known:
             own = self.order.classes[k]
             if k not in self.contested:
                 return own.labels, own.score(), {}
             found = self.solve(problem_of(own, banned), self.limits, None)
             labels = own.labels if found.labelling is None else found.labelling.tolist()
-            if found.bound is None:  # time is over: all that there is to earn
+            if found.bound is None:  # out of time: the sum of positive values
                 self._known[k, banned] = labels, own.bound(EARNED, banned)[0], EARNED
                 return self._known[k, banned]
             value = int(found.bound)

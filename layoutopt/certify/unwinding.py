@@ -1,4 +1,4 @@
-"""The certificate of a graph's layouts and bound."""
+"""Certificates of layouts and bounds of graphs."""
 
 from __future__ import annotations
 
@@ -31,64 +31,62 @@ from layoutopt.network.problem import IntArray
 def certified(
     result: UnwindingResult, solved: SolvedGraph | None, solve: Solve, limits: Limits
 ) -> UnwindingResult:
-    """Return a result with its certificate, or with the reason why there is none.
+    """Attach a certificate to a result, or the reason why there is none.
 
     Parameters
     ----------
-    result
-        What was found.
     solved
-        How, if that was by a labelling problem.
+        The labelling problem and its solution, if there was one.
     solve
         An exact method for labelling problems.
     limits
-        When to stop.
+        Limits of the search for evidence.
     """
     why = _reason(result, solved)
     if why or solved is None:
         return replace(result, uncertified=why)
     limits.report("certificate")
     trusted = result.status is Status.OPTIMAL
-    search = limits.within(limits.left / 4)  # checking what is found, twice, may take as long
-    if limits.tell is not None:  # scores and bounds of parts would be taken for the whole's
+    search = limits.within(limits.left / 4)  # two checks of the certificate may take as long
+    if limits.tell is not None:  # without scores and bounds, which are those of parts
         search = replace(search, tell=lambda _: limits.report("certificate"))
     work = partial(certify, solved.lowered, solved.labels, solve, search, trusted=trusted)
     try:
         certificate = run_phase("certificate", work, limits)
     except TimeoutError:
-        lacking = "memory for it" if limits.full.is_set() else f"time for it ({limits.stopped})"
-        return replace(result, uncertified=f"there was no {lacking}")
+        lacking = "memory" if limits.full.is_set() else f"time ({limits.stopped})"
+        return replace(result, uncertified=f"not enough {lacking}")
     except SizeError as error:
         return replace(result, uncertified=str(error))
     if result.score is None or Fraction(certificate["score"]) != Fraction(result.score):
-        return replace(result, uncertified="the layouts to begin with are better than the solver's")
+        return replace(result, uncertified="the initial layouts are better than the solver's")
     return replace(result, certificate=certificate)
 
 
 def _reason(result: UnwindingResult, solved: SolvedGraph | None) -> str:
-    """Return why a result has no certificate, nothing if it can have one."""
+    """Return the reason why a result cannot have a certificate, or an empty string."""
     if result.layouts is None:
         return "there are no layouts"
     if result.graph is not None and result.graph.tile_memory is not None:
-        return "there is none for instances with a tile memory"
+        return "instances with a tile memory are not supported"
     if solved is None:
         return f"{result.solver} proves no bound"
     if solved.lowered.given.count:
-        return "there is none where layouts are fixed"
+        return "fixed layouts are not supported"
     return ""
 
 
 HEAD = {"format": FORMAT, "problem": "unwinding", "version": __version__}
-"""How a certificate begins."""
+"""First members of a certificate."""
 
 STEPS = 10**7
-"""How many steps finding common elements of boxes may take."""
+"""Limit of steps for intersections of boxes."""
 
 
 def certify(
     lowered: Lowered, labels: IntArray, solve: Solve, limits: Limits, *, trusted: bool = True
 ) -> dict[str, Any]:
-    """Return a certificate of the layouts that labels mean, and of a bound.
+    """Return a certificate of the layouts given by labels, and of a bound.
 
     Parameters
     ----------
@@ -100,15 +98,15 @@ def certify(
     solve
         An exact method for labelling problems, where barrier order matters.
     limits
-        When to stop looking for more than a solver's word.
+        Limits of the search for evidence.
     trusted
-        Whether that word was given: that the labels are the best ones.  Else what cannot be proved
-        is bounded by all that there is to earn.
+        Whether a solver claims that the labels are optimal: bounds without evidence are then
+        declared unverified, otherwise replaced by the sum of positive values.
 
     Returns
     -------
     dict
-        Plain data, for :func:`layoutopt.certificate.unwinding.check`, which has accepted it.
+        Plain data that :func:`layoutopt.certificate.unwinding.check` has accepted.
 
     Raises
     ------
@@ -168,7 +166,7 @@ class _Writer:
         return certificate
 
     def _read(self) -> list[str]:
-        """Return the tensors that contested barriers read, and trace them."""
+        """Return the tensors read by contested barriers, after tracing them."""
         if self.lowered.problem.precedence is None:
             return []
         given = self.lowered.given
@@ -179,7 +177,7 @@ class _Writer:
         return [self.graph.tensor_name(t) for t in found]
 
     def _pair(self, a: int, b: int, value: Decimal) -> list[CertifiedBox]:
-        """Return the boxes of a pair that earns something."""
+        """Return the boxes of a pair with a value."""
         return decided(self.tracer.together(a, b)) if value else []
 
     def _classes(self) -> list[dict[str, Any]]:
@@ -209,7 +207,7 @@ class _Writer:
         return found
 
     def _terminals(self) -> list[list[int]]:
-        """Return the labels of each class that its nodes are rewarded for, or have."""
+        """Return the labels of each class for which nodes have rewards, or that they have."""
         problem, own = self.lowered.problem, self.components
         every: list[set[int]] = [set() for _ in own.members]
         for u, label in problem.reward_at.tolist():
@@ -228,7 +226,7 @@ class _Writer:
             labels = problem.labels + own.leader
             which = {k for k, labels_of in enumerate(terms) if m < len(labels_of)}
             for k in which:
-                labels[own.members[k]] = terms[k][m]  # of all, so that one is tied to it
+                labels[own.members[k]] = terms[k][m]  # one of these nodes is tied to it
                 found[k]["terminals"].append([])
             taken = self.copies.located(labels, [own.members[k][0] for k in which])
             for t, boxes in leaders.items():

@@ -1,1 +1,1 @@
-"""The specification: score and rules of layouts, without any solver and without the lowering."""
+"""The specification: score and rules of layouts, independent of solvers and lowering."""

@@ -1,8 +1,7 @@
-"""Views as affine maps: from where each element of a view comes.
+"""Views as affine maps from their elements to those of their inputs.
 
-This states the meaning of every view op a second time, by strides instead of the NumPy operations
-that the lowering uses, so that the two can find each other's mistakes.  In a tensor of shape ``n``
-with row-major strides ``s``, index ``i`` has the flat position ``sum_d i_d s_d``.
+This defines every view op by strides, independently of the NumPy operations used by the lowering.
+In a tensor with row-major strides ``s``, index ``i`` has the flat position ``sum_d i_d s_d``.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from layoutopt.graphs.store import GraphStore
 _zip = partial(zip, strict=True)
 
 Run = tuple[int, int, tuple[Loop, ...]]
-"""``(start, to, loops)``: which indices of a dimension are kept, and where they go."""
+"""``(start, to, loops)``: kept indices of a dimension, and their new positions."""
 
 
 def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[Box]:
-    """Return where the elements of a view come from.
+    """Return the origins of a view's elements as boxes.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[Box]:
     Returns
     -------
     list of Box
-        Labels are places in the list of carriers; each output element is in one box.
+        Labels are indices of carriers; each output element is in exactly one box.
     """
     if size(out) == 0:
         return []
@@ -58,19 +57,19 @@ def moves(op: UnwindingOp, shapes: Sequence[Shape], out: Shape) -> list[Box]:
 
 
 def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], out: Shape) -> Array:
-    """Return what a view's elements carry.
+    """Pass values of the carriers' elements on to a view's elements.
 
     Parameters
     ----------
     op, shapes, out
         As for :func:`moves`.
     values
-        One flat array per carrier: anything that stands for its elements.
+        One flat array per carrier: a value for each element.
 
     Returns
     -------
     array
-        Flat: the value of the element that each output element comes from.
+        Flat: the value of the origin of each output element.
     """
     if isinstance(op, ops.SumLike | ops.Identity | ops.Flatten | ops.Squeeze | ops.Reshape):
         return values[0]  # the same row-major position
@@ -86,9 +85,9 @@ def carried(op: UnwindingOp, values: Sequence[Array], shapes: Sequence[Shape], o
 
 
 def _strided(values: Array, start: int, extents: Sequence[int], steps: Sequence[int]) -> Array:
-    """Return the elements of a flat array at regular places, without a copy; NumPy's bounds hold.
+    """Return a bounds-checked strided view of a flat array.
 
-    Of ``as_strided`` it takes a tenth of the time, which counts where tensors are small and many.
+    It takes a tenth of the time of ``as_strided``, which matters for many small tensors.
     """
     flat, bytes = np.ascontiguousarray(values), values.itemsize
     long = [(n, bytes * step) for n, step in zip(extents, steps, strict=True) if n != 1]
@@ -98,7 +97,7 @@ def _strided(values: Array, start: int, extents: Sequence[int], steps: Sequence[
 
 
 def _straight(op: UnwindingOp, shape: Shape, out: Shape) -> tuple[int, list[int]]:
-    """Return the flat origin of output element 0, and of a step along each output dimension."""
+    """Return the flat origin of output element 0, and its stride along each output dimension."""
     step = strides(shape)
     if isinstance(op, ops.DimShuffle):
         return 0, [step[p] for p in op.permutation]
@@ -112,7 +111,7 @@ def _straight(op: UnwindingOp, shape: Shape, out: Shape) -> tuple[int, list[int]
     if isinstance(op, ops.Expand):
         new = len(out) - len(shape)
         return 0, [0] * new + [0 if n == 1 else s for s, n in _zip(step, shape)]
-    raise TypeError(f"{type(op).__name__} is no view")
+    raise TypeError(f"{type(op).__name__} is not a view")
 
 
 def _concat(axis: int, shapes: Sequence[Shape], out: Shape) -> Iterator[Box]:
@@ -138,7 +137,7 @@ def _sett_sample(op: ops.SettSample, shape: Shape, out: Shape) -> Iterator[Box]:
 
 
 def kept(low: int, high: int, stripes: Sequence[tuple[int, int, int]]) -> list[Run]:
-    """Return which indices ``low <= i < high`` nested stripes keep.
+    """Return the indices ``low <= i < high`` that nested stripes keep.
 
     Parameters
     ----------
@@ -148,7 +147,7 @@ def kept(low: int, high: int, stripes: Sequence[tuple[int, int, int]]) -> list[R
     Returns
     -------
     list of Run
-        Kept indices count from ``low``; they go to 0, 1, 2, ... in their order.
+        Kept indices, relative to ``low``, and their new positions 0, 1, 2, ...
     """
     if low >= high:
         return []
@@ -170,7 +169,7 @@ def kept(low: int, high: int, stripes: Sequence[tuple[int, int, int]]) -> list[R
 
 
 def _periods(low: int, high: int, on: int, period: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield periods that a range meets: the first, how many, and which part of each is on."""
+    """Yield the on-parts of periods that a range overlaps, as ``(first, count, low, high)``."""
     first, begin = divmod(low, period)
     last, end = (high - 1) // period, (high - 1) % period + 1
     if first == last:
@@ -188,34 +187,34 @@ def _periods(low: int, high: int, on: int, period: int) -> Iterator[tuple[int, i
 T = TypeVar("T")
 
 SMALL = 2 * 10**6
-"""Graphs of up to so many elements are checked element by element."""
+"""Largest number of elements for which graphs are checked element by element."""
 
 LARGE = 10**9
-"""Graphs of up to so many elements are, where pieces turn out to be too many."""
+"""The same if the check by pieces exceeds its limit."""
 
 STEPS = 2 * 10**6
-"""How many steps piece by piece may take: about a minute."""
+"""Limit of steps by pieces, about one minute."""
 
 ELEMENTS_PER_STEP = 1000
-"""How many elements are checked in the time of a step."""
+"""Elements that are checked in the time of one step."""
 
 
 def either(graph: GraphStore, by_elements: Callable[[], T], by_pieces: Callable[[int], T]) -> T:
-    """Return what the quicker of two ways says; both say the same.
+    """Return the result of the faster of two equivalent methods.
 
     Parameters
     ----------
     graph
-        The graph; the number of its elements decides.
+        The graph, whose number of elements determines the method.
     by_elements
-        Takes time and memory for every element.
+        Takes time and memory proportional to the number of elements.
     by_pieces
-        Takes up to so many steps, or raises :class:`~layoutopt.base.errors.SizeError`.
+        Raises :class:`~layoutopt.base.errors.SizeError` after so many steps.
 
     Raises
     ------
     SizeError
-        If the graph is too large for the one way, and its layouts too irregular for the other.
+        If the graph is too large by elements, and its layouts too irregular by pieces.
     """
     count = sum(map(size, graph.shapes))
     if count > LARGE:

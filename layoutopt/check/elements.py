@@ -1,10 +1,10 @@
-"""The specification: score and rules of given layouts, element by element or piece by piece.
+"""The specification: score and rules of layouts, element by element or piece by piece.
 
 Locations are numbered: every element of every root tensor (sink, source, barrier output,
-fixed point) has a number of its own, except that sources with a ``mapping`` have one number
-per distinct value.  Sinks take the numbers that their pieces name, views carry numbers on,
-and a ValuedPair earns its value for each position at which two numbers are equal.  Where there
-are too many elements for that, :mod:`layoutopt.check.matching` counts equal locations by loops.
+fixed point) has a number of its own; sources with a ``mapping`` have one number per distinct
+value.  Elements of sinks have the numbers given by their pieces, those of views the numbers of
+their inputs.  A ValuedPair adds its value to the score for each position with equal numbers.  For
+many elements, :mod:`layoutopt.check.matching` counts equal locations by boxes.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class Evaluation(Shown):
     Parameters
     ----------
     violations
-        One line for each rule that is broken; empty if the layouts are legal.
+        One line for each violated rule; empty if the layouts are legal.
     score
         Exact; ``None`` if the layouts do not cover the sinks.
     max_score
-        The score if every pair matched everywhere.
+        The score if every pair matched at every position.
     pairs
-        What each ValuedPair earns.
+        Score of each ValuedPair.
     order
         An order in which the sinks can be set.
     missing
-        Number of sink elements whose location was not given.
+        Number of sink elements without a location.
     """
 
     violations: tuple[str, ...]
@@ -72,34 +72,30 @@ class Evaluation(Shown):
     missing: int = 0
 
     def shown_parts(self) -> Iterator[Part]:
-        """Yield the score, what is broken, and what pairs earn."""
+        """Yield the score, the violations, and the table of pairs."""
         yield Words(f"score {number(self.score)} of {number(self.max_score)}")
         yield from (Words(line, "bad") for line in self.violations)
         yield from pairs_shown(self.pairs)
 
 
 def evaluate(graph: GraphStore, layouts: Layouts) -> Evaluation:
-    """Score layouts and check every rule.
-
-    Small graphs are looked at element by element, large ones piece by piece.
+    """Compute the score of layouts and check every rule, by elements if small, else by pieces.
 
     Parameters
     ----------
-    graph
-        The instance.
     layouts
         Pieces by sink name.
 
     Raises
     ------
     SizeError
-        If the graph is too large for the one way, and its layouts too irregular for the other.
+        If the graph is too large by elements, and its layouts too irregular by pieces.
     """
     return either(graph, partial(by_elements, graph, layouts), partial(by_pieces, graph, layouts))
 
 
 def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
-    """Score layouts and check every rule with an array for each tensor."""
+    """Evaluate layouts with an array for each tensor."""
     broken = coverage(graph, layouts, lambda layout, sink: result.cover(layout, sink.size))
     if broken:
         return Evaluation(broken, None, most(graph))
@@ -111,7 +107,7 @@ def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
     numbers = _Numbers(graph)
 
     def alike(t: int, others: Sequence[Box]) -> int:
-        """Return how many elements of a sink are on the same tile as others of it."""
+        """Count elements of a sink on the same tile as other elements of it."""
         return same_tile(numbers.laid_out(t, layouts[graph.tensor_name(t)]), others)
 
     return _evaluation(
@@ -123,17 +119,17 @@ def by_elements(graph: GraphStore, layouts: Layouts) -> Evaluation:
 
 
 def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Evaluation:
-    """Score layouts and check every rule by their loops, whatever the number of elements.
+    """Evaluate layouts by boxes, independently of the number of elements.
 
     Parameters
     ----------
     limit
-        How many steps may be taken; see :class:`layoutopt.boxes.equation.Equations`.
+        Limit of steps; see :class:`layoutopt.boxes.equation.Equations`.
 
     Raises
     ------
     SizeError
-        If they do not suffice.
+        If the limit is exceeded.
     """
     equations = Equations(limit)
     covers = Covers(equations)
@@ -179,12 +175,12 @@ def _earned(graph: GraphStore, matched: Sequence[int]) -> Decimal:
 def coverage(
     graph: GraphStore, layouts: Layouts, cover: Callable[[Sequence[Piece], Tensor], str | None]
 ) -> tuple[str, ...]:
-    """Return a line for every sink not covered once, and for every piece that fits nothing.
+    """Return a line for every sink that is not covered exactly once, and for every invalid piece.
 
     Parameters
     ----------
     cover
-        Returns why pieces do not cover a sink, if so.
+        Returns the reason why pieces do not cover a sink, or ``None``.
     """
     return tuple(_uncovered(graph, layouts, cover))
 
@@ -202,7 +198,7 @@ def _uncovered(
         roots[TILE] = graph.tile_memory.tiles
     for name in layouts:
         if name not in sinks:
-            yield f"layouts: {name!r} is no sink of the instance"
+            yield f"layouts: {name!r} is not a sink of the instance"
     for name, sink in sinks.items():
         if name not in layouts:
             yield f"sink {name!r}: has no layout"
@@ -211,7 +207,7 @@ def _uncovered(
         for i, piece in enumerate(layouts[name]):
             origin = roots.get(piece[0])
             reason = (
-                f"its origin {piece[0]!r} is no source, barrier, fixed point or sink"
+                f"its origin {piece[0]!r} must be a source, barrier, fixed point or sink"
                 if origin is None
                 else result.fault(piece, sink.size, origin)
             )
@@ -245,16 +241,15 @@ class _Numbers:
         self.mapped: dict[int, Array] = {}
 
     def own(self, t: int) -> Array:
-        """Return the numbers of the locations that a root tensor has of its own."""
+        """Return the numbers of a root tensor's own locations."""
         if self.graph.tile_memory is not None:
             return self._rule(t).tiles()
         return self.at(t, np.arange(size(self.graph.shapes[t]), dtype=self.dtype))
 
     def at(self, t: int, elements: Array) -> Array:
-        """Return the numbers of the locations of some flat elements of a root tensor.
+        """Return the numbers of the locations of flat elements of a root tensor.
 
-        What a mapping or a rule says of the whole tensor is worked out once, however many pieces
-        ask for a part of it.
+        Mappings and rules are evaluated once per tensor, not once per piece.
         """
         op = self.graph.ops[self.graph.producers[t]]
         if self.graph.tile_memory is not None:
@@ -272,7 +267,7 @@ class _Numbers:
         return self.tiles[t]
 
     def laid_out(self, t: int, layout: Sequence[Piece]) -> Array:
-        """Return the numbers that a sink's elements take."""
+        """Return the numbers of the locations of a sink's elements."""
         taken = np.empty(size(self.graph.shapes[t]), self.dtype)
         on_tiles = self.graph.tile_memory is not None
         for piece in layout:
@@ -284,7 +279,7 @@ class _Numbers:
 
 
 def _matches(graph: GraphStore, layouts: Layouts, numbers: _Numbers) -> list[int]:
-    """Return for each pair the number of positions with equal locations."""
+    """Count the positions with equal locations of each pair."""
     due: dict[int, list[int]] = {}
     for p, (a, b, _) in enumerate(graph.pairs):
         due.setdefault(max(graph.producers[a], graph.producers[b]), []).append(p)
@@ -324,7 +319,7 @@ def _locations(
 
 
 def _ancestors(graph: GraphStore, tensors: set[int]) -> set[int]:
-    """Return tensors and everything that their locations come from."""
+    """Return tensors and all tensors that their locations come from."""
     every = set(tensors)
     for i in range(len(graph.ops) - 1, -1, -1):
         if any(t in every for t in graph.op_outputs[i]):
@@ -333,32 +328,28 @@ def _ancestors(graph: GraphStore, tensors: set[int]) -> set[int]:
 
 
 GAP_TOLERANCE = 1e-9
-"""The gap is written as a binary number; everything else must be exact."""
+"""Tolerance for the gap, a binary float; all other numbers must be exact."""
 
 
 def violations(
     graph: GraphStore, result: UnwindingResult, status: Status, gap: float | None
 ) -> Iterator[str]:
-    """Name everything in a result that is not so.
+    """Yield a line for each wrong claim of a result.
 
     Parameters
     ----------
-    graph
-        The instance.
-    result
-        What is claimed.
     status, gap
-        The status and gap that the result's file states.
+        Those stated by the result's file.
 
     Yields
     ------
     str
-        One line for each broken rule or wrong number.  None of them means that the layouts
-        are legal and earn what the result says.  That a bound is proved cannot be seen from
-        files; that it is not contradicted by the score can.
+        A violated rule or wrong number.  If there are none, the layouts are legal and have the
+        claimed score.  That the bound is valid cannot be checked; that the score does not exceed
+        it is.
     """
     if result.instance != graph.name:
-        yield f"instance: the result is of {result.instance!r}, the instance is {graph.name!r}"
+        yield f"instance: the result belongs to {result.instance!r}, not to {graph.name!r}"
     yield from _counts(graph, result)
     if result.layouts is None:
         if result.score is not None:
@@ -380,7 +371,7 @@ def _counts(graph: GraphStore, result: UnwindingResult) -> Iterator[str]:
 
 
 def counts(graph: GraphStore) -> dict[str, int]:
-    """Return how large a graph is.
+    """Count tensors, elements and pair positions of a graph.
 
     Returns
     -------
@@ -398,9 +389,9 @@ def counts(graph: GraphStore) -> dict[str, int]:
 
 
 def ceiling(graph: GraphStore) -> Decimal:
-    """Return what no layouts can exceed: all that pairs worth something earn if they match.
+    """Return a bound on all scores: the score if exactly the pairs of positive value match.
 
-    Values of pairs of the same tensors are added up; a tensor always matches itself.
+    Values of pairs of the same tensors are added up first; a tensor always matches itself.
     """
     values, unit = to_integers([value for _, _, value in graph.pairs])
     sums: dict[tuple[int, int], int] = defaultdict(int)
@@ -414,7 +405,7 @@ def ceiling(graph: GraphStore) -> Decimal:
 
 def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:
     if found.score is not None and found.score != result.score:
-        yield f"score: the layouts earn {found.score}, the result says {result.score}"
+        yield f"score: the layouts have {found.score}, the result says {result.score}"
     if found.max_score != result.max_score:
         yield f"max_score: is {found.max_score}, the result says {result.max_score}"
     if found.score is not None and result.bound is not None and result.bound < found.score:
@@ -432,7 +423,7 @@ def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:
 def _status(
     graph: GraphStore, result: UnwindingResult, status: Status, gap: float | None
 ) -> Iterator[str]:
-    """Hold the claimed status and gap against the claimed score and bound."""
+    """Compare the claimed status and gap with the claimed score and bound."""
     right = result.status
     if status is Status.INFEASIBLE:
         yield from _infeasible(graph, result)
@@ -445,10 +436,10 @@ def _status(
 
 
 def _infeasible(graph: GraphStore, result: UnwindingResult) -> Iterator[str]:
-    """Hold the claim that there is no solution against what can be seen without a search."""
+    """Check a claim of infeasibility as far as possible without a search."""
     if result.score is not None or result.bound is not None or result.layouts is not None:
         yield "status: the result says infeasible, but has layouts, a score or a bound"
     if graph.tile_memory is None:
-        yield "status: every instance without a tile memory has a solution, the result has none"
+        yield "status: instances without a tile memory are feasible, the result says infeasible"
     elif sure_to_fit(graph):
         yield "status: the sinks fit the tiles, the result says infeasible"

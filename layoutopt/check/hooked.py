@@ -1,7 +1,7 @@
 """Tiles of all tensors of a graph whose barriers have hooks, element by element.
 
-A barrier's outputs are computed from its inputs; a piece that names such an output takes the
-tiles that come out.  What waits for itself stays unknown; barrier order tells of it.
+The tiles of a barrier's outputs are computed from those of its inputs.  Tiles that depend on
+themselves remain unknown; they violate barrier order.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from layoutopt.graphs.tiling import (
 )
 
 ELEMENT_BYTES = 24
-"""What is kept of each element."""
+"""Bytes per element."""
 
 UNKNOWN = -1
-"""The tile of an element that waits for itself."""
+"""The tile of an element that depends on itself."""
 
 
 class Hooked:
@@ -55,17 +55,17 @@ class Hooked:
     InputError
         If a hook or rule does not fit or fails.
     SizeError
-        If the elements do not fit the memory: hooks are evaluated element by element.
+        If the elements do not fit into memory: hooks are evaluated element by element.
     """
 
     def __init__(self, graph: GraphStore, layouts: Mapping[str, Sequence[Piece]]) -> None:
         count = sum(map(size, graph.shapes))
-        require(ELEMENT_BYTES * count, "evaluating hooks, which look at every element,")
+        require(ELEMENT_BYTES * count, "evaluating hooks for every element")
         check_hooks(graph)
         self.graph, self.layouts = graph, layouts
         self.tiles: dict[int, Array] = {}
         self._own: dict[int, Array] = {}
-        for _ in range(len(hooked(graph)) + 1):  # each time at least one more barrier is known
+        for _ in range(len(hooked(graph)) + 1):  # each round computes at least one more barrier
             before, self.tiles = self.tiles, {}
             for i in range(len(graph.ops)):
                 self._make(i, before)
@@ -73,22 +73,16 @@ class Hooked:
                 break
 
     def matched(self, a: int, b: int) -> int:
-        """Return at how many positions two tensors have equal tiles."""
+        """Count the positions at which two tensors have equal tiles."""
         one, two = self.tiles[a], self.tiles[b]
         return int(np.count_nonzero((one == two) & (one != UNKNOWN)))
 
     def alike(self, t: int, others: Sequence[Box]) -> int:
-        """Return how many elements of a tensor are on the same tile as others of it.
-
-        Parameters
-        ----------
-        others
-            Boxes that say which others.
-        """
+        """Count elements of a tensor on the same tile as the others given by boxes."""
         return same_tile(self.tiles[t], others)
 
     def _make(self, i: int, before: Mapping[int, Array]) -> None:
-        """Find the tiles of an op's outputs from those of the last round."""
+        """Compute the tiles of an op's outputs from those of the last round."""
         graph = self.graph
         op, outputs = graph.ops[i], graph.op_outputs[i]
         if op.kind is Kind.SINK:
@@ -126,21 +120,21 @@ class Hooked:
         return found
 
     def _fixed(self, t: int) -> Array:
-        """Return the tiles of a tensor that lies by a rule or a mapping."""
+        """Return the tiles of a tensor placed by a rule or a mapping."""
         if t not in self._own:
             self._own[t] = root_tiles(self.graph, t).tiles()
         return self._own[t]
 
 
 def same_tile(tiles: Array, others: Sequence[Box]) -> int:
-    """Return how many elements of a tensor are on the same tile as others of it.
+    """Count elements of a tensor on the same tile as the others given by boxes.
 
     Parameters
     ----------
     tiles
         The tile of each element, flat.
     others
-        Boxes that say which others.
+        Boxes whose elements are mapped to the others.
     """
     return sum(
         int(np.count_nonzero(tiles[result.read(box)] == tiles[result.written(box)]))
@@ -149,24 +143,24 @@ def same_tile(tiles: Array, others: Sequence[Box]) -> int:
 
 
 def takes_hooked(graph: GraphStore, layouts: Mapping[str, Sequence[Piece]]) -> bool:
-    """Return whether a piece names an output of a barrier with a hook."""
+    """Return whether the origin of a piece is an output of a barrier with a hook."""
     outputs = {graph.tensor_name(t) for i in hooked(graph) for t in graph.op_outputs[i]}
     return any(piece[0] in outputs for layout in layouts.values() for piece in layout)
 
 
 def without_hooks(graph: GraphStore, layouts: Mapping[str, Sequence[Piece]]) -> GraphStore:
-    """Return a graph to be looked at by pieces, in which views stand for built-in hooks.
+    """Return a graph for the check by pieces, with views in place of built-in hooks.
 
     Raises
     ------
     SizeError
-        If there are hooks of users, or pieces name outputs of barriers with hooks.
+        If there are users' hooks, or origins of pieces are outputs of barriers with hooks.
     """
     if not hooked(graph):
         return graph
     found = viewed(graph)
     if hooked(found) or takes_hooked(graph, layouts):
         count = sum(map(size, graph.shapes))
-        what = "hooks of users" if hooked(found) else "pieces that name barriers with hooks"
-        raise SizeError(f"{what} are looked at element by element; {count:,} are too many")
+        what = "users' hooks" if hooked(found) else "pieces with origins in barriers with hooks"
+        raise SizeError(f"{what} are evaluated element by element; {count:,} are too many")
     return found

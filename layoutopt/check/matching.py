@@ -1,7 +1,6 @@
-"""At how many positions of ValuedPairs locations are equal, counted by boxes.
+"""Numbers of positions of ValuedPairs with equal locations, counted by boxes.
 
-Every tensor's elements are cut into boxes, each of which lies where a box of some root tensor's
-own locations is.
+Every tensor's elements are divided into boxes; each is at the locations of a box of a root tensor.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from layoutopt.tiles.counting import together
 Layouts = Mapping[str, Sequence[Piece]]
 
 POOL = -1
-"""Stands for the root tensor of all that have a ``mapping``; its elements are the values."""
+"""Stand-in for the root tensor of all mappings; its elements are their values."""
 
 
 class Matching:
-    """Boxes labelled by the root tensors whose locations their elements take.
+    """Boxes labelled by the root tensors of their elements' locations.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Matching:
         self.answers: dict[object, int] = {}
 
     def matched(self, a: int, b: int) -> int:
-        """Return at how many positions two tensors of one shape have equal locations."""
+        """Count the positions at which two tensors of one shape have equal locations."""
         mine, other = self.tracing.boxes(a), self.tracing.boxes(b)
         if self.graph.tile_memory is not None:
             return self._on_tiles(mine, other, self.graph.shapes[a])
@@ -67,21 +66,15 @@ class Matching:
         return total
 
     def alike(self, t: int, others: Sequence[Box]) -> int:
-        """Return how many elements of a tensor are on the same tile as others of it.
-
-        Parameters
-        ----------
-        others
-            Boxes that say which others.
-        """
+        """Count elements of a tensor on the same tile as the others given by boxes."""
         places, shape = self.tracing.places(t), self.graph.shapes[t]
         there = [box for other in others for box in image(other, places, self.equations)]
         return self._on_tiles(self.tracing.boxes(t), there, shape)
 
     def _on_tiles(self, mine: Sequence[Box], other: Sequence[Box], shape: Shape) -> int:
-        """Return at how many positions two lists of boxes have equal tiles.
+        """Count the positions at which two lists of boxes have equal tiles.
 
-        Layers that are alike ask the same of tensors that lie on equal maps.
+        Counts are cached, as equal layers have equal boxes on equal maps.
         """
         sides = (tuple((id(self.map(b.label)), *b[1:]) for b in side) for side in (mine, other))
         key = *sides, shape
@@ -101,7 +94,7 @@ class Matching:
         )
 
     def _equal_tiles(self, a: Box, b: Box) -> int:
-        """Return the number of common elements of two boxes that are on equal tiles."""
+        """Count the common elements of two boxes that are on equal tiles."""
         maps, total = (self.map(a.label), self.map(b.label)), 0
         for part in common(a, b, self.equations):
             key = id(maps[0]), id(maps[1]), part
@@ -122,7 +115,7 @@ class Matching:
         return () if root == POOL else self.graph.shapes[root]
 
     def _equal(self, a: Box, b: Box) -> int:
-        """Return the number of common elements of two boxes that have equal locations."""
+        """Count the common elements of two boxes that have equal locations."""
         total = 0
         for (one, two), loops in common(a, b, self.equations):
             gaps = tuple([Term(there - other, n, ()) for n, (there, other) in loops])
@@ -130,7 +123,7 @@ class Matching:
         return total
 
     def _given(self, t: int) -> Iterator[Box]:
-        """Yield the boxes of a root tensor: where its pieces say, or where it is itself."""
+        """Yield the boxes of a root tensor, by its pieces or at its own locations."""
         if self.graph.kind(self.graph.handle(t)) is not Kind.SINK:
             yield from self._own(t)
             return
@@ -144,7 +137,7 @@ class Matching:
                 yield from image(piece, self.tracing.places(origin), self.equations)
 
     def _own(self, t: int) -> Iterator[Box]:
-        """Yield the boxes of a tensor that lies at locations of its own, or by a mapping."""
+        """Yield the boxes of a tensor at its own locations or those of its mapping."""
         mapping, count = _mapping(self.graph, t), size(self.graph.shapes[t])
         if mapping is not None and self.graph.tile_memory is None:
             yield from _runs([self.pool.setdefault(v, len(self.pool)) for v in mapping])
@@ -158,7 +151,7 @@ def _mapping(graph: GraphStore, t: int) -> tuple[int | str, ...] | None:
 
 
 def _runs(values: Sequence[int]) -> Iterator[Box]:
-    """Yield boxes of a list of numbers: runs of equal steps from each number to the next."""
+    """Yield boxes of a list of numbers: runs with constant differences."""
     steps = [b - a for a, b in pairwise(values)]
     first = 0
     while first < len(values):

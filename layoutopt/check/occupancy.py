@@ -1,4 +1,4 @@
-"""Bytes that sinks take of a tile memory, and grains that are torn apart."""
+"""Bytes of sinks on each tile, and grains that are spread over several tiles."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.counting import on_each
 
 SHOWN = 3
-"""How many tiles that are too full are named."""
+"""Largest number of overfull tiles in a message."""
 
 HEAVIEST = 3
-"""How many sinks are named where not all fit."""
+"""Largest number of sinks in a message."""
 
 
 def occupied(graph: GraphStore, layouts: Layouts) -> Array:
@@ -45,13 +45,13 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
     Raises
     ------
     SizeError
-        If pieces are too irregular to be counted.
+        If pieces are too irregular to count.
     """
     memory = memory_of(graph)
     where = Hooked(graph, layouts).tiles if takes_hooked(graph, layouts) else None
     known: dict[str, TileMap] = {TILE: every_tile(memory.tiles)}
     maps: dict[object, TileMap] = {}
-    counted: dict[object, tuple[Array, Array]] = {}  # layers that are alike ask the same
+    counted: dict[object, tuple[Array, Array]] = {}  # equal layers have equal keys
     for sink in graph.sinks():
         count = np.zeros(memory.tiles, np.int64)
         if where is not None:
@@ -73,9 +73,9 @@ def held(graph: GraphStore, layouts: Layouts) -> Iterator[tuple[Tensor, Array]]:
 
 
 def overfull(graph: GraphStore) -> str:
-    """Return why sinks cannot fit a graph's tile memory all together; empty if they can.
+    """Return the reason why all sinks exceed a graph's tile memory in total, or an empty string.
 
-    A tile holds whole grains only: multiples of the greatest common divisor of their bytes.
+    The bytes used on a tile are a multiple of the greatest common divisor of the grains' bytes.
     """
     memory = memory_of(graph)
     need = {s.name: s.size * memory.bytes_of(s.name) for s in graph.sinks()}
@@ -84,18 +84,18 @@ def overfull(graph: GraphStore) -> str:
     if total <= room:
         return ""
     heaviest = sorted(need, key=lambda name: -need[name])[:HEAVIEST]
-    told = ", ".join(f"{name!r} {need[name]:,}" for name in heaviest)
+    largest = ", ".join(f"{name!r} {need[name]:,}" for name in heaviest)
     multiples = f" in multiples of {common:,}" if total <= memory.total else ""
     return (
         f"sinks need {total:,} bytes, {total - room:,} more than all {memory.tiles:,} "
-        f"tiles hold{multiples}; the heaviest: {told}"
+        f"tiles hold{multiples}; the heaviest: {largest}"
     )
 
 
 def sure_to_fit(graph: GraphStore) -> bool:
-    """Return whether sinks fit a graph's tile memory however they are packed.
+    """Return whether the sinks fit into a graph's tile memory even if packed greedily.
 
-    While a grain of ``w`` bytes fits nowhere, every tile has at most ``w - g`` bytes left, where
+    If a grain of ``w`` bytes fits on no tile, every tile has at most ``w - g`` free bytes, where
     ``g`` divides the bytes of all grains.
     """
     memory, grains = memory_of(graph), _grains(graph)
@@ -106,7 +106,7 @@ def sure_to_fit(graph: GraphStore) -> bool:
 
 
 def _grains(graph: GraphStore) -> set[int]:
-    """Return the bytes of all grains of sinks, equal ones once."""
+    """Return the distinct numbers of bytes of grains of sinks."""
     memory = memory_of(graph)
     found = set()
     for sink in graph.sinks():
@@ -119,13 +119,12 @@ def _grains(graph: GraphStore) -> set[int]:
 def faults(
     graph: GraphStore, layouts: Layouts, alike: Callable[[int, Sequence[Box]], int]
 ) -> Iterator[str]:
-    """Yield a line for each rule of the tile memory that layouts break.
+    """Yield a line for each rule of the tile memory that layouts violate.
 
     Parameters
     ----------
     alike
-        Returns how many elements of a tensor, by number, are on the same tile as others of it,
-        which boxes name.
+        Counts elements of a tensor, by number, on the same tile as the others given by boxes.
     """
     memory = memory_of(graph)
     used = occupied(graph, layouts)
@@ -133,7 +132,7 @@ def faults(
     if len(over):
         excess = int((used[over] - memory.bytes_per_tile).sum())
         named = ", ".join(f"tile {t} holds {used[t]}" for t in over[:SHOWN].tolist())
-        more = f" and {len(over) - SHOWN} more tiles are too full" if len(over) > SHOWN else ""
+        more = f" and {len(over) - SHOWN} more tiles are overfull" if len(over) > SHOWN else ""
         yield (
             f"capacity: {named} of {memory.bytes_per_tile} bytes{more}; "
             f"{excess} bytes too many in all"
@@ -143,13 +142,13 @@ def faults(
             apart = sink.size - alike(sink.index, _heads(sink, memory.grain))
             if apart:
                 yield (
-                    f"grain: {apart} elements of sink {sink.name!r} are on another tile than the "
-                    f"first of their grain of {memory.grain}"
+                    f"grain: {apart} elements of sink {sink.name!r} are not on the tile of the "
+                    f"first element of their grain of {memory.grain}"
                 )
 
 
 def _heads(sink: Tensor, grain: int) -> list[Box]:
-    """Return for each element of a sink the first of its grain, as boxes."""
+    """Return the map from each element of a sink to the first of its grain, as boxes."""
     whole = sink.size // grain * grain
     found = []
     if whole:

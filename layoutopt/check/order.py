@@ -1,7 +1,7 @@
-"""In which order sinks can be set so that every barrier is known when it is needed.
+"""Barrier order: an order of setting sinks such that every barrier is known before its use.
 
-A barrier is known once all elements of all its inputs are.  A piece of a sink can be set
-once the barrier whose locations it takes is known; any other piece can be set at once.
+A barrier is known once all elements of all its inputs are.  A piece of a sink whose origin is a
+barrier can be set once that barrier is known, any other piece at any time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Dependencies:
     sink_pieces
         For each sink the numbers of its pieces, counted through all sinks.
     waits_for
-        For each piece the barrier whose locations it takes, or ``None``.
+        For each piece the barrier that is its origin, or ``None``.
     needs
-        For each barrier that matters the pieces and the barriers that its inputs hold.
+        For each used barrier the pieces and barriers that its inputs depend on.
     """
 
     sinks: Sequence[str]
@@ -51,7 +51,7 @@ class Dependencies:
 
 
 class Clock:
-    """Pieces that are set and barriers that are known so far."""
+    """State of an execution: pieces set and barriers known so far."""
 
     def __init__(self, given: Dependencies) -> None:
         self.given = given
@@ -72,12 +72,12 @@ class Clock:
         self._learn([b for b, count in self.missing.items() if count == 0])
 
     def can_set(self, piece: int) -> bool:
-        """Return whether a piece's barrier, if it has one, is known."""
+        """Return whether a piece's barrier, if any, is known."""
         barrier = self.given.waits_for[piece]
         return barrier is None or barrier in self.known
 
     def put(self, piece: int) -> None:
-        """Set a piece; barriers that are complete now become known."""
+        """Set a piece; barriers whose inputs are complete become known."""
         self.set.add(piece)
         self._learn(self._arrived(False, piece))
 
@@ -98,10 +98,10 @@ class Clock:
 
 
 def derive(given: Dependencies) -> tuple[tuple[Step, ...], list[int]]:
-    """Return an order, and the barriers that never become known because they are in a cycle.
+    """Return an order, and the barriers that never become known because of a cycle.
 
-    Sinks are set whole where possible, in the graph's order; a sink is set piece by piece
-    only where some barrier needs a part of it before another part can be set.
+    Sinks are set at once where possible, in the graph's order; a sink is set piece by piece only
+    if one of its pieces depends on another one through barriers.
     """
     clock = Clock(given)
     owner = {p: s for s, pieces in enumerate(given.sink_pieces) for p in pieces}
@@ -139,14 +139,14 @@ def _part(given: Dependencies, sink: int, piece: int) -> Step:
 
 
 def faults(given: Dependencies, steps: Iterable[Step]) -> list[str]:
-    """Return what is wrong with an order, if anything."""
+    """Return a line for each fault of an order."""
     clock = Clock(given)
     number = {name: s for s, name in enumerate(given.sinks)}
     found = []
     for step in steps:
         name, part = (step, None) if isinstance(step, str) else step
         if name not in number:
-            found.append(f"order: {name!r} is no sink")
+            found.append(f"order: {name!r} is not a sink")
             continue
         pieces = given.sink_pieces[number[name]]
         if part is not None and not 0 <= part < len(pieces):
@@ -156,7 +156,7 @@ def faults(given: Dependencies, steps: Iterable[Step]) -> list[str]:
             if piece in clock.set:
                 found.append(f"order: {step!r} is set twice")
             elif not clock.can_set(piece):
-                found.append(f"order: {step!r} is set before the barrier it takes locations of")
+                found.append(f"order: {step!r} is set before the barrier at its origin is known")
             else:
                 clock.put(piece)
     left = [
@@ -170,13 +170,13 @@ def faults(given: Dependencies, steps: Iterable[Step]) -> list[str]:
 
 
 PARTIAL = (ops.Slice, ops.SubSample, ops.SettSample)
-"""The views that leave elements out."""
+"""Views that omit elements."""
 
 
 def dependencies(graph: GraphStore, layouts: Layouts) -> Dependencies:
-    """Return which pieces and barriers wait for which.
+    """Return the dependencies between pieces and barriers.
 
-    Only barriers that some piece takes locations of, and those that these need, matter.
+    Included are barriers that are origins of pieces, and those that these depend on.
 
     Raises
     ------
@@ -187,25 +187,25 @@ def dependencies(graph: GraphStore, layouts: Layouts) -> Dependencies:
 
 
 def by_elements(graph: GraphStore, layouts: Layouts) -> Dependencies:
-    """Return the same with arrays of what each element waits for."""
+    """Return the dependencies, computed with arrays of the token of each element."""
     return _gathered(graph, layouts, _Tokens(graph, layouts).held)
 
 
 def by_pieces(graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> Dependencies:
-    """Return the same by loops, in up to so many steps."""
+    """Return the dependencies, computed with boxes in at most so many steps."""
     return _gathered(graph, layouts, _TokensOfBoxes(graph, layouts, Equations(limit)).held)
 
 
 def _gathered(
     graph: GraphStore, layouts: Layouts, held: Callable[[int], Iterable[int]]
 ) -> Dependencies:
-    """Return the same from what tensors wait for.
+    """Return the dependencies, given the tokens of tensors.
 
     Parameters
     ----------
     held
-        Returns what the elements of a tensor, by number, wait for: a piece ``p``, counted
-        through all sinks; a barrier ``-2 - b``; or nothing, -1.
+        Returns the tokens of a tensor's elements, on which their locations depend: piece ``p``,
+        counted through all sinks; barrier ``b`` as ``-2 - b``; or none, -1.
     """
     sinks = [sink.name for sink in graph.sinks()]
     spans: list[range] = []
@@ -228,7 +228,7 @@ def _gathered(
 
 
 def _awaited(graph: GraphStore, origin: str) -> int | None:
-    """Return the barrier that a piece of some origin waits for."""
+    """Return the barrier that is an origin, if it is one."""
     if graph.tile_memory is not None and origin == TILE:
         return None
     producer = graph.producers[graph.number(origin)]
@@ -236,9 +236,9 @@ def _awaited(graph: GraphStore, origin: str) -> int | None:
 
 
 def _waits(graph: GraphStore, i: int) -> bool:
-    """Return whether an op's locations are known only once its inputs' are.
+    """Return whether an op's locations become known after its inputs'.
 
-    On a tile memory every location is a tile, which only hooks take from inputs.
+    On a tile memory, this holds for barriers with hooks only, as other tiles are given by rules.
     """
     if graph.tile_memory is not None:
         return hook_of(graph, i) is not None
@@ -253,9 +253,9 @@ def _first_pieces(graph: GraphStore, layouts: Layouts) -> dict[str, int]:
 
 
 class _Tokens:
-    """Dependency of each element: piece ``p``, barrier ``-2 - b``, or none (-1).
+    """Token of each element: piece ``p``, barrier ``b`` as ``-2 - b``, or none, -1.
 
-    A tensor whose elements all wait for the same thing has a plain number, not an array.
+    If all elements of a tensor have the same token, it is stored as a number.
     """
 
     def __init__(self, graph: GraphStore, layouts: Layouts) -> None:
@@ -308,7 +308,7 @@ class _Tokens:
 
 
 class _TokensOfBoxes:
-    """The same with boxes instead of elements: their labels are tokens."""
+    """Tokens of boxes of elements, as their labels."""
 
     def __init__(self, graph: GraphStore, layouts: Layouts, equations: Equations) -> None:
         self.graph, self.layouts = graph, layouts

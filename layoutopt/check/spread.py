@@ -1,7 +1,7 @@
-"""Numbers of elements of tensors, and of two tensors together, on each tile of a tile memory.
+"""Numbers of elements on each tile, of tensors and of positions shared by two tensors.
 
-By elements, tiles go through views as arrays; by pieces, the boxes of
-:mod:`layoutopt.check.matching` are counted without going through their elements.
+By elements, tiles are arrays passed through views; by pieces, elements of the boxes of
+:mod:`layoutopt.check.matching` are counted.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from layoutopt.tiles.counting import on_both, on_each
 Integers = NDArray[np.int64]
 
 Counts: TypeAlias = tuple[Integers, Integers]
-"""Tiles, ascending, and a number for each; all other tiles have 0."""
+"""Tiles, ascending, and their counts; all other tiles have 0."""
 
 NOTHING: Counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 class Spread(Protocol):
-    """Questions about layouts on a tile memory; tensors are given by number."""
+    """Counts of elements by tile; tensors are given by number."""
 
     def each(self, t: int) -> Counts:
-        """Return how many elements of a tensor lie on each tile."""
+        """Count the elements of a tensor on each tile."""
 
     def both(self, a: int, b: int) -> Counts:
-        """Return at how many positions two tensors of one shape both lie on each tile."""
+        """Count the positions at which two tensors of one shape are both on each tile."""
 
 
 def spread(graph: GraphStore, layouts: Layouts) -> Spread:
-    """Return what counts elements by tile: one by one in small graphs, by pieces in large ones.
+    """Return the counts of elements by tile, by elements in small graphs, by pieces in large ones.
 
     Barriers with hooks are evaluated element by element.
 
@@ -61,9 +61,9 @@ def spread(graph: GraphStore, layouts: Layouts) -> Spread:
     Raises
     ------
     InputError
-        If a hook does not fit, or a barrier with one waits for itself.
+        If a hook does not fit, or a barrier with a hook depends on itself.
     SizeError
-        If there are hooks, and the elements do not fit the memory.
+        If there are hooks, and the elements do not fit into memory.
     """
     if hooked(graph):
         tiles = Hooked(graph, layouts).tiles
@@ -75,7 +75,7 @@ def spread(graph: GraphStore, layouts: Layouts) -> Spread:
 
 
 def uncovered(graph: GraphStore, layouts: Layouts) -> tuple[str, ...]:
-    """Return a line for every sink that pieces do not cover once, and for pieces that fit nothing.
+    """Return a line for every sink that is not covered exactly once, and for every invalid piece.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def uncovered(graph: GraphStore, layouts: Layouts) -> tuple[str, ...]:
 
 
 def summed(parts: Iterable[Counts]) -> Counts:
-    """Return the sums of numbers by tile."""
+    """Return the sums of counts by tile."""
     listed = [part for part in parts if len(part[0])]
     if len(listed) < 2:
         return listed[0] if listed else NOTHING
@@ -105,12 +105,12 @@ def summed(parts: Iterable[Counts]) -> Counts:
 
 
 class SpreadByElements:
-    """Tiles of all elements as arrays, kept for every tensor that was asked for.
+    """Counts by elements; the tiles of each queried tensor are cached.
 
     Parameters
     ----------
     tiles
-        Those of tensors, by number, that are known already.
+        Known tiles of tensors, by number.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class SpreadByElements:
         self._rules: dict[int, TileMap] = {}
 
     def each(self, t: int) -> Counts:
-        """Return how many elements of a tensor lie on each tile."""
+        """Count the elements of a tensor on each tile."""
         return _counted(self._tiles(t))
 
     def both(self, a: int, b: int) -> Counts:
-        """Return at how many positions two tensors of one shape both lie on each tile."""
+        """Count the positions at which two tensors of one shape are both on each tile."""
         mine, other = self._tiles(a), self._tiles(b)
         return _counted(mine[mine == other])
 
@@ -158,7 +158,7 @@ class SpreadByElements:
         return taken
 
     def _rule(self, root: int) -> TileMap:
-        """Return the tiles of a root tensor, worked out once."""
+        """Return the tiles of a root tensor, cached."""
         if root not in self._rules:
             self._rules[root] = root_tiles(self.graph, root)
         return self._rules[root]
@@ -170,12 +170,12 @@ def _counted(tiles: Array) -> Counts:
 
 
 class SpreadByPieces:
-    """The same by boxes.
+    """Counts by boxes.
 
     Parameters
     ----------
     limit
-        How many steps may be taken; see :class:`layoutopt.boxes.equation.Equations`.
+        Limit of steps; see :class:`layoutopt.boxes.equation.Equations`.
     """
 
     def __init__(self, graph: GraphStore, layouts: Layouts, limit: int = STEPS) -> None:
@@ -186,22 +186,22 @@ class SpreadByPieces:
         self._known: dict[object, Counts] = {}
 
     def each(self, t: int) -> Counts:
-        """Return how many elements of a tensor lie on each tile.
+        """Count the elements of a tensor on each tile.
 
         Raises
         ------
         SizeError
-            If layouts or views are too irregular to be counted so.
+            If layouts or views are too irregular for boxes.
         """
         return summed(self._each(box) for box in self.tracing.boxes(t))
 
     def both(self, a: int, b: int) -> Counts:
-        """Return at how many positions two tensors of one shape both lie on each tile.
+        """Count the positions at which two tensors of one shape are both on each tile.
 
         Raises
         ------
         SizeError
-            If layouts or views are too irregular to be counted so.
+            If layouts or views are too irregular for boxes.
         """
         mine, other = self.tracing.boxes(a), self.tracing.boxes(b)
         same = set(mine) & set(other)
@@ -221,7 +221,7 @@ class SpreadByPieces:
         return self._known[key]
 
     def _meeting(self, a: Box, b: Box) -> list[Counts]:
-        """Return the numbers of common elements of two boxes that are on equal tiles, in parts."""
+        """Count the common elements of two boxes that are on equal tiles, in parts."""
         maps, found = (self.map(a.label), self.map(b.label)), []
         for part in common(a, b, self.equations):
             key = id(maps[0]), id(maps[1]), part

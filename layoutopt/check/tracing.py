@@ -1,7 +1,7 @@
-"""Tensors of any size as boxes: what a graph's views make of boxes of its other tensors.
+"""Boxes of all tensors, derived through views from those of root tensors.
 
-A view's boxes are found from its carriers' by solving an equation for each pair of boxes that
-meet (:mod:`layoutopt.boxes.join`); no element is looked at.
+A view's boxes follow from its carriers' by solving an equation for each pair of overlapping boxes
+(:mod:`layoutopt.boxes.join`), independently of the number of elements.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from layoutopt.graphs.store import GraphStore
 
 
 class Tracing:
-    """The boxes of all tensors, traced as far as somebody asks.
+    """Boxes of all tensors, computed on demand.
 
     Parameters
     ----------
-    graph
-        The graph.
     given
-        Returns the boxes of a tensor, by number, that no view makes.
+        Returns the boxes of a root tensor, by number.
     equations
-        What solves equations, and says how many may be solved.
+        Solver of equations, with a limit of their number.
     """
 
     def __init__(
@@ -38,7 +36,7 @@ class Tracing:
         self._places: dict[int, BoxIndex] = {}
 
     def boxes(self, t: int) -> list[Box]:
-        """Return the boxes of a tensor; each element is in one of them."""
+        """Return the boxes of a tensor; each element is in exactly one."""
         stack = [t]
         while stack:
             producer = self.graph.producers[stack[-1]]
@@ -52,7 +50,7 @@ class Tracing:
         return self._found[t]
 
     def places(self, t: int) -> BoxIndex:
-        """Return the boxes of a tensor, to be asked which of them are near others."""
+        """Return an index of a tensor's boxes."""
         if t not in self._places:
             self._places[t] = BoxIndex(self.boxes(t), self.graph.shapes[t], self.equations)
         return self._places[t]

@@ -1,4 +1,4 @@
-"""``layoutopt bench``: batch runs, and what their stores hold."""
+"""``layoutopt bench``: batch runs and their stores of results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHANGES_SHOWN = 40
 
 
 def summary_table(rows: Sequence[Row]) -> str:
-    """Return a line for each solver; versions and machines only where there are several."""
+    """Return a line per solver, with version and machine if there are several."""
     from layoutopt.bench.analysis import summaries
 
     found = summaries(rows)
@@ -59,7 +59,7 @@ def _summary(s: Summary) -> list[str]:
 
 
 def row_table(rows: Sequence[Row]) -> str:
-    """Return a line for each row, with what fails beneath."""
+    """Return a line per row, followed by those of errors."""
     from layoutopt.bench.analysis import best_of, best_scores, loss
 
     best = best_scores(rows)
@@ -78,13 +78,13 @@ def row_table(rows: Sequence[Row]) -> str:
 
 
 def _way(row: Row) -> str:
-    """Return a solver with seed and repetition, where these are not the first."""
+    """Return a solver's name, with seed and repetition unless 0."""
     seed = f" seed {row.seed}" if row.seed else ""
     return f"{row.solver}{seed}" + (f" #{row.repeat + 1}" if row.repeat else "")
 
 
 def change_table(found: Difference) -> str:
-    """Return what became worse and what became better, and overall times."""
+    """Return the changes for worse and better, and the ratios of times."""
     worse = sum(not change.better for change in found.changes)
     lines = [
         f"{found.compared:,} tasks on both sides, {found.only_before:,} only before, "
@@ -118,7 +118,7 @@ def _change(change: BatchChange) -> list[str]:
 OnProgress = Callable[["RunProgress"], None]
 
 PATIENCE = 10.0
-"""Seconds between plain lines, at least."""
+"""Least seconds between progress lines without a terminal."""
 
 
 def duration(seconds: float) -> str:
@@ -129,7 +129,7 @@ def duration(seconds: float) -> str:
 
 
 def line(progress: RunProgress) -> str:
-    """Return in one line what is done, what failed, and when the end is expected."""
+    """Return a line with numbers of finished and failed solves, and the expected end."""
     total = progress.known + progress.done + progress.left
     parts = [f"{progress.known + progress.done:,} of {total:,} solves"]
     if progress.known:
@@ -144,7 +144,7 @@ def line(progress: RunProgress) -> str:
 
 
 def shown(quiet: bool) -> AbstractContextManager[OnProgress | None]:
-    """Show on stderr how far a run has come."""
+    """Show the progress of a run on stderr."""
     return on_stderr(quiet, _live, line, PATIENCE)
 
 
@@ -175,7 +175,7 @@ StoreFile = Annotated[Path, typer.Option(metavar="FILE", help="The store of resu
 
 @dataclass(frozen=True)
 class Overrides:
-    """Options that go before what suites say."""
+    """Options that override those of suites."""
 
     solver: Annotated[
         list[str] | None,
@@ -221,7 +221,7 @@ class Overrides:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """Return what is given, by the suite's names."""
+        """Return the given options under their names in suites."""
         names = {"solver": "solvers", "seed": "seeds"}
         return {
             names.get(name, name): tuple(value) if isinstance(value, list) else value
@@ -301,14 +301,14 @@ def command(
 
 
 def _finish(report: Report, store: Path, quiet: bool) -> int:
-    """Print what came of a run, and return the exit code."""
+    """Print the summary of a run, and return the exit code."""
     if not quiet:
         failed = f" (see {store}.logs)" if report.progress.failed else ""
         note(f"{store}: {line(report.progress)}{failed}")
         if report.rows:
             say(summary_table(report.rows))
     if report.signal:
-        note(f"layoutopt: interrupted; what is done is in {store}, the same command continues")
+        note(f"layoutopt: interrupted; results are in {store}, the same command continues")
         return SIGNALLED + report.signal
     return 0
 
@@ -317,14 +317,14 @@ def _executor(jobs: int | None, in_process: bool, dask: str | None) -> JobExecut
     from layoutopt.bench.executors import DaskCluster, InProcess, Processes
 
     if sum((jobs is not None, in_process, dask is not None)) > 1:
-        raise InputError("--jobs, --in-process and --dask exclude each other")
+        raise InputError("give at most one of --jobs, --in-process and --dask")
     if dask is not None:
         return DaskCluster(dask)
     return InProcess() if in_process else Processes(jobs or os.cpu_count() or 1)
 
 
 class _Group(TyperGroup):
-    """A group that hands words to ``run``, unless they name another of its commands."""
+    """A group whose default command is ``run``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *options.HELP):
@@ -387,7 +387,7 @@ class Filters:
     ] = None
 
     def rows(self, path: Path) -> list[Row]:
-        """Return the rows of a store that are asked for, of which there must be some."""
+        """Return the matching rows of a store; raise InputError if there are none."""
         from layoutopt.bench.row import select
         from layoutopt.bench.store import reading
 
@@ -432,7 +432,7 @@ def show(
     streams.check_png(png)
     pictured = svg is not None or png is not None
     if plot is not None and not pictured:
-        raise InputError(f"--plot {plot} is for --svg FILE and --png FILE")
+        raise InputError(f"--plot {plot} requires --svg FILE or --png FILE")
     rows = filters.rows(store)
     if pictured:
         _draw(rows, plot or "profile", svg, png, overwrite)
@@ -527,8 +527,8 @@ def diff(
 
 
 def _both(given: list[str] | None, option: str) -> tuple[str | None, str | None]:
-    """Return what is said of both sides, by one word for both or one for each."""
+    """Return an option's values for both sides, from one value for both or one for each."""
     words = given or []
     if len(words) > 2:
-        raise InputError(f"{option} may be given twice at most, for before and after")
+        raise InputError(f"{option} may be given at most twice, for before and after")
     return (words[0], words[-1]) if words else (None, None)

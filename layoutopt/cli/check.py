@@ -1,4 +1,4 @@
-"""``layoutopt check``: results and certificates against their instance, from files alone."""
+"""``layoutopt check``: verification of results and certificates without a solver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layoutopt.io.result import ResultDocument
 
 REFUSED = 1
-"""The exit code where a certificate is not accepted."""
+"""Exit code for refused certificates."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def unwinding(
     path: Path | None,
     quiet: bool,
 ) -> int:
-    """Hold a certificate against its instance, and perhaps a result; tell what it proves."""
+    """Verify a certificate of an instance and, if given, its result; print the verdict."""
     from layoutopt.certificate.refused import Refused
     from layoutopt.io.certificate import check_certificate
 
@@ -50,9 +50,9 @@ def unwinding(
         return REFUSED
     if not quiet:
         word = (
-            f"{found.on_word:,} of {found.classes:,} classes are unverified "
+            f"{found.unverified:,} of {found.classes:,} classes are unverified "
             "(a solver gave their bounds)"
-            if found.on_word
+            if found.unverified
             else "nothing is unverified"
         )
         best = ", which is optimal" if found.score == found.bound else ""
@@ -64,24 +64,24 @@ def unwinding(
 
 
 def _compare(result: UnwindingResult, score: Fraction, bound: Fraction) -> None:
-    """Refuse a certificate that does not prove what a result says."""
+    """Refuse a certificate that does not prove a result's score and bound."""
     from layoutopt.certificate.refused import Refused
 
     if result.score is None or Fraction(result.score) != score:
-        raise Refused(f"it is of a score of {exact(score)}, the result has {result.score}")
+        raise Refused(f"its score is {exact(score)}, that of the result {result.score}")
     if result.bound is not None and bound > Fraction(result.bound):
-        raise Refused(f"it proves a bound of {exact(bound)}, the result has {result.bound}")
+        raise Refused(f"it proves the bound {exact(bound)}, the result has {result.bound}")
 
 
 def conversion(
     model: Path, output: Path | None, certificate: dict[str, Any], path: Path | None, quiet: bool
 ) -> int:
-    """Hold a certificate against a network, and a converted one; tell what it proves."""
+    """Verify a certificate of a conversion; print the verdict."""
     from layoutopt.certificate.refused import Refused
     from layoutopt.certify.conversion import check_certificate
 
     if model.suffix != ".onnx":
-        raise InputError("is a certificate of a conversion; a network is needed", file=str(path))
+        raise InputError("certifies a conversion; give its .onnx model", file=str(path))
     try:
         found = check_certificate(model, certificate, output)
     except Refused as why:
@@ -124,14 +124,13 @@ def command(
 ) -> int:
     """Verify a result, and a certificate, against their instance, without a solver.
 
-    The exit code is 1 if anything in them is wrong, and 4 if time or memory runs out before that
-    can be told.
+    The exit code is 1 if anything is wrong, and 4 if time or memory runs out first.
     """
     from layoutopt.base.deadline import run_with_timeout
     from layoutopt.base.limits import limited
 
     if result is None and certificate is None:
-        raise typer.BadParameter("a RESULT is needed, or --certificate FILE")
+        raise typer.BadParameter("give RESULT or --certificate FILE")
     options.check_limits(time_limit, 0.0, 1)
     limits = limited(options.left(time_limit))
     options.limit_memory(memory_limit)
@@ -152,7 +151,7 @@ def command(
     try:
         return run_with_timeout(work, lambda: limits.over)
     except TimeoutError:
-        note(f"layoutopt: {certificate or result}: not checked to the end: {limits.stopped}")
+        note(f"layoutopt: {certificate or result}: check not finished: {limits.stopped}")
         return UNTOLD
 
 
@@ -164,7 +163,7 @@ def _checked(
     barriers: str | None,
     quiet: bool,
 ) -> int:
-    """Check a result and a certificate, whichever there is; return the exit code."""
+    """Check a result, a certificate or both; return the exit code."""
     from layoutopt.graphs.tiling import apply_hook_mode
     from layoutopt.io.result import read_document
 
@@ -188,7 +187,7 @@ def _checked(
 def _holds(
     graph: GraphStore, document: ResultDocument, claimed: UnwindingResult, path: Path, quiet: bool
 ) -> bool:
-    """Hold a result against its instance, and tell what is found."""
+    """Check a result of an instance, and print the violations."""
     from layoutopt.check.elements import violations
     from layoutopt.io.instance import check_hash
 
@@ -202,29 +201,27 @@ def _holds(
         if claimed.infeasible:
             say(f"{path}: {_infeasible(graph)}")
         elif claimed.layouts is None:
-            say(f"{path}: no layouts, and no claim is contradicted")
+            say(f"{path}: no layouts; no claim is wrong")
         else:
-            say(f"{path}: legal; the layouts earn {number(claimed.score)}, as the result says")
+            say(f"{path}: legal; the layouts score {number(claimed.score)}, as the result says")
     return not broken
 
 
 def _unproved(claimed: UnwindingResult) -> str:
-    """Return which claims of a result cannot be checked without a certificate."""
+    """Return the claims of a result that cannot be checked without a certificate."""
     from layoutopt.base.result import Status
 
     what = f"bound {number(claimed.bound)}"
     if claimed.status is Status.OPTIMAL:
         what = f"status optimal and {what}"
-    return f"not checked: {what}; what `solve --certificate` writes lets `check` prove that"
+    return f"not checked: {what}; `check` verifies certificates by `solve --certificate`"
 
 
 def _infeasible(graph: GraphStore) -> str:
-    """Return what can be seen of a claim that nothing fits."""
+    """Return how far a claim of infeasibility could be checked."""
     from layoutopt.check.occupancy import overfull
 
     why = overfull(graph)
     if why:
         return f"infeasible, as the result says: {why}"
-    return (
-        "the result says infeasible; that no way to pack the sinks fits cannot be seen from files"
-    )
+    return "the result says infeasible; that no packing of the sinks fits cannot be checked"

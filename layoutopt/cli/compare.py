@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from layoutopt.graphs.store import GraphStore
 
 PAIRS_SHOWN = 40
-"""Length of the table of pairs."""
+"""Rows of the table of pairs."""
 
 Solvers = Annotated[
     list[str] | None,
@@ -104,7 +104,7 @@ def command(
 
 
 def _named(found: Comparison, name: str, no_seconds: bool) -> Comparison:
-    """Return a comparison with a name, and without times if these are not wanted."""
+    """Return a comparison with a name, and without times if ``--no-seconds`` is given."""
     results = found.results
     if no_seconds:
         results = tuple(replace(result, seconds={}) for result in results)
@@ -117,7 +117,7 @@ def _code(found: Comparison) -> int:
 
 
 def _load(path: Path, reading: options.Reading, barriers: str | None) -> GraphStore:
-    """Return a graph to be solved; what is for networks is for these only."""
+    """Return a graph to solve; options for ONNX models apply to these only."""
     from layoutopt.graphs.tiling import apply_hook_mode
 
     if path.suffix != ".onnx":
@@ -137,7 +137,7 @@ def _solvers(names: list[str] | None) -> list[str]:
 
 
 def _text(every: Sequence[Comparison], pairs: bool) -> str:
-    """Return the table of solvers, and that of pairs if it is asked for."""
+    """Return the table of solvers and, if requested, that of pairs."""
     from layoutopt.comparison import COLUMNS, PAIR_COLUMNS
 
     rows = [["instance", *COLUMNS]]
@@ -154,7 +154,7 @@ def _text(every: Sequence[Comparison], pairs: bool) -> str:
 def _write(
     every: Sequence[Comparison], targets: options.Targets, pairs: bool, overwrite: bool
 ) -> None:
-    """Write every file that is asked for."""
+    """Write the requested files."""
     from layoutopt.comparison import csv_text, markdown_text
     from layoutopt.report.comparison import comparison_html
 

@@ -1,4 +1,4 @@
-"""``layoutopt convert``: a network with provably fewest layout transforms."""
+"""``layoutopt convert``: conversion of ONNX models with provably fewest layout transforms."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def command(
     options.limit_memory(memory_limit)
     for target in (output, json, certificate):
         _check_target(target, model, overwrite)
-    from layoutopt.converting import convert  # loads what takes seconds
+    from layoutopt.converting import convert  # importing takes seconds
 
     asked = {**_asked(layout, pad, backend, costs, free_io), "microsoft": microsoft}
     with shown(quiet) as tell, reserved_stdout():
@@ -167,7 +167,7 @@ def command(
 def _asked(
     layout: list[str] | None, pad: bool, backend: str | None, costs: Path | None, free_io: bool
 ) -> dict[str, Any]:
-    """Return what a user asks for besides the objective."""
+    """Return the user's options apart from the objective."""
     return {
         "layout": ";".join(layout) if layout else None,
         "padding": pad,
@@ -184,7 +184,7 @@ def _certify(
     overwrite: bool,
     time_limit: float | None,
 ) -> None:
-    """Write evidence for what a conversion has found, if it is wanted."""
+    """Write the certificate of a conversion, if requested."""
     if path is None:
         return
     from layoutopt.base.limits import limited
@@ -199,14 +199,14 @@ def _certify(
 
 def _check_target(path: Path | None, model: Path, overwrite: bool) -> None:
     if path is not None and path.exists() and model.exists() and path.samefile(model):
-        raise InputError("is the network itself; give another name", file=str(path))
+        raise InputError("is the model itself; give another name", file=str(path))
     if path is not None and path.is_file() and not overwrite:
         raise InputError("exists already; --overwrite replaces it", file=str(path))
     options.check_target(path, overwrite)
 
 
 def summary(result: ConversionResult, name: str) -> str:
-    """Return what people want to know of a conversion."""
+    """Return the summary of a conversion as text."""
     why = "" if result.stopped == "finished" else f" ({result.stopped})"
     rows = [["status", f"{result.status}{why}"]]
     for what, values in (("objective", result.objective), ("bound", result.bound)):
@@ -221,12 +221,12 @@ def summary(result: ConversionResult, name: str) -> str:
     lines += [line for note in result.notes for line in ("", f"  note: {note}")]
     if result.opaque:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(result.opaque.items()))
-        lines += ["", printable(f"  ops that must stay as they are: {kinds}")]
+        lines += ["", printable(f"  unknown ops, kept as they are: {kinds}")]
     return "\n".join(lines)
 
 
 def _amount(objective: str, value: int) -> str:
-    """Return the value of an objective; of time in microseconds, up to nanoseconds."""
+    """Return the value of an objective; time in microseconds, rounded to nanoseconds."""
     return f"{value / 10**9:,.3f} us" if objective == "time" else f"{value:,}"
 
 
@@ -239,7 +239,7 @@ def _tallies(result: ConversionResult) -> list[list[str]]:
 
 
 def reasons(result: ConversionResult) -> str:
-    """Return a line for each transform that remains."""
+    """Return a line for each remaining transform."""
     lines = [printable(f"  {line.op}: {line.why}") for line in result.remaining]
     return "\n".join(["", *(lines or ["  no transform remains"])])
 

@@ -1,4 +1,4 @@
-"""``layoutopt explain``: why a pair loses or a sink lies where it does."""
+"""``layoutopt explain``: explanations of a pair's loss or a sink's locations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(
 ) -> int:
     """Explain why a pair does not match, or why a sink lies where it does.
 
-    The graph is solved again a few times, with other values of pairs.
+    The graph is solved again a few times with modified values of pairs.
     """
     from layoutopt.graphs.tiling import apply_hook_mode
 
@@ -59,7 +59,7 @@ def command(
     options.place_output(output, targets)
     options.check_targets(targets, overwrite)
     if (pair is None) == (sink is None):
-        raise InputError("layoutopt explain needs either --pair A B or --sink NAME")
+        raise InputError("give either --pair A B or --sink NAME")
     if alternatives is not None and (pair is not None or alternatives < 0):
         raise InputError(f"--alternatives {alternatives}: must be 0 or more, with --sink NAME")
     allowed = options.left(time_limit)
@@ -87,7 +87,7 @@ def _answer(
     overwrite: bool,
     quiet: bool,
 ) -> None:
-    """Write what was found out, and print it."""
+    """Write and print an explanation."""
     from layoutopt.explain.explanation import explanation_bytes
 
     with all_done() as attempt:
@@ -99,7 +99,7 @@ def _answer(
 
 
 def _check(graph: GraphStore, names: list[str]) -> None:
-    """Refuse a sink, or a pair, that is not there, before anything is solved."""
+    """Refuse an unknown sink or pair before solving."""
     from layoutopt.explain.sink import sink_of
     from layoutopt.explain.subject import ends_of
 
@@ -130,7 +130,7 @@ def _told(
     alternatives: int | None,
     how: dict[str, Any],
 ) -> PairExplanation | SinkExplanation:
-    """Explain the sink of one name, or the pair of two."""
+    """Explain the sink if one name is given, or the pair if two are."""
     from layoutopt.explain.pair import explain_pair
     from layoutopt.explain.sink import ALTERNATIVES, explain_sink
 

@@ -44,13 +44,13 @@ def command(
     from layoutopt.io.instance import check_name, instance_bytes, write_instance
 
     if family is None and (settings or seed is not None or output is not None):
-        raise InputError(f"a family is needed; allowed: {', '.join(FAMILIES)}")
+        raise InputError(f"give a family; allowed: {', '.join(FAMILIES)}")
     if family is None or listed:
         say(_families())
         return 0
     given = _settings(settings or [], seed)
     if output is None:
-        raise InputError("--output FILE is needed; - is stdout")
+        raise InputError("give --output FILE; - is standard output")
     options.check_target(output, overwrite)
     if str(output) != "-":
         check_name(output)
@@ -66,7 +66,7 @@ def command(
 
 
 def _families() -> str:
-    """Return two lines for each family: what it is, and its parameters with defaults."""
+    """Return two lines for each family: a summary, and its parameters with defaults."""
     from layoutopt.generate.families import FAMILIES, listing, parameters, summary
 
     width = max(map(len, FAMILIES))
@@ -77,12 +77,12 @@ def _families() -> str:
 
 
 def _settings(given: list[str], seed: int | None) -> dict[str, str]:
-    """Return parameters from ``NAME=VALUE`` texts, each named once."""
+    """Parse parameters of the form ``NAME=VALUE``."""
     found = {} if seed is None else {"seed": str(seed)}
     for entry in given:
         name, equals, value = entry.partition("=")
         if not name or not equals:
-            raise InputError(f"--set {entry}: must read NAME=VALUE, for instance --set layers=4")
+            raise InputError(f"--set {entry}: must be NAME=VALUE, such as --set layers=4")
         if name in found:
             raise InputError(f"--set {entry}: {name} is given twice")
         found[name] = value

@@ -36,7 +36,7 @@ def command(
     from layoutopt.io.instance import check_name, instance_bytes, write_instance
 
     if model.suffix != ".onnx" and str(model) != "-":
-        raise InputError("is of no known kind; allowed: .onnx", file=str(model))
+        raise InputError("unknown file type; allowed: .onnx", file=str(model))
     own = "-".join(filter(None, (model.stem, reading.training)))
     beside = model.with_name(f"{own}.json") if str(model) != "-" else model
     target = beside if output is None else output

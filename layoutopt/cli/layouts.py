@@ -1,4 +1,4 @@
-"""``layoutopt layout``: what layouts say, where they put elements, and what transforms do."""
+"""``layoutopt layout``: meaning of layouts, offsets of elements, and steps of transforms."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Bytes = Annotated[
 ]
 
 SHOWN = 16
-"""Elements in the table of offsets."""
+"""Rows of the table of offsets."""
 
 
 @app.command("parse", cls=options.Command)
@@ -94,9 +94,9 @@ def convert(
     dialect: Dialect = None,
     logical: Logical = None,
 ) -> int:
-    """Write a layout in another notation, or say why it has no exact equivalent there."""
+    """Write a layout in another notation, or say why none is exactly equivalent."""
     layout = _read(text, dialect)
-    say(str(layout.to(to, logical=logical)))  # type: ignore[arg-type]  # it is checked
+    say(str(layout.to(to, logical=logical)))  # type: ignore[arg-type]  # checked there
     return 0
 
 
@@ -167,11 +167,11 @@ def transform(
 
 
 def _read(text: str, dialect: str | None) -> Layout:
-    """Read a layout; a mistake in it is shown with a caret under its place."""
+    """Parse a layout; errors show the place of a mistake by a caret."""
     from layoutopt.layout.layout import Layout, LayoutError
 
     try:
-        return Layout.parse(text, dialect)  # type: ignore[arg-type]  # it is checked
+        return Layout.parse(text, dialect)  # type: ignore[arg-type]  # checked there
     except LayoutError as error:
         if error.picture:
             note(error.picture)
@@ -182,7 +182,7 @@ def _shape(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")] if text.strip() else []
     for word in words:
         if not (word.isascii() and word.isdigit()):
-            raise InputError(f"SHAPE {text!r}: {word!r} is no size; write sizes as in 1,32,7,7")
+            raise InputError(f"SHAPE {text!r}: invalid size {word!r}; write sizes as in 1,32,7,7")
     return tuple(map(int, words))
 
 

@@ -27,20 +27,19 @@ from layoutopt.cli.options import BAD_INPUT, BLAS_THREADS, HELP, SIGNALLED, Comm
 from layoutopt.cli.streams import discard_stdout, flush, note, open_streams, say
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
-"""A polite kill, a terminal that has gone, the end of processor time that was granted."""
+"""Signals that are handled as Ctrl-C: termination, hang-up, limit of CPU time."""
 
 
 @contextmanager
 def heard() -> Iterator[list[int]]:
-    """Let these signals do what Ctrl-C does, unless they are ignored.
+    """Handle :data:`ENDING` signals as Ctrl-C, unless they are ignored.
 
-    Whatever handles Ctrl-C at that moment handles them: a solver stops with the best that it has, a
-    batch run keeps what is done.
+    A solver stops with its best solution, a batch run keeps its finished results.
 
     Yields
     ------
     list of int
-        The numbers of those that came, Ctrl-C itself not among them.
+        The received signals, without Ctrl-C.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -70,11 +69,11 @@ INTERNAL = 70
 INTERRUPTED = SIGNALLED + signal.SIGINT
 
 HOUSE = Path(__file__).parents[1]
-"""Where this package lies."""
+"""The package's folder."""
 
 
 class Commands(LazyTable[Any]):
-    """Commands by name, as Typer wants them."""
+    """Commands by name, imported at their first use."""
 
     def __getitem__(self, name: str) -> Any:
         found = super().__getitem__(name)
@@ -88,7 +87,7 @@ class Commands(LazyTable[Any]):
 
 
 class _Group(TyperGroup):
-    """The command itself, which loads only that subcommand that is asked for."""
+    """The main command, which imports only the requested subcommand."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -137,24 +136,23 @@ def _common(
 
 
 def start() -> None:
-    """Run the command line in a process of its own: its time counts from when loading began."""
+    """Run the command line as a process; time limits include imports."""
     main(LOADED)
 
 
 def main(begun: float | None = None) -> None:
-    """Run the command line; whatever goes wrong becomes one line on stderr, and an exit code.
+    """Run the command line; errors become one line on stderr and an exit code.
 
     Parameters
     ----------
     begun
-        Value of ``time.monotonic()`` from which time limits and measured seconds count; now,
-        unless it is given.
+        ``time.monotonic()`` from which time limits and measured seconds count; now by default.
     """
     options.begin(time.monotonic() if begun is None else begun)
     open_streams()
-    for name in BLAS_THREADS:  # each thread would take memory, and none has anything to do
+    for name in BLAS_THREADS:  # idle threads would take memory
         os.environ.setdefault(name, "1")
-    with heard() as signals, memory_limit(None):  # which ends the limit that a command begins
+    with heard() as signals, memory_limit(None):  # ends the memory limit set by a command
         code = _run(signals)
     _end(code)
 
@@ -164,7 +162,7 @@ def _run(signals: Sequence[int]) -> int:
     try:
         code = app(standalone_mode=False)
         flush()
-        if code == INTERRUPTED:  # so Typer answers Ctrl-C
+        if code == INTERRUPTED:  # Typer's code for Ctrl-C
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except InputError as error:
@@ -179,24 +177,24 @@ def _run(signals: Sequence[int]) -> int:
         note("interrupted")
         return SIGNALLED + (signals[0] if signals else signal.SIGINT)
     except MemoryError:
-        return _refuse("memory has run out; nothing is written")
+        return _refuse("out of memory; nothing is written")
     except TimeoutError as error:
         note(f"layoutopt: {str(error) or 'time ran out'}")
         return OUT_OF_TIME
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # the reader of the output has closed it
         discard_stdout()
         return 0
     except OSError as error:
         discard_stdout()
         return _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
-    except Exception as error:  # a defect of ours: a line with its place, no traceback
+    except Exception as error:  # a defect of this package: one line instead of a traceback
         if sys.flags.dev_mode:
             raise
         return _defect(f"{_described(error)} (python -X dev shows where)")
 
 
 def _described(error: Exception) -> str:
-    """Return an unforeseen error, and the place in this package where it came up."""
+    """Return an unexpected error with the line of this package that raised it."""
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
         if Path(frame.filename).is_relative_to(HOUSE):
@@ -205,10 +203,10 @@ def _described(error: Exception) -> str:
 
 
 def _end(code: int) -> None:
-    """End the process, without cleaning up if a solver does not let go of it."""
+    """Exit; without cleaning up if a solver is still running."""
     threads = sys.modules.get("layoutopt.base.deadline")
     if threads is not None and threads.left_running():
-        os._exit(code)  # what was printed has been flushed
+        os._exit(code)  # streams are flushed already
     sys.exit(code)
 
 
@@ -218,5 +216,5 @@ def _refuse(reason: str) -> int:
 
 
 def _defect(reason: str) -> int:
-    note(f"layoutopt: internal error, no answer is given: {' '.join(reason.split())}")
+    note(f"layoutopt: internal error, no result: {' '.join(reason.split())}")
     return INTERNAL

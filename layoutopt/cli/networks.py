@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from layoutopt.network import Network, Solution
 
 SHOWN = 12
-"""Length of a table of labels."""
+"""Rows of the table of labels."""
 
 
 def load(path: Path, time_limit: float | None = None) -> tuple[Network, float]:
-    """Return a file's network, and the seconds that reading took.
+    """Read a network; return it with the seconds that this took.
 
     Raises
     ------
@@ -39,27 +39,21 @@ def load(path: Path, time_limit: float | None = None) -> tuple[Network, float]:
     try:
         found = run_with_timeout(lambda: read(path), lambda: time.monotonic() >= last)
     except TimeoutError:
-        raise TimeoutError(f"{path}: time ran out while it was read") from None
+        raise TimeoutError(f"{path}: time ran out while reading") from None
     return found, time.monotonic() - begun
 
 
 def refuse(path: Path, given: dict[str, Any]) -> None:
-    """Refuse options that mean nothing for a cost network.
-
-    Raises
-    ------
-    InputError
-        That names the first of them.
-    """
+    """Raise InputError for options that do not apply to cost networks."""
     for option, value in given.items():
         if value not in (None, False, (), []):
             name = option.replace("_", "-")
-            raise InputError(f"--{name} is not for cost networks", file=str(path))
+            raise InputError(f"--{name} does not apply to cost networks", file=str(path))
 
 
 @dataclass(frozen=True)
 class NetworkCall:
-    """What ``solve`` is asked of cost networks."""
+    """Options of ``solve`` for cost networks."""
 
     solver: str
     start: Path | None
@@ -69,7 +63,7 @@ class NetworkCall:
     others: dict[str, Any]
 
     def solve(self, path: Path, targets: options.Targets) -> Solution:
-        """Solve one network, write what is asked for, and print a summary."""
+        """Solve one network, write the requested files, and print a summary."""
         from layoutopt.network import solve
 
         refuse(path, self.others)
@@ -129,7 +123,7 @@ def begun(path: Path, network: Network) -> list[int]:
     Raises
     ------
     InputError
-        If it is none, or has no labels.
+        If the file is not a solution, or has no labels.
     """
     from layoutopt.io.solution import read_solution
 
@@ -143,7 +137,7 @@ def begun(path: Path, network: Network) -> list[int]:
 
 
 def summary(found: Solution, total: float | None) -> str:
-    """Return what people want to know of a solution.
+    """Return the summary of a solution as text.
 
     Parameters
     ----------
@@ -183,7 +177,7 @@ def _number(value: Any) -> str:
 
 
 def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool) -> int:
-    """Hold a solution and a certificate against their network; return the exit code."""
+    """Check a solution, a certificate or both; return the exit code."""
     from layoutopt.certificate.refused import Refused
     from layoutopt.io.certificate import read_certificate
     from layoutopt.io.solution import read_solution
@@ -193,7 +187,7 @@ def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool
     verdict = None
     document = None if result is None else read_solution(result)
     if document is not None and document.network_hash not in (None, network_hash(network)):
-        raise InputError("is of another network", "$.network_hash", str(result))
+        raise InputError("belongs to another network", "$.network_hash", str(result))
     if certificate is not None:
         try:
             verdict = check_certificate(network, read_certificate(certificate), str(certificate))
@@ -208,7 +202,7 @@ def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool
         if not quiet:
             say(f"{result}: {_holds(document)}")
     if verdict is not None and not quiet:
-        word = "a solver's bound is unverified" if verdict.on_word else "nothing is unverified"
+        word = "a solver's bound is unverified" if verdict.unverified else "nothing is unverified"
         known = ("objective", verdict.objective), ("bound", verdict.bound)
         numbers = [f"{name} {_number(x)}" for name, x in known if x is not None]
         say(f"{certificate}: accepted: {', '.join([verdict.status, *numbers])}; {word}")
@@ -221,7 +215,7 @@ def check(path: Path, result: Path | None, certificate: Path | None, quiet: bool
 def _holds(document: Any) -> str:
     objective = document.answer()["objective"]
     if objective is None:
-        return "no labels, and no claim is contradicted"
+        return "no labels; no claim is wrong"
     return f"allowed; the labels cost {_number(objective)}, as the result says"
 
 
@@ -236,7 +230,7 @@ def compare_networks(
     no_seconds: bool,
     overwrite: bool,
 ) -> int:
-    """Solve networks by several solvers, and print and write a table; return the exit code."""
+    """Compare solvers on networks; print and write the table; return the exit code."""
     from layoutopt.io.solution import solution_document
     from layoutopt.network.certify import network_hash
 
@@ -281,7 +275,7 @@ def _solved(network: Network, solvers: Sequence[str], search: options.Search) ->
 
 
 def _fitting(network: Network, heuristics: Sequence[str]) -> Sequence[str]:
-    """Return the heuristics that a network's parts can tell apart: none keeps rows."""
+    """Return the heuristics that apply to a network; none supports rows."""
     if network.usages:
         return ()
     return heuristics if len(network.equal_edges) else heuristics[:1]

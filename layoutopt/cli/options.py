@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -30,41 +30,40 @@ if TYPE_CHECKING:
     Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
 
 MOMENT = 1e-3
-"""Seconds, at least, that are left of any limit."""
+"""Smallest time limit in seconds that remains after reading, unless the limit is 0."""
 
 BAD_INPUT = 2
-"""The exit code of what cannot be used."""
+"""Exit code for invalid input."""
 
 SIGNALLED = 128
-"""Added to the number of a signal, the exit code of a process that it ended."""
+"""Exit code minus signal number of a process that a signal ended."""
 
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""What libraries of linear algebra look at, which else take all cores."""
+"""Variables that limit the threads of BLAS libraries, by default one per core."""
 
 _begun = LOADED
 
 
 def begin(when: float) -> None:
-    """Note when the command began, as a value of ``time.monotonic()``."""
+    """Set the start of the command, a value of ``time.monotonic()``."""
     global _begun
     _begun = when
 
 
 def begun() -> float:
-    """Return when the command began."""
+    """Return the start of the command."""
     return _begun
 
 
 def spent() -> float:
-    """Return the seconds since the command began."""
+    """Return the seconds since the start of the command."""
     return time.monotonic() - _begun
 
 
 def left(time_limit: float | None) -> float | None:
-    """Return the seconds that are left of a limit for the whole command; ``None`` without one.
+    """Return the remaining seconds of a limit for the whole command; ``None`` without one.
 
-    A limit that imports and reading have used up leaves a moment: only a limit of 0 asks for
-    no answer.
+    At least :data:`MOMENT` remains, unless the limit is 0.
     """
     return None if time_limit is None else max(time_limit - spent(), min(time_limit, MOMENT))
 
@@ -73,7 +72,7 @@ HELP = ("-h", "--help")
 
 
 def grouped(command: Callable[..., int]) -> Callable[..., int]:
-    """Let each field of a dataclass of options be an option of a command that takes it."""
+    """Expand parameters that are dataclasses of options into one option per field."""
     hints: dict[str, Any] = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters = []
@@ -102,10 +101,10 @@ def grouped(command: Callable[..., int]) -> Callable[..., int]:
 
 
 class Command(TyperCommand):
-    """A command whose help names ``INSTANCE [RESULT]`` as manuals have it."""
+    """A command whose usage line shows arguments as ``INSTANCE [RESULT]``."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line that follow the command."""
+        """Return the usage line after the command's name."""
         pieces = ["[OPTIONS]"]
         for argument in (p for p in self.params if p.param_type_name == "argument"):
             name = f"{argument.metavar or argument.name}{'...' if argument.nargs != 1 else ''}"
@@ -113,7 +112,7 @@ class Command(TyperCommand):
         return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write what arguments and options mean."""
+        """Write the help of arguments and options."""
         rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         params: list[Any] = list(self.get_params(ctx))
         for given in params:
@@ -241,22 +240,16 @@ Training = Annotated[
 
 
 CYCLES = "cycles"
-"""What stands for values from the tile memory in place of a file."""
+"""Keyword for values computed from the tile memory."""
 
 
 def exit_code(result: UnwindingResult | Solution) -> int:
-    """Return 0 with a solution, 3 with a proof that there is none, and 4 with neither."""
+    """Return 0 for a solution, 3 for proved infeasibility, 4 otherwise."""
     return {"infeasible": 3, "unknown": 4}.get(str(result.status), 0)
 
 
 def check_limits(time_limit: float | None, gap: float, workers: int) -> None:
-    """Refuse limits that mean nothing.
-
-    Raises
-    ------
-    InputError
-        That names the option.
-    """
+    """Raise InputError for invalid limits."""
     if time_limit is not None and not (time_limit >= 0 and math.isfinite(time_limit)):
         raise InputError(f"--time-limit {time_limit}: must be a number of seconds, 0 or more")
     if not (gap >= 0 and math.isfinite(gap)):
@@ -266,19 +259,19 @@ def check_limits(time_limit: float | None, gap: float, workers: int) -> None:
 
 
 def limit_memory(size: str | None) -> None:
-    """Begin a command's memory limit, which ends with the command.
+    """Set a command's memory limit, which ends with the command.
 
     Raises
     ------
     InputError
-        If it is no size, or too small to begin at all.
+        If it is malformed, or exceeded already.
     """
     if size is None:
         return
     from layoutopt.base.memory import set_limit
     from layoutopt.registry import load_all
 
-    load_all()  # before memory is limited, as half a library cannot be loaded again
+    load_all()  # before the limit, as a failed import cannot be repeated
     try:
         set_limit(size)
     except InputError as error:
@@ -286,7 +279,7 @@ def limit_memory(size: str | None) -> None:
 
 
 def check_target(path: Path | None, overwrite: bool) -> None:
-    """Refuse to replace a file that the user did not offer, before any work is done."""
+    """Refuse output files that cannot or must not be written, before any work."""
     if path is None:
         return
     if str(path) == "-":
@@ -294,12 +287,12 @@ def check_target(path: Path | None, overwrite: bool) -> None:
             raise InputError("cannot be written (it is closed)", file=STDOUT_NAME)
         return
     if path.is_dir():
-        raise InputError("is a directory, a file is needed", file=str(path))
+        raise InputError("is a directory, not a file", file=str(path))
     if not path.parent.is_dir():
         raise InputError("its directory does not exist", file=str(path))
     if path.is_file() and not overwrite:
         raise InputError("exists already; --overwrite replaces it", file=str(path))
-    if path.is_file() or not path.exists():  # a device has no folder that matters
+    if path.is_file() or not path.exists():  # not for devices
         try:
             check_writable(Path(os.path.realpath(path)).parent)
         except OSError as error:
@@ -308,7 +301,7 @@ def check_target(path: Path | None, overwrite: bool) -> None:
 
 
 Targets: TypeAlias = dict[str, Path | None]
-"""Output files by the option that asks for them."""
+"""Output files by option."""
 
 FORMS = {
     "--json": (".json", ".json.gz"),
@@ -318,33 +311,33 @@ FORMS = {
     "--png": (".png",),
     "--html": (".html",),
 }
-"""How the names of files end that ``-o`` takes for these options."""
+"""File suffixes for which ``-o`` stands for these options."""
 
 
 def place_output(output: Path | None, targets: Targets) -> None:
-    """Enter the file of ``-o`` at the option that its ending names.
+    """Assign the file of ``-o`` to the option of its suffix.
 
     Raises
     ------
     InputError
-        If none is, or the option has a file already.
+        If the suffix is unknown, or the option has a file already.
     """
     if output is None:
         return
     forms = {option: FORMS[option] for option in targets if option in FORMS}
     fitting = [option for option, endings in forms.items() if output.name.endswith(endings)]
-    if str(output) == "-" or (output.exists() and not output.is_file()):  # has no ending
+    if str(output) == "-" or (output.exists() and not output.is_file()):  # without suffix
         fitting = list(forms)
     if not fitting:
         allowed = ", ".join(ending for endings in forms.values() for ending in endings)
-        raise InputError(f"-o takes names that end in {allowed}, or -", file=str(output))
+        raise InputError(f"-o must end in {allowed}, or be -", file=str(output))
     if targets[fitting[0]] is not None:
-        raise InputError(f"-o and {fitting[0]} both name a file", file=str(output))
+        raise InputError(f"give -o or {fitting[0]}, not both", file=str(output))
     targets[fitting[0]] = output
 
 
 def check_targets(targets: Targets, overwrite: bool) -> None:
-    """Refuse output files that must not be replaced, or are named twice."""
+    """Refuse output files that must not be replaced, or are given twice."""
     seen: dict[Path, str] = {}
     for option, path in targets.items():
         check_target(path, overwrite)
@@ -357,12 +350,12 @@ def check_targets(targets: Targets, overwrite: bool) -> None:
 
 
 def sizes(dims: list[str] | None) -> dict[str, int]:
-    """Return symbolic dimensions from ``NAME=SIZE`` texts."""
+    """Parse symbolic dimensions of the form ``NAME=SIZE``."""
     found = {}
     for text in dims or []:
         name, _, size = text.rpartition("=")
         if not name or not size.isdecimal():
-            raise InputError(f"--dim {text}: must read NAME=SIZE, for instance --dim batch=1")
+            raise InputError(f"--dim {text}: must be NAME=SIZE, such as --dim batch=1")
         found[name] = int(size)
     return found
 
@@ -373,7 +366,7 @@ def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | 
     Raises
     ------
     InputError
-        If the file is no result, is of another graph, or has no layouts.
+        If the file is not a result, belongs to another graph, or has no layouts.
     """
     if path is None:
         return None
@@ -390,7 +383,7 @@ def layouts(path: Path | None, graph: Graph, barriers: str | None) -> Layouts | 
 
 @dataclass(frozen=True)
 class Search:
-    """Options of solving; a time limit counts from the command's, or an instance's, begin."""
+    """Options of solving; a time limit counts from the start of the command or instance."""
 
     time_limit: Annotated[
         float | None,
@@ -403,13 +396,13 @@ class Search:
     quiet: Quiet = False
 
     def begin(self) -> None:
-        """Refuse limits that mean nothing, and begin that of memory."""
+        """Refuse invalid limits, and set the memory limit."""
         check_limits(self.time_limit, self.gap, self.workers)
         limit_memory(self.memory_limit)
 
     @property
     def left(self) -> float | None:
-        """Seconds left, without end if there is no limit."""
+        """Remaining seconds; ``None`` without a limit."""
         return left(self.time_limit)
 
     def asked(self) -> dict[str, Any]:
@@ -420,7 +413,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Reading:
-    """Options of how a graph is read."""
+    """Options of reading a graph."""
 
     attractions: Attractions = None
     dim: Dim = None
@@ -430,7 +423,7 @@ class Reading:
     def load(
         self, path: Path, time_limit: float | None = None, quiet: bool = True
     ) -> tuple[Graph, float]:
-        """Return a file's graph, and the seconds that reading took; say so on a terminal meanwhile.
+        """Read a graph, with a message on a terminal; return it with the seconds that this took.
 
         Raises
         ------
@@ -455,7 +448,7 @@ class Reading:
                 last = limits.deadline + max(grace(limits), LATE)
                 graph = run_with_timeout(work, lambda: time.monotonic() >= last)
             except TimeoutError:
-                raise TimeoutError(f"{path}: time ran out while it was read") from None
+                raise TimeoutError(f"{path}: time ran out while reading") from None
         if memory is not None:
             graph.tile_memory = memory
         if by_cycles:
@@ -467,6 +460,6 @@ def _in_cycles(graph: Graph, path: Path) -> Graph:
     from layoutopt.machine.simulation import cycle_values
 
     if graph.tile_memory is None:
-        reason = "has no tile memory; --attractions cycles needs one, as --tiles gives it"
+        reason = "has no tile memory, which --attractions cycles requires; give one by --tiles"
         raise InputError(reason, file=str(path))
     return cycle_values(graph)

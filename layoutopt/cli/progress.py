@@ -19,7 +19,7 @@ Tell = Callable[["Progress"], None]
 
 
 class _Timed(Protocol):
-    """Clocks of seconds that have passed."""
+    """Messages with the elapsed seconds."""
 
     @property
     def seconds(self) -> float: ...
@@ -41,7 +41,7 @@ def line(message: Progress) -> str:
 
 
 def both(first: Tell, second: Tell | None) -> Tell:
-    """Return what passes messages on to both."""
+    """Return a callback that calls both."""
 
     def tell(message: Progress) -> None:
         first(message)
@@ -63,18 +63,18 @@ def on_stderr(
     line: Callable[[M], str],
     patience: float,
 ) -> Iterator[Callable[[M], None] | None]:
-    """Show how far something has come: live on a terminal, in plain lines elsewhere.
+    """Show progress: one live line on a terminal, plain lines elsewhere.
 
     Parameters
     ----------
     quiet
         Show nothing, and yield ``None``.
     live
-        What shows messages on a terminal.
+        Display of messages on a terminal.
     line
-        A message as text.
+        Returns a message as text.
     patience
-        Seconds between plain lines, at least; and a twentieth of the time that has passed.
+        Least seconds between plain lines; at least a twentieth of the elapsed time.
     """
     if quiet:
         yield None
@@ -109,14 +109,14 @@ def _live() -> Iterator[Tell]:
 
 
 class LastMessage:
-    """The last message as a line whose clock goes on, however long the next one takes."""
+    """The last message as a line with a running clock."""
 
     def __init__(self) -> None:
         self.message: Progress | None = None
         self.ahead = 0.0
 
     def tell(self, message: Progress) -> None:
-        """Show a message from now on."""
+        """Replace the shown message."""
         self.ahead = time.monotonic() - message.seconds
         self.message = message
 

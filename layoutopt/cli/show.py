@@ -1,4 +1,4 @@
-"""``layoutopt show``: how large an instance is, or what a result says."""
+"""``layoutopt show``: the size of an instance, or the summary of a result."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from layoutopt.machine.simulation import Simulation
 
 HEAVIEST = 5
-"""How many tensors that weigh most are shown."""
+"""Number of heaviest tensors shown."""
 
 PHASES_SHOWN = 8
-"""Length of the table of exchanges."""
+"""Rows of the table of exchanges."""
 
 
 def machine_text(graph: Graph) -> str:
-    """Return a graph's machine, what its sinks take of it, and which weigh most."""
+    """Return a graph's tile memory, the bytes of its sinks, and the heaviest ones."""
     from layoutopt.graphs.tiling import memory_of
     from layoutopt.machine.simulation import bytes_of
 
@@ -47,7 +47,7 @@ def machine_text(graph: Graph) -> str:
 
 
 def occupancy_text(result: UnwindingResult) -> str:
-    """Return how full a result's sinks make the tiles."""
+    """Return the occupancy of tiles by a result's sinks."""
     from layoutopt.check.occupancy import occupied
     from layoutopt.graphs.tiling import memory_of
     from layoutopt.machine.simulation import occupancy_rows
@@ -57,7 +57,7 @@ def occupancy_text(result: UnwindingResult) -> str:
 
 
 def simulation_text(found: Simulation) -> str:
-    """Return what a simulation found, and its longest exchanges."""
+    """Return the summary of a simulation, and its longest exchanges."""
     text = table(found.rows(), left=2)
     if not found.phases:
         return text
@@ -68,25 +68,25 @@ def simulation_text(found: Simulation) -> str:
 
 
 def simulated(shown: UnwindingResult | Graph, why: str) -> Simulation:
-    """Return the simulation of a result on its graph's machine.
+    """Simulate a result on its graph's tile memory.
 
     Parameters
     ----------
     why
-        The option that asks for it, for errors.
+        The option that requires it, for errors.
 
     Raises
     ------
     InputError
-        If there is no result with layouts and graph, or no machine.
+        If there is no result with layouts and graph, or no tile memory.
     """
     from layoutopt.base.result import UnwindingResult
     from layoutopt.machine.simulation import simulate
 
     if not isinstance(shown, UnwindingResult) or shown.layouts is None:
-        raise InputError(f"{why} is for a RESULT with layouts")
+        raise InputError(f"{why} requires a RESULT with layouts")
     if shown.graph.tile_memory is None:
-        raise InputError(f"{why} needs a tile memory; --tiles PRESET|FILE gives one")
+        raise InputError(f"{why} requires a tile memory; give one by --tiles PRESET|FILE")
     return simulate(shown.graph, shown)
 
 
@@ -141,7 +141,7 @@ def command(
     shown = _shown(path, instance, reading)
     pictured = svg is not None or png is not None
     if _graph(shown) is None and (pictured or simulate or reading.tiles is not None):
-        reason = "a result alone has no graph to draw or simulate; --instance INSTANCE names it"
+        reason = "a result has no graph to draw or simulate; give it by --instance INSTANCE"
         raise InputError(reason, file=str(path))
     found = None
     if simulate or by is not By.LOCATION:
@@ -157,11 +157,11 @@ def command(
 
 
 def _check(targets: options.Targets, by: By, overwrite: bool) -> None:
-    """Refuse options that do not go together, before any work is done."""
+    """Refuse incompatible options before any work."""
     options.check_targets(targets, overwrite)
     streams.check_png(targets["--png"])
     if by is not By.LOCATION and targets["--svg"] is None and targets["--png"] is None:
-        raise InputError(f"--by {by} is for --svg FILE and --png FILE")
+        raise InputError(f"--by {by} requires --svg FILE or --png FILE")
 
 
 def _shown(path: Path, instance: Path | None, reading: options.Reading) -> UnwindingResult | Graph:
@@ -171,7 +171,7 @@ def _shown(path: Path, instance: Path | None, reading: options.Reading) -> Unwin
     result = read_result(path) if _is_result(path) else None
     if result is None:
         if instance is not None:
-            raise InputError("is no result; --instance is for results", file=str(path))
+            raise InputError("is not a result, which --instance requires", file=str(path))
         return reading.load(path)[0]
     if instance is None:
         return result
@@ -217,7 +217,7 @@ def _page(shown: UnwindingResult | Graph) -> str:
 
 
 def _is_result(path: Path) -> bool:
-    """Return whether a file says that it is a result; what else is wrong in it shows later."""
+    """Return whether a file is a result by its format; other errors are found later."""
     import msgspec
 
     from layoutopt.base.files import read_utf8
@@ -262,7 +262,7 @@ def instance_text(graph: Graph) -> str:
 
 
 def result_text(result: UnwindingResult) -> str:
-    """Return the summary of a result, and where its sinks lie."""
+    """Return the summary of a result, and the pieces of its sinks."""
     lines = [result.summary()]
     layouts = result.layouts or {}
     if layouts and result.graph is not None and result.graph.tile_memory is not None:

@@ -1,4 +1,4 @@
-"""``layoutopt solve``: the best layouts of one graph, with a proof."""
+"""``layoutopt solve``: provably optimal layouts of graphs and labels of cost networks."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from layoutopt.network import Solution
 
 SHOWN = 12
-"""Length of a table of prices."""
+"""Rows of a table of prices."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """Options that ask what a tile memory's bytes are worth, beside a solution."""
+    """Options that evaluate the capacity of a tile memory."""
 
     capacity_sweep: Annotated[
         str | None,
@@ -78,21 +78,21 @@ class Questions:
 
     @property
     def option(self) -> str:
-        """The option that asks first."""
+        """The first of these options that is given."""
         return "--prices" if self.capacity_sweep is None else "--capacity-sweep"
 
     def check(self, fixed: Path | None) -> None:
-        """Refuse what does not go together."""
+        """Refuse incompatible options."""
         if self.sweep_csv is not None and self.capacity_sweep is None:
-            raise InputError("--sweep-csv FILE is for --capacity-sweep A,B,...")
+            raise InputError("--sweep-csv FILE requires --capacity-sweep A,B,...")
         if self and fixed is not None:
-            raise InputError(f"{self.option} does not go with --fixed")
+            raise InputError(f"{self.option} cannot be combined with --fixed")
 
 
 def check_machine(wanted: Questions, graph: Graph) -> None:
-    """Refuse questions about a machine where there is none, or that none can be."""
+    """Refuse these options without a tile memory."""
     if wanted and graph.tile_memory is None:
-        raise InputError(f"{wanted.option} needs a tile memory; --tiles PRESET|FILE gives one")
+        raise InputError(f"{wanted.option} requires a tile memory; give one by --tiles PRESET|FILE")
     if wanted.scales:
         from layoutopt.machine.whatif import capacities
 
@@ -107,14 +107,14 @@ def answer(
     search: options.Search,
     overwrite: bool,
 ) -> None:
-    """Print what is asked, and write the file that is asked for.
+    """Print the requested tables, and write the requested file.
 
     Parameters
     ----------
     csv
-        Where the scores of a sweep go, if anywhere.
+        File for the scores of a sweep, if any.
     told
-        Whether anybody reads what is printed.
+        Whether to print.
     """
     if not wanted:
         return
@@ -146,7 +146,7 @@ def sweep_text(points: Sequence[CapacityPoint], own: int) -> str:
     Parameters
     ----------
     own
-        The machine's own bytes per tile.
+        The memory's own bytes per tile.
     """
     rows = [["bytes per tile", "of own", "score", "bound", "status"]]
     for p in points:
@@ -157,7 +157,7 @@ def sweep_text(points: Sequence[CapacityPoint], own: int) -> str:
 
 
 def smallest_text(found: SmallestMachine) -> str:
-    """Return how many bytes per tile the unconstrained optimum needs."""
+    """Return the bytes per tile that the unconstrained optimum needs."""
     if found.high is None:
         return f"  the unconstrained optimum needs {found.low:,} bytes per tile or more"
     if found.proved:
@@ -166,7 +166,7 @@ def smallest_text(found: SmallestMachine) -> str:
 
 
 def prices_text(found: ShadowPrices | None) -> str:
-    """Return tables of the dearest tiles and sinks, and what the prices prove."""
+    """Return tables of the most expensive tiles and sinks, and the bound by prices."""
     if found is None:
         return "  no prices without layouts"
     if found.bound is None:
@@ -202,9 +202,7 @@ def _scales(text: str) -> tuple[Decimal, ...]:
     except InputError:
         found = ()
     if not found or min(found) <= 0:
-        raise InputError(
-            f"--capacity-sweep {text}: must be numbers above 0, as in --capacity-sweep 0.8,1,1.2"
-        )
+        raise InputError(f"--capacity-sweep {text}: must be numbers above 0, such as 0.8,1,1.2")
     return found
 
 
@@ -274,7 +272,7 @@ def command(
 
 
 def _solve_network(*given: Any) -> Solution:
-    """Solve one cost network; of its arguments the last are the file and its outputs."""
+    """Solve one cost network; the last two arguments are the file and its outputs."""
     from layoutopt.cli.networks import NetworkCall
 
     return NetworkCall(*given[:-2]).solve(*given[-2:])
@@ -286,16 +284,16 @@ ENDINGS = {
     "--certificate": ".certificate.json",
     "--sweep-csv": ".csv",
 }
-"""How the files of an instance end in a folder of outputs."""
+"""Suffixes of an instance's files in a folder of outputs."""
 
 
 def own_targets(named: options.Targets, instance: Path, several: bool) -> options.Targets:
-    """Return where one instance's outputs go: into a folder by the instance's name.
+    """Return the output files of one instance in a folder, named after the instance.
 
     Raises
     ------
     InputError
-        If several instances have no folder to write to.
+        If there are several instances, and an output is not a folder.
     """
     stem = "stdin" if str(instance) == "-" else instance.name
     for ending in (".gz", ".json", ".onnx"):
@@ -305,7 +303,7 @@ def own_targets(named: options.Targets, instance: Path, several: bool) -> option
         if path is not None and path.is_dir():
             found[option] = path / f"{stem.replace(':', '.')}{ENDINGS[option]}"
         elif path is not None and several and str(path) != "-":
-            reason = "is no folder, which several instances need"
+            reason = "must be a folder, as there are several instances"
             raise InputError(f"{option}: {reason}", file=str(path))
     return found
 
@@ -313,9 +311,9 @@ def own_targets(named: options.Targets, instance: Path, several: bool) -> option
 def _placed(
     named: options.Targets, instances: Sequence[Path], overwrite: bool
 ) -> list[options.Targets]:
-    """Return where each instance's outputs go.
+    """Return the output files of each instance.
 
-    Files that must not be replaced are refused, and those that two instances would write.
+    Files that must not be replaced, or that two instances would write, are refused.
     """
     every = [own_targets(named, instance, len(instances) > 1) for instance in instances]
     seen: set[Path] = set()
@@ -323,7 +321,7 @@ def _placed(
         options.check_targets(targets, overwrite)
         own = {path for path in targets.values() if path is not None and str(path) != "-"}
         if own & seen:
-            reason = "two instances have this name; solve them apart"
+            reason = "two instances have this name; solve them separately"
             raise InputError(reason, file=str(min(own & seen)))
         seen |= own
     return every
@@ -336,9 +334,9 @@ def _solve_each(
     every: Sequence[options.Targets],
     quiet: bool,
 ) -> int:
-    """Solve one instance, or cost network, after another; return the highest exit code.
+    """Solve instances and cost networks in turn; return the highest exit code.
 
-    Of several, one that cannot be read is told, and the others are solved; Ctrl-C ends all.
+    If one of several cannot be read, the others are solved nevertheless; Ctrl-C ends all.
     """
     from layoutopt.base.result import Stopped
     from layoutopt.reading import is_network
@@ -373,7 +371,7 @@ def _answer(
     readable: bool,
     overwrite: bool,
 ) -> None:
-    """Write a result wherever it is asked for, and print its summary."""
+    """Write a result to the requested files, and print its summary."""
     certificate = targets["--certificate"]
     with all_done() as attempt:
         with attempt():
@@ -386,7 +384,7 @@ def _answer(
 
 
 def _times(result: UnwindingResult, read: float) -> dict[str, float]:
-    """Return seconds by phase, reading among them, and those of the whole command so far."""
+    """Return seconds by phase, reading included, and those of the command so far."""
     times = {"read": read} | result.seconds
     return times | {"total": options.spent()}
 
@@ -394,14 +392,14 @@ def _times(result: UnwindingResult, read: float) -> dict[str, float]:
 def _write(
     result: UnwindingResult, trace: Trace, json: Path | None, html: Path | None, overwrite: bool
 ) -> None:
-    """Write a result where it is asked for: for programs, and as a page."""
+    """Write a result as JSON and as a page, as requested."""
 
     def page() -> bytes:
         from layoutopt.base.result import Stopped
         from layoutopt.report.result import WHY_SECONDS, report_html
 
-        total = result.seconds.get("total")  # without times, what takes as long as there is time
-        points = () if total is None else trace.points(total, result)  # is left out, too
+        total = result.seconds.get("total")  # with --no-seconds, the trace is omitted as well
+        points = () if total is None else trace.points(total, result)
         hurried = total is None or result.stopped is Stopped.INTERRUPTED
         why = 0.0 if hurried else WHY_SECONDS
         return report_html(result, points, command_line(), why_seconds=why).encode()
@@ -417,7 +415,7 @@ def _write(
 
 
 def _certify(result: UnwindingResult, path: Path, overwrite: bool) -> None:
-    """Write a result's certificate, or say why there is none."""
+    """Write a result's certificate, or print why there is none."""
     from layoutopt.io.certificate import certificate_bytes
 
     if result.certificate is None:

@@ -1,4 +1,4 @@
-"""Standard streams and files of answers: nothing that is found out gets lost on the way out."""
+"""Standard streams and output files; results that cannot be written are saved elsewhere."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from layoutopt.base.table import Table
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 STDOUT_NAME = "standard output"
-"""What errors call it."""
+"""Name of the stream in errors."""
 
 
 def open_streams() -> None:
-    """Occupy the numbers of standard streams that are closed, which a file would get else."""
+    """Open closed standard streams, whose numbers other files would get otherwise."""
     for stream in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(stream)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
 @contextmanager
 def reserved_stdout() -> Iterator[None]:
-    """Send to stderr what native code, or a user's function, writes to stdout.
+    """Redirect stdout of native code and users' functions to stderr.
 
-    HiGHS has been seen to print a line past every switch for silence, which would spoil JSON.
+    HiGHS prints lines that no option suppresses, which would corrupt JSON.
     """
     flush()
     kept = os.dup(STDOUT)
@@ -43,7 +43,7 @@ def reserved_stdout() -> Iterator[None]:
         os.dup2(STDERR, STDOUT)
         yield
     finally:
-        with suppress(OSError, ValueError):  # what was printed is for stderr, as is its trouble
+        with suppress(OSError, ValueError):  # errors of output for stderr are ignored
             if sys.stdout is not None:
                 sys.stdout.flush()
         os.dup2(kept, STDOUT)
@@ -51,12 +51,12 @@ def reserved_stdout() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print a line to stdout, if that is open.
+    """Print a line to stdout, unless its reader has closed it.
 
     Raises
     ------
     InputError
-        If it cannot be written.  A reader that has gone is no trouble: nothing more is printed.
+        If it cannot be written.
     """
     if sys.stdout is None:
         return
@@ -66,7 +66,7 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line to stderr; if that cannot be, nobody wants to know."""
+    """Print a line to stderr; failures are ignored."""
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
             sys.stderr.write(_shown(text, sys.stderr) + "\n")
@@ -74,19 +74,19 @@ def note(text: str) -> None:
 
 
 class Unfailing:
-    """A stream of text that may break: nothing that is written to it stops a computation."""
+    """A text stream that ignores failures of output."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text, if that can be."""
+        """Write a text, if possible."""
         with suppress(OSError, ValueError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream, if that can be."""
+        """Flush the stream, if possible."""
         with suppress(OSError, ValueError):
             self._stream.flush()
 
@@ -95,14 +95,14 @@ class Unfailing:
 
 
 def flush() -> None:
-    """Write out what stdout still holds; see :func:`say`."""
+    """Flush stdout; see :func:`say`."""
     if sys.stdout is not None:
         with _told_stdout():
             sys.stdout.flush()
 
 
 def discard_stdout() -> None:
-    """Let everything that is still printed go nowhere."""
+    """Discard all further output."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, STDOUT)
@@ -110,12 +110,12 @@ def discard_stdout() -> None:
 
 
 def write_out(data: bytes, path: Path, overwrite: bool) -> None:
-    """Write what ends with a line feed to a file, or to stdout for ``-``.
+    """Write bytes to a file, or to stdout for ``-``.
 
     Raises
     ------
     InputError
-        If that fails; it says where the bytes are instead.
+        If that fails; the message says where the bytes were saved instead.
     """
     from layoutopt.base.files import write_bytes
 
@@ -127,12 +127,12 @@ def write_out(data: bytes, path: Path, overwrite: bool) -> None:
 
 @contextmanager
 def all_done() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Yield what each of several attempts is entered with: one that fails prevents no other.
+    """Yield a context manager for several independent attempts, all of which are made.
 
     Raises
     ------
     InputError
-        The first that was raised in any of them, after the last.
+        The first error of an attempt, raised after the last.
     """
     troubles: list[InputError] = []
 
@@ -150,12 +150,12 @@ def all_done() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 
 
 def saved(write: Callable[[Path], object], path: Path) -> None:
-    """Write a file; where that cannot be, write it among temporary files, and say so.
+    """Write a file, or if that fails a temporary one.
 
     Raises
     ------
     InputError
-        If the file is not at its place; the text says where it is.
+        If the file could not be written; the message names the temporary one.
     """
     try:
         write(path)
@@ -169,12 +169,12 @@ def saved(write: Callable[[Path], object], path: Path) -> None:
                 if folder is not None:
                     folder.rmdir()
             raise error from None
-        reason = f"{error.reason}; what was to be written is in {folder / path.name}"
+        reason = f"{error.reason}; it was saved as {folder / path.name}"
         raise InputError(reason, error.place, error.file) from None
 
 
 def command_line() -> str:
-    """Return the command line of this process as a shell would take it."""
+    """Return the command line of this process, quoted for a shell."""
     return shlex.join(["layoutopt", *sys.argv[1:]])
 
 
@@ -183,7 +183,7 @@ def _write_stdout(data: bytes) -> None:
         raise InputError("cannot be written (it is closed)", file=STDOUT_NAME)
     with _told_stdout():
         binary = getattr(sys.stdout, "buffer", None)
-        if binary is None:  # a stream of text has taken its place
+        if binary is None:  # replaced by a text stream
             sys.stdout.write(data.decode())
         else:
             sys.stdout.flush()
@@ -203,7 +203,7 @@ def _told_stdout() -> Iterator[None]:
 
 
 def _shown(text: str, stream: TextIO) -> str:
-    """Return a text with what a stream or a terminal cannot show, as in odd names, spelt out."""
+    """Return a text with characters escaped that a stream or terminal cannot show."""
     encoding = stream.encoding or "utf-8"
     text = printable(text, keep="\n")
     return text.encode(encoding, "backslashreplace").decode(encoding)
@@ -217,9 +217,9 @@ Png = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a
 
 
 def check_png(path: Path | None) -> None:
-    """Refuse to print pixels, and to make any without what it takes."""
+    """Refuse PNG to standard output, or without the packages for it."""
     if str(path) == "-":
-        raise InputError("--png -: pixels need a file")
+        raise InputError("--png -: a file is required")
     if path is not None:
         from layoutopt.report import raster
 
@@ -227,7 +227,7 @@ def check_png(path: Path | None) -> None:
 
 
 def write_picture(picture: str, svg: Path | None, png: Path | None, overwrite: bool) -> None:
-    """Write a picture, given as SVG, in the forms that are asked for."""
+    """Write a picture, given as SVG, in the requested formats."""
     from layoutopt.base.files import write_bytes
     from layoutopt.report import raster
 

@@ -1,4 +1,4 @@
-"""``layoutopt verify``: which layouts of a network are not what a backend needs."""
+"""``layoutopt verify``: a network's layouts that do not meet a backend's requirements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def command(
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """List the layouts of a network that are not what a backend needs.
+    """List the layouts of a network that violate a backend's requirements.
 
     The exit code is 1 if there are any.
     """
@@ -50,7 +50,7 @@ def command(
         for violation in found:
             say(f"{model}: {violation}")
         if not found:
-            say(f"{model}: every layout is as {backend} needs it")
+            say(f"{model}: all layouts meet the requirements of {backend}")
     return VIOLATION if found else 0
 
 

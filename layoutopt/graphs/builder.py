@@ -1,4 +1,4 @@
-"""One method per op: the part of the graph builder that adds nothing but what is asked for."""
+"""Graph builder with one method per op; each adds that op only."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Item = TypeVar("Item")
 
 
 def listed(name: str, given: Iterable[Item]) -> list[Item]:
-    """Return an argument as a list, or say that it is none.
+    """Return an argument as a list of items.
 
-    A single tensor, or its name, is no list of tensors.
+    A single tensor or name is refused.
     """
     if isinstance(given, str | Tensor) or not isinstance(given, Iterable):
         raise InputError(f"{name} must be a list, not one {type(given).__name__}")
@@ -34,11 +34,11 @@ def listed(name: str, given: Iterable[Item]) -> list[Item]:
 
 
 def integers(values: Any) -> Shape:
-    """Return the values, or the only one, as Python integers, or say which are none."""
+    """Return one or more integers as a tuple of Python integers."""
     try:
         if isinstance(values, Integral):
             return (index(values),)
-        if isinstance(values, Tensor):  # which would be sliced into rows
+        if isinstance(values, Tensor):  # iteration would slice it into rows
             raise TypeError
         return tuple(map(index, values))
     except TypeError:
@@ -46,23 +46,23 @@ def integers(values: Any) -> Shape:
 
 
 def places(mapping: Iterable[Any]) -> tuple[int | str, ...]:
-    """Return the locations that a mapping names, as Python integers and strings."""
+    """Return the locations of a mapping as Python integers and strings."""
     given = listed("mapping", mapping)
     try:
         return tuple(str(where) if isinstance(where, str) else index(where) for where in given)
     except TypeError:
-        raise InputError("mapping must hold one integer or string per element") from None
+        raise InputError("mapping must contain one integer or string per element") from None
 
 
 def one_each(
     name: str, given: Iterable[Item] | None, default: Item, count: int, things: str
 ) -> list[Item]:
-    """Return one entry for each of several things: the given ones, or the same for all.
+    """Return one entry for each of ``count`` things: the given ones, or the default for all.
 
     Parameters
     ----------
     things
-        What they are, for an error's text.
+        Their plural noun in errors.
     """
     if given is None:
         return [default] * count
@@ -73,22 +73,21 @@ def one_each(
 
 
 def part_name(name: str | None, role: str) -> str | None:
-    """Return the name of what a helper adds beside the op that has the given name, if any."""
+    """Return the name of an op that a helper adds for the op of the given name, if any."""
     return None if name is None else f"{name}.{role}"
 
 
-FOUND_AGAIN = ("_readers", "_pairs_of", "_known_ops", "_known_pairs")
-"""What a copy need not take over; nothing that it does take over is changed in place."""
+CACHES = ("_readers", "_pairs_of", "_known_ops", "_known_pairs")
+"""Attributes that copies do not share; the shared ones are never changed in place."""
 
 
 class Editor(GraphStore):
-    """A store of ops whose content can be taken away again; see :class:`layoutopt.Graph`."""
+    """A store of ops that can be removed, renamed and copied; see :class:`layoutopt.Graph`."""
 
     def remove(self, *which: Tensor | str) -> None:
-        """Remove ops, with all their outputs and the ValuedPairs that these are in.
+        """Remove ops, all their outputs, and the ValuedPairs of these outputs.
 
-        Handles of other tensors stay what they are; handles of removed ones raise an error
-        when they are used.
+        Handles of other tensors remain valid; using handles of removed ones raises an error.
 
         Parameters
         ----------
@@ -98,14 +97,14 @@ class Editor(GraphStore):
         Raises
         ------
         InputError
-            If an op that stays reads an output; nothing is removed then.
+            If a remaining op reads an output; nothing is removed then.
         """
         gone = {self.op_number(one) for one in which}
         for t in (t for i in sorted(gone) for t in self.op_outputs[i]):
             reader = next((i for i, _ in self._readers_of(t) if i not in gone), None)
             if reader is not None:
                 name, other = self.tensor_name(t), self.ops[reader].id
-                raise InputError(f"{name!r} is read by op {other!r}; remove that too")
+                raise InputError(f"{name!r} is read by op {other!r}; remove that op too")
         for i in gone:
             self._slots[i].number = -1
         kept = [i for i in range(len(self.ops)) if i not in gone]
@@ -125,7 +124,7 @@ class Editor(GraphStore):
         self._forget()
 
     def truncate(self, ops: int, pairs: int) -> None:
-        """Remove all but the first so many ops and ValuedPairs."""
+        """Keep only the first ``ops`` ops and ``pairs`` ValuedPairs."""
         self.pairs = self.pairs[:pairs]
         self.remove(*(op.id for op in self.ops[ops:]))
 
@@ -135,7 +134,7 @@ class Editor(GraphStore):
         Raises
         ------
         InputError
-            If there is none.
+            If there is no such pair.
         """
         ends = {self.number(a), self.number(b)}
         gone = [pair for pair in self.pairs if {pair[0], pair[1]} == ends]
@@ -176,7 +175,7 @@ class Editor(GraphStore):
             self.ops[j] = replace(self.ops[j], inputs=names)
 
     def copy(self) -> Self:
-        """Return an independent graph of the same content; its handles are its own."""
+        """Return an independent copy of the graph, with handles of its own."""
         return deepcopy(self)
 
     __copy__ = copy
@@ -185,7 +184,7 @@ class Editor(GraphStore):
         other = type(self)()
         slots = [OpSlot(n) for n in range(len(self.ops))]
         memo.update(zip(map(id, self._slots), slots, strict=True))  # for handles copied with it
-        own = {name: held for name, held in vars(self).items() if name not in FOUND_AGAIN}
+        own = {name: held for name, held in vars(self).items() if name not in CACHES}
         vars(other).update({name: shallow(held) for name, held in own.items()}, _slots=slots)
         return other
 
@@ -202,12 +201,12 @@ Added = TypeVar("Added")
 def all_or_nothing(
     helper: Callable[Concatenate[Builder, Arguments], Added],
 ) -> Callable[Concatenate[Builder, Arguments], Added]:
-    """Make a helper take back the ops and pairs that it added before something was refused.
+    """Make a helper remove the ops and pairs that it added if it raises an error.
 
     Parameters
     ----------
     helper
-        A function of a graph and any further arguments.
+        A function whose first argument is a graph.
     """
 
     @wraps(helper)
@@ -215,7 +214,7 @@ def all_or_nothing(
         ops, pairs = len(graph.ops), len(graph.pairs)
         try:
             return helper(graph, *args, **kwargs)
-        except Exception:  # whatever it is, it is raised again
+        except Exception:  # raised again below
             graph.truncate(ops, pairs)
             raise
 
@@ -225,7 +224,7 @@ def all_or_nothing(
 Value: TypeAlias = float | Decimal | str
 Operand: TypeAlias = Tensor | str
 Dims: TypeAlias = int | Iterable[int]
-"""Integers, one for each of several dimensions; one alone stands for a list of one."""
+"""Integers, one for each dimension; a single integer is a list of one."""
 
 
 class Builder(Editor):
@@ -251,10 +250,10 @@ class Builder(Editor):
         Parameters
         ----------
         mapping
-            One location per element in row-major order; equal integers or strings are equal
-            locations, across all sources.  By default all elements have different ones.
+            One location per element in row-major order; equal integers or strings are the same
+            location, across all sources.  By default all elements have different locations.
         rule
-            A tile mapping by name, for a graph with a tile memory; without one it does nothing.
+            A tile mapping by name; ignored in graphs without a tile memory.
         """
         if not (rule is None or isinstance(rule, Mapping)):
             raise InputError(f"rule must be a dictionary, not {type(rule).__name__}")
@@ -291,16 +290,16 @@ class Builder(Editor):
         hook: str | None = None,
         name: str | None = None,
     ) -> Tensor | tuple[Tensor, ...]:
-        """Add an opaque op: its outputs are known once all elements of all inputs are.
+        """Add an opaque op: its outputs' locations are known once those of all inputs are.
 
         Parameters
         ----------
         shape
             Shape of the only output.
         shapes
-            Shapes of several outputs, which become known together; a tuple is returned.
+            Shapes of several outputs, whose locations become known together; a tuple is returned.
         hook
-            Name of the tile-memory function that gives the outputs' tiles.
+            Name of the function that computes the outputs' tiles on a tile memory.
         """
         return self._opaque(ops.Barrier, inputs, shape, shapes, name, hook=hook)
 
@@ -322,11 +321,11 @@ class Builder(Editor):
         shapes: Iterable[Dims] | None = None,
         name: str | None = None,
     ) -> Tensor | tuple[Tensor, ...]:
-        """Add an op whose outputs' locations are known whatever its inputs' are."""
+        """Add an op whose outputs' locations do not depend on its inputs'."""
         return self._opaque(ops.FixedPoint, inputs, shape, shapes, name)
 
     def sum_like_reduce(self, x: Operand, shape: Dims, name: str | None = None) -> Tensor:
-        """Add the barrier that stands for the layout of a broadcast operand beside ``x``."""
+        """Add a barrier: the layout of a broadcast operand, derived from that of ``x``."""
         return self._one(ops.SumLikeReduce, (x,), name, shape=integers(shape))
 
     def unpaired_sum_like(
@@ -336,11 +335,11 @@ class Builder(Editor):
         return self._one(ops.SumLike, inputs, name, unwindable_inputs=integers(unwindable))
 
     def identity(self, x: Operand, name: str | None = None) -> Tensor:
-        """Add the same tensor once more."""
+        """Add a view of all elements, unchanged."""
         return self._one(ops.Identity, (x,), name)
 
     def flatten(self, x: Operand, name: str | None = None) -> Tensor:
-        """Add all elements in one dimension."""
+        """Add all elements in one dimension, in row-major order."""
         return self._one(ops.Flatten, (x,), name)
 
     def squeeze(self, x: Operand, name: str | None = None) -> Tensor:
@@ -353,7 +352,7 @@ class Builder(Editor):
         Parameters
         ----------
         shape
-            The new shape; one dimension may be -1, which stands for what the others leave.
+            The new shape; one dimension may be -1 and is then inferred.
         """
         after = integers(shape)
         if -1 in after:
@@ -388,7 +387,7 @@ class Builder(Editor):
         lower, upper
             Bounds for every dimension, or two integers for one dimension.
         dim
-            The dimension that two integers are for, by default 0.
+            The dimension of integer bounds, by default 0.
         """
         if isinstance(lower, Integral) != isinstance(upper, Integral):
             both = f"lower {lower!r} and upper {upper!r}"
@@ -398,7 +397,7 @@ class Builder(Editor):
             lower = _alone("slice", before, d, lower, [0] * before.ndim)
             upper = _alone("slice", before, d, upper, before.shape)
         elif dim is not None:
-            raise InputError("slice: dim goes with two integers, not with a list of bounds")
+            raise InputError("slice: dim requires integer bounds, not lists of bounds")
         return self._one(ops.Slice, (x,), name, lower=integers(lower), upper=integers(upper))
 
     def sub_sample(
@@ -411,10 +410,10 @@ class Builder(Editor):
         strides
             A stride for every dimension, or an integer for one.
         dim
-            The dimension that an integer is for.
+            The dimension of an integer stride.
         """
         if isinstance(strides, Integral) != (dim is not None):
-            raise InputError("sub_sample: give an integer and its dim, or a list and no dim")
+            raise InputError("sub_sample: give an integer with dim, or a list without dim")
         if dim is not None:
             before = self.tensor(x)
             strides = _alone("sub_sample", before, dim, strides, [1] * before.ndim)
@@ -423,7 +422,7 @@ class Builder(Editor):
     def sett_sample(
         self, x: Operand, setts: Iterable[Iterable[Dims]], name: str | None = None
     ) -> Tensor:
-        """Add the on-indices of nested stripes of each dimension.
+        """Add the elements at the on-indices of nested stripes of each dimension.
 
         Parameters
         ----------
@@ -436,7 +435,7 @@ class Builder(Editor):
         return self._one(ops.SettSample, (x,), name, setts=nested)
 
     def concat(self, inputs: Iterable[Operand], axis: int, name: str | None = None) -> Tensor:
-        """Add tensors one after the other along one dimension."""
+        """Add the concatenation of tensors along one dimension."""
         operands, [along] = listed("inputs", inputs), integers([axis])
         if operands:
             [along] = self._dims(operands[0], [along])
@@ -475,7 +474,7 @@ class Builder(Editor):
         return self._append(cls(id=own, inputs=names, **attributes), operands)
 
     def _dims(self, x: Operand, dims: Dims) -> Shape:
-        """Return dimensions of a tensor, those counted from the end made non-negative."""
+        """Return dimensions of a tensor as non-negative integers."""
         given = integers(dims)
         if all(d >= 0 for d in given):
             return given
@@ -492,7 +491,7 @@ class Builder(Editor):
 
 
 def _alone(title: str, x: Tensor, dim: int, value: Any, others: Sequence[int]) -> list[Any]:
-    """Return a number per dimension: the value for the one that is meant, else the others."""
+    """Return a number per dimension: ``value`` for ``dim``, else that of ``others``."""
     try:
         d = dimension(integers([dim])[0], x.ndim)
     except OpError as error:

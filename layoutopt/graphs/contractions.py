@@ -14,19 +14,19 @@ from layoutopt.graphs.ops import OpError, Shape, broadcast
 from layoutopt.graphs.tensor import Tensor
 
 TileRule: TypeAlias = dict[str, Any]
-"""What a source keeps as its ``rule``."""
+"""The ``rule`` of a source."""
 
 
 def matmul_rules(lhs: Shape, rhs: Shape) -> tuple[TileRule | None, TileRule | None]:
-    """Return the rules of a product's operands.
+    """Return the tile rules of a product's operands.
 
-    A batch of left operands that meet one right operand is one product of many rows.  An operand
-    that is broadcast along some but not all of several batch dimensions has no rule of its own.
+    A batch of left operands with one right operand is one product of many rows.  An operand that
+    is broadcast along some but not all batch dimensions has no rule.
 
     Parameters
     ----------
     lhs, rhs
-        Shapes as ``numpy.matmul`` takes them.
+        Shapes accepted by ``numpy.matmul``.
 
     Raises
     ------
@@ -52,14 +52,14 @@ def matmul_rules(lhs: Shape, rhs: Shape) -> tuple[TileRule | None, TileRule | No
 
 
 def conv_rules(data: Shape, weights: Shape, out: Shape, groups: int) -> tuple[TileRule, TileRule]:
-    """Return the rules of a convolution's data and weights.
+    """Return the tile rules of a convolution's data and weights.
 
     Parameters
     ----------
     data, weights, out
         Shapes ``(N, C, *size)``, ``(M, C / groups, *kernel)`` and ``(N, M, *out)``.
     groups
-        Into how many groups channels are divided.
+        Number of groups of channels.
     """
     sizes = {
         "batch": data[0],
@@ -77,7 +77,7 @@ PerDim: TypeAlias = int | Iterable[int]
 """One number for all spatial dimensions, or one for each."""
 
 Padding: TypeAlias = int | Iterable[int | tuple[int, int]]
-"""The same, where a pair is what is added before and after."""
+"""One number for all spatial dimensions, or for each a number or ``(before, after)``."""
 
 
 def matmul_shape(lhs: Shape, rhs: Shape) -> Shape:
@@ -112,16 +112,16 @@ def conv_shape(
     Parameters
     ----------
     data, weights, strides, padding, dilations, groups
-        As ``grow_conv`` takes them.
+        As in :func:`grow_conv`.
 
     Raises
     ------
     OpError
-        If they do not fit each other.
+        If they are inconsistent.
     """
     rank = len(data) - 2
     if rank < 1 or len(weights) != len(data):
-        raise OpError("data must be (N, C, *size), weights (M, C / groups, *kernel)")
+        raise OpError("data must have shape (N, C, *size), weights (M, C / groups, *kernel)")
     _check_channels(data[1], weights[0], weights[1], groups)
     steps = _per_dim("strides", strides, rank, least=1)
     spread = _per_dim("dilations", dilations, rank, least=1)
@@ -136,8 +136,8 @@ def _out_size(d: int, size: int, kernel: int, stride: int, dilation: int, added:
         raise OpError(f"spatial dimension {d}: the kernel's size must be at least 1")
     if reach > padded:
         raise OpError(
-            f"spatial dimension {d}: the kernel reaches over {reach} elements, and the data "
-            f"with padding have only {padded}"
+            f"spatial dimension {d}: the kernel spans {reach} elements, but the padded data "
+            f"have only {padded}"
         )
     return (padded - reach) // stride + 1
 
@@ -163,12 +163,12 @@ def _per_dim(name: str, given: PerDim, rank: int, least: int) -> list[int]:
 
 
 def _added(name: str, given: Padding, rank: int) -> list[int]:
-    """Return how much is added in each spatial dimension."""
+    """Return the total padding of each spatial dimension."""
     entries = list(given) if isinstance(given, Iterable) else [given] * rank
     _check_count(name, len(entries), rank)
     sides = [tuple(e) if isinstance(e, Iterable) else (e, e) for e in entries]
     if any(len(pair) != 2 for pair in sides):
-        raise OpError(f"{name} {entries} must hold numbers or pairs (before, after)")
+        raise OpError(f"{name} {entries} must contain integers or pairs (before, after)")
     return [sum(_number(name, side, 0) for side in pair) for pair in sides]
 
 
@@ -189,7 +189,7 @@ def _number(name: str, given: int, least: int) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MatmulTensor(Tensor):
-    """The output of a ``grow_matmul``, with the layouts that its operands are drawn to.
+    """The output of a ``grow_matmul``, with the target layouts of its operands.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class MatmulTensor(Tensor):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConvTensor(Tensor):
-    """The output of a ``grow_conv``, with the layouts that its operands are drawn to.
+    """The output of a ``grow_conv``, with the target layouts of its operands.
 
     Parameters
     ----------
@@ -229,18 +229,17 @@ def grow_matmul(
     chain_value: Value = 50,
     name: str | None = None,
 ) -> MatmulTensor:
-    """Add a matrix product, with the layouts that it wants its operands in.
+    """Add a matrix product and the preferred layouts of its operands.
 
-    The output is a fixed point: a matrix product chooses its output's layout itself,
-    whatever its operands' layouts are.  Each operand is drawn to a source, its target.  An
-    operand of the output's shape is drawn to the output, too, because products whose operands
-    lie like their outputs can be chained.  The targets have rules for tile memories.
+    The output is a fixed point: its layout does not depend on those of the operands.  A
+    ValuedPair rewards each operand for matching a source, its target.  Another one rewards an
+    operand of the output's shape for matching the output, so that products can be chained.  The
+    targets have rules for tile memories.
 
     Parameters
     ----------
     lhs, rhs
-        Operands of the shapes that ``numpy.matmul`` takes: of rank 1 or more, leading
-        dimensions broadcast.
+        Operands of shapes accepted by ``numpy.matmul``.
     lhs_value, rhs_value
         Value per element of an operand at its target's locations.
     chain_value
@@ -251,7 +250,7 @@ def grow_matmul(
     Raises
     ------
     InputError
-        If ``numpy.matmul`` would not take the shapes; nothing is added.
+        If ``numpy.matmul`` does not accept the shapes; nothing is added.
 
     Notes
     -----
@@ -298,13 +297,13 @@ def grow_conv(
     chain_value: Value = 50,
     name: str | None = None,
 ) -> ConvTensor:
-    """Add a convolution, with the layouts that it wants its operands in.
+    """Add a convolution and the preferred layouts of its operands.
 
     The output is a fixed point of shape ``(N, M, *out)``, where in each spatial dimension
-    ``out = (size + before + after - dilation * (kernel - 1) - 1) // stride + 1``.  Data and
-    weights are each drawn to a source, their target, and data of the output's shape to the
-    output, too.  The targets have rules for tile memories.  The bias is drawn to a
-    ``sum_like_reduce`` of the output.
+    ``out = (size + before + after - dilation * (kernel - 1) - 1) // stride + 1``.  ValuedPairs
+    reward data and weights for matching a source, their target, data of the output's shape for
+    matching the output, and the bias for matching a ``sum_like_reduce`` of the output.  The
+    targets have rules for tile memories.
 
     Parameters
     ----------
@@ -316,20 +315,20 @@ def grow_conv(
     padding
         0 or more: one number, or for each spatial dimension a number or ``(before, after)``.
     groups
-        Into how many groups, which do not see each other, ``C`` and ``M`` are divided.
+        Number of independent groups into which ``C`` and ``M`` are divided.
     data_value, weights_value, bias_value
         Value per element of an operand at its target's locations.  The defaults are those of
         ``grow_matmul``, and half of them for the bias.
     chain_value
         Value per element of the data at the output's locations.
     name
-        Name of the convolution; what is added beside it is then ``name.data.target``,
+        Name of the convolution; the other ops are then ``name.data.target``,
         ``name.weights.target``, ``name.bias.aligned`` and ``name.bias.reduce``.
 
     Raises
     ------
     InputError
-        If shapes and numbers do not fit each other; nothing is added.
+        If shapes and numbers are inconsistent; nothing is added.
     """
     x, w = graph.tensor(data), graph.tensor(weights)
     operands = [x, w] if bias is None else [x, w, graph.tensor(bias)]
@@ -347,7 +346,7 @@ def grow_conv(
 def _checked_conv_shape(
     operands: Sequence[Tensor], strides: PerDim, padding: Padding, dilations: PerDim, groups: int
 ) -> Shape:
-    """Return the shape of a convolution, if the bias fits it, too."""
+    """Return the shape of a convolution, after checking that of the bias."""
     data, weights, *bias = operands
     try:
         shape = conv_shape(data.shape, weights.shape, strides, padding, dilations, groups)
@@ -370,7 +369,7 @@ def _target(
 def _bias_target(
     graph: Builder, bias: Tensor, out: Tensor, value: Value, name: str | None
 ) -> Tensor:
-    """Draw a bias to the reduced output, and return that."""
+    """Add the reduced output and its ValuedPair with the bias."""
     shape = (*bias.shape, *(1,) * (out.ndim - 2))
     aligned = graph.reshape(bias, shape, name=part_name(name, "bias.aligned"))
     reduced = graph.sum_like_reduce(out, shape, name=part_name(name, "bias.reduce"))

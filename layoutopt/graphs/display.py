@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from layoutopt.graphs.drawing import Layouts
 
 MOST_OPS = 60
-"""Graphs are shown up to so many ops."""
+"""Largest number of ops in a table."""
 
 MOST_IN_CELL = 6
-"""Inputs and attractions are shown up to so many."""
+"""Largest number of inputs or ValuedPairs in a cell of a table."""
 
 
 def table(graph: GraphStore) -> str:
     """Return a table of a graph's first ops: name, type, inputs, shape and attractions.
 
-    An op has a line for each output.  Attractions are the tensors that it is in a ValuedPair
-    with, and the values.
+    There is a line for each output.  Attractions are the other tensors of its ValuedPairs, and
+    their values.
     """
     columns = ("tensor", "type", "inputs", "shape", "attractions")
     rows: list[tuple[str, ...]] = []
@@ -54,10 +54,10 @@ def _cell(entries: Iterable[str]) -> str:
 
 
 TENSORS = 40
-"""A picture shows no more tensors than that."""
+"""Largest number of tensors in a picture."""
 
 ROWS = 30
-"""Length of a table of ops."""
+"""Largest number of ops in a table in notebooks."""
 
 
 def draw(
@@ -67,24 +67,22 @@ def draw(
 ) -> Picture:
     """Draw tensors as grids, a cell for each element, coloured by location.
 
-    Equal colours are equal locations.  Elements that lie at a location of their own, which
-    nothing else shares, are pale.  Without layouts sinks are white, and so is what depends on
-    them.  ValuedPairs are dashed lines.
+    Equal colours are equal locations; pale elements are at locations that nothing else shares.
+    Without layouts, sinks and tensors that depend on them are white.  ValuedPairs are dashed lines.
 
     Parameters
     ----------
     layouts
-        A result, or what lies where by sink: pieces, or an array of the numbers that
-        :meth:`layoutopt.Graph.locations` gives.  Elements that are left out lie at locations
-        of their own.
+        A result, or for each sink its pieces, or an array of location numbers as of
+        :meth:`layoutopt.Graph.locations`.  Missing elements are at fresh locations.
     tensors
-        Names or handles of those to draw; all by default.
+        Names or handles of the tensors to draw; all by default.
 
     Returns
     -------
     Picture
-        Tensors of more than 256 elements are plain boxes; instead of more than 40 tensors
-        the picture counts what there is.
+        Tensors of more than 256 elements are plain boxes; of more than 40 tensors, only their
+        number is shown.
 
     Raises
     ------
@@ -108,7 +106,7 @@ def draw(
 
 
 def shown_parts(graph: GraphStore) -> Iterator[Part]:
-    """Yield what notebooks show of a graph: a picture, or a table where it would be large."""
+    """Yield what notebooks show of a graph: a picture, or a table of a large graph."""
     yield Words(graph.name or "unnamed", "title")
     yield Words(graph.description, "soft")
     yield Words(_counts(graph))
@@ -127,11 +125,11 @@ def shown_parts(graph: GraphStore) -> Iterator[Part]:
 
 def _counts(graph: GraphStore) -> str:
     kinds = Counter(op.kind for op in graph.ops)
-    told = [f"{len(graph.ops):,} ops", f"{len(graph.shapes):,} tensors"]
+    entries = [f"{len(graph.ops):,} ops", f"{len(graph.shapes):,} tensors"]
     for kind in Kind:
         if kinds[kind]:
-            told.append(f"{kinds[kind]:,} {kind.value}{'s' if kinds[kind] > 1 else ''}")
-    return ", ".join([*told, f"{len(graph.pairs):,} valued pairs"])
+            entries.append(f"{kinds[kind]:,} {kind.value}{'s' if kinds[kind] > 1 else ''}")
+    return ", ".join([*entries, f"{len(graph.pairs):,} valued pairs"])
 
 
 def _summary(graph: GraphStore, wanted: int) -> str:
@@ -140,7 +138,7 @@ def _summary(graph: GraphStore, wanted: int) -> str:
     rows += [(f"{n:,}", kind) for kind, n in types[:12]]
     if len(types) > 12:
         rows.append((f"{sum(n for _, n in types[12:]):,}", "other ops"))
-    note = f"{wanted:,} tensors are too many to draw; tensors=[...] chooses up to {TENSORS}"
+    note = f"{wanted:,} tensors are too many to draw; choose up to {TENSORS} by tensors=[...]"
 
     from layoutopt.pictures.figure import summary
 

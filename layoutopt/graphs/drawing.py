@@ -29,7 +29,7 @@ from layoutopt.pictures.grids import BLANK, OTHERS, OWN, CellGrid, Stripe
 from layoutopt.pictures.svg import abbreviations, distinct, shortened
 
 ALONE, NAMED = -1, -2
-"""In place of a root tensor: locations that nobody shares, and those that mappings name."""
+"""Stand-ins for a root tensor: unshared locations, and locations named by mappings."""
 
 
 def shares(
@@ -39,19 +39,18 @@ def shares(
     chosen: Iterable[int],
     shared: Container[int],
 ) -> dict[int, Counter[int]]:
-    """Return how many elements of each tensor lie at the locations of which root tensor.
+    """Count, for each tensor, its elements at the locations of each root tensor.
 
     Parameters
     ----------
     where
         The location number of each element, by tensor number.
     given
-        Layouts of sinks by tensor number; those that are in ``where`` are not looked at, and
-        arrays neither.
+        Layouts of sinks by tensor number; arrays, and those in ``where``, are ignored.
     chosen
-        Further tensors; of these what lies at its own locations is told, but for sinks.
+        Further tensors; those at their own locations are counted, sinks excepted.
     shared
-        Locations of sinks that something else shares.
+        Locations of sinks that other tensors share.
     """
     graph = numbers.graph
     roots = np.array(list(numbers.first), np.int64)
@@ -88,7 +87,7 @@ def _pieces(layout: Array | Sequence[Piece]) -> Sequence[Piece]:
 
 
 WORDS_FIT = 100
-"""Cells have words where there are no more coloured locations than that."""
+"""Largest number of coloured locations for which cells have text."""
 
 
 @dataclass(frozen=True)
@@ -114,18 +113,18 @@ class LocationNames:
                     self._mapped.setdefault(value, self.graph.op_outputs[i][0])
 
     def root(self, number: int) -> int:
-        """Return the root tensor that first has a location; -1 if no mapping names it."""
+        """Return the first root tensor with a location; -1 if no mapping names it."""
         if number in self._values:
             return self._mapped.get(self._values[number], -1)
         return self._roots[bisect_right(self._starts, number) - 1]
 
     def family(self, number: int) -> tuple[bool, int]:
-        """Return what has a hue: a root tensor, or a value of mappings."""
+        """Return a location's key for hues: a root tensor, or a value of mappings."""
         named = number in self._values
         return named, number if named else self.root(number)
 
     def kind(self, number: int) -> Kind:
-        """Return the kind of that tensor."""
+        """Return the kind of the root tensor of a location."""
         if number in self._values:
             return Kind.SOURCE
         return self.graph.ops[self.graph.producers[self.root(number)]].kind
@@ -139,7 +138,7 @@ class LocationNames:
         return self.graph.tensor_name(t) + indexed(self._element(number), self.graph.shapes[t])
 
     def short(self, locations: Iterable[int]) -> dict[int, str]:
-        """Return a name of a few letters for each location; none where two would have the same."""
+        """Return a short name for each location, unless two would have the same."""
         every = list(locations)
         own = [n for n in every if n not in self._values]
         tensors = {n: self.graph.tensor_name(self.root(n)) for n in own}
@@ -161,7 +160,7 @@ class LocationNames:
 
 
 Family: TypeAlias = tuple[bool, bool, int]
-"""What has a hue: whether it is a sink's, whether a mapping's value, and its number."""
+"""Key for hues: whether it is a sink's, whether a mapping's value, and its number."""
 
 
 class Looks:
@@ -172,14 +171,14 @@ class Looks:
     unknown
         Root tensors whose locations are not known.
     shared
-        Locations of sinks that something else shares.
+        Locations of sinks that other tensors share.
     owners
-        Root tensors that have a colour in any case.
+        Root tensors that always have a colour.
 
     Attributes
     ----------
     of
-        How each location is shown.
+        Appearance of each location.
     hues
         A colour of each family.
     """
@@ -198,10 +197,10 @@ class Looks:
         for n in sorted(locations):
             root, sink = names.root(n), names.kind(n) is Kind.SINK
             if root in unknown and sink:
-                self.of[n] = Look(BLANK, "", "to be chosen")
+                self.of[n] = Look(BLANK, "", "not yet placed")
             elif sink and n not in shared:
                 self.of[n] = Look(OWN, "", "at a location of its own")
-            else:  # those of sinks last, so that other colours are the same in all solutions
+            else:  # sinks last, so that other colours are the same in all solutions
                 families.setdefault((sink, *names.family(n)), []).append(n)
         order = sorted(families)
         coloured = [n for family in order for n in families[family]]
@@ -212,7 +211,7 @@ class Looks:
             for n, fill in zip(families[family], fills, strict=False):
                 self.of[n] = Look(fill, words.get(n, ""), f"at {names.full(n)}")
                 if names.root(n) in unknown:
-                    self.of[n] = Look(BLANK, "", "depends on what is chosen")
+                    self.of[n] = Look(BLANK, "", "depends on unplaced sinks")
 
     def family(self, owner: int) -> Family:
         """Return the family of all locations of a root tensor."""
@@ -220,11 +219,11 @@ class Looks:
         return graph.ops[graph.producers[owner]].kind is Kind.SINK, False, owner
 
     def stripe(self, owner: int, count: int) -> Stripe:
-        """Return what stands for the elements of a tensor that take an owner's locations."""
+        """Return the stripe for ``count`` elements at an owner's locations."""
         if owner == ALONE:
             return Stripe(OWN, count, f"{count:,} at locations of their own")
         if owner == NAMED:
-            return Stripe(OTHERS, count, f"{count:,} at locations that mappings name")
+            return Stripe(OTHERS, count, f"{count:,} at locations named by mappings")
         name = self.names.graph.tensor_name(owner)
         return Stripe(self.hues[self.family(owner)], count, f"{count:,} at locations of {name}")
 
@@ -236,7 +235,7 @@ def cells(
     shared: Container[int],
     shares: Mapping[int, Counter[int]],
 ) -> dict[int, CellGrid | tuple[Stripe, ...]]:
-    """Return what tensors show: cells, or stripes for many elements at once.
+    """Return the appearance of tensors: cells, or stripes for many elements.
 
     Parameters
     ----------
@@ -245,7 +244,7 @@ def cells(
     unknown, shared
         As for :class:`Looks`.
     shares
-        What :func:`layoutopt.graphs.drawing.shares` tells of other tensors.
+        Counts by :func:`layoutopt.graphs.drawing.shares` of other tensors.
     """
     graph = numbers.graph
     found: dict[int, CellGrid | tuple[Stripe, ...]] = {}
@@ -266,7 +265,7 @@ def cells(
 
 
 def indexed(element: int, shape: Shape) -> str:
-    """Return the index of a flat element, in brackets; nothing for rank 0."""
+    """Return the index of a flat element, in brackets; an empty string for rank 0."""
     index = []
     for n in reversed(shape):
         element, i = divmod(element, n)
@@ -275,17 +274,17 @@ def indexed(element: int, shape: Shape) -> str:
 
 
 Layouts: TypeAlias = Mapping[Any, Sequence[Piece] | Array]
-"""Where sinks lie, by name or handle: pieces, or arrays of location numbers."""
+"""Layouts of sinks, by name or handle: pieces, or arrays of location numbers."""
 
 CELLS, ALL_CELLS = 256, 1200
-"""A tensor of more elements is a plain box, and so are the largest where it adds up to more."""
+"""Largest number of elements drawn as cells, per tensor and in total; others are plain boxes."""
 
 TRACED = 2**20
-"""A tensor that comes from a larger one than that is a plain box, too, and is not counted."""
+"""Tensors with larger roots are plain boxes, and their elements are not counted."""
 
 
 def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int]) -> str:
-    """Return tensors, given by number, with all ops and ValuedPairs between them as SVG.
+    """Draw tensors, given by number, with all ops and ValuedPairs between them, as SVG.
 
     Raises
     ------
@@ -297,11 +296,11 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
     counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
     given = _given(numbers, layouts or {})
     where = _locations(numbers, given, counted)
-    shown = {t: where[t] for t in _gridded(graph, where)}
-    unknown = _undecided(graph) if layouts is None else set()
+    shown = {t: where[t] for t in _drawn_as_grids(graph, where)}
+    unknown = _depending_on_sinks(graph) if layouts is None else set()
     shared = _shared(numbers, where)
     counts = {}
-    if laid and graph.tile_memory is None:  # whose locations they are says little of tiles
+    if laid and graph.tile_memory is None:  # owners of locations matter little on tiles
         large = {t: array for t, array in where.items() if t not in shown and array.size}
         huge = {t: layout for t, layout in given.items() if t in place and t not in where}
         counts = shares(numbers, large, huge, [t for t in chosen if t not in where], shared)
@@ -317,12 +316,12 @@ def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int])
 
 
 class _Tiles(Locations):
-    """Tiles as locations, named by their numbers; what a hook makes has locations of its own.
+    """Tiles as locations, named by their numbers; outputs of hooks have locations of their own.
 
     Parameters
     ----------
     laid
-        Whether sinks that nobody placed lie where the linear rule puts them, not anywhere.
+        Whether unplaced sinks lie on the tiles of the linear rule.
     """
 
     def __init__(self, graph: GraphStore, laid: bool) -> None:
@@ -330,12 +329,12 @@ class _Tiles(Locations):
         self.laid = laid
 
     def on(self, tiles: Array) -> Array:
-        """Return the numbers of some tiles."""
+        """Return the location numbers of tiles."""
         self.pool.update({tile: self.count + tile for tile in unique(tiles).tolist()})
         return tiles + self.count
 
     def own(self, t: int) -> Array:
-        """Return the numbers of the tiles that a root tensor has of its own, flat."""
+        """Return the location numbers of a root tensor's own tiles, flat."""
         producer = self.graph.producers[t]
         open_yet = not self.laid and self.graph.ops[producer].kind is Kind.SINK
         if open_yet or hook_of(self.graph, producer) is not None:
@@ -343,7 +342,7 @@ class _Tiles(Locations):
         return self.on(root_tiles(self.graph, t).tiles())
 
     def at(self, origin: str, elements: Array) -> Array:
-        """Return the numbers of the tiles that elements of an origin of pieces are on."""
+        """Return the location numbers of elements of an origin of pieces."""
         if origin == TILE:
             return self.on(elements)
         t = self.graph.number(origin)
@@ -352,7 +351,7 @@ class _Tiles(Locations):
         return self.on(root_tiles(self.graph, t).at(elements))
 
     def numbered(self, locations: Array) -> Array:
-        """Return the numbers of the tiles of locations, of which some have these already."""
+        """Return the numbers of the tiles of locations; tiles are returned unchanged."""
         known = locations >= self.count
         tensors, elements = Locations(self.graph).origins(np.where(known, -1, locations))
         found = locations.copy()
@@ -362,14 +361,14 @@ class _Tiles(Locations):
 
 
 def _given(numbers: Locations, layouts: Layouts) -> dict[int, Array | list[Piece]]:
-    """Return layouts that fit their sinks: location numbers, flat, or pieces."""
+    """Return checked layouts: location numbers, flat, or pieces."""
     graph = numbers.graph
     found: dict[int, Array | list[Piece]] = {}
     for key, layout in layouts.items():
         t = graph.number(key)
         name = graph.tensor_name(t)
         if graph.ops[graph.producers[t]].kind is not Kind.SINK:
-            raise InputError(f"layouts: {name!r} is no sink; only sinks can be laid out")
+            raise InputError(f"layouts: {name!r} is not a sink; only sinks have layouts")
         if isinstance(layout, np.ndarray):
             found[t] = _of_array(numbers, t, layout)
         else:
@@ -390,7 +389,7 @@ def _of_array(numbers: Locations, t: int, layout: Array) -> Array:
 
 
 def _of_pieces(graph: GraphStore, t: int, layout: Iterable[Piece]) -> list[Piece]:
-    """Return pieces that fit a sink."""
+    """Return checked pieces of a sink."""
     title = f"layouts: sink {graph.tensor_name(t)!r}"
     try:
         plain = [
@@ -422,7 +421,7 @@ def _of_pieces(graph: GraphStore, t: int, layout: Iterable[Piece]) -> list[Piece
 def _locations(
     numbers: Locations, given: Mapping[int, Array | list[Piece]], chosen: Iterable[int]
 ) -> dict[int, Array]:
-    """Return the locations of tensors, but of those that come from very large ones."""
+    """Return the locations of tensors, except those with very large roots."""
     graph = numbers.graph
     largest: list[int] = []
     for t, producer in enumerate(graph.producers):
@@ -443,7 +442,7 @@ def _locations(
 
 
 def _taken(numbers: Locations, t: int, layout: Array | list[Piece]) -> Array:
-    """Return the locations of a root tensor's elements, flat; its own where none is given."""
+    """Return the locations of a root tensor's elements, flat; by default its own."""
     if isinstance(layout, np.ndarray):
         return numbers.numbered(layout) if isinstance(numbers, _Tiles) else layout
     where = numbers.own(t)
@@ -454,14 +453,14 @@ def _taken(numbers: Locations, t: int, layout: Array | list[Piece]) -> Array:
         origin = numbers.graph.number(piece[0])
         op, elements = numbers.graph.ops[numbers.graph.producers[origin]], result.read(piece)
         mapped = isinstance(op, Source) and op.mapping is not None
-        # Of an origin without mapping no array is made: it may be very large.
+        # No array is made of an origin without mapping, as it may be very large.
         taken = numbers.own(origin)[elements] if mapped else numbers.first[origin] + elements
         where[result.written(piece)] = taken
     return where
 
 
-def _gridded(graph: GraphStore, tensors: Iterable[int]) -> list[int]:
-    """Return the tensors that are drawn cell by cell: the smallest ones, as far as they fit."""
+def _drawn_as_grids(graph: GraphStore, tensors: Iterable[int]) -> list[int]:
+    """Return the tensors drawn cell by cell: the smallest ones, up to the limits."""
     found, total = [], 0
     for t in sorted(tensors, key=lambda t: size(graph.shapes[t])):
         count = size(graph.shapes[t])
@@ -471,8 +470,8 @@ def _gridded(graph: GraphStore, tensors: Iterable[int]) -> list[int]:
     return found
 
 
-def _undecided(graph: GraphStore) -> set[int]:
-    """Return tensors that depend on sinks: through views, and through barriers all of them."""
+def _depending_on_sinks(graph: GraphStore) -> set[int]:
+    """Return the tensors that depend on sinks through views and barriers."""
     found: set[int] = set()
     for i, op in enumerate(graph.ops):
         needs = graph.op_inputs[i] if op.kind is Kind.BARRIER else graph.carriers(i)
@@ -482,7 +481,7 @@ def _undecided(graph: GraphStore) -> set[int]:
 
 
 def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
-    """Return locations at which a pair matches, or that a sink takes from another one."""
+    """Return locations where a pair matches, or that a sink takes from another root."""
     graph = numbers.graph
     ends = {(a, b) for a, b, _ in graph.pairs if a != b and a in where and b in where}
     parts = [where[a][where[a] == where[b]] for a, b in ends]
@@ -496,12 +495,12 @@ def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
 def _card(
     graph: GraphStore, t: int, title: str, look: CellGrid | tuple[Stripe, ...] | None
 ) -> Card:
-    """Return a tensor's card, its title unlike those of all others."""
+    """Return a tensor's card."""
     op, shape = graph.ops[graph.producers[t]], graph.shapes[t]
-    name, told = graph.tensor_name(t), str(list(shape))
+    name, dims = graph.tensor_name(t), str(list(shape))
     kind = op.kind.value
-    note = f"{kind} {told}" if op.kind in (Kind.SINK, Kind.SOURCE) else told
-    tip = f"{name}: {type_name(op)} of shape {told}"
+    note = f"{kind} {dims}" if op.kind in (Kind.SINK, Kind.SOURCE) else dims
+    tip = f"{name}: {type_name(op)} of shape {dims}"
     if not isinstance(look, tuple):
         return Card(title, shortened(note, 28), tip, kind, shape, look)
     tip += "".join(f"\n{stripe.tip}" for stripe in look)
@@ -509,7 +508,7 @@ def _card(
 
 
 def _steps(graph: GraphStore, place: Mapping[int, int]) -> list[OpCard]:
-    """Return the ops of which an output is drawn."""
+    """Return the ops with a drawn output."""
     steps = []
     for i in dict.fromkeys(graph.producers[t] for t in place):
         op, carriers = graph.ops[i], graph.carriers(i)
@@ -517,12 +516,12 @@ def _steps(graph: GraphStore, place: Mapping[int, int]) -> list[OpCard]:
         drawn = dict.fromkeys(t for t in graph.op_inputs[i] if t in place)
         inputs = tuple((place[t], t in carriers) for t in drawn)
         outputs = tuple(place[t] for t in graph.op_outputs[i] if t in place)
-        steps.append(OpCard(label, _told(op), inputs, outputs))
+        steps.append(OpCard(label, _op_text(op), inputs, outputs))
     return steps
 
 
-def _told(op: UnwindingOp) -> str:
-    """Return an op with its attributes in words."""
+def _op_text(op: UnwindingOp) -> str:
+    """Return an op's type, name, inputs and attributes as text."""
     rest = {k: v for k, v in asdict(op).items() if k not in ("id", "inputs") and v is not None}
     words = ", ".join(f"{name} {value}" for name, value in rest.items())
     return shortened(f"{type_name(op)} {op.id!r}({', '.join(op.inputs)}) {words}".rstrip(), 160)
@@ -531,7 +530,7 @@ def _told(op: UnwindingOp) -> str:
 def _ties(
     graph: GraphStore, place: Mapping[int, int], where: Mapping[int, Array] | None
 ) -> list[Tie]:
-    """Return the ValuedPairs of drawn tensors; several of the same two tensors are one."""
+    """Return the ValuedPairs of drawn tensors, those of the same two tensors merged."""
     values: dict[tuple[int, int], Decimal] = {}
     for a, b, value in graph.pairs:
         if a in place and b in place:

@@ -1,4 +1,4 @@
-"""Operations that draw tensors together: elementwise ones, dynamic slices, optimiser steps."""
+"""Ops that come with ValuedPairs: elementwise ones, dynamic slices, optimiser steps."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from layoutopt.graphs.tensor import Tensor
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SumLikeTensor(Tensor):
-    """The output of a ``sum_like``, with what was made for its broadcast operands.
+    """The output of a ``sum_like``, with the barriers for its broadcast operands.
 
     Parameters
     ----------
     reduces
         ``(large, reduce, small)`` for every two operands of which one broadcasts to the
-        other: ``reduce`` is the new barrier's output, tied to ``small``.
+        other: ``reduce`` is the new barrier's output, paired with ``small``.
     """
 
     reduces: tuple[tuple[Tensor, Tensor, Tensor], ...] = ()
@@ -44,12 +44,12 @@ def sum_like(
     unwindable: int | Iterable[int] = 0,
     name: str | None = None,
 ) -> SumLikeTensor:
-    """Add an elementwise op, and the pairs that draw its operands together.
+    """Add an elementwise op, and ValuedPairs that reward equal layouts of its operands.
 
-    For every two different input tensors of equal shape a ValuedPair is added.  Where
-    one broadcasts to the other, a ``sum_like_reduce`` of the larger is added and tied to
-    the smaller.  Where neither broadcasts to the other, nothing is.  A tensor that is given
-    twice is not tied to itself, but each time to every other one.
+    Two different input tensors of equal shape form a pair.  If one broadcasts to the other, a
+    ``sum_like_reduce`` of the larger is added, which forms a pair with the smaller.  If neither
+    broadcasts to the other, there is no pair.  Inputs that are given twice are paired twice with
+    every other one.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def sum_like(
     values
         Values for some pairs of input indices instead, in either order.
     unwindable
-        Indices of inputs of the output's shape.  The output lies like the first one listed,
-        element by element.  All other inputs, listed or not, only attract: they do not
-        change where the output lies.  With none listed a plain barrier is added, and no pairs.
+        Indices of inputs of the output's shape.  The output has the locations of the first one
+        listed; other inputs do not influence them.  If empty, the op is a plain barrier, without
+        pairs.
     name
         Name of the op.  The reduces for input ``j`` are then ``name.j.reduce``,
         ``name.j.reduce2`` and so on.
@@ -104,7 +104,7 @@ def joint_shape(title: str, operands: Sequence[Tensor]) -> ops.Shape:
     Parameters
     ----------
     title
-        What wants to know, for an error's text.
+        The op's title in errors.
     """
     try:
         return ops.broadcast([x.shape for x in operands])
@@ -129,7 +129,7 @@ def _attractions(
         except (TypeError, ValueError):
             raise InputError(f"values: {given!r} is not a pair of input indices") from None
         if (i, j) not in table or (i, j) in seen:
-            what = "is given twice" if (i, j) in seen else f"is not two of the {inputs} inputs"
+            what = "is given twice" if (i, j) in seen else f"must be two of the {inputs} inputs"
             raise InputError(f"values: the pair of inputs {given} {what}")
         seen.add((i, j))
         table[i, j] = v
@@ -138,16 +138,16 @@ def _attractions(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DynamicTensor(Tensor):
-    """The result of a ``grow_dynamic``, with the layouts that its tensors are drawn to.
+    """The result of a ``grow_dynamic``, with the target layouts of its tensors.
 
     Parameters
     ----------
     part_target
-        A layout for the part that follows from the sliceable's: a barrier.
+        A layout for the part, derived from the sliceable's: a barrier.
     sliceable_target
-        A layout for the sliceable that follows from the part's: a barrier.
+        A layout for the sliceable, derived from the part's: a barrier.
     plain
-        A layout for the sliceable that follows from nothing: a source.
+        A layout for the sliceable that depends on no other: a source.
     """
 
     part_target: Tensor
@@ -157,14 +157,14 @@ class DynamicTensor(Tensor):
 
 @dataclass(frozen=True)
 class OptimizerStep:
-    """State that a ``grow_optimizer_step`` leaves to the next step.
+    """State after a ``grow_optimizer_step``, the input of the next step.
 
     Parameters
     ----------
     weights
-        The updated weights, which lie like the weights.
+        The updated weights, at the weights' locations.
     states
-        The updated states, each of which lies like the one that it replaces.
+        The updated states, each at the locations of the one that it replaces.
     """
 
     weights: Tensor
@@ -177,17 +177,15 @@ def grow_elementwise(
 ) -> SumLikeTensor:
     """Add an elementwise operation of one or more operands, which broadcast together.
 
-    An operation of one operand is an ``identity``.  Any other is a ``sum_like`` that follows
-    the first operand of the output's shape; where none has that shape it is a barrier, and no
-    pairs are added.
+    With one operand it is an ``identity``, with more a ``sum_like`` at the locations of the first
+    operand of the output's shape.  If none has that shape, it is a barrier, without pairs.
 
     Parameters
     ----------
     inputs
         The operands.
     value
-        Value per element of each two operands, and of each broadcast one and what it is
-        broadcast to.  The default is that of networks that are imported from ONNX.
+        Value per element of each pair.  The default is that of imported ONNX networks.
     name
         Name of the operation; see ``sum_like`` for those of its reduces.
 
@@ -218,14 +216,14 @@ def grow_dynamic(
 ) -> DynamicTensor:
     """Add a slice that is read, or written, at an offset known only when the program runs.
 
-    The part's layout can be made from the sliceable's (``part_target``, a barrier), or the other
-    way round (``sliceable_target``, a barrier).  Only one of the two can be had, as one tensor
-    must come first.  A layout that suits any part (``plain``, a source) needs neither.
+    The part's layout can be derived from the sliceable's (``part_target``, a barrier), or the
+    sliceable's from the part's (``sliceable_target``, a barrier); barrier order excludes both.
+    A third target suits any part (``plain``, a source).
 
     Parameters
     ----------
     part, sliceable
-        What is read or written, and the larger tensor, of the same rank, that it belongs to.
+        The slice that is read or written, and the tensor of the same rank that contains it.
     part_value
         Value per element of the part at its target's locations.
     sliceable_value, plain_value
@@ -233,13 +231,13 @@ def grow_dynamic(
     update
         Whether the part is written.
     name
-        Name of the result of an update; what is added beside it is then ``name.part.target``,
+        Name of the result of an update; the targets are then ``name.part.target``,
         ``name.sliceable.target`` and ``name.plain``.
 
     Returns
     -------
     DynamicTensor
-        The result: the part, or for an update the sliceable once more.
+        The result: the part, or for an update an identity of the sliceable.
 
     Raises
     ------
@@ -280,14 +278,13 @@ def grow_optimizer_step(
 ) -> OptimizerStep:
     """Add the update of weights by their gradient and an optimiser's states.
 
-    All are read and written element by element, so every two of them are drawn together:
-    nothing moves where they lie alike.  What is updated stays where it was, so that the next
-    step finds it there.
+    The update is elementwise, so ValuedPairs reward equal layouts of every two of them.  Updated
+    tensors keep their locations, where the next step reads them.
 
     Parameters
     ----------
     weights, gradient
-        Of one shape.
+        Tensors of the same shape.
     states
         Tensors of the same shape: none for plain gradient descent, one for momentum, two for
         Adam.

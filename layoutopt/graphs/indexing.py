@@ -1,4 +1,4 @@
-"""NumPy's index arithmetic on shapes: what an index, a negative axis or a -1 stands for."""
+"""NumPy's index arithmetic on shapes: basic indices, negative axes, inferred sizes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Sampling:
     Parameters
     ----------
     box
-        Lower and upper bounds of the box that is kept; ``None`` for all of the tensor.
+        Lower and upper bounds of the selected box; ``None`` for the whole tensor.
     dims
         Dimensions that are reversed.
     strides
         Strides along all dimensions, from index 0; ``None`` if all are 1.
     shape
-        The final shape, in which dimensions of one element may have gone or come.
+        The final shape, with dimensions of size 1 removed or inserted.
     """
 
     box: tuple[Shape, Shape] | None
@@ -37,17 +37,17 @@ class Sampling:
 
 
 def sampling(shape: Shape, index: Any) -> Sampling:
-    """Return what a basic index does to a tensor.
+    """Translate a basic index into a box, reversals, strides and a final shape.
 
     Parameters
     ----------
     index
-        What stands between the brackets: integers, slices, ``...`` and ``None``.
+        Integers, slices, ``...`` and ``None``.
 
     Raises
     ------
     OpError
-        If the index does not fit the shape, or is none of NumPy's basic ones.
+        If the index does not fit the shape, or is not one of NumPy's basic indices.
     """
     entries = basic(shape, index)
     ranges = [range(e, e + 1) if isinstance(e, int) else e for e in entries if e is not None]
@@ -65,7 +65,7 @@ def sampling(shape: Shape, index: Any) -> Sampling:
 def _span(r: range, n: int) -> tuple[int, int, int, bool]:
     """Return bounds, stride and direction of the box that a range samples.
 
-    The box reaches to the ends of the dimension where sampling it gives the same.
+    The box is extended to the ends of the dimension where this does not change the samples.
     """
     if len(r) < 2:
         low = r[0] if r else 0
@@ -77,12 +77,12 @@ def _span(r: range, n: int) -> tuple[int, int, int, bool]:
 
 
 def basic(shape: Shape, index: Any) -> list[range | int | None]:
-    """Return the entries of a basic index with ``...`` written out.
+    """Return the entries of a basic index with ``...`` expanded.
 
     Returns
     -------
     list
-        For each dimension the indices that a slice takes, or one non-negative integer;
+        For each dimension the indices selected by a slice, or one non-negative integer;
         between them ``None`` for each new dimension.
 
     Raises
@@ -112,7 +112,7 @@ def _entry(entry: Any, d: int, n: int) -> range | int:
             raise OpError(f"dimension {d}: {error}") from None
     if isinstance(entry, bool) or not isinstance(entry, Integral):
         kind = type(entry).__name__
-        raise OpError(f"an index holds integers, slices, '...' and None only, not {kind}")
+        raise OpError(f"an index must consist of integers, slices, '...' and None, not {kind}")
     i = int(entry)
     if not -n <= i < n:
         raise OpError(f"index {i} is out of range for dimension {d}, of size {n}")
@@ -120,17 +120,17 @@ def _entry(entry: Any, d: int, n: int) -> range | int:
 
 
 def from_end(dim: int, rank: int) -> int:
-    """Return a dimension that may be counted from the end; one out of range stays as it is."""
+    """Return a dimension counted from the start; one out of range is returned unchanged."""
     return dim + rank if -rank <= dim < 0 else dim
 
 
 def dimension(dim: int, rank: int) -> int:
-    """Return a dimension that may be counted from the end.
+    """Return a dimension counted from the start.
 
     Raises
     ------
     OpError
-        If there is none.
+        If it is out of range.
     """
     found = from_end(dim, rank)
     if not 0 <= found < rank:
@@ -139,12 +139,12 @@ def dimension(dim: int, rank: int) -> int:
 
 
 def spread(given: Sequence[Any]) -> Shape:
-    """Return integers that are given one by one, or as a single sequence.
+    """Return integers given as several arguments or as a single sequence.
 
     Raises
     ------
     OpError
-        If there are others.
+        If an entry is not an integer.
     """
     alone = len(given) == 1 and isinstance(given[0], tuple | list | range | np.ndarray)
     values = given[0] if alone else given
@@ -167,17 +167,19 @@ def squeezed(shape: Shape, axes: Sequence[int]) -> Shape:
     gone = {dimension(d, len(shape)) for d in axes}
     for d in sorted(gone):
         if shape[d] != 1:
-            raise OpError(f"dimension {d} has size {shape[d]}; only those of size 1 can go")
+            raise OpError(
+                f"dimension {d} has size {shape[d]}; only dimensions of size 1 can be squeezed"
+            )
     return tuple(n for d, n in enumerate(shape) if d not in gone)
 
 
 def filled(shape: Shape, before: Shape) -> Shape:
-    """Return the shape of a reshape with its one -1 replaced by what the others leave.
+    """Return the shape of a reshape with its -1, if any, replaced by the inferred size.
 
     Raises
     ------
     OpError
-        If nothing fits there.
+        If no size fits.
     """
     if -1 not in shape or min(shape) < -1:  # the op refuses the latter
         return shape

@@ -1,9 +1,9 @@
-"""Locations as numbers: which elements of a graph lie where, for given layouts.
+"""Numbered locations of a graph's elements, for given layouts.
 
-Every element of every root tensor (sink, source, barrier output, fixed point) has a location
-of its own with a number of its own, counted through the roots in order; elements of sources
-with a ``mapping`` have the numbers of distinct values instead, which follow.  Views carry
-numbers on.  Two elements lie at one location if their numbers are equal.
+Elements of root tensors (sinks, sources, barrier outputs, fixed points) own locations, numbered
+consecutively in the order of the roots.  The distinct values of ``mapping`` of sources have the
+numbers after these.  Elements of views have the numbers of their inputs' elements.  Two elements
+are at the same location if their numbers are equal.
 """
 
 from __future__ import annotations
@@ -28,26 +28,20 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.tiles.blocks import TileMap, tile_map_of
 
 Origins: TypeAlias = dict[int, tuple[Array, Array]]
-"""Sinks by tensor number: for each element the root tensor whose location it takes, and the
-flat element there."""
+"""For each sink, by number: root tensor and flat element that own each element's location."""
 
 
 class Locations:
     """The numbers of a graph's locations.
-
-    Parameters
-    ----------
-    graph
-        The graph.
 
     Attributes
     ----------
     first
         The number of the first element of each root tensor.
     pool
-        A number for each value of a mapping.
+        The number of each value of a mapping.
     count
-        How many numbers there are.
+        Number of locations.
     """
 
     def __init__(self, graph: GraphStore) -> None:
@@ -65,49 +59,49 @@ class Locations:
         self.count = count + len(self.pool)
 
     def own(self, t: int) -> Array:
-        """Return the numbers of the locations that a root tensor has of its own, flat."""
+        """Return the numbers of a root tensor's own locations, flat."""
         op = self.graph.ops[self.graph.producers[t]]
         if isinstance(op, Source) and op.mapping is not None:
             return np.array([self.pool[where] for where in op.mapping], np.int64)
         return np.arange(self.first[t], self.first[t] + size(self.graph.shapes[t]))
 
     def taken(self, t: int, layout: Iterable[Piece]) -> Array:
-        """Return the numbers that a sink's elements take, flat."""
+        """Return the numbers of the locations of a sink's elements in a layout, flat."""
         where = self.own(t)
         for piece in layout:
             where[result.written(piece)] = self.own(self.graph.number(piece[0]))[result.read(piece)]
         return where
 
     def origins(self, numbers: Array) -> tuple[Array, Array]:
-        """Return the first root tensor that has each location, and the flat element there.
+        """Return the first root tensor with each location, and the flat element there.
 
-        A tensor of -1 stands where the number is negative.
+        For negative numbers, the tensor is -1.
         """
         own = [self.own(t) for t in self.first]
         tensors = np.repeat(list(self.first), [len(x) for x in own])
         elements = np.concatenate([np.arange(len(x)) for x in own] or [np.zeros(0, np.int64)])
         where = np.concatenate(own or [np.zeros(0, np.int64)])
         place = np.zeros(self.count, np.int64)
-        place[where[::-1]] = np.arange(len(where))[::-1]  # the first of equal ones stays
+        place[where[::-1]] = np.arange(len(where))[::-1]  # the first of equal ones remains
         at = place[np.maximum(numbers, 0)] if self.count else np.zeros_like(numbers)
         given = numbers >= 0
         return np.where(given, tensors[at], -1), np.where(given, elements[at], 0)
 
 
 def flow(graph: GraphStore, roots: Mapping[int, Array], wanted: Iterable[int]) -> dict[int, Array]:
-    """Return what stands for the elements of the wanted tensors, shaped.
+    """Pass values of root tensors' elements on through views to the wanted tensors.
 
     Parameters
     ----------
     roots
-        What stands for the elements of each root tensor, shaped.
+        A value for each element of each root tensor, in its shape.
     wanted
         Tensor numbers.
 
     Returns
     -------
     dict
-        Arrays by tensor number, also of all tensors on the way.
+        Arrays by tensor number, intermediate tensors included.
     """
     arrays = dict(roots)
     for target in wanted:
@@ -135,19 +129,18 @@ def locations_of(
     Parameters
     ----------
     layouts
-        Pieces by sink name.  Elements that they leave out, and all without them, lie at
-        locations of their own.
+        Pieces by sink name.  Elements without pieces are at fresh locations.
 
     Returns
     -------
     dict
-        For each tensor, by name, an array of its shape.  Equal numbers are one location;
-        the numbers of elements of roots do not depend on the layouts.
+        For each tensor, by name, an array of its shape.  Equal numbers are equal locations;
+        the numbers of locations do not depend on the layouts.
 
     Raises
     ------
     SizeError
-        If the arrays do not fit the memory.
+        If the arrays do not fit into memory.
     """
     require(8 * sum(map(size, graph.shapes)), "a number for every element")
     numbers, given = Locations(graph), layouts or {}
@@ -169,14 +162,14 @@ class LocationMap:
     codes
         A number for each element.
     names
-        The name that each number stands for.
+        The name for each number.
     """
 
     codes: TileMap
     names: Sequence[int | str]
 
     def used(self) -> list[int | str]:
-        """Return the names that occur, each once."""
+        """Return the distinct names that occur."""
         if not self.codes.size:
             return []
         combined = outer_sum([steps.values for steps in self.codes.steps])
@@ -184,12 +177,12 @@ class LocationMap:
         return [self.names[code] for code in combined[np.sort(first)].tolist()]
 
     def firsts(self, start: int, size: int) -> Iterator[tuple[int | str, int]]:
-        """Yield the names of a run of elements, each with an element that has it.
+        """Yield the distinct names in a run of elements, each with one of its elements.
 
         Parameters
         ----------
         start, size
-            First flat element, and how many.
+            First flat element, and length of the run.
         """
         if size:
             codes = self.codes.part(start, size)
@@ -200,12 +193,12 @@ class LocationMap:
                 yield self.names[int(code)], start + int(elements[at])
 
     def places(self, place: Mapping[int | str, int], flat: Array | None = None) -> Array:
-        """Return what a table has for the names of elements, -1 for names it does not have.
+        """Look up the names of elements in a table; -1 for missing names.
 
         Parameters
         ----------
         place
-            A number for some names.
+            The table: a number for each name.
         flat
             Flat elements; all by default.
         """
@@ -216,7 +209,7 @@ class LocationMap:
 
 
 class Tiled(UnwindingOp, frozen=True, kw_only=True):
-    """Tensors that lie on tiles; made from graphs, never read from files.
+    """Tensors on given tiles; an op for internal use, not part of the file format.
 
     Parameters
     ----------
@@ -225,7 +218,7 @@ class Tiled(UnwindingOp, frozen=True, kw_only=True):
     tiles
         The tile of each element, by output.
     count
-        How many tiles there are.
+        Number of tiles.
     """
 
     shapes: tuple[Shape, ...]
@@ -236,14 +229,14 @@ class Tiled(UnwindingOp, frozen=True, kw_only=True):
     arity = 0
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Return the given shapes, if the maps fit them."""
+        """Return the given shapes, which the maps must fit."""
         if [tiles.size for tiles in self.tiles] != [*map(size, self.shapes)]:
-            raise OpError("a tile map is of another size")
+            raise OpError("a tile map must have one tile per element")
         return self.shapes
 
 
 def mapping_of(graph: GraphStore, t: int) -> LocationMap | None:
-    """Return the names of a root tensor's locations, if it has any."""
+    """Return the names of a root tensor's locations, if any."""
     producer = graph.producers[t]
     op = graph.ops[producer]
     if isinstance(op, Tiled):
@@ -264,46 +257,28 @@ Layouts: TypeAlias = dict[str, tuple[Piece, ...]]
 
 
 def check_graph(given: object) -> None:
-    """Refuse what is no graph, and tell how to read one.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Raise InputError unless the argument is a graph; the message says how to read one."""
     if not isinstance(given, GraphStore):
-        raise InputError(f"a Graph is needed, not {_kind(given, 'read')}")
+        raise InputError(f"expected a layoutopt.Graph, not {_kind(given, 'read')}")
 
 
 def check_result(given: object) -> None:
-    """Refuse what is no result, and tell how to read one.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Raise InputError unless the argument is a result; the message says how to read one."""
     if not isinstance(given, UnwindingResult):
-        raise InputError(f"a result of unwind is needed, not {_kind(given)}")
+        raise InputError(f"expected a result of unwind, not {_kind(given)}")
 
 
 def check_layouts(given: object, what: str) -> None:
-    """Refuse what can hold no layouts, and tell how to read a result.
-
-    Raises
-    ------
-    InputError
-        That begins with the name of the argument.
-    """
+    """Raise InputError unless the argument, called ``what``, is a mapping or a result."""
     if not isinstance(given, UnwindingResult | Mapping):
         needed = f"{what} must be pieces by sink name, or a result with layouts"
         raise InputError(f"{needed}, not {_kind(given)}")
 
 
 def _kind(given: object, reader: str = "read_result") -> str:
-    """Return what is given instead; of the name of a file, also which function reads it."""
+    """Describe a wrong argument's type; for a file name, add the function that reads it."""
     file = isinstance(given, str | Path)
-    how = f"; layoutopt.{reader}({str(given)!r}) reads one" if file else ""
+    how = f"; use layoutopt.{reader}({str(given)!r}) to read a file" if file else ""
     return type(given).__name__ + how
 
 
@@ -315,12 +290,12 @@ def given_layouts(graph: GraphStore, given: object) -> Layouts:
     graph
         What they are of.
     given
-        A result, or pieces by the name or handle of sinks, in whatever sequences.
+        A result, or pieces by name or handle of sinks, in any kind of sequence.
 
     Raises
     ------
     InputError
-        If it is neither, or the result has no layouts.
+        If the layouts are malformed, or the result has none.
     """
     check_layouts(given, "layouts")
     found: Any = given.layouts if isinstance(given, UnwindingResult) else given
@@ -340,12 +315,12 @@ def given_layouts(graph: GraphStore, given: object) -> Layouts:
 
 
 def plain_piece(piece: Any) -> Piece:
-    """Return a piece with names and integers only, whatever sequences it was written in.
+    """Normalise a piece to a tuple of names and integers.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no piece.
+        If it is malformed.
     """
     origin, start, to, loops = piece
     name = origin.name if isinstance(origin, Tensor) else origin
@@ -356,20 +331,18 @@ def plain_piece(piece: Any) -> Piece:
 
 
 class Given:
-    """The given elements of a graph.
+    """Elements of sinks whose locations are fixed beforehand.
 
     Parameters
     ----------
-    graph
-        The graph.
     origins
-        For sinks, by tensor number: root tensor and flat element of each location; a tensor
-        of -1 where nothing is given.
+        For sinks, by tensor number: root tensor and flat element of each location; the tensor
+        is -1 for elements that are not fixed.
 
     Attributes
     ----------
     count
-        The number of given elements.
+        The number of fixed elements.
     """
 
     def __init__(self, graph: GraphStore, origins: Origins | None = None) -> None:
@@ -379,15 +352,15 @@ class Given:
         self._stand_ins = self._find_stand_ins()
 
     def whole(self, t: int) -> bool:
-        """Return whether all elements of a sink are given."""
+        """Return whether all elements of a sink are fixed."""
         return t in self.origins and bool((self.origins[t][0] >= 0).all())
 
     def touches(self, t: int) -> bool:
-        """Return whether a sink differs from one of which nothing is given."""
+        """Return whether elements of a sink are fixed, or own fixed locations."""
         return t in self.origins or t in self._stand_ins
 
     def tensors(self, t: int) -> set[int]:
-        """Return the root tensors whose locations elements of a sink are given or own."""
+        """Return the root tensors whose locations elements of a sink take or own."""
         found: set[int] = set()
         for table in (self.origins, self._stand_ins):
             if t in table:
@@ -395,19 +368,19 @@ class Given:
         return found - {-1}
 
     def own(self, t: int) -> tuple[Array, Array]:
-        """Return root tensor and flat element of the fresh locations that a sink's elements own."""
+        """Return root tensor and flat element of the fresh locations of a sink's elements."""
         if t in self._stand_ins:
             return self._stand_ins[t]
         elements = np.arange(size(self.graph.shapes[t]))
         return np.full(len(elements), t), elements
 
     def placed(self, t: int, own: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Return origins of a sink's elements, the given ones in place of others.
+        """Return the origins of a sink's elements, with fixed ones replaced.
 
         Parameters
         ----------
         own
-            Origins of those that are not given.
+            Origins of the elements that are not fixed.
         """
         if t not in self.origins:
             return own
@@ -415,7 +388,7 @@ class Given:
         return np.where(tensors >= 0, tensors, own[0]), np.where(tensors >= 0, elements, own[1])
 
     def _find_stand_ins(self) -> Origins:
-        """Pair free owners of given locations with given elements that own none."""
+        """Match free owners of taken locations with fixed elements whose own location is unused."""
         self._named: dict[int, Array] = {}
         for tensors, elements in self.origins.values():
             for t in unique(tensors[tensors >= 0]).tolist():
@@ -435,7 +408,7 @@ class Given:
         return found
 
     def _spare(self) -> Array:
-        """Return the given elements, tensor and element, whose own location is not given."""
+        """Return the fixed elements, tensor and element, whose own location is not taken."""
         parts = [np.zeros((2, 0), np.int64)]
         for t, (tensors, _) in self.origins.items():
             spare = tensors >= 0

@@ -1,12 +1,12 @@
 """The ops of unwinding graphs, one class each.
 
-An op is one of five kinds.  A *sink*'s locations are chosen by the solver.  A *source* has
-locations of its own.  A *barrier* has locations of its own that are known once all elements
-of all its inputs are.  A *fixed point* has locations of its own that are known from the
-start.  A *view* passes the locations of its inputs on, element by element.
+There are five kinds of ops.  The solver chooses the locations of *sinks*.  *Sources* have given
+locations.  *Barriers* have given locations, known once those of all elements of all inputs are.
+*Fixed points* have given locations, known from the start.  Each element of a *view* is at the
+location of an element of its inputs.
 
-To add an op, write its class here, name it in ``AnyOp`` below, and state its meaning once more, in
-other words, in ``check/affine.py``.
+To add an op, write its class here, add it to ``AnyOp`` below, and state its meaning independently
+in ``check/affine.py``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = NDArray[Any]
 
 MAX_ELEMENTS = 2**62
-"""No tensor may have more elements, so that flat indices fit 64 bits."""
+"""Largest number of elements of a tensor; flat indices fit into 64 bits."""
 
 
 class OpError(ValueError):
-    """An op's attributes do not fit its operands; the text says which and why."""
+    """Attributes of an op that do not fit its operands."""
 
 
 class Kind(Enum):
-    """Ways in which an op's outputs get their locations."""
+    """Kinds of ops, by the origin of their outputs' locations."""
 
     SINK = "sink"
     SOURCE = "source"
@@ -42,7 +42,7 @@ class Kind(Enum):
     VIEW = "view"
 
 
-# gc=False: an op refers to nothing that refers back, and large graphs have very many of them.
+# gc=False: ops are in no reference cycles, and large graphs have many of them.
 class UnwindingOp(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
@@ -72,24 +72,24 @@ class UnwindingOp(
         OpError
             If the attributes do not fit.
         """
-        raise NotImplementedError  # every type of op has its own
+        raise NotImplementedError  # implemented by every type of op
 
     def carriers(self, inputs: int) -> range:
-        """Return which of so many inputs pass their locations on."""
+        """Return the indices of the inputs whose locations the output has."""
         return range(inputs if self.kind is Kind.VIEW else 0)
 
     def view(self, arrays: Sequence[Array]) -> Array:
         """Return the output of a view, for one array per carrier."""
-        raise NotImplementedError  # asked of views alone, which have their own
+        raise NotImplementedError  # implemented by views
 
 
 class ShapedOp(UnwindingOp, frozen=True, kw_only=True):
-    """An op whose single output shape is given, or derived and then checked."""
+    """An op with one output, whose shape is given, or derived and checked."""
 
     shape: Shape | None = None
 
     def given(self) -> Shape:
-        """Return the shape of an op that cannot derive it."""
+        """Return the given shape, which is required."""
         if self.shape is None:
             raise OpError("shape is missing")
         return self.shape
@@ -122,7 +122,7 @@ def dominates(large: Shape, small: Shape) -> bool:
 
 
 class Sink(ShapedOp, frozen=True, kw_only=True, tag="sink"):
-    """A graph input whose locations are the solver's to choose."""
+    """A graph input whose locations the solver chooses."""
 
     kind = Kind.SINK
     arity = 0
@@ -138,10 +138,10 @@ class Source(ShapedOp, frozen=True, kw_only=True, tag="source"):
     Parameters
     ----------
     mapping
-        One location per element, in row-major order.  Equal values are equal locations, in
-        all sources of a graph.  Without it every element has a location of its own.
+        One location per element, in row-major order.  Equal values are the same location, in
+        all sources of a graph.  By default every element has a location of its own.
     rule
-        A tile mapping by name, for graphs with a tile memory; without one it does nothing.
+        A tile mapping by name; ignored in graphs without a tile memory.
     """
 
     mapping: tuple[int | str, ...] | None = None
@@ -151,23 +151,23 @@ class Source(ShapedOp, frozen=True, kw_only=True, tag="source"):
     arity = 0
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Return the given shape, if a mapping fits it."""
+        """Return the given shape, which a mapping must fit."""
         shape = self.given()
         if self.mapping is not None:
             if self.rule is not None:
-                raise OpError("mapping and rule exclude each other")
+                raise OpError("give mapping or rule, not both")
             if len(self.mapping) != size(shape):
                 raise OpError(
                     f"mapping has {len(self.mapping)} entries, shape {list(shape)} "
                     f"has {size(shape)} elements"
                 )
         if self.rule is not None and not isinstance(self.rule.get("kind"), str):
-            raise OpError('rule needs a "kind", which is a string')
+            raise OpError('rule must have a "kind", a string')
         return (shape,)
 
 
 class OpaqueOp(ShapedOp, frozen=True, kw_only=True):
-    """An op with given outputs, one or several, that no input location passes through.
+    """An op whose outputs, one or several, do not have locations of inputs.
 
     Parameters
     ----------
@@ -189,12 +189,12 @@ class OpaqueOp(ShapedOp, frozen=True, kw_only=True):
 
 
 class Barrier(OpaqueOp, frozen=True, kw_only=True, tag="barrier"):
-    """An op whose outputs' locations are known once all its inputs' are.
+    """An op whose outputs' locations are known once those of all its inputs are.
 
     Parameters
     ----------
     hook
-        Name of the tile-memory function that gives the outputs' tiles.
+        Name of the function that computes the outputs' tiles on a tile memory.
     """
 
     hook: str | None = None
@@ -209,7 +209,7 @@ class FixedPoint(OpaqueOp, frozen=True, kw_only=True, tag="fixed_point"):
 
 
 class SumLikeReduce(ShapedOp, frozen=True, kw_only=True, tag="sum_like_reduce"):
-    """A barrier that stands for the layout of an elementwise op's broadcast operand."""
+    """A barrier: the layout of a broadcast operand, derived from the larger operand."""
 
     kind = Kind.BARRIER
 
@@ -226,7 +226,7 @@ Stripes: TypeAlias = Sequence[tuple[int, int, int]]
 
 
 def kept(n: int, stripes: Stripes) -> NDArray[np.int64]:
-    """Return which of the indices ``0 .. n-1`` all stripes keep."""
+    """Return a mask of the indices ``0 .. n-1`` that all stripes keep."""
     indices = np.arange(n)
     inner = indices
     for on, off, phase in stripes:
@@ -236,7 +236,7 @@ def kept(n: int, stripes: Stripes) -> NDArray[np.int64]:
 
 
 def count_kept(n: int, stripes: Stripes) -> int:
-    """Return how many of the indices ``0 .. n-1`` all stripes keep, however large ``n`` is."""
+    """Count the indices ``0 .. n-1`` that all stripes keep, without enumerating them."""
 
     @cache
     def count(n: int, depth: int) -> int:
@@ -253,13 +253,13 @@ def count_kept(n: int, stripes: Stripes) -> int:
 
 
 class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
-    """An elementwise op, broadcasting; the first unwindable input gives the locations.
+    """An elementwise op with broadcasting, at the locations of its first unwindable input.
 
     Parameters
     ----------
     unwindable_inputs
-        Indices of inputs that have the output's shape.  The first listed gives the output's
-        locations; the others, like all remaining inputs, do not influence them.
+        Indices of inputs of the output's shape.  The output has the locations of the first
+        one listed; other inputs do not influence them.
     """
 
     unwindable_inputs: tuple[int, ...]
@@ -286,12 +286,12 @@ class SumLike(ShapedOp, frozen=True, kw_only=True, tag="sum_like"):
         return range(first, first + 1)
 
     def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the carrier itself."""
+        """Return the carrier."""
         return arrays[0]
 
 
 class Identity(ShapedOp, frozen=True, kw_only=True, tag="identity"):
-    """The same tensor once more."""
+    """All elements, unchanged."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the input's shape."""
@@ -303,7 +303,7 @@ class Identity(ShapedOp, frozen=True, kw_only=True, tag="identity"):
 
 
 class Flatten(ShapedOp, frozen=True, kw_only=True, tag="flatten"):
-    """All elements in one dimension."""
+    """All elements in one dimension, in row-major order."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the one-dimensional shape."""
@@ -345,7 +345,7 @@ class Reshape(ShapedOp, frozen=True, kw_only=True, tag="reshape"):
 
 
 class DimShuffle(ShapedOp, frozen=True, kw_only=True, tag="dim_shuffle"):
-    """Dimensions in another order, as ``numpy.transpose`` takes them."""
+    """A permutation of dimensions, as of ``numpy.transpose``."""
 
     permutation: tuple[int, ...]
 
@@ -354,7 +354,7 @@ class DimShuffle(ShapedOp, frozen=True, kw_only=True, tag="dim_shuffle"):
         rank = len(shapes[0])
         if sorted(self.permutation) != list(range(rank)):
             raise OpError(
-                f"permutation {list(self.permutation)} is not one of the {rank} dimensions "
+                f"permutation {list(self.permutation)} must permute the {rank} dimensions "
                 f"of {list(shapes[0])}"
             )
         return (tuple(shapes[0][p] for p in self.permutation),)
@@ -365,7 +365,7 @@ class DimShuffle(ShapedOp, frozen=True, kw_only=True, tag="dim_shuffle"):
 
 
 class Reverse(ShapedOp, frozen=True, kw_only=True, tag="reverse"):
-    """Some dimensions backwards."""
+    """Reversal of some dimensions."""
 
     dims: tuple[int, ...]
 
@@ -394,7 +394,7 @@ class Slice(ShapedOp, frozen=True, kw_only=True, tag="slice"):
         for d, (low, high, n) in enumerate(zip(self.lower, self.upper, shape, strict=True)):
             if not 0 <= low <= high <= n:
                 raise OpError(
-                    f"dimension {d}: 0 <= lower <= upper <= {n} does not hold for {low}, {high}"
+                    f"dimension {d}: bounds {low}, {high} violate 0 <= lower <= upper <= {n}"
                 )
         return (tuple(h - low for low, h in zip(self.lower, self.upper, strict=True)),)
 
@@ -452,14 +452,14 @@ class SettSample(ShapedOp, frozen=True, kw_only=True, tag="sett_sample"):
 
 
 class Concat(ShapedOp, frozen=True, kw_only=True, tag="concat"):
-    """Tensors one after the other along one dimension."""
+    """Concatenation of tensors along one dimension."""
 
     axis: int
 
     arity = None
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Return the joint shape."""
+        """Return the concatenated shape."""
         if not shapes:
             raise OpError("needs at least one input")
         _check_dims("axis", (self.axis,), shapes[0])
@@ -467,19 +467,19 @@ class Concat(ShapedOp, frozen=True, kw_only=True, tag="concat"):
         for i, shape in enumerate(shapes):
             if _without(shape, self.axis) != _without(first, self.axis):
                 raise OpError(
-                    f"input {i} has shape {list(shape)}, which does not continue "
-                    f"{list(first)} along axis {self.axis}"
+                    f"input {i} has shape {list(shape)}, which differs from "
+                    f"{list(first)} in a dimension other than axis {self.axis}"
                 )
         joint = sum(shape[self.axis] for shape in shapes)
         return ((*first[: self.axis], joint, *first[self.axis + 1 :]),)
 
     def view(self, arrays: Sequence[Array]) -> Array:
-        """Return the joint array."""
+        """Return the concatenated array."""
         return np.concatenate(list(arrays), axis=self.axis)
 
 
 class Expand(ShapedOp, frozen=True, kw_only=True, tag="expand"):
-    """NumPy broadcasting to a given shape; the rank may grow."""
+    """NumPy broadcasting to a given shape."""
 
     def infer(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Return the given shape, which the input must broadcast to."""

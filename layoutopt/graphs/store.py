@@ -20,7 +20,7 @@ MAX_RANK = 64
 
 
 def settle(op: UnwindingOp, before: Sequence[Shape]) -> tuple[UnwindingOp, tuple[Shape, ...]]:
-    """Return an op with its derived shape written down, and the shapes of its outputs.
+    """Return an op with its derived shape filled in, and the shapes of its outputs.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def settle(op: UnwindingOp, before: Sequence[Shape]) -> tuple[UnwindingOp, tuple
         _check(shapes[0])
         return replace(op, shape=shapes[0]), shapes
     if one != shapes[0]:
-        raise OpError(f"shape {list(one)} is given, {list(shapes[0])} follows from the inputs")
+        raise OpError(f"the given shape {list(one)} must be {list(shapes[0])}, by the inputs")
     return op, shapes
 
 
@@ -52,7 +52,7 @@ def _check(shape: Shape) -> None:
     if shape and min(shape) < 0:
         raise OpError(f"shape {list(shape)} has a negative dimension")
     if len(shape) > MAX_RANK:
-        raise OpError(f"rank {len(shape)} is more than {MAX_RANK}")
+        raise OpError(f"rank {len(shape)} exceeds {MAX_RANK}")
     if size(shape) > MAX_ELEMENTS or (
         0 in shape and size(tuple(filter(None, shape))) > MAX_ELEMENTS
     ):
@@ -60,7 +60,7 @@ def _check(shape: Shape) -> None:
 
 
 class Content:
-    """Content of a graph.  Its attributes are there to be read; methods alone may change them.
+    """Content of a graph.  Attributes are read-only; methods change them.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Content:
     shapes
         The shape of each tensor, by tensor number.
     producers
-        The number of the op that makes each tensor.
+        The number of the op that produces each tensor.
     op_inputs, op_outputs
         Tensor numbers by op number.
     pairs
@@ -97,7 +97,7 @@ class Content:
 
     @property
     def tile_memory(self) -> TileMemory | None:
-        """The instance's tile memory, if any; it can be set to one, or to a preset's name.
+        """The instance's tile memory, if any; can be set to a TileMemory or a preset's name.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Content:
         Raises
         ------
         InputError
-            If there is no such tensor here, or the name fits an op with several outputs.
+            If there is no such tensor, or the name is that of an op with several outputs.
         """
         return self.handle(self.number(which))
 
@@ -144,11 +144,15 @@ class Content:
             head, _, tail = which.rpartition(":")
             number = self._number.get(head)
             if number is None or not (tail.isascii() and tail.isdecimal()):
-                raise InputError(f"{which!r} names no tensor of an earlier op")
+                raise InputError(
+                    f"unknown tensor {which!r}; tensors must be added before their use"
+                )
             output = int(tail)
         elif len(self.op_outputs[number]) != 1:
             outputs = len(self.op_outputs[number])
-            raise InputError(f"{which!r} has {outputs} outputs; name one, as in {which + ':0'!r}")
+            raise InputError(
+                f"{which!r} has {outputs} outputs; choose one, such as {which + ':0'!r}"
+            )
         if output >= len(self.op_outputs[number]):
             raise InputError(f"{which!r}: the op has {len(self.op_outputs[number])} output(s)")
         return self.op_outputs[number][output]
@@ -173,13 +177,13 @@ class Content:
         return name if len(outputs) == 1 else f"{name}:{number - outputs[0]}"
 
     def _forget(self) -> None:
-        """Forget who reads and who is paired, to be found again when it is asked for."""
+        """Clear the caches of readers and pairs."""
         self._readers: dict[int, list[tuple[int, int]]] = {}
         self._pairs_of: dict[int, list[int]] = {}
         self._known_ops = self._known_pairs = 0
 
     def _readers_of(self, t: int) -> Sequence[tuple[int, int]]:
-        """Return op number and input index of every place where a tensor is read."""
+        """Return op number and input index of every use of a tensor."""
         for i in range(self._known_ops, len(self.ops)):
             for k, x in enumerate(self.op_inputs[i]):
                 self._readers.setdefault(x, []).append((i, k))
@@ -187,7 +191,7 @@ class Content:
         return self._readers.get(t, ())
 
     def _pairs_with(self, t: int) -> Sequence[int]:
-        """Return the numbers of the pairs that a tensor is in."""
+        """Return the numbers of a tensor's pairs."""
         for p in range(self._known_pairs, len(self.pairs)):
             for x in set(self.pairs[p][:2]):
                 self._pairs_of.setdefault(x, []).append(p)
@@ -195,15 +199,14 @@ class Content:
         return self._pairs_of.get(t, ())
 
     def _check_name(self, name: str, outputs: int) -> None:
-        """Refuse a name that is none, is taken, or by which a tensor would be named twice.
+        """Refuse an op name that is invalid, taken, or also a tensor's name.
 
-        The latter is ``"b:1"`` where op ``"b"`` has several outputs, and ``"b"`` for such an
-        op where there is an op ``"b:1"``.
+        Tensors of an op ``"b"`` with several outputs are named ``"b:0"``, ``"b:1"``, and so on.
         """
         if not isinstance(name, str) or not name:
-            raise OpError(f"the id is {'empty' if name == '' else 'no string'}")
+            raise OpError("the id must be a nonempty string")
         if name in self._number:
-            raise OpError("the id is taken")
+            raise OpError("the id is already used by another op")
         if outputs == 1 and ":" not in name:
             return
         head, _, tail = name.rpartition(":")
@@ -211,12 +214,12 @@ class Content:
         if (len(other) > 1 and tail in map(str, range(len(other)))) or (
             outputs > 1 and any(f"{name}:{i}" in self._number for i in range(outputs))
         ):
-            raise OpError("the id makes a tensor's name ambiguous")
+            raise OpError("the id would make a tensor's name ambiguous")
 
 
 @dataclass(frozen=True)
 class ValuedPair:
-    """Two tensors of one shape, and what each position with equal locations earns."""
+    """Two tensors of one shape, and the value of each position with equal locations."""
 
     a: Tensor
     b: Tensor
@@ -224,7 +227,7 @@ class ValuedPair:
 
 
 class GraphStore(Content):
-    """Ops, tensors and ValuedPairs, added one by one; see :class:`layoutopt.Graph`."""
+    """Ops, tensors and ValuedPairs; see :class:`layoutopt.Graph`."""
 
     def add(self, op: UnwindingOp) -> tuple[Tensor, ...]:
         """Append an op whose inputs are given by name, and return its outputs.
@@ -232,15 +235,14 @@ class GraphStore(Content):
         Raises
         ------
         InputError
-            If the name is taken, an input is unknown, or attributes and operands do not
-            fit.  The text names op and operands.
+            If the name is taken, an input is unknown, or attributes do not fit operands.
         """
         inputs = self._operands(op.inputs, op.id, type_name(op))
         names = tuple(map(self.tensor_name, inputs))
         return self._append(op if names == op.inputs else replace(op, inputs=names), inputs)
 
     def _operands(self, inputs: Iterable[Tensor | str], name: str, tag: str) -> tuple[int, ...]:
-        """Return the numbers of an op's inputs, and name that op in errors."""
+        """Return the numbers of an op's inputs; errors name the op."""
         try:
             return tuple(map(self.number, inputs))
         except InputError as error:
@@ -268,18 +270,18 @@ class GraphStore(Content):
     def valued_pair(
         self, a: Tensor | str, b: Tensor | str, value: float | Decimal | str
     ) -> ValuedPair:
-        """Reward each position at which two tensors of one shape have equal locations.
+        """Add a value for each position at which two tensors of one shape have equal locations.
 
         Parameters
         ----------
         value
-            Per element: any finite number, also zero or negative.  A ``float`` means the
-            shortest decimal that prints as it; a string or ``Decimal`` is taken exactly.
+            Per element: any finite number, also zero or negative.  A ``float`` stands for its
+            shortest decimal representation; strings and ``Decimal`` are exact.
 
         Raises
         ------
         InputError
-            If the shapes differ or the value is no finite number.
+            If the shapes differ or the value is not a finite number.
         """
         ta, tb = self.tensor(a), self.tensor(b)
         if ta.shape != tb.shape:
@@ -304,15 +306,15 @@ class GraphStore(Content):
         return tuple(map(self.handle, self.op_inputs[self.op_number(op)]))
 
     def outputs(self, op: Tensor | str) -> tuple[Tensor, ...]:
-        """Return the tensors that an op makes."""
+        """Return the tensors that an op produces."""
         return tuple(map(self.handle, self.op_outputs[self.op_number(op)]))
 
     def consumers(self, which: Tensor | str) -> tuple[tuple[str, int], ...]:
-        """Return ``(op name, input index)`` for every place where a tensor is read."""
+        """Return ``(op name, input index)`` for every use of a tensor."""
         return tuple((self.ops[i].id, k) for i, k in self._readers_of(self.number(which)))
 
     def kind(self, which: Tensor | str) -> Kind:
-        """Return how a tensor gets its locations."""
+        """Return the kind of the op that produces a tensor."""
         return self.ops[self.producers[self.number(which)]].kind
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -320,15 +322,15 @@ class GraphStore(Content):
         return tuple(self.handle(t) for t in range(len(self.shapes)))
 
     def sinks(self) -> tuple[Tensor, ...]:
-        """Return the tensors whose locations are to be chosen."""
+        """Return the tensors whose locations the solver chooses."""
         return self._of_kind(Kind.SINK)
 
     def sources(self) -> tuple[Tensor, ...]:
-        """Return the tensors with locations of their own and no inputs."""
+        """Return the outputs of sources."""
         return self._of_kind(Kind.SOURCE)
 
     def barriers(self) -> tuple[Tensor, ...]:
-        """Return all outputs of barriers, reduces included."""
+        """Return all outputs of barriers, those of ``sum_like_reduce`` included."""
         return self._of_kind(Kind.BARRIER)
 
     def fixed_points(self) -> tuple[Tensor, ...]:
@@ -336,21 +338,21 @@ class GraphStore(Content):
         return self._of_kind(Kind.FIXED_POINT)
 
     def valued_pairs(self) -> tuple[ValuedPair, ...]:
-        """Return all pairs as they were added; repeated ones are not merged."""
+        """Return all pairs in the order of insertion, without merging equal ones."""
         return tuple(ValuedPair(self.handle(a), self.handle(b), v) for a, b, v in self.pairs)
 
     def valued_partners(self, which: Tensor | str) -> tuple[tuple[Tensor, Decimal], ...]:
-        """Return ``(partner, value)`` for every pair that a tensor is in."""
+        """Return ``(partner, value)`` for every pair of a tensor."""
         t = self.number(which)
         found = [self.pairs[p] for p in self._pairs_with(t)]
         return tuple((self.handle(b if a == t else a), v) for a, b, v in found)
 
     def carriers(self, op: int) -> list[int]:
-        """Return the input tensors, by number, whose locations an op passes on."""
+        """Return the numbers of the input tensors whose locations an op's output has."""
         return [self.op_inputs[op][i] for i in self.ops[op].carriers(len(self.op_inputs[op]))]
 
     def __eq__(self, other: object) -> bool:
-        """Compare everything that a file keeps."""
+        """Compare everything that instance files contain."""
         return self._kept() == other._kept() if isinstance(other, GraphStore) else NotImplemented
 
     __hash__ = object.__hash__

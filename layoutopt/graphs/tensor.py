@@ -1,4 +1,4 @@
-"""Handles of a graph's tensors, with NumPy's habits."""
+"""Handles of a graph's tensors, with NumPy's methods and operators."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from layoutopt.graphs.ops import Kind, OpError, Shape, UnwindingOp, dominates, s
 
 
 class OpSlot:
-    """Position of an op in its graph; follows the op when others are removed.
+    """Position of an op in its graph, updated when other ops are removed.
 
     Parameters
     ----------
     number
-        The op's number, -1 once it is removed.
+        The op's number; -1 after its removal.
     """
 
     __slots__ = ("number",)
@@ -31,18 +31,18 @@ class OpSlot:
 class Tensor:
     """A handle of one tensor of a graph.
 
-    Two handles are equal if they name the same output of the same op of the same graph.
-    Methods and operators append ops to that graph and return the handle of the result.  Those
-    that rearrange elements append nothing where nothing changes, and return the same handle.
+    Two handles are equal if they refer to the same output of the same op of the same graph.
+    Methods and operators append ops to that graph and return the handle of the result.  Views
+    that would change nothing append no op and return the same handle.
 
     Parameters
     ----------
     graph
         The :class:`~layoutopt.Graph` that the tensor belongs to.
     slot
-        Where the op stands that makes the tensor.
+        Position of the op that produces the tensor.
     output
-        Which of the op's outputs the tensor is.
+        Index of the tensor among the op's outputs.
 
     Examples
     --------
@@ -52,16 +52,16 @@ class Tensor:
     Tensor('dim_shuffle0', [3, 2])
     """
 
-    graph: Any  # to name the class here would be a circle
+    graph: Any  # a Graph; importing the class here would be circular
     slot: OpSlot
     output: int
 
-    __array_ufunc__ = None  # so that NumPy leaves operators to this class
-    __contains__ = None  # or else ``y in x`` would slice x into rows
+    __array_ufunc__ = None  # NumPy defers operators to this class
+    __contains__ = None  # otherwise ``y in x`` would slice x into rows
 
     @property
     def index(self) -> int:
-        """The tensor's number: tensors are counted in the order of ops and their outputs."""
+        """The tensor's number, counted in the order of ops and their outputs."""
         if self.slot.number < 0:
             raise InputError("the tensor's op was removed from its graph")
         number: int = self.graph.op_outputs[self.slot.number][self.output]
@@ -90,13 +90,13 @@ class Tensor:
 
     @property
     def op(self) -> UnwindingOp:
-        """The op that makes the tensor."""
+        """The op that produces the tensor."""
         op: UnwindingOp = self.graph.ops[self.graph.producers[self.index]]
         return op
 
     @property
     def kind(self) -> Kind:
-        """How the tensor gets its locations."""
+        """The kind of the op that produces the tensor."""
         return self.op.kind
 
     @property
@@ -115,7 +115,7 @@ class Tensor:
         Raises
         ------
         InputError
-            If it is no permutation of the dimensions.
+            If it is not a permutation of the dimensions.
         """
         rank = self.ndim
         with self._named():
@@ -129,7 +129,7 @@ class Tensor:
         Raises
         ------
         InputError
-            If there is no such dimension.
+            If a dimension is out of range.
         """
         with self._named():
             order = indexing.swapped(self.ndim, *indexing.spread((axis1, axis2)))
@@ -141,8 +141,8 @@ class Tensor:
         Parameters
         ----------
         shape
-            The new shape, as several integers or one sequence.  One of them may be -1, which
-            stands for what is left.
+            The new shape, as several integers or one sequence.  One size may be -1 and is then
+            inferred.
 
         Raises
         ------
@@ -160,17 +160,17 @@ class Tensor:
     ravel = flatten
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
-        """Append a ``squeeze``, or a ``reshape`` if dimensions are named.
+        """Append a ``squeeze``, or a ``reshape`` if ``axis`` is given.
 
         Parameters
         ----------
         axis
-            The dimensions that go, each of size 1; by default all such.
+            The dimensions to remove, each of size 1; by default all such.
 
         Raises
         ------
         InputError
-            If one has another size.
+            If a dimension has another size.
         """
         if axis is None:
             return self._new("squeeze") if 1 in self.shape else self
@@ -179,7 +179,7 @@ class Tensor:
         return self.reshape(shape)
 
     def broadcast_to(self, shape: int | Sequence[int]) -> Tensor:
-        """Append an ``expand``: every element as often as the shape asks for.
+        """Append an ``expand``, as ``numpy.broadcast_to``.
 
         Raises
         ------
@@ -191,9 +191,10 @@ class Tensor:
         return self if given == self.shape else self._new("expand", given)
 
     def __getitem__(self, index: Any) -> Tensor:
-        """Append what a basic index of NumPy does, as at most one op of each kind.
+        """Apply a basic index of NumPy.
 
-        These are, in this order, a ``slice``, a ``reverse``, a ``sub_sample`` and a ``reshape``.
+        Appended are, as far as needed, a ``slice``, a ``reverse``, a ``sub_sample`` and a
+        ``reshape``.
 
         Parameters
         ----------
@@ -203,7 +204,7 @@ class Tensor:
         Raises
         ------
         InputError
-            If there is anything else in the index, or an integer out of range.
+            If the index contains anything else, or an integer out of range.
         """
         with self._named():
             step = indexing.sampling(self.shape, index)
@@ -217,11 +218,11 @@ class Tensor:
         return x.reshape(step.shape)
 
     def __add__(self, other: Tensor) -> Tensor:
-        """Append the ``sum_like`` of two tensors, as every elementwise operator does.
+        """Append the ``sum_like`` of two tensors; all elementwise operators are alike.
 
-        The first operand that has the output's shape gives its locations, and a ValuedPair
-        of value 1 draws the operands together (see :meth:`layoutopt.Graph.sum_like`).  If neither
-        operand has the output's shape, a ``barrier`` is appended.
+        The output has the locations of the first operand of its shape, and the operands form a
+        ValuedPair of value 1 (see :meth:`layoutopt.Graph.sum_like`).  If neither operand has the
+        output's shape, a ``barrier`` is appended.
         """
         if not isinstance(other, Tensor):
             return NotImplemented
@@ -235,20 +236,20 @@ class Tensor:
     def __len__(self) -> int:
         """Return the size of the first dimension."""
         if not self.shape:
-            raise InputError(f"{self.name!r} has rank 0, and so no length and no rows")
+            raise InputError(f"{self.name!r} has rank 0, so that it has no length and no rows")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        """Return an iterator over ``x[0]``, ``x[1]``, ..., which are appended as they come."""
+        """Return an iterator over ``x[0]``, ``x[1]``, ..., each appended when reached."""
         return map(self.__getitem__, range(len(self)))
 
     def __bool__(self) -> bool:
-        """Return that there is a tensor, whatever its length."""
+        """Return True for every tensor, also an empty one."""
         return True
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse to become an array: a handle has no values."""
-        raise InputError(f"{self.name!r} is a handle of a tensor, which holds no values")
+        """Raise InputError: a handle has no values to make an array of."""
+        raise InputError(f"{self.name!r} is a handle of a tensor and has no values")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tensor):
@@ -264,13 +265,13 @@ class Tensor:
         return f"{type(self).__name__}({self.name!r}, {list(self.shape)})"
 
     def _new(self, method: str, *arguments: Any) -> Tensor:
-        """Append an op that reads this tensor alone."""
+        """Append an op with this tensor as its only input."""
         result: Tensor = getattr(self.graph, method)(self, *arguments)
         return result
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Name the tensor in errors of index arithmetic."""
+        """Add the tensor's name to errors of index arithmetic."""
         try:
             yield
         except OpError as error:

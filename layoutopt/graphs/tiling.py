@@ -1,9 +1,8 @@
-"""A graph on a tile memory: locations are tiles, rules place sources, hooks place barriers.
+"""Graphs on a tile memory: locations are tiles, rules place sources, hooks place barriers.
 
-Sources without rule or mapping, fixed points and the outputs of barriers follow the linear rule,
-and so does what a sink is said to own: with a tile memory, "a fresh location of element e of
-sink x" means the tile on which the linear rule puts that element.  Outputs of barriers with
-hooks lie where their hooks say.
+The linear rule places sources without rule or mapping, fixed points, and outputs of barriers
+without hooks.  A fresh location of an element of a sink is the tile on which the linear rule
+would place that element.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from layoutopt.tiles.hooks import Strided, hooked_tiles, read_elements, strided_
 from layoutopt.tiles.memory import TileMemory
 
 TILE = "tile"
-"""The origin of pieces that name tiles themselves."""
+"""The origin of pieces that give tiles by number."""
 
 
 def root_tiles(graph: GraphStore, t: int) -> TileMap:
@@ -48,14 +47,14 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
     Raises
     ------
     InputError
-        If a rule or a mapping does not fit, or there is a hook; the text names the op.
+        If a rule or a mapping does not fit, or there is a hook; the message names the op.
     """
     memory = memory_of(graph)
     op = graph.ops[graph.producers[t]]
     if isinstance(op, Tiled):
         return op.tiles[t - graph.op_outputs[graph.producers[t]][0]]
     if hook_of(graph, graph.producers[t]) is not None:
-        raise InputError(f"barrier {op.id!r}: a hook gives its tiles, no rule")
+        raise InputError(f"barrier {op.id!r}: its tiles are given by a hook, not by a rule")
     try:
         if isinstance(op, Source) and op.mapping is not None:
             return _mapped(op.mapping, memory)
@@ -67,15 +66,15 @@ def root_tiles(graph: GraphStore, t: int) -> TileMap:
 
 
 def hook_of(graph: GraphStore, i: int) -> str | None:
-    """Return the hook that gives the tiles of an op's outputs, if any does."""
+    """Return the hook that computes the tiles of an op's outputs, if any."""
     op = graph.ops[i]
     return op.hook if graph.tile_memory is not None and isinstance(op, Barrier) else None
 
 
 def tiled(graph: GraphStore) -> GraphStore:
-    """Return a graph with every source, fixed point and barrier at its tiles.
+    """Return a graph whose sources, fixed points and barriers are placed on their tiles.
 
-    Tensors keep their numbers.  A graph without a tile memory is returned as it is.
+    Tensors keep their numbers.  A graph without a tile memory is returned unchanged.
 
     Raises
     ------
@@ -86,16 +85,16 @@ def tiled(graph: GraphStore) -> GraphStore:
         return graph
     for i, op in enumerate(graph.ops):
         if op.id == TILE:
-            raise InputError(f"op {TILE!r}: in graphs with a tile memory the name means the tiles")
+            raise InputError(f"op {TILE!r}: the name is reserved in graphs with a tile memory")
         if hook_of(graph, i) is not None:
-            raise InputError(f"barrier {op.id!r}: a hook gives its tiles, no rule")
+            raise InputError(f"barrier {op.id!r}: its tiles are given by a hook, not by a rule")
     return fix_tiles(graph)
 
 
 def fix_tiles(graph: GraphStore) -> GraphStore:
-    """Return a graph with a tile memory, everything at its tiles but sinks and what hooks give.
+    """Return a graph with a tile memory whose sources and fixed points have explicit tiles.
 
-    Its sources stay there on other machines too, whatever rules make of these.
+    They keep these tiles on other machines, where rules would give other ones.
     """
     count = memory_of(graph).tiles
     found = deepcopy(graph)
@@ -133,15 +132,15 @@ def _mapped(mapping: tuple[int | str, ...], memory: TileMemory) -> TileMap:
 
 @dataclass(frozen=True, eq=False)
 class Grained:
-    """A graph whose sinks have an element for each grain.
+    """A graph whose sinks have one element per grain.
 
     Parameters
     ----------
     graph
         The graph.
     origins
-        For each of its sinks the sink that it is of, the first element there, and how many
-        elements share each grain.
+        For each of its sinks the original sink, the first element there, and the number of
+        elements per grain.
     """
 
     graph: GraphStore
@@ -167,9 +166,9 @@ class Grained:
 
 
 def coarsen(graph: GraphStore) -> Grained:
-    """Return a graph with a tile memory as one whose memory has no grain.
+    """Return an equivalent graph for a memory of grain 1.
 
-    Ops keep their names, sinks excepted; what a sink was is a view then.
+    Ops except sinks keep their names; original sinks become views.
     """
     memory = memory_of(graph)
     found = type(graph)(graph.name)
@@ -203,7 +202,7 @@ def coarsen(graph: GraphStore) -> Grained:
 def _spread(
     graph: GraphStore, op: Sink, names: Sequence[str], origins: Mapping[str, tuple[str, int, int]]
 ) -> None:
-    """Add sinks of grains, and the view that makes of them what a sink was."""
+    """Add sinks with one element per grain, and the view that replaces the original sink."""
     [shape] = op.infer([])
     count, parts = size(shape), []
     for name in names:
@@ -220,23 +219,23 @@ def _spread(
 
 
 def _unused(graph: GraphStore, name: str) -> str:
-    """Return a name that no op begins with."""
+    """Return a name that is no prefix of an op's name."""
     while any(op.id.startswith(name) for op in graph.ops):
         name += "#"
     return name
 
 
 BARRIERS = ("opaque", "simulated")
-"""What barriers with hooks may be taken as."""
+"""Modes for barriers with hooks."""
 
 
 def hooked(graph: GraphStore) -> list[int]:
-    """Return the numbers of the barriers whose outputs' tiles a hook gives."""
+    """Return the numbers of the barriers whose outputs' tiles are given by a hook."""
     return [i for i in range(len(graph.ops)) if hook_of(graph, i) is not None]
 
 
 def opaque(graph: GraphStore) -> GraphStore:
-    """Return a graph with the same tensors in which no barrier has a hook."""
+    """Return the graph without hooks."""
     found = type(graph)(graph.name, graph.description)
     for op in graph.ops:
         found.add(replace(op, hook=None) if isinstance(op, Barrier) else op)
@@ -244,23 +243,23 @@ def opaque(graph: GraphStore) -> GraphStore:
 
 
 def apply_hook_mode(graph: GraphStore, barriers: str | None) -> GraphStore:
-    """Return a graph whose hooks are obeyed or ignored, as they are to be.
+    """Return the graph with or without its hooks.
 
     Parameters
     ----------
     barriers
-        ``None``: hooks are obeyed where the graph has a tile memory.  ``"simulated"``: the same,
-        but there must be one.  ``"opaque"``: no barrier has a hook.
+        ``None``: hooks are kept if the graph has a tile memory.  ``"simulated"``: the same, but
+        a tile memory is required.  ``"opaque"``: all hooks are removed.
 
     Raises
     ------
     InputError
-        If it is anything else, or a hook that is to be obeyed is unknown or does not fit.
+        If the mode is unknown, or a hook that is kept is unknown or does not fit.
     """
     if barriers not in (None, *BARRIERS):
         raise InputError(f"unknown barriers {barriers!r}; known: {', '.join(BARRIERS)}")
     if barriers == "simulated" and graph.tile_memory is None:
-        raise InputError("barriers can be simulated on a tile memory only; the graph has none")
+        raise InputError("barriers can be simulated only on a tile memory; the graph has none")
     if barriers == "opaque":
         return opaque(graph) if hooked(graph) else graph
     check_hooks(graph)
@@ -268,13 +267,7 @@ def apply_hook_mode(graph: GraphStore, barriers: str | None) -> GraphStore:
 
 
 def check_hooks(graph: GraphStore) -> None:
-    """Raise unless every hook that matters is known and fits its barrier.
-
-    Raises
-    ------
-    InputError
-        That names barrier and hook.
-    """
+    """Raise InputError, naming barrier and hook, unless every used hook is known and fits."""
     for i in hooked(graph):
         _strided(graph, i)
 
@@ -292,7 +285,7 @@ def output_tiles(graph: GraphStore, i: int, inputs: Sequence[Array]) -> list[Arr
     Raises
     ------
     InputError
-        If the hook does not fit or fails; the text names barrier and hook.
+        If the hook does not fit or fails; the message names barrier and hook.
     """
     shaped = [
         np.asarray(tiles, np.int64).reshape(graph.shapes[t])
@@ -307,7 +300,7 @@ def output_tiles(graph: GraphStore, i: int, inputs: Sequence[Array]) -> list[Arr
 
 
 def reads(graph: GraphStore, i: int) -> list[Array] | None:
-    """Return which input elements decide each output element, if a barrier's hook says so.
+    """Return the input elements that determine each output element, if the hook declares them.
 
     See :func:`layoutopt.tiles.hooks.read_elements`.
     """
@@ -320,10 +313,10 @@ def reads(graph: GraphStore, i: int) -> list[Array] | None:
 
 
 def viewed(graph: GraphStore) -> GraphStore:
-    """Return a graph in which only hooks of users are left, and only those that matter.
+    """Return an equivalent graph in which only users' hooks remain, and only used ones.
 
-    Barriers with a built-in hook become views; of barriers whose outputs no pair is influenced
-    by, the hook is left out.  Sinks, sources and barriers that stay keep their names.
+    Barriers with a built-in hook become views; hooks of barriers that influence no pair are
+    removed.  Sinks, sources and remaining barriers keep their names.
 
     Raises
     ------
@@ -348,7 +341,7 @@ def viewed(graph: GraphStore) -> GraphStore:
 
 
 def relaxed(graph: GraphStore) -> GraphStore:
-    """Return a graph in which outputs of barriers with hooks are sinks, free to lie anywhere."""
+    """Return a relaxation in which outputs of barriers with hooks are sinks."""
     found = type(graph)(graph.name)
     names: dict[str, str] = {}
     for i, op in enumerate(graph.ops):
@@ -363,7 +356,7 @@ def relaxed(graph: GraphStore) -> GraphStore:
 
 
 def unused(found: GraphStore, graph: GraphStore, name: str) -> str:
-    """Return a name that no op of two graphs has, made from another."""
+    """Derive from a name one that no op of two graphs has."""
     taken = {op.id for op in graph.ops} | {op.id for op in found.ops}
     name = name.replace(":", "#")
     while name in taken:
@@ -390,7 +383,7 @@ def _strided(graph: GraphStore, i: int) -> list[Strided] | None:
 
 
 def _view(found: GraphStore, graph: GraphStore, t: int, source: str, how: Strided) -> str:
-    """Add the views that make a tensor of some elements of another, and return its name."""
+    """Add views that select elements of a tensor, and return the last one's name."""
     shape = graph.shapes[t]
     last = unused(found, graph, graph.tensor_name(t))
     if not size(shape):
@@ -410,7 +403,7 @@ def _view(found: GraphStore, graph: GraphStore, t: int, source: str, how: Stride
 
 
 def _needed(graph: GraphStore) -> set[int]:
-    """Return the tensors that pairs are influenced by, through views and hooks."""
+    """Return the tensors that influence pairs through views and hooks."""
     found = {t for pair in graph.pairs for t in pair[:2]}
     for i in range(len(graph.ops) - 1, -1, -1):
         if any(t in found for t in graph.op_outputs[i]):

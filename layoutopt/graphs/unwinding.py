@@ -1,4 +1,4 @@
-"""The graph of an unwinding problem: all that can be added to it, and asked of it."""
+"""Graphs of unwinding problems: builder methods and queries."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from layoutopt.graphs.tensor import Tensor
 Mask: TypeAlias = NDArray[np.bool_]
 
 ELEMENT_BYTES = 24
-"""What is kept of an element on the way: indices, and a mask."""
+"""Bytes per element of index arrays and masks."""
 
 
 def is_unwindable(graph: GraphStore, op: Tensor | str, input: int = 0, output: int = 0) -> bool:
-    """Return whether an op passes locations on from one input to one output.
+    """Return whether elements of an op's output have the locations of elements of an input.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def is_unwindable(graph: GraphStore, op: Tensor | str, input: int = 0, output: i
         ("output", output, graph.op_outputs[i]),
     ):
         if not 0 <= k < len(tensors):
-            raise InputError(f"{_title(graph, i)} has {len(tensors)} {what}(s), and no {what} {k}")
+            raise InputError(f"{_title(graph, i)} has {len(tensors)} {what}(s), but no {what} {k}")
     return input in graph.ops[i].carriers(len(graph.op_inputs[i]))
 
 
 def in_regions(
     graph: GraphStore, op: Tensor | str, region: Any, input: int = 0, output: int = 0
 ) -> Mask:
-    """Return which elements of an op's input the elements of an output's region come from.
+    """Return the elements of an op's input that a region of its output shows.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def in_regions(
     region
         A Boolean array of the output's shape, or a basic index of the output.
     input, output
-        Which input and output.
+        Indices of input and output.
 
     Returns
     -------
@@ -74,9 +74,9 @@ def in_regions(
     Notes
     -----
     With ``out`` for :func:`out_regions` and ``in`` for this function, ``out(in(S))`` contains
-    those elements of ``S`` that come from the input: all of them, but for ``concat``.  It contains
-    more where ``expand`` copies: all copies belong to their element.  ``in(out(R))`` is
-    contained in ``R``, and equal where the output shows all elements of ``R``.
+    the elements of ``S`` that show the input (for ``concat``, some show other inputs), and with
+    ``expand`` also their copies.  ``in(out(R))`` is a subset of ``R``, equal to it if the output
+    shows all elements of ``R``.
     """
     origins = _origins(graph, op, input, output)
     chosen = origins[_mask(origins.shape, region)]
@@ -89,7 +89,7 @@ def in_regions(
 def out_regions(
     graph: GraphStore, op: Tensor | str, region: Any, input: int = 0, output: int = 0
 ) -> Mask:
-    """Return which elements of an op's output come from the elements of an input's region.
+    """Return the elements of an op's output that show a region of an input.
 
     Parameters
     ----------
@@ -112,13 +112,13 @@ def out_regions(
     """
     origins = _origins(graph, op, input, output)
     inside = _mask(graph.inputs(op)[input].shape, region).reshape(-1)
-    return np.asarray(np.append(inside, False)[origins])  # -1 is the last one
+    return np.asarray(np.append(inside, False)[origins])  # index -1 is the last one
 
 
 def index_map(
     graph: GraphStore, source: Tensor | str, destination: Tensor | str
 ) -> NDArray[np.int64]:
-    """Return from which element of one tensor each element of another comes, through views.
+    """Return the element of one tensor that each element of another shows, through views.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def index_map(
     Returns
     -------
     array
-        Flat indices of elements of ``source``, in the shape of ``destination``; -1 where an
-        element does not come from there.
+        Flat indices of elements of ``source``, in the shape of ``destination``; -1 for
+        elements that show none.
     """
     start, end = graph.number(source), graph.number(destination)
     _require_room(graph.shapes[start], graph.shapes[end])
@@ -147,11 +147,11 @@ def index_map(
 
 
 def _origins(graph: GraphStore, op: Tensor | str, input: int, output: int) -> NDArray[np.int64]:
-    """Return the flat element of an input for each element of an output, -1 for others'."""
+    """Return the flat element of an input that each element of an output shows; else -1."""
     i = graph.op_number(op)
     if not is_unwindable(graph, op, input, output):
         title = _title(graph, i)
-        raise InputError(f"{title} passes no locations on from input {input} to output {output}")
+        raise InputError(f"output {output} of {title} does not have locations of input {input}")
     inputs = graph.op_inputs[i]
     shapes = {k: graph.shapes[inputs[k]] for k in graph.ops[i].carriers(len(inputs))}
     _require_room(*shapes.values(), graph.shapes[graph.op_outputs[i][output]])
@@ -208,9 +208,8 @@ def call(
 ) -> tuple[Tensor, ...]:
     """Add one call of a subgraph that is already in the graph.
 
-    The callee's ops exist once and serve all its calls.  Every copy into or out of it
-    becomes a ValuedPair, so that source and destination of the copy are drawn to the
-    same locations.
+    The callee's ops exist once and serve all its calls.  Every copy into or out of it is a
+    ValuedPair, which rewards equal locations of source and destination.
 
     Parameters
     ----------
@@ -233,13 +232,13 @@ def call(
     Raises
     ------
     InputError
-        If a list has another length than the copies that it is for, or a copy's ends have
+        If a list does not have one entry per copy, or source and destination of a copy have
         different shapes; nothing is added.
     """
     results = [graph.tensor(x) for x in listed("copies_out", copies_out)]
     sinks = _sinks(graph, results, names)
-    _draw(graph, "copies_in", copies_in, value, values_in)
-    _draw(graph, "copies_out", zip(results, sinks, strict=True), value, values_out)
+    _tie(graph, "copies_in", copies_in, value, values_in)
+    _tie(graph, "copies_out", zip(results, sinks, strict=True), value, values_out)
     return sinks
 
 
@@ -257,25 +256,24 @@ def loop(
 ) -> tuple[Tensor, ...]:
     """Add a loop around a body that is already in the graph.
 
-    The body's ops exist once and serve all iterations, so each of its tensors has one layout
-    for all of them.  A carried value is copied from the body's end back to its start after
-    every iteration, which costs nothing where end and start lie alike.
+    The body's ops exist once and serve all iterations, so each of its tensors has one layout.
+    A carried value is copied from the body's end to its start after every iteration; the copy is
+    free where both have equal locations.
 
     Parameters
     ----------
     copies_in
         ``(outside tensor, body's input)`` for each tensor copied in before the first
-        iteration.  A carried value's first content belongs here, too.
+        iteration, initial contents of carried values included.
     carried
-        ``(tensor at the body's end, body's input)`` for each value that the next iteration
-        goes on with.
+        ``(tensor at the body's end, body's input)`` for each value passed to the next iteration.
     copies_out
         The body's tensors that are copied out after the last iteration.
     value
         Value per element of each copy.
     values_in, values_carried, values_out
-        One value per copy in, per carried value, or per copy out, instead of ``value``.  A
-        carried value is copied in every iteration, so it may be worth as many times more.
+        One value per copy in, per carried value, or per copy out, instead of ``value``.
+        Carried values are copied in every iteration, which their values should reflect.
     names
         Names of the new sinks, one per copy out.
 
@@ -287,14 +285,14 @@ def loop(
     Raises
     ------
     InputError
-        If a list has another length than the copies that it is for, or a copy's ends have
+        If a list does not have one entry per copy, or source and destination of a copy have
         different shapes; nothing is added.
     """
     results = [graph.tensor(x) for x in listed("copies_out", copies_out)]
     sinks = _sinks(graph, results, names)
-    _draw(graph, "copies_in", copies_in, value, values_in)
-    _draw(graph, "carried", carried, value, values_carried)
-    _draw(graph, "copies_out", zip(results, sinks, strict=True), value, values_out)
+    _tie(graph, "copies_in", copies_in, value, values_in)
+    _tie(graph, "carried", carried, value, values_carried)
+    _tie(graph, "copies_out", zip(results, sinks, strict=True), value, values_out)
     return sinks
 
 
@@ -308,10 +306,10 @@ def cond(
     values_out: Iterable[Values] | None = None,
     names: Names | None = None,
 ) -> tuple[Tensor, ...]:
-    """Add a choice between branches that are already in the graph.
+    """Add a conditional over branches that are already in the graph.
 
-    Only one branch runs, but all are laid out beforehand: what a branch reads is copied into
-    its inputs, and what it returns to tensors that all branches have in common.
+    Only one branch runs, but all have layouts.  Tensors that a branch reads are copied into its
+    inputs, and those that it returns are copied to tensors common to all branches.
 
     Parameters
     ----------
@@ -319,24 +317,24 @@ def cond(
         For each branch a list of ``(outside tensor, branch's input)``.
     copies_out
         For each branch a list of the tensors that it returns: equally many for all branches,
-        and of equal shapes position by position.
+        with equal shapes at each position.
     value
         Value per element of each copy.
     values_in, values_out
         For each branch a list with one value per copy in, or per tensor that it returns,
-        instead of ``value``.  Copies of a branch that runs more often may be worth more.
+        instead of ``value``.  Values should be larger for branches that run more often.
     names
         Names of the new sinks, one per position of the branches' lists.
 
     Returns
     -------
     tuple
-        A new sink for each position, which is drawn to every branch's tensor there.
+        A new sink for each position, which forms a pair with every branch's tensor there.
 
     Raises
     ------
     InputError
-        If lists or shapes that belong together differ; nothing is added.
+        If corresponding lists or shapes differ; nothing is added.
 
     Examples
     --------
@@ -349,22 +347,22 @@ def cond(
     entries = listed("copies_in", copies_in)
     branches = range(len(entries))
     if not branches:
-        raise InputError("copies_in has no branches; a condition needs at least one")
+        raise InputError("copies_in has no branches; at least one is required")
     returned = _returned(graph, copies_out, len(branches))
     worth_in = one_each("values_in", values_in, None, len(branches), "branches")
     worth_out = one_each("values_out", values_out, None, len(branches), "branches")
     sinks = _sinks(graph, returned[0], names)
     for n in branches:
-        _draw(graph, f"copies_in[{n}]", entries[n], value, worth_in[n])
+        _tie(graph, f"copies_in[{n}]", entries[n], value, worth_in[n])
     for n, tensors in enumerate(returned):
-        _draw(graph, f"copies_out[{n}]", zip(tensors, sinks, strict=True), value, worth_out[n])
+        _tie(graph, f"copies_out[{n}]", zip(tensors, sinks, strict=True), value, worth_out[n])
     return sinks
 
 
 def _returned(
     graph: Builder, copies_out: Iterable[Iterable[Operand]], branches: int
 ) -> list[list[Tensor]]:
-    """Return what each branch returns, if all return the like."""
+    """Return the tensors that each branch returns, after checking that their shapes agree."""
     given = one_each("copies_out", copies_out, (), branches, "branches")
     named = [(f"copies_out[{n}]", entries) for n, entries in enumerate(given)]
     returned = [[graph.tensor(x) for x in listed(name, entries)] for name, entries in named]
@@ -373,25 +371,25 @@ def _returned(
         if len(tensors) != len(first):
             raise InputError(
                 f"{name} has {len(tensors)} entries, copies_out[0] {len(first)}; "
-                f"all branches return equally many"
+                f"all branches must return equally many"
             )
         for k, (x, y) in enumerate(zip(tensors, first, strict=True)):
             if x.shape != y.shape:
                 raise InputError(
                     f"{name}[{k}]: {x.name!r} has shape {list(x.shape)}, but {y.name!r} of "
-                    f"copies_out[0] {list(y.shape)}; all branches return equal shapes"
+                    f"copies_out[0] {list(y.shape)}; all branches must return equal shapes"
                 )
     return returned
 
 
 def _sinks(graph: Builder, results: Sequence[Tensor], names: Names | None) -> tuple[Tensor, ...]:
-    """Add a tensor to copy each result to."""
+    """Add a sink for each result to be copied to."""
     named = one_each("names", names, None, len(results), "copies out")
     return tuple(graph.sink(x.shape, name=n) for x, n in zip(results, named, strict=True))
 
 
-def _draw(graph: Builder, name: str, copies: Copies, value: Value, values: Values | None) -> None:
-    """Add the ValuedPairs of copies, whose values' argument is named like theirs."""
+def _tie(graph: Builder, name: str, copies: Copies, value: Value, values: Values | None) -> None:
+    """Add the ValuedPairs of the copies of an argument."""
     given = listed(name, copies)
     worth = one_each(f"values_{name.removeprefix('copies_')}", values, value, len(given), "copies")
     for k, (copy, v) in enumerate(zip(given, worth, strict=True)):
@@ -409,11 +407,10 @@ class Graph(Builder, Shown):
     """An unwinding problem: ops over tensors, and ValuedPairs.
 
     A method with an op's name appends that op, checks it, and returns a handle of its output.
-    Operands are handles or tensor names.  ``name`` names the new op; without it the op gets
-    its type with a number.  ``sum_like``, ``call``, ``loop``, ``cond`` and the growers add ops
-    together with the ValuedPairs that belong to them: all, or nothing where something is refused.
-    Wrong arguments raise :class:`~layoutopt.base.errors.InputError` with a text that names op and
-    operands.
+    Operands are handles or tensor names.  ``name`` is the new op's name, by default its type and
+    a number.  ``sum_like``, ``call``, ``loop``, ``cond`` and the growers also add ValuedPairs; if
+    anything is invalid, they add nothing.  Invalid arguments raise
+    :class:`~layoutopt.base.errors.InputError`, which names op and operands.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Certificates as JSON files, format ``layoutopt/certificate/1``, and graphs held against them."""
+"""Certificates as JSON files, format ``layoutopt/certificate/1``, and their verification."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT = "layoutopt/certificate/1"
 
 
 def document_of(graph: GraphStore) -> dict[str, Any]:
-    """Return a graph as its instance file says it, with exact numbers."""
+    """Return the instance document of a graph, with exact numbers."""
     found: dict[str, Any] = json.loads(instance_bytes(graph), parse_float=Decimal)
     return found
 
@@ -33,7 +33,7 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it cannot be read, or is no certificate.
+        If it cannot be read, or is not a certificate.
     """
     raw = files.read_utf8(files.named(path))
     try:
@@ -49,24 +49,24 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
 
 
 def check_certificate(graph: GraphStore, certificate: dict[str, Any], file: str = "") -> Verdict:
-    """Return what a certificate proves of a graph.
+    """Verify a certificate for a graph.
 
     Parameters
     ----------
     certificate
-        Plain data, as :func:`read_certificate` returns it.
+        The certificate as :func:`read_certificate` returns it.
     file
-        Name that errors give to it.
+        File name for errors.
 
     Raises
     ------
     InputError
-        If it is of another instance, or of another problem.
+        If it is for another instance or kind of problem.
     layoutopt.certificate.refused.Refused
-        If it is wrong, or proves less than it says.
+        If it is wrong, or proves less than it claims.
     """
     if certificate.get("problem") != "unwinding":
-        raise InputError("is of a conversion, the instance is of unwinding", "$.problem", file)
+        raise InputError("certifies a conversion, not unwinding", "$.problem", file)
     claimed = certificate.get("instance_hash")
     check_hash(claimed if isinstance(claimed, str) else "", graph, file)
     return check(document_of(graph), certificate)

@@ -22,7 +22,7 @@ FORMAT = "layoutopt/unwinding/1"
 
 OP_TYPES = sorted(str(cls.__struct_config__.tag) for cls in get_args(AnyOp))
 
-# Kept as text, so that a value is read and written digit by digit.
+# Kept as text, so that values are exact.
 Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
 
 
@@ -46,17 +46,17 @@ class InstanceDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 def parse_instance(raw: bytes, file: str = "") -> Graph:
-    """Return the graph that the bytes of an instance file describe.
+    """Parse the bytes of an instance file.
 
     Parameters
     ----------
     file
-        Name that errors give to the bytes.
+        File name for errors.
 
     Raises
     ------
     InputError
-        With the file and the place in it.
+        If the instance is invalid; the message says where.
     """
     document = files.decode(
         msgspec.json.Decoder(InstanceDocument),
@@ -83,17 +83,17 @@ def parse_instance(raw: bytes, file: str = "") -> Graph:
 
 
 def _forward(op: UnwindingOp, rest: Sequence[UnwindingOp]) -> InputError | None:
-    """Return an error if an input stands later in the file, rather than nowhere."""
+    """Return an error if an op's input is defined later in the file."""
     later = {other.id for other in rest}
     for name in op.inputs:
         if name in later or name.rpartition(":")[0] in later:
             title = f"op {op.id!r} ({type_name(op)})"
-            return InputError(f"{title}: input {name!r} must stand above it, without a cycle")
+            return InputError(f"{title}: input {name!r} must be defined before it, without a cycle")
     return None
 
 
 def instance_bytes(graph: GraphStore) -> bytes:
-    """Return the bytes of the instance file that describes a graph, one op per line."""
+    """Return the bytes of a graph's instance file, one op per line."""
     head: dict[str, Any] = {"format": FORMAT, "name": graph.name}
     if graph.description:
         head["description"] = graph.description
@@ -117,12 +117,12 @@ def read_instance(path: str | Path) -> Graph:
 
 
 def check_name(path: Path) -> None:
-    """Refuse a name under which no instance would be read, unless it is that of a device.
+    """Refuse a file name without the suffix of an instance, except for devices.
 
     Raises
     ------
     InputError
-        If it ends otherwise.
+        If the suffix is another.
     """
     device = path.exists() and not path.is_file()
     if not (device or path.name.endswith(files.INSTANCES)):
@@ -135,8 +135,8 @@ def write_instance(graph: Graph, path: str | Path, *, overwrite: bool = True) ->
     Raises
     ------
     InputError
-        If the name ends otherwise, the file cannot be written, or exists although
-        ``overwrite`` is false.
+        If the suffix is another, or the file cannot be written or exists and ``overwrite`` is
+        false.
     """
     check_graph(graph)
     target = files.named(path)
@@ -145,20 +145,20 @@ def write_instance(graph: Graph, path: str | Path, *, overwrite: bool = True) ->
 
 
 def tile_memory(which: str | Path, **overrides: Any) -> TileMemory:
-    """Return a machine by the name of a preset, or by a file.
+    """Return the tile memory of a preset or file.
 
     Parameters
     ----------
     which
-        A name in :data:`~layoutopt.tiles.memory.PRESETS`, or the name of a JSON file with the
+        A name in :data:`~layoutopt.tiles.memory.PRESETS`, or a JSON file with the
         object that instance files have under ``tile_memory``.
     overrides
-        Fields of :class:`~layoutopt.tiles.memory.TileMemory` to be replaced.
+        Fields of :class:`~layoutopt.tiles.memory.TileMemory` to replace.
 
     Raises
     ------
     InputError
-        If there is neither preset nor file, or a number is wrong.
+        If there is no such preset or file, or a field is invalid.
 
     Examples
     --------
@@ -177,32 +177,32 @@ def tile_memory(which: str | Path, **overrides: Any) -> TileMemory:
     strange = sorted(overrides.keys() - set(TileMemory.__struct_fields__))
     if strange:
         allowed = ", ".join(TileMemory.__struct_fields__)
-        raise InputError(f"a tile memory has no {strange[0]!r}; allowed: {allowed}")
+        raise InputError(f"unknown field {strange[0]!r} of a tile memory; allowed: {allowed}")
     # its own `replace` checks nothing before msgspec 0.21
     return TileMemory(**(msgspec.structs.asdict(memory) | overrides))
 
 
 PATTERN = "^sha256:[0-9a-f]{64}$"
-"""What a hash looks like, as a regular expression."""
+"""Regular expression for hashes."""
 
 SHOWN = len("sha256:") + 8
-"""Length of what errors show of a hash."""
+"""Length of abbreviated hashes in errors."""
 
 WRITTEN = frozenset({"id", "inputs", "shape", "shapes"})
-"""What the canonical text has of every op; a shape that a file leaves out is the same there."""
+"""Members of every op in the canonical text, which states also derived shapes."""
 
 
 def instance_hash(graph: GraphStore) -> str:
-    """Return the hash of what an unwinding instance says, however its file is written.
+    """Return the hash of an unwinding instance, independent of its spelling in files.
 
-    It is ``"sha256:"`` and the digest of a canonical text, which ``docs/same_answers.md`` states.
-    Ops, pairs and tile memory count, and so do their order and their names; the name and the
-    description of the instance do not.
+    It is ``"sha256:"`` and the digest of a canonical text, defined in ``docs/same_answers.md``.
+    This contains ops, pairs and tile memory with their order and names, but not the name and
+    description of the instance.
 
     Raises
     ------
     InputError
-        If the rule of a source holds what no file can.
+        If the rule of a source cannot be represented in JSON.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def instance_hash(graph: GraphStore) -> str:
 
 
 def known_hash(graph: GraphStore) -> str | None:
-    """Return an instance's hash; None if no file can hold the instance."""
+    """Return an instance's hash; None if it cannot be represented in a file."""
     try:
         return instance_hash(graph)
     except InputError:
@@ -239,24 +239,22 @@ def check_hash(claimed: str | None, graph: GraphStore, file: str) -> None:
     Parameters
     ----------
     claimed
-        The hash that the file states; None, as older versions wrote none, fits every instance.
-    graph
-        The instance.
+        The hash stated by the file; None, as in files of older versions, is not checked.
     file
-        The file's name, for the error.
+        File name for errors.
 
     Raises
     ------
     InputError
-        If the hash is another.
+        If the hashes differ.
     """
     if claimed is None:
         return
     own = known_hash(graph)
     if claimed != own:
         there, here = (f"{text[:SHOWN]}..." if text else "none" for text in (claimed, own))
-        reason = "is of another instance, or was made with other options"
-        raise InputError(f"{reason} (hash {there} there, {here} here)", "$.instance_hash", file)
+        reason = "belongs to another instance, or was made with other options"
+        raise InputError(f"{reason} (hash {there}, expected {here})", "$.instance_hash", file)
 
 
 def _op(graph: GraphStore, number: int, op: UnwindingOp) -> list[Any]:
@@ -271,7 +269,7 @@ def _op(graph: GraphStore, number: int, op: UnwindingOp) -> list[Any]:
 
 
 def _machine(memory: TileMemory) -> dict[str, Any]:
-    """Return a tile memory with its defaults written down."""
+    """Return the document of a tile memory, defaults included."""
     default = memory.bytes_of("default")
     widths = {name: width for name, width in memory.element_bytes.items() if width != default}
     return {

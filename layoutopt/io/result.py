@@ -22,10 +22,10 @@ from layoutopt.io.instance import PATTERN, check_hash, known_hash
 
 FORMAT = "layoutopt/result/1"
 
-INFEASIBLE = "the result file says so, not why"
-"""Why there is no solution, where that was read from a file."""
+INFEASIBLE = "the result file gives no reason"
+"""Reason for infeasibility of a result read from a file."""
 
-# Kept as text, so that numbers are read and written digit by digit.
+# Kept as text, so that numbers are exact.
 Number = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "number"})]
 Known = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": ["number", "null"]})]
 Count = Annotated[int, Meta(ge=0)]
@@ -66,13 +66,13 @@ class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def result(self) -> UnwindingResult:
         """Return the result that the document describes.
 
-        Its status and gap follow from score and bound, whatever the document claims; but that
-        there is no solution is taken from it, where it has no layouts.
+        Status and gap are recomputed from score and bound; only infeasibility is taken from a
+        document without layouts.
 
         Raises
         ------
         InputError
-            If a number is none.
+            If a number is invalid.
         """
         nothing = self.status is Status.INFEASIBLE and self.layouts is None
         return UnwindingResult(
@@ -94,7 +94,7 @@ class ResultDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def result_bytes(result: UnwindingResult) -> bytes:
-    """Return the bytes of the result file of a result."""
+    """Return the bytes of a result's file."""
     return files.encode_lines(result_document(result))
 
 
@@ -123,17 +123,17 @@ def result_document(result: UnwindingResult) -> dict[str, Any]:
 
 
 def parse_document(raw: bytes, file: str = "") -> ResultDocument:
-    """Return what the bytes of a result file say, word by word.
+    """Parse the bytes of a result file, without recomputing anything.
 
     Parameters
     ----------
     file
-        Name that errors give to the bytes.
+        File name for errors.
 
     Raises
     ------
     InputError
-        With the file and the place in it.
+        If the result is invalid; the message says where.
     """
     document = files.decode(
         msgspec.json.Decoder(ResultDocument),
@@ -149,12 +149,12 @@ def parse_document(raw: bytes, file: str = "") -> ResultDocument:
 
 
 def read_document(path: str | Path) -> ResultDocument:
-    """Read a result file word by word, packed with gzip if its name ends in ``.gz``.
+    """Read a result file, packed with gzip if its name ends in ``.gz``, without recomputation.
 
     Raises
     ------
     InputError
-        If it cannot be read or is no result.
+        If it cannot be read or is not a result.
     """
     path = files.named(path)
     return parse_document(files.read_bytes(path), str(path))
@@ -166,18 +166,18 @@ def read_result(path: str | Path, graph: GraphStore | None = None) -> UnwindingR
     Parameters
     ----------
     graph
-        The graph that it is of; pictures and simulations need it.
+        The graph that was solved; required for pictures and simulations.
 
     Returns
     -------
     UnwindingResult
-        What :func:`layoutopt.unwind` returned when the file was written.  Status and gap follow
-        from score and bound; ``layoutopt check`` tells whether these are so.
+        The result that was written, with status and gap recomputed from score and bound.  These
+        two are verified by ``layoutopt check`` only.
 
     Raises
     ------
     InputError
-        If it cannot be read, is no result, or is of another graph.
+        If it cannot be read, is not a result, or belongs to another graph.
     """
     found = read_document(path).result()
     return found if graph is None else with_graph(found, graph, str(path))
@@ -189,24 +189,24 @@ def with_graph(result: UnwindingResult, graph: GraphStore, file: str) -> Unwindi
     Parameters
     ----------
     file
-        Name that errors give to the result.
+        File name for errors.
 
     Raises
     ------
     InputError
-        If it is of another graph.
+        If it belongs to another graph.
     """
     if graph.name != result.instance:
-        raise InputError(f"is of {result.instance!r}, but the graph is {graph.name!r}", file=file)
+        raise InputError(f"belongs to {result.instance!r}, not to {graph.name!r}", file=file)
     try:
-        draw(graph, result, tensors=[])  # which looks at all layouts
+        draw(graph, result, tensors=[])  # checks all layouts
     except InputError as error:
         pieces = [piece for layout in (result.layouts or {}).values() for piece in layout]
         if graph.tile_memory is None and any(origin == TILE for origin, *_ in pieces):
-            reason = "names tiles, but the graph has no tile memory; --tiles PRESET|FILE gives one"
+            reason = "has tiles as origins, but the graph has no tile memory; give one by --tiles"
             raise InputError(reason, file=file) from None
         raise error.located(file=file) from None
-    if result.instance_hash != known_hash(opaque(graph)):  # a result of --barriers opaque has that
+    if result.instance_hash != known_hash(opaque(graph)):  # the hash of --barriers opaque
         check_hash(result.instance_hash, graph, file)
     return replace(result, graph=graph)
 
@@ -217,7 +217,7 @@ def write_result(result: UnwindingResult, path: str | Path, *, overwrite: bool =
     Raises
     ------
     InputError
-        If it is no result, cannot be written, or exists although ``overwrite`` is false.
+        If it is not a result, or the file cannot be written or exists and ``overwrite`` is false.
     """
     check_result(result)
     files.write_bytes(files.named(path), result_bytes(result), overwrite=overwrite)

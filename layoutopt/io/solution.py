@@ -41,7 +41,7 @@ class SolutionDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     why: str = ""
 
     def answer(self) -> dict[str, Any]:
-        """Return what is claimed, with exact numbers."""
+        """Return the claimed answer, with exact numbers."""
         numbers = {"objective": self.objective, "bound": self.bound}
         known = {
             key: None if x is None else exact([x], f"$.{key}")[0] for key, x in numbers.items()
@@ -57,9 +57,9 @@ def solution_document(
     Parameters
     ----------
     seconds
-        By phase; nothing where times are left out.
+        By phase; empty if times are omitted.
     network_hash
-        Of what was solved.
+        Hash of the solved network.
     """
     return SolutionDocument(
         format="layoutopt/solution/1",
@@ -98,7 +98,7 @@ def read_solution(path: str | Path) -> SolutionDocument:
     Raises
     ------
     InputError
-        If it cannot be read or is no solution.
+        If it cannot be read or is not a solution.
     """
     decoder = msgspec.json.Decoder(SolutionDocument, float_hook=exact_decimal)
     raw = files.read_bytes(files.named(path))

@@ -1,1 +1,1 @@
-"""Programs from answers: the steps in which a framework gives tensors their layouts."""
+"""Programs that implement layouts in a framework, as steps between its ops."""

@@ -1,4 +1,4 @@
-"""A schedule carried out by a target."""
+"""Execution of schedules by a target."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class _Level:
 
 
 def parts(piece: Piece, origin_size: int, sink_size: int) -> Iterator[Piece]:
-    """Cut a piece into pieces of which both sides nest, and that have no loops of extent 1.
+    """Split a piece into pieces with nested loops on both sides, and none of extent 1.
 
     Parameters
     ----------
     piece
         A piece that sets no element twice.
     origin_size, sink_size
-        Numbers of elements of the tensors that it reads and sets.
+        Numbers of elements of origin and sink.
     """
     todo: list[Piece] = [(*piece[:3], tuple(loop for loop in piece[3] if loop[0] != 1))]
     while todo:
@@ -56,14 +56,14 @@ def parts(piece: Piece, origin_size: int, sink_size: int) -> Iterator[Piece]:
 
 
 def obstacle(size: int, loops: Loops) -> int | None:
-    """Return which loop to shorten so that a box may nest; ``None`` if it nests as it is.
+    """Return the loop to shorten so that a box may become nested; ``None`` if it is nested.
 
     Parameters
     ----------
     size
         Number of elements of the tensor.
     loops
-        The box's loops, of extents 2 or more.  Where it starts makes no difference.
+        The box's loops, of extents 2 or more.
     """
     return _blocks(size, _levels(loops))[1]
 
@@ -78,8 +78,8 @@ def view(target: Views[Handle], x: Handle, shape: Shape, start: int, loops: Loop
     shape
         Its shape.
     start, loops
-        A box of the flat tensor that nests there.  Extents are 2 or more.  Strides of 0 are
-        expanded, so that the view is no window then.
+        A nested box of the flat tensor.  Extents are 2 or more.  Dimensions of stride 0 are
+        expanded; the view is not a window then.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def view(target: Views[Handle], x: Handle, shape: Shape, start: int, loops: Loop
     levels = _levels(loops)
     blocks, bad = _blocks(prod(shape), levels)
     if bad is not None:
-        raise ValueError(f"the box does not nest: loop {bad}")
+        raise ValueError(f"the box is not nested: loop {bad}")
     current: Shape = (prod(shape),)
     x = x if shape == current else target.reshape(x, current)
     first = start + sum((extent - 1) * stride for extent, stride in loops if stride < 0)
@@ -111,7 +111,7 @@ def view(target: Views[Handle], x: Handle, shape: Shape, start: int, loops: Loop
 def cut(
     target: Views[Handle], x: Handle, shape: Shape, axis: int, low: int, high: int
 ) -> tuple[Handle, Shape]:
-    """Return the indices ``low <= i < high`` of one axis, and the shape that they have."""
+    """Return the indices ``low <= i < high`` of one axis, and the resulting shape."""
     if (low, high) == (0, shape[axis]):
         return x, shape
     lower, upper = [0] * len(shape), list(shape)
@@ -123,7 +123,7 @@ def cut(
 def _strided_sampled(
     target: Views[Handle], x: Handle, shape: Shape, axis: int, stride: int
 ) -> tuple[Handle, Shape]:
-    """Return every ``stride``-th index of one axis, and the shape that they have."""
+    """Return every ``stride``-th index of one axis, and the resulting shape."""
     if stride == 1:
         return x, shape
     strides = [1] * len(shape)
@@ -133,7 +133,7 @@ def _strided_sampled(
 
 
 def _in_order(target: Views[Handle], x: Handle, loops: Loops, levels: list[_Level]) -> Handle:
-    """Turn, permute and repeat dimensions, from one for each level to one for each loop."""
+    """Reverse, permute and expand dimensions, from one per level to one per loop."""
     back = tuple(d for d, level in enumerate(levels) if loops[level.loop][1] < 0)
     if back:
         x = target.reverse(x, back)
@@ -148,19 +148,19 @@ def _in_order(target: Views[Handle], x: Handle, loops: Loops, levels: list[_Leve
 
 
 def _levels(loops: Loops) -> list[_Level]:
-    """Return loops by descending stride, without those of stride 0, which go nowhere."""
+    """Return the loops by descending stride, without those of stride 0."""
     levels = [_Level(d, n, abs(stride)) for d, (n, stride) in enumerate(loops) if stride]
     return sorted(levels, key=lambda level: -level.stride)
 
 
 def _blocks(size: int, levels: list[_Level]) -> tuple[list[int], int | None]:
-    """Return the blocks' lengths for all loops but the innermost, and a loop in their way."""
+    """Return the blocks' lengths for all loops but the innermost, and a loop that prevents them."""
     span = 1 + sum((level.extent - 1) * level.stride for level in levels)
     found: list[int] = []
     for level, inner in pairwise(levels):
         span -= (level.extent - 1) * level.stride
         if span > level.stride:
-            # Steps overlap; the loop with fewer of them is taken apart.
+            # Loops overlap; the one of smaller extent is split.
             return found, min(level, inner, key=lambda x: x.extent).loop
         block = _block(size - (level.extent - 1) * level.stride, level.stride, span)
         if block is None:
@@ -171,7 +171,7 @@ def _blocks(size: int, levels: list[_Level]) -> tuple[list[int], int | None]:
 
 
 def _block(room: int, stride: int, span: int) -> int | None:
-    """Return the largest divisor of a stride from ``span`` to ``room``, if there is one."""
+    """Return the largest divisor of a stride from ``span`` to ``room``, if any."""
     root = isqrt(stride)
     for count in range(-(-stride // room), min(stride // span, root) + 1):
         if stride % count == 0:
@@ -188,15 +188,15 @@ Box: TypeAlias = tuple[int, int, int]
 def viewed(
     graph: GraphStore, target: Views[Handle], wanted: Sequence[int], root: Callable[[int], Handle]
 ) -> list[Handle]:
-    """Return tensors as views of the roots that they come from.
+    """Return tensors as views of their root tensors.
 
     Parameters
     ----------
     wanted
         Tensor numbers.
     root
-        Returns a root tensor (a sink, source, fixed point or barrier output) by number.
-        Asked once for each root.
+        Returns a root tensor (a sink, source, fixed point or barrier output) by number;
+        called once for each.
     """
     found: dict[int, Handle] = {}
     todo = list(wanted)
@@ -248,7 +248,7 @@ def _view(
             return target.concat(inputs, op.axis)
         case ops.Expand():
             return target.expand(x, out)
-    raise TypeError(f"{type(op).__name__} is no view")
+    raise TypeError(f"{type(op).__name__} is not a view")
 
 
 def _sampled(target: Views[Handle], x: Handle, shape: Shape, setts: Sequence[Stripes]) -> Handle:
@@ -268,8 +268,8 @@ def striped(
 ) -> tuple[Handle, int]:
     """Return the indices of the middle axis of three that nested stripes keep.
 
-    Only slices, reshapes and concats are used.  All whole periods are cut out together, as
-    more of the first axis, so that the number of views depends on that of stripes alone.
+    Only slices, reshapes and concats are used.  All whole periods are selected together, by
+    moving them to the first axis, so that the number of views depends on that of stripes only.
 
     Parameters
     ----------
@@ -278,12 +278,12 @@ def striped(
     stripes
         Outermost first: see :mod:`layoutopt.graphs.ops`.
     first
-        What index 0 is to the outermost stripe.
+        Position of index 0 in the outermost stripe.
 
     Returns
     -------
     tuple
-        The tensor, and how many indices of its middle axis are left.
+        The tensor, and the size of its middle axis.
     """
     rows, n, columns = box
     if not stripes:
@@ -315,13 +315,13 @@ def _runs(n: int, stripe: tuple[int, int, int], first: int) -> Iterator[tuple[in
     Yields
     ------
     tuple
-        Where a run starts, in how many periods it repeats, its length, and what its first
-        index is to the next stripe.
+        Start of a run, number of periods in which it repeats, its length, and the position of
+        its first index in the next stripe.
     """
     on, off, phase = stripe
     period = on + off
     inside = (first - phase) % period
-    head = min(-inside % period, n)  # what index 0 finds of the period that it is in
+    head = min(-inside % period, n)  # rest of the period that contains index 0
     whole = (n - head) // period
     tail = head + whole * period
     every = (
@@ -333,18 +333,18 @@ def _runs(n: int, stripe: tuple[int, int, int], first: int) -> Iterator[tuple[in
 
 
 METHODS = tuple(name for part in (Target, Views) for name in vars(part) if name[0] != "_")
-"""What a target must be able to do."""
+"""Names of the methods of a target."""
 
 
 def lower(schedule: Schedule, target: Target[Handle]) -> dict[str, Handle]:
-    """Carry a schedule out: run the ops, and give every sink its locations.
+    """Execute a schedule: run its ops, and place every sink.
 
     Parameters
     ----------
     schedule
         Ops and steps in order: see :func:`~layoutopt.schedule`.
     target
-        What they are carried out in: see :class:`~layoutopt.Target`.
+        The framework; see :class:`~layoutopt.Target`.
 
     Returns
     -------
@@ -354,15 +354,14 @@ def lower(schedule: Schedule, target: Target[Handle]) -> dict[str, Handle]:
     Raises
     ------
     InputError
-        If there is no schedule, if the target lacks a method or gives a barrier another
-        number of outputs than it has, or if the schedule was changed by hand so that a
-        barrier comes too late.
+        If the first argument is not a schedule, the target lacks a method or returns a wrong
+        number of outputs of a barrier, or a modified schedule violates barrier order.
     """
     if not isinstance(schedule, Schedule):
-        raise InputError("lower needs a schedule, as schedule(graph, result) returns it")
+        raise InputError("expected a schedule, as returned by schedule(graph, result)")
     for name in METHODS:
         if not callable(getattr(target, name, None)):
-            raise InputError(f"the target has no method {name!r}; needed: {', '.join(METHODS)}")
+            raise InputError(f"the target has no method {name!r}; required: {', '.join(METHODS)}")
     state = _State(schedule.graph, target)
     for item in schedule:
         match item:
@@ -376,10 +375,10 @@ def lower(schedule: Schedule, target: Target[Handle]) -> dict[str, Handle]:
 
 
 class _State(Generic[Handle]):
-    """Values that a target has made so far, by tensor number.
+    """Values made by a target so far, by tensor number.
 
-    ``sinks`` are those created; ``roots`` the locations that tensors have of their own: those
-    of sources and fixed points, fresh ones of sinks, and those of barriers that are known.
+    ``sinks`` are created sinks; ``roots`` own locations: those of sources and fixed points,
+    fresh ones of sinks, and those of known barriers.
     """
 
     def __init__(self, graph: GraphStore, target: Target[Handle]) -> None:
@@ -389,7 +388,7 @@ class _State(Generic[Handle]):
         self.ops = {op.id: i for i, op in enumerate(graph.ops)}
 
     def sink(self, t: int) -> Handle:
-        """Return a sink, created if need be."""
+        """Return a sink, created at the first call."""
         if t not in self.sinks:
             self.sinks[t] = self.target.create(self.graph.tensor_name(t), self.graph.shapes[t])
         return self.sinks[t]
@@ -410,7 +409,7 @@ class _State(Generic[Handle]):
             )
 
     def know(self, step: BarrierReady) -> None:
-        """Let a barrier give its outputs their locations."""
+        """Compute the locations of a barrier's outputs."""
         barrier = self.ops[step.barrier]
         inputs = viewed(self.graph, self.target, self.graph.op_inputs[barrier], self._held)
         outputs = self.graph.op_outputs[barrier]
@@ -418,23 +417,23 @@ class _State(Generic[Handle]):
         made = self.target.barrier(step.barrier, inputs, shapes)
         if len(made) != len(outputs):
             what = f"{len(made)} tensors for {len(outputs)} outputs"
-            raise InputError(f"the target's barrier({step.barrier!r}, ...) gave {what}")
+            raise InputError(f"the target's barrier({step.barrier!r}, ...) returned {what}")
         self.roots.update(zip(outputs, made, strict=True))
 
     def _held(self, t: int) -> Handle:
-        """Return what a root tensor holds so far."""
+        """Return the present value of a root tensor."""
         sink = self.graph.ops[self.graph.producers[t]].kind is Kind.SINK
         if self._unknown(t) or (sink and t not in self.sinks):
             return self.target.placeholder(self.graph.shapes[t])
         return self.sinks[t] if sink else self._own(t)
 
     def _unknown(self, t: int) -> bool:
-        """Return whether a tensor is an output of a barrier that is not known yet."""
+        """Return whether a tensor is an output of a barrier that is not yet known."""
         kind = self.graph.ops[self.graph.producers[t]].kind
         return kind is Kind.BARRIER and t not in self.roots
 
     def _own(self, t: int) -> Handle:
-        """Return the locations that a root tensor has of its own."""
+        """Return the own locations of a root tensor."""
         if t not in self.roots:
             self.roots[t] = self.target.own(self.graph.tensor_name(t), self.graph.shapes[t])
         return self.roots[t]

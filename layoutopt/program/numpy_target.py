@@ -1,4 +1,4 @@
-"""A target of NumPy arrays: an example of what targets do, and a check of programs."""
+"""A target of NumPy arrays, as an example and to check programs."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.program.target import Target
 
 Numbers: TypeAlias = NDArray[np.int64]
-"""The number of each element's location, -1 where there is none yet."""
+"""The number of each element's location, -1 if unset."""
 
 
 class NumpyTarget(Target[Numbers]):
     """A target whose tensors are arrays of location numbers; equal numbers are one location.
 
-    Nothing is run.  Locations are read only where there are some, and set once.
+    Ops are not run.  Reading unset locations, and setting locations twice, is an error.
 
     Parameters
     ----------
     graph
-        The graph; it is asked for the mappings of sources, nothing else.
+        The graph, of which only mappings of sources are used.
 
     Attributes
     ----------
     layouts
-        The locations of each sink that was created, by name.
+        The locations of each created sink, by name.
     roots
-        The locations that tensors have of their own, as far as they were asked for, by name.
+        The own locations of tensors requested so far, by name.
     outputs
-        The locations of the outputs of barriers that are known, by the op's name.
+        The locations of outputs of known barriers, by the op's name.
 
     Examples
     --------
@@ -58,15 +58,15 @@ class NumpyTarget(Target[Numbers]):
         self._count = 0
 
     def run(self, op: Hashable) -> None:
-        """Do nothing: arrays of locations are not computed with."""
+        """Do nothing."""
 
     def create(self, name: str, shape: Shape) -> Numbers:
-        """Return a sink whose elements have no locations yet."""
+        """Return a sink whose locations are unset."""
         self.layouts[name] = np.full(shape, -1, np.int64)
         return self.layouts[name]
 
     def own(self, name: str, shape: Shape) -> Numbers:
-        """Return the locations that a tensor has of its own, the same in every call."""
+        """Return the own locations of a tensor, the same in every call."""
         if name not in self.roots:
             op = self.graph.ops[self.graph.producers[self.graph.number(name)]]
             if isinstance(op, Source) and op.mapping is not None:
@@ -83,7 +83,7 @@ class NumpyTarget(Target[Numbers]):
         Raises
         ------
         InputError
-            If an element of the inputs has no location yet.
+            If a location of the inputs is unset.
         """
         for i, array in enumerate(inputs):
             if (array < 0).any():
@@ -96,13 +96,12 @@ class NumpyTarget(Target[Numbers]):
         return np.full(shape, -1, np.int64)
 
     def copy(self, source: Numbers, destination: Numbers) -> None:
-        """Let the elements of a window take the locations of a source.
+        """Copy the locations of a source to a window.
 
         Raises
         ------
         InputError
-            If the shapes differ, an element of the source has no location yet, or one of
-            the window has one already.
+            If the shapes differ, a location of the source is unset, or one of the window is set.
         """
         if source.shape != destination.shape:
             shapes = f"{list(source.shape)} and {list(destination.shape)}"
@@ -110,7 +109,7 @@ class NumpyTarget(Target[Numbers]):
         if (source < 0).any():
             raise InputError("copy: the source has elements without a location")
         if (destination >= 0).any():
-            raise InputError("copy: the destination has elements with a location")
+            raise InputError("copy: the destination has elements whose location is set already")
         destination[...] = source
 
     def reshape(self, x: Numbers, shape: Shape) -> Numbers:
@@ -157,6 +156,6 @@ class NumpyTarget(Target[Numbers]):
 
 
 def _picked(x: Numbers, index: Iterable[slice]) -> Numbers:
-    place: Any = (*index, ...)  # the ellipsis keeps a rank-0 array an array
+    place: Any = (*index, ...)  # the ellipsis makes the result of rank 0 an array
     view: Numbers = x[place]
     return view

@@ -1,4 +1,4 @@
-"""The steps that give sinks their locations, in an order in which they can be taken."""
+"""Steps that place sinks, in an order that respects barriers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Layouts: TypeAlias = Mapping[str, Sequence[Piece]]
 
 @dataclass(frozen=True)
 class Place:
-    """One piece of a sink takes the locations of the piece's origin.
+    """Placement of one piece of a sink at the locations of its origin.
 
     Parameters
     ----------
     sink
         The sink's name.
     number
-        Which of its pieces this is.
+        Index of the piece.
     piece
         The piece: see :mod:`layoutopt.base.result`.
     needs
-        The step that makes the locations known, if the origin is a barrier's output.
+        The step after which the locations are known, if the origin is a barrier's output.
     """
 
     sink: str
@@ -53,17 +53,17 @@ class Place:
 
 @dataclass(frozen=True)
 class BarrierReady:
-    """Point from which the locations of a barrier's outputs must have been computed.
+    """Point at which the locations of a barrier's outputs must be computed.
 
-    All elements of its inputs have their locations by then.  The barrier itself need not
-    have run: a creation that is thrown away does as well.
+    All locations of its inputs are known by then.  The barrier need not run: creating its outputs
+    and discarding them suffices.
 
     Parameters
     ----------
     barrier
         The barrier op's name.
     needs
-        The steps that give its inputs their locations.
+        The steps after which the locations of its inputs are known.
     """
 
     barrier: str
@@ -74,29 +74,27 @@ class BarrierReady:
 
 
 ProgramStep: TypeAlias = Place | BarrierReady
-"""What is done to layouts.  ``step.needs`` are the steps that must come earlier."""
+"""A step of a program.  ``step.needs`` are steps that must come earlier."""
 
 
 def steps(graph: GraphStore, result: UnwindingResult | Layouts) -> tuple[ProgramStep, ...]:
-    """Return the steps that carry layouts out, each after those that it needs.
+    """Return the steps that implement layouts, each after those that it needs.
 
     Parameters
     ----------
-    graph
-        The graph.
     result
         A result, or layouts: pieces by sink name.
 
     Returns
     -------
     tuple
-        Each piece of each sink once, in the result's ``order``; and each barrier that some
-        piece takes locations of, and those that these need, once, just before it is needed.
+        Each piece of each sink, in the result's ``order``; and each barrier that is the origin
+        of a piece, and those that these need, just before its first use.
 
     Raises
     ------
     InputError
-        If there are no layouts, they break a rule, or the result's order does.
+        If there are no layouts, or they or the result's order violate a rule.
     """
     check_graph(graph)
     layouts = given_layouts(graph, result)
@@ -139,14 +137,14 @@ def _made(graph: GraphStore, layouts: Layouts, given: Dependencies) -> dict[int,
 
 
 def with_needs(wanted: Iterable[ProgramStep], done: set[ProgramStep]) -> Iterator[ProgramStep]:
-    """Yield steps, each after the steps that it needs, without those that are done.
+    """Yield steps, each after the steps that it needs, except those already done.
 
     Parameters
     ----------
     wanted
-        The steps, in the order in which they are to come.
+        The steps, in the preferred order.
     done
-        Steps that were yielded before; grows.
+        Steps yielded before; extended.
     """
     for goal in wanted:
         todo = [goal]
@@ -164,7 +162,7 @@ def with_needs(wanted: Iterable[ProgramStep], done: set[ProgramStep]) -> Iterato
 
 @dataclass(frozen=True)
 class Run:
-    """One of the framework's own ops is run."""
+    """Execution of one of the framework's ops."""
 
     op: Hashable
 
@@ -177,14 +175,14 @@ Item: TypeAlias = Run | ProgramStep
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Ops of a framework and steps for layouts in one order; printed, a numbered list.
+    """Ops of a framework and steps for layouts in one order; printed as a numbered list.
 
     Parameters
     ----------
     graph
-        The graph that the steps are about.
+        The graph of the steps.
     items
-        The ops and steps, first to last.
+        The ops and steps, in order.
     """
 
     graph: GraphStore
@@ -208,32 +206,27 @@ def schedule(
     ops: Mapping[Any, Iterable[Hashable]] | nx.DiGraph | None = None,
     creates: Mapping[str, Hashable] | None = None,
 ) -> Schedule:
-    """Merge the steps that carry layouts out with the ops of a framework.
+    """Merge the steps that implement layouts with the ops of a framework.
 
-    An op comes after all ops that must come before it; among those that can come next, the
-    first given does.  All pieces of a sink are placed before the op that creates it.  Every
-    step comes as late as possible: between an op and the one before it stand exactly the
-    steps that this op needs, directly or through other steps, and that no earlier op needs.
-    Steps that no op needs come at the end.
+    Ops are sorted topologically, in the given order where possible.  All pieces of a sink are
+    placed before the op that creates it.  Every step comes as late as possible: directly before
+    the first op that needs it, also through other steps.  Steps that no op needs come at the end.
 
     Parameters
     ----------
-    graph
-        The graph.
     result
         A result, or layouts: pieces by sink name.
     ops
-        For each op of the framework those that must come before it; or a
-        ``networkx.DiGraph`` whose edges point from earlier to later ops.  Anything hashable
-        can stand for an op.  None by default: the steps alone.
+        For each op of the framework, any hashable object, the ops that must come before it; or
+        a ``networkx.DiGraph`` whose edges point from earlier to later ops.  No ops by default.
     creates
-        For sinks, by name, the op that creates the tensor or first sets it.  A sink that is
-        not named here is created by the op that equals its name, if there is one.
+        For sinks, by name, the op that creates the tensor or first sets it; by default the op
+        that equals the sink's name, if any.
 
     Raises
     ------
     InputError
-        If ``ops`` or ``creates`` name something unknown, or ops wait for each other; and as
+        If ``ops`` or ``creates`` refer to something unknown, or ops form a cycle; and as
         :func:`~layoutopt.steps` does.
     """
     check_graph(graph)
@@ -255,8 +248,8 @@ def schedule(
 def _before(
     ops: Mapping[Any, Iterable[Hashable]] | nx.DiGraph | None,
 ) -> dict[Hashable, tuple[Hashable, ...]]:
-    """Return for each op those that must come before it."""
-    # A networkx.DiGraph holds the same mapping as an attribute.
+    """Return the predecessors of each op."""
+    # A networkx.DiGraph has the same mapping as an attribute.
     given = {} if ops is None else getattr(ops, "pred", ops)
     if not isinstance(given, Mapping):
         kind = type(ops).__name__
@@ -264,27 +257,29 @@ def _before(
     before: dict[Hashable, tuple[Hashable, ...]] = {}
     for op, earlier in given.items():
         if isinstance(earlier, str) or not isinstance(earlier, Iterable):
-            raise InputError(f"op {op!r}: what comes before it must be a list of ops")
+            raise InputError(f"op {op!r}: its predecessors must be a list of ops")
         before[op] = tuple(earlier)
     for op, earlier in before.items():
         for other in earlier:
             if not _among(other, before):
-                raise InputError(f"op {op!r}: {other!r}, which must come before it, is no op")
+                raise InputError(f"op {op!r}: its predecessor {other!r} is not an op")
     return before
 
 
 def _creators(
     graph: GraphStore, before: Mapping[Hashable, Any], creates: Mapping[str, Hashable]
 ) -> dict[str, Hashable]:
-    """Return the op that creates each sink, where there is one."""
+    """Return the op that creates each sink, if any."""
     if not isinstance(creates, Mapping):
-        raise InputError(f"creates must map sinks to ops, not be a {type(creates).__name__}")
+        raise InputError(
+            f"creates must be a mapping from sinks to ops, not {type(creates).__name__}"
+        )
     names = [sink.name for sink in graph.sinks()]
     for name, op in creates.items():
         if name not in names:
-            raise InputError(f"creates: {name!r} is no sink of the graph")
+            raise InputError(f"creates: {name!r} is not a sink of the graph")
         if not _among(op, before):
-            raise InputError(f"creates: sink {name!r}: {op!r} is no op")
+            raise InputError(f"creates: sink {name!r}: {op!r} is not an op")
     return {name: name for name in names if name in before} | dict(creates)
 
 
@@ -293,7 +288,7 @@ def _among(op: Any, ops: Mapping[Hashable, Any]) -> bool:
 
 
 def _in_order(before: Mapping[Hashable, Iterable[Hashable]]) -> Iterator[Hashable]:
-    """Yield ops, always the first given one of those that can come next."""
+    """Yield ops in topological order, in the given order where possible."""
     sorter = TopologicalSorter(before)
     try:
         sorter.prepare()

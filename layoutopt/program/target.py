@@ -1,4 +1,4 @@
-"""Interface of a framework in which layouts are carried out."""
+"""Interface of frameworks in which layouts are implemented."""
 
 from __future__ import annotations
 
@@ -8,36 +8,35 @@ from typing import Protocol, TypeVar
 from layoutopt.graphs.ops import Shape
 
 Handle = TypeVar("Handle")
-"""Whatever a target stands for tensors with; only the target ever looks inside."""
+"""A target's representation of tensors, opaque to this package."""
 
 
 class Views(Protocol[Handle]):
     """Views of tensors, with NumPy's meaning.
 
-    A view shows the elements that ``x`` has when the view is taken; later changes of ``x``
-    need not show.  One kind of view must be a *window* as well: what is copied into it
-    becomes what the tensor itself holds.  Windows are taken of created tensors, by these views
-    in this order:
+    A view has the elements of ``x`` at the time of the call; it need not reflect later changes of
+    ``x``.  Some views must also be *windows*: copying into one changes the tensor itself.  Windows
+    are made of created tensors, by these views in this order:
 
     1. :meth:`reshape` of the whole tensor to one dimension;
-    2. for each dimension wanted a :meth:`slice` of the last dimension, a :meth:`reshape` that
-       splits the last dimension in two, and a :meth:`sub_sample` of one dimension; each of
-       them only where it changes something;
+    2. for each resulting dimension a :meth:`slice` of the last dimension, a :meth:`reshape` that
+       splits the last dimension in two, and a :meth:`sub_sample` of one dimension, as far as
+       needed;
     3. :meth:`reverse` and :meth:`dim_shuffle`.
 
-    NumPy's views do all this without a copy.
+    NumPy's views satisfy this without copies.
     """
 
     def reshape(self, x: Handle, shape: Shape) -> Handle:
-        """Return the elements in row-major order in another shape: ``x.reshape(shape)``."""
+        """Return ``x.reshape(shape)``, in row-major order."""
         ...
 
     def dim_shuffle(self, x: Handle, permutation: Sequence[int]) -> Handle:
-        """Return the dimensions in another order: ``x.transpose(permutation)``."""
+        """Return ``x.transpose(permutation)``."""
         ...
 
     def reverse(self, x: Handle, dims: Sequence[int]) -> Handle:
-        """Return some dimensions backwards: ``numpy.flip(x, dims)``."""
+        """Return ``numpy.flip(x, dims)``."""
         ...
 
     def slice(self, x: Handle, lower: Sequence[int], upper: Sequence[int]) -> Handle:
@@ -49,16 +48,16 @@ class Views(Protocol[Handle]):
         ...
 
     def concat(self, xs: Sequence[Handle], axis: int) -> Handle:
-        """Return tensors one after the other: ``numpy.concatenate(xs, axis)``; no window."""
+        """Return ``numpy.concatenate(xs, axis)``; need not be a window."""
         ...
 
     def expand(self, x: Handle, shape: Shape) -> Handle:
-        """Return ``numpy.broadcast_to(x, shape)``; no window."""
+        """Return ``numpy.broadcast_to(x, shape)``; need not be a window."""
         ...
 
 
 class Target(Views[Handle], Protocol[Handle]):
-    """A framework, or anything else that layouts are carried out in.
+    """A framework in which layouts are implemented.
 
     :func:`~layoutopt.lower` calls :meth:`run`, :meth:`barrier` and :meth:`copy` in the
     order of the schedule, and :meth:`create`, :meth:`own` and :meth:`placeholder` when their
@@ -66,21 +65,18 @@ class Target(Views[Handle], Protocol[Handle]):
     """
 
     def run(self, op: Hashable) -> None:
-        """Run one of the framework's own ops, as the schedule names it.
-
-        Every sink that the op creates has all its locations by then.
-        """
+        """Run one of the framework's ops, after the sinks that it creates have been placed."""
         ...
 
     def create(self, name: str, shape: Shape) -> Handle:
-        """Return a sink whose elements have no locations yet; called once for each."""
+        """Return a sink whose locations are unset; called once for each."""
         ...
 
     def own(self, name: str, shape: Shape) -> Handle:
-        """Return the locations that a tensor has of its own; called at most once for each.
+        """Return the own locations of a tensor; called at most once for each.
 
-        Of a source or an output of a fixed point these are the given ones; equal entries of
-        ``mapping`` are one location.  For a sink they are fresh ones that the target chooses.
+        Those of a source or an output of a fixed point are given; equal entries of ``mapping``
+        are one location.  Those of a sink are fresh locations that the target chooses.
         """
         ...
 
@@ -94,22 +90,22 @@ class Target(Views[Handle], Protocol[Handle]):
         name
             The barrier op's name.
         inputs
-            Its inputs, all elements of which have their locations.
+            Its inputs, whose locations are all known.
         shapes
             The shapes of its outputs.
         """
         ...
 
     def placeholder(self, shape: Shape) -> Handle:
-        """Return a tensor without locations, of which no element will ever be read.
+        """Return a tensor whose elements are never read.
 
-        It stands in where a view has an operand that is not there yet, and the elements
-        wanted come from other operands.
+        It replaces an operand of a view that does not exist yet, when only elements of other
+        operands are selected.
         """
         ...
 
     def copy(self, source: Handle, destination: Handle) -> None:
-        """Let the elements of a window take the locations of a source of the same shape.
+        """Copy the locations of a source to a window of the same shape.
 
         All locations of the source are known, and no element is set twice.
         """

@@ -111,7 +111,7 @@ def test_hooks(name: str) -> None:
             opaque = unwind(graph, name, barriers="opaque")
             assert opaque.bound is not None
             assert (opaque.score or 0) <= opaque.bound
-        with refused("fixed layouts of graphs with barrier hooks are not solved"):
+        with refused("fixed layouts are not supported for graphs with barrier hooks"):
             graph = random_hooked(39)  # of its own, as it is changed
             sink = graph.sinks()[0]
             source = graph.source(sink.shape, name="here")

@@ -137,9 +137,9 @@ def test_wrong_limits() -> None:
     """What is no size, or less than is taken, is refused in a line, and changes nothing."""
     before = limit()
     for wrong in ("much", "0", "-1", "4X", "9" * 40):
-        with refused(f"{wrong!r} is no size of memory"), memory_limit(wrong):
+        with refused(f"invalid size of memory {wrong!r}"), memory_limit(wrong):
             pass
-    with refused("1M of memory are too few: ", " MiB are taken already"), memory_limit("1M"):
+    with refused("memory limit 1M is exceeded already: ", " MiB are in use"), memory_limit("1M"):
         pass
     assert limit() == before
 
@@ -147,7 +147,7 @@ def test_wrong_limits() -> None:
 def test_systems_without_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system knows no limits of processes none can be set, and nothing else changes."""
     monkeypatch.setattr(memory, "_resource", lambda: None)
-    with refused("this system knows no memory limits"), memory.memory_limit("4G"):
+    with refused("this system does not support memory limits"), memory.memory_limit("4G"):
         pass
     with memory.memory_limit(None):
         assert not memory.full()

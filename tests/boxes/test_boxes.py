@@ -393,7 +393,7 @@ def test_large(name: str) -> None:
     last but one.
     """
     layout, shape, missing = LARGE[name]
-    expected = f"{missing} elements are set twice instead of others" if missing else None
+    expected = f"{missing} elements are set twice, and as many are not set" if missing else None
     assert cover(layout, shape, Equations(10**6)) == expected
 
 
@@ -406,7 +406,7 @@ def test_one_element_inside_a_triangle() -> None:
         for place in range(n * k, n * k + k + 1):
             layout = [*rows, *rest, piece(place)]
             found = cover(layout, (n, n), Equations(10**5))
-            assert found == "1 elements are set twice instead of others", place
+            assert found == "1 elements are set twice, and as many are not set", place
 
 
 def random_layout(draw: random.Random) -> tuple[list[Piece], int]:

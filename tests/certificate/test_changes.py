@@ -73,7 +73,7 @@ def outcome(given: Instance, certificate: Certificate, stated: Statement, most: 
     assert verdict.score == score(stated, where)
     taken = (added(stated, e, k) for e, k in where.items() if isinstance(k, int))
     assert not cyclic(stated.arcs.union(*taken))
-    assert verdict.bound >= most or verdict.on_word
+    assert verdict.bound >= most or verdict.unverified
     return True
 
 

@@ -140,15 +140,15 @@ def _both_unread(certificate: Certificate) -> None:
 
 
 WRONG: list[tuple[Any, str]] = [
-    (_both, "the layouts need barriers in a circle: "),
-    (_both_unread, "the layouts need barriers in a circle: "),
-    (_change("order", value={"evidence": {"0": EARNED, "1": EARNED}}), "a bound of 9"),
-    (_change("read", value=[]), "a bound of 9"),
-    (_change("read", value=["x"]), "a bound of 9"),
-    (_change("read", value=["y"]), "a bound of 9"),
+    (_both, "depend on each other in a cycle: "),
+    (_both_unread, "depend on each other in a cycle: "),
+    (_change("order", value={"evidence": {"0": EARNED, "1": EARNED}}), "the bound 9"),
+    (_change("read", value=[]), "the bound 9"),
+    (_change("read", value=["x"]), "the bound 9"),
+    (_change("read", value=["y"]), "the bound 9"),
     (_change("read", value="x"), "read must be a list"),
-    (_change("read", value=["x", "z"]), "read names what is no tensor: z"),
-    (_change("read", value=[None]), "read names what is no tensor: None"),
+    (_change("read", value=["x", "z"]), "read contains unknown tensors: z"),
+    (_change("read", value=[None]), "read contains unknown tensors: None"),
     (_change("order", value=[]), "must be of objects"),
     (_change("order", value=None), "must be of objects"),
     (_drop("order", "no"), "must be of objects"),
@@ -156,11 +156,11 @@ WRONG: list[tuple[Any, str]] = [
     (_deep, "must be of objects, at most 200 deep"),
     (_change("order", "before", value=["b"]), "before must be a list of 2"),
     (_change("order", "before", value="bc"), "before must be a list of 2"),
-    (_change("order", "before", value=["c", "c"]), "a bound of 9"),
+    (_change("order", "before", value=["c", "c"]), "the bound 9"),
     (_change("order", "yes", "evidence", value=[]), "evidence of an order must be an object"),
     (_drop("order", "yes", "evidence", "0"), "evidence must be of one of the kinds"),
-    (_change("order", "no", "evidence", "1", value={"kind": "word", "bound": 3}), "a bound of 8"),
-    (_change("bound", value=4), "a bound of 5"),
+    (_change("order", "no", "evidence", "1", value={"kind": "word", "bound": 3}), "the bound 8"),
+    (_change("bound", value=4), "the bound 5"),
 ]
 
 
@@ -189,7 +189,7 @@ def test_a_barrier_that_reads_what_lies_at_it() -> None:
     }
     assert optimum(given) == 0
     for read in ([], ["x"]):
-        with pytest.raises(Refused, match="barriers in a circle: b"):
+        with pytest.raises(Refused, match="depend on each other in a cycle: b"):
             check(given, certificate | {"read": read})
     fresh = copy.deepcopy(certificate) | {"read": ["x"], "score": 0, "bound": 0}
     fresh["classes"][0]["labels"] = [-1]
@@ -274,7 +274,7 @@ def test_copies_that_are_read_one_by_one(last: int) -> None:
     if last == 2:
         assert check(given, certificate).bound == 0
     for read in ([], ["p"], ["q"], ["p", "q"])[: 3 if last == 2 else 4]:
-        with pytest.raises(Refused, match="the evidence proves a bound of 10"):
+        with pytest.raises(Refused, match="the evidence proves the bound 10"):
             check(given, certificate | {"read": read})
 
 
@@ -315,7 +315,7 @@ def test_what_a_barrier_reads_through_views_is_read() -> None:
             assert check(given, certificate).score == 5
             continue
         for read in ([], [name]):
-            with pytest.raises(Refused, match="barriers in a circle: b"):
+            with pytest.raises(Refused, match="depend on each other in a cycle: b"):
                 check(given, certificate | {"read": read})
 
 
@@ -342,7 +342,7 @@ def test_barriers_of_several_outputs(target: str, place: int) -> None:
     }
     assert optimum(given) == 3
     for read in ([], ["x"], ["b:1"], ["x", "b:1"]):
-        with pytest.raises(Refused, match="barriers in a circle: "):
+        with pytest.raises(Refused, match="depend on each other in a cycle: "):
             check(given, certificate | {"read": read})
     fresh = copy.deepcopy(certificate) | {"score": 3}
     fresh["classes"][0]["labels"] = [-1]
@@ -371,7 +371,7 @@ def test_barriers_behind_barriers_wait() -> None:
     }
     assert optimum(given) == 0
     for read in ([], ["r"], ["x", "r"]):
-        with pytest.raises(Refused, match="barriers in a circle"):
+        with pytest.raises(Refused, match="depend on each other in a cycle"):
             check(given, certificate | {"read": read})
     fresh = copy.deepcopy(certificate) | {"score": 0, "bound": 0, "read": ["x", "r"]}
     fresh["classes"][0]["labels"] = [-1]
@@ -388,10 +388,10 @@ def test_a_word_in_any_class_and_any_branch_is_told() -> None:
         changed = copy.deepcopy(tree)
         changed[branch]["evidence"][k] = word
         verdict = check(given, certificate | {"order": changed, "bound": 10})
-        assert (verdict.on_word, verdict.copies_on_word) == (words, words)
+        assert (verdict.unverified, verdict.copies_unverified) == (words, words)
     tree["yes"]["evidence"] = tree["no"]["evidence"] = {"0": word, "1": word}
     verdict = check(given, certificate | {"bound": 10})
-    assert (verdict.on_word, verdict.copies_on_word) == (2, 2)
+    assert (verdict.unverified, verdict.copies_unverified) == (2, 2)
 
 
 def test_terminals_in_several_boxes_are_compared_with_all() -> None:
@@ -448,7 +448,7 @@ def test_a_box_hides_no_barrier_that_is_read() -> None:
         "views": {"t": parts, "r": [moved(*apart)]},
     }
     assert optimum(given) == 0
-    with pytest.raises(Refused, match="barriers in a circle"):
+    with pytest.raises(Refused, match="depend on each other in a cycle"):
         check(given, certificate)
     with pytest.raises(Refused, match="a box that is read has locations of several tensors"):
         certificate["views"]["r"][0]["kept"] = [[[-1, 0], [1, 0, 1], [[2, [1, 1, -1]]]]]

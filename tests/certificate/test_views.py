@@ -141,8 +141,8 @@ def test_ops_of_too_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = [len(runs(kept_of(n, own))) for n, own in zip((12, 4), op["setts"], strict=True)]
     assert len(relation(op, [(12, 4)])[0]) == prod(pieces) > 1
     monkeypatch.setattr(views, "MOST_PIECES", prod(pieces) - 1)
-    with pytest.raises(Refused, match=f"more than {prod(pieces) - 1} pieces"):
+    with pytest.raises(Refused, match=f"more than {prod(pieces) - 1} boxes"):
         relation(op, [(12, 4)])
     monkeypatch.setattr(views, "LONGEST", 11)
-    with pytest.raises(Refused, match="stripes over a dimension of 12; at most 11"):
+    with pytest.raises(Refused, match="stripes over a dimension of size 12; at most 11"):
         relation(op, [(12, 4)])

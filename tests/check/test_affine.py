@@ -240,7 +240,7 @@ def test_long_stripes() -> None:
 
 def test_barriers_carry_nothing() -> None:
     """Asking what a barrier carries, or from where its elements come, is a mistake."""
-    with pytest.raises(TypeError, match="Barrier is no view"):
+    with pytest.raises(TypeError, match="Barrier is not a view"):
         moves(ops.Barrier(id="b", inputs=("x",), shape=(2,)), [(2,)], (2,))
-    with pytest.raises(TypeError, match="Barrier is no view"):
+    with pytest.raises(TypeError, match="Barrier is not a view"):
         carried(ops.Barrier(id="b", inputs=("x",), shape=(2,)), [np.arange(2)], [(2,)], (2,))

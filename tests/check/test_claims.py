@@ -57,7 +57,7 @@ def test_contradictions() -> None:
     graph.tile_memory = None
     [line] = claimed(graph, empty)
     assert (
-        line == "status: every instance without a tile memory has a solution, the result has none"
+        line == "status: instances without a tile memory are feasible, the result says infeasible"
     )
 
 
@@ -68,15 +68,15 @@ NONE: dict[str, Any] = {"objective": None, "bound": None, "labelling": None}
 CLAIMS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, []),
     ({"pairs": (), "order": (), "size": {"classes": 99}}, []),
-    ({"instance": "static"}, ["instance: the result is of 'static', the instance is 'dynamic'"]),
+    ({"instance": "static"}, ["instance: the result belongs to 'static', not to 'dynamic'"]),
     ({"size": {"edges": 7}}, ["size: edges is 6, the result says 7"]),
     ({"size": {"tensors": 4, "elements": 11}}, ["size: elements is 12, the result says 11"]),
-    ({"objective": Decimal(399)}, ["score: the layouts earn 400.0, the result says 399"]),
+    ({"objective": Decimal(399)}, ["score: the layouts have 400.0, the result says 399"]),
     (
         {"objective": Decimal(401), "bound": Decimal(401)},
-        ["score: the layouts earn 400.0, the result says 401"],
+        ["score: the layouts have 400.0, the result says 401"],
     ),
-    ({"objective": None, "bound": None}, ["score: the layouts earn 400.0, the result says None"]),
+    ({"objective": None, "bound": None}, ["score: the layouts have 400.0, the result says None"]),
     ({"bound": Decimal("399.9")}, ["bound: 399.9 is below the layouts' score 400.0"]),
     ({"bound": Decimal("400.1")}, []),
     ({"bound": None}, []),
@@ -90,7 +90,7 @@ CLAIMS: list[tuple[dict[str, Any], list[str]]] = [
             f"pairs[1]: is {DOWN}, the result says {UP}",
         ],
     ),
-    ({"order": ("x", "y")}, ["order: 'x' is set before the barrier it takes locations of"]),
+    ({"order": ("x", "y")}, ["order: 'x' is set before the barrier at its origin is known"]),
     ({"labelling": None}, ["score: 400.0 is claimed without layouts"]),
     (NONE, []),
     (NONE | {"bound": Decimal(1)}, []),  # no layouts contradict it

@@ -58,7 +58,8 @@ def test_capacity_and_grain() -> None:
     layouts = X | {"y": [("b", 0, 0, ((3, 1, 1),))]}  # all on tile (2 + 1 + 0) % 3
     assert by_elements(graph, layouts).violations == (
         "capacity: tile 0 holds 16 of 12 bytes; 4 bytes too many in all",
-        "grain: 1 elements of sink 'x' are on another tile than the first of their grain of 2",
+        "grain: 1 elements of sink 'x' are not on the tile of the first element of their grain "
+        "of 2",
     )
 
 
@@ -68,16 +69,16 @@ def test_by_pieces() -> None:
     layouts = X | {"y": X["x"]}
     found, other = by_pieces(graph, layouts), by_elements(graph, layouts)
     assert (found.score, found.pairs, found.violations) == (7, other.pairs, other.violations)
-    with pytest.raises(SizeError, match="hooks of users are looked at element by element; 15 are"):
+    with pytest.raises(SizeError, match="users' hooks are evaluated element by element; 15 are"):
         by_pieces(chained(), layouts)
-    with pytest.raises(SizeError, match="pieces that name barriers with hooks are looked at"):
+    with pytest.raises(SizeError, match="pieces with origins in barriers with hooks are evaluated"):
         by_pieces(graph, X | {"y": [("b", 0, 0, ((3, 1, 1),))]})
 
 
 def test_too_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that does not fit the memory is refused before it is begun."""
     monkeypatch.setattr("layoutopt.base.memory.available", lambda: 100)
-    with pytest.raises(SizeError, match="evaluating hooks, which look at every element, needs"):
+    with pytest.raises(SizeError, match="evaluating hooks for every element needs"):
         evaluate(chained(), X | {"y": X["x"]})
 
 

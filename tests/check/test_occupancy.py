@@ -94,7 +94,7 @@ def expected_faults(graph: Graph, tiles: list[Tiles]) -> list[str]:
     over = [tile for tile in sorted(used) if used[tile] > room]
     if over:
         named = ", ".join(f"tile {tile} holds {used[tile]}" for tile in over[:3])
-        more = f" and {len(over) - 3} more tiles are too full" if len(over) > 3 else ""
+        more = f" and {len(over) - 3} more tiles are overfull" if len(over) > 3 else ""
         excess = sum(used[tile] - room for tile in over)
         lines.append(f"capacity: {named} of {room} bytes{more}; {excess} bytes too many in all")
     for sink in graph.sinks():
@@ -102,8 +102,8 @@ def expected_faults(graph: Graph, tiles: list[Tiles]) -> list[str]:
         torn = sum(tile != own[e - e % memory.grain] for e, tile in enumerate(own))
         if torn:
             lines.append(
-                f"grain: {torn} elements of sink {sink.name!r} are on another tile than the "
-                f"first of their grain of {memory.grain}"
+                f"grain: {torn} elements of sink {sink.name!r} are not on the tile of the "
+                f"first element of their grain of {memory.grain}"
             )
     return lines
 

@@ -83,7 +83,7 @@ def expected_faults(given: Dependencies, steps: list[Step]) -> list[str]:
     for step in steps:
         name, part = (step, None) if isinstance(step, str) else step
         if name not in given.sinks:
-            found.append(f"order: {name!r} is no sink")
+            found.append(f"order: {name!r} is not a sink")
             continue
         span = given.sink_pieces[given.sinks.index(name)]
         if part is not None and part not in range(len(span)):
@@ -93,7 +93,7 @@ def expected_faults(given: Dependencies, steps: list[Step]) -> list[str]:
             if piece in done:
                 found.append(f"order: {step!r} is set twice")
             elif piece not in ready(given, done):
-                found.append(f"order: {step!r} is set before the barrier it takes locations of")
+                found.append(f"order: {step!r} is set before the barrier at its origin is known")
             else:
                 done.add(piece)
     left = [n for n, span in zip(given.sinks, given.sink_pieces, strict=True) if {*span} - done]
@@ -133,4 +133,4 @@ def test_orders_are_judged_as_defined() -> None:
         assert found == expected_faults(given, steps), (given, steps)
         for line in found or ["right"]:
             seen[line.split()[-1]] += 1
-    assert min(seen[word] for word in ["right", "sink", "twice", "of", "set"]) > 100, seen
+    assert min(seen[word] for word in ["right", "sink", "twice", "known", "set"]) > 100, seen

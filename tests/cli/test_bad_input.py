@@ -122,9 +122,9 @@ def test_bad_files(run: Run, tmp_path: Path) -> None:
         (["--dim", "batch=2"], ".onnx"),
         (["--training", "adam"], ".onnx"),
         (["--json", "missing/result.json"], "directory"),
-        (["missing.json", "--json", "result.json"], "several instances need"),
-        (["--output", "result.txt"], ".json, .json.gz, .html, or -"),
-        (["-o", "a.json", "--json", "b.json"], "-o and --json both name a file"),
+        (["missing.json", "--json", "result.json"], "there are several instances"),
+        (["--output", "result.txt"], ".json, .json.gz, .html, or be -"),
+        (["-o", "a.json", "--json", "b.json"], "give -o or --json, not both"),
     ],
 )
 def test_bad_usage(run: Run, instance: Path, words: list[str], told: str) -> None:

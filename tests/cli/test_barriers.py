@@ -44,11 +44,11 @@ def test_solving_and_checking(run: Run, reduced: Path, flag: str | None, score: 
     assert f" {score} " in table
     other = "opaque" if flag != "opaque" else "simulated"
     words = ["--barriers", other]
-    assert "$.instance_hash: is of another instance" in refused(run("check", reduced, path, *words))
+    assert "$.instance_hash: belongs to another" in refused(run("check", reduced, path, *words))
     unbind(path)
     ran = run("check", reduced, path, *words)
     assert ran.code == 1
-    assert "score: the layouts earn" in ran.out
+    assert "score: the layouts have" in ran.out
 
 
 def test_wrong_words(run: Run, reduced: Path) -> None:

@@ -164,11 +164,11 @@ def test_diff_within_a_store(run: Run, tmp_path: Path) -> None:
 
 WRONG = {
     "no suite": (("none.toml",), "none.toml: no such file"),
-    "two ways to solve": ((".", "--in-process", "--jobs", "2"), "exclude each other"),
+    "two ways to solve": ((".", "--in-process", "--jobs", "2"), "give at most one of --jobs"),
     "no jobs": ((".", "--jobs", "0"), "--jobs"),
     "no such solver": (("{instance}", "--in-process", "--solver", "best"), "'best'; known: auto"),
     "bad limit": ((".", "--time-limit", "-1"), "--time-limit -1"),
-    "bad memory": (("{instance}", "--in-process", "--memory", "2X"), "'2X' is no size"),
+    "bad memory": (("{instance}", "--in-process", "--memory", "2X"), "invalid size of memory '2X'"),
     "bad store": (("{instance}", "--in-process", "--store", "no/where"), "its directory"),
     "no store": (("show", "none.sqlite"), "none.sqlite: no such store"),
     "no such rows": (("show", "{store}", "--solver", "best"), "no solver fits 'best'"),

@@ -57,10 +57,10 @@ def test_a_wrong_certificate_is_refused(run: Run, instance: Path, certificate: P
     """The exit code is 1, the line names the mistake."""
     document = json.loads(certificate.read_text())
     for change, reason in (
-        ({"bound": 14}, "the evidence proves a bound of 15, not the one that is said"),
-        ({"score": 16}, "the layouts earn 15, the score is said to be another"),
-        ({"score": 15.5}, "'15.5' is no whole number"),
-        ({"classes": []}, "which no class has"),
+        ({"bound": 14}, "the evidence proves the bound 15, not the claimed one"),
+        ({"score": 16}, "the layouts score 15, but another score is claimed"),
+        ({"score": 15.5}, "'15.5' is neither an integer"),
+        ({"classes": []}, "which does not exist"),
         ({"sinks": {}}, "sink 'x' must be a list"),
     ):
         certificate.write_text(json.dumps(document | change))
@@ -82,7 +82,7 @@ def test_results_are_held_against_certificates(run: Run, instance: Path, certifi
     assert run("solve", instance, "--solver", "greedy0", "--json", greedy, "-q").code == 0
     ran = run("check", instance, greedy, "--certificate", certificate)
     assert ran.code == 1
-    assert "refused: it is of a score of 15, the result has 8" in ran.out
+    assert "refused: its score is 15, that of the result 8" in ran.out
     modest = json.loads(result.read_text()) | {"bound": None, "gap": None, "status": "feasible"}
     greedy.write_text(json.dumps(modest))  # what claims no bound has nothing else to be proved
     assert run("check", instance, greedy, "--certificate", certificate).code == 0
@@ -91,7 +91,7 @@ def test_results_are_held_against_certificates(run: Run, instance: Path, certifi
     certificate.write_text(json.dumps(document))
     ran = run("check", instance, result, "--certificate", certificate)
     assert ran.code == 1
-    assert "refused: it proves a bound of 23, the result has 15" in ran.out
+    assert "refused: it proves the bound 23, the result has 15" in ran.out
 
 
 def test_a_bound_that_is_not_proved_is_told(
@@ -145,7 +145,7 @@ def test_checking_ends_in_time(
     monkeypatch.setattr(check, "unwinding", endless)
     ran = run(*asked, 0.3)
     assert (ran.code, ran.out) == (4, "")
-    assert ran.err == f"layoutopt: {certificate}: not checked to the end: time limit\n"
+    assert ran.err == f"layoutopt: {certificate}: check not finished: time limit\n"
     wrong = run(*asked, -1)
     assert (wrong.code, wrong.out) == (2, "")
     assert "--time-limit -1.0: must be" in wrong.err

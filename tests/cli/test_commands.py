@@ -179,9 +179,9 @@ def test_check_agrees_with_solve(run: Run, tmp_path: Path, seed: int) -> None:
         ("layouts", {"x": []}, "pieces set 0 elements of 1"),
         ("layouts", {}, "has no layout"),
         ("layouts", {"x": [["z", 0, 0, [[1, 1, 1]]]]}, "origin"),
-        ("layouts", {"x": [["a", 1, 0, [[1, 1, 1]]]]}, "leave 0..0"),
+        ("layouts", {"x": [["a", 1, 0, [[1, 1, 1]]]]}, "within 0..0"),
         ("layouts", None, "without layouts"),
-        ("order", ["y"], "no sink"),
+        ("order", ["y"], "not a sink"),
         ("order", ["x", "x"], "twice"),
         ("pairs", [], None),
         ("pairs", [{"a": "x", "b": "a", "value": 8, "elements": 1, "matched": 0}], "pairs"),
@@ -281,7 +281,7 @@ def test_a_solver_that_fails_is_told_in_one_line(
     swap_solver(monkeypatch, "mip", fail)
     ran = run("solve", instance, "--solver", "mip")
     assert (ran.code, ran.out) == (70, "")
-    assert ran.err == "layoutopt: internal error, no answer is given: it failed\n"
+    assert ran.err == "layoutopt: internal error, no result: it failed\n"
 
 
 def test_fixed_layouts_are_kept(run: Run, instance: Path) -> None:

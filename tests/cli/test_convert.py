@@ -61,7 +61,7 @@ def test_a_network_is_converted_for_a_backend_and_verified(run: Run, model: Path
     out = model.with_name("out.onnx")
     assert run("convert", model, "-o", out, "--backend", "nhwc", "--check", "-q").out == ""
     after = run("verify", out, "--backend", "nhwc")
-    assert (after.code, after.out) == (0, f"{out}: every layout is as nhwc needs it\n")
+    assert (after.code, after.out) == (0, f"{out}: all layouts meet the requirements of nhwc\n")
     assert run("verify", model, "--backend", "nchw").code == 0
     told = json.loads(run("verify", model, "--backend", "nhwc", "-o", "-").out)
     assert told["format"] == "layoutopt/violations/1"
@@ -77,7 +77,7 @@ def test_ops_that_nothing_is_known_of_are_listed(run: Run, tmp_path: Path) -> No
     text = "g (float[2,3] x) => (y) { a = my.Twist(x) y = my.Twist(a) }"
     path.write_bytes(network(text, domains=["my"]).SerializeToString())
     ran = run("convert", path, "--explain")
-    assert "ops that must stay as they are: my::Twist (2)" in ran.out
+    assert "unknown ops, kept as they are: my::Twist (2)" in ran.out
     assert "no transform remains" in ran.out
 
 
@@ -91,7 +91,7 @@ def test_existing_files_are_replaced_when_asked_only(run: Run, model: Path) -> N
     assert run("convert", model, "-o", out, "--overwrite", "-q").code == 0
     onnx.checker.check_model(str(out))
     before = model.read_bytes()
-    assert "is the network itself" in refused(run("convert", model, "-o", model, "--overwrite"))
+    assert "is the model itself" in refused(run("convert", model, "-o", model, "--overwrite"))
     assert model.read_bytes() == before
 
 
@@ -151,7 +151,7 @@ def test_a_certificate_is_written_and_accepted(
     for output in ((), (out,)):
         checked = run("check", model, *output, "--certificate", path)
         assert checked.code == 0, checked.err
-        assert f"accepted: count {least} is the least, proved without a solver" in checked.out
+        assert f"accepted: count {least} is optimal, proved without a solver" in checked.out
     again = run("convert", model, "--certificate", path)
     assert again.code == 2
     assert "exists already" in again.err
@@ -162,7 +162,7 @@ def test_a_certificate_is_written_and_accepted(
     path.write_text(json.dumps(certificate))
     wrong = run("check", model, "--certificate", path)
     assert wrong.code == 1
-    assert f"[{least + 1}] is claimed as a bound, [{least}] is proved" in wrong.out
+    assert f"the bound [{least + 1}] is claimed, but [{least}] is proved" in wrong.out
 
 
 def test_a_table_of_costs_is_in_the_certificate(run: Run, model: Path) -> None:

@@ -32,8 +32,8 @@ from tests.support import refused
 
 ENDS: dict[str, tuple[BaseException, int, str]] = {
     "bad input": (InputError("is\nwrong", file="a"), 2, "layoutopt: a: is wrong"),
-    "defect": (InternalError("no"), 70, "layoutopt: internal error, no answer is given: no"),
-    "memory": (MemoryError(), 2, "layoutopt: memory has run out; nothing is written"),
+    "defect": (InternalError("no"), 70, "layoutopt: internal error, no result: no"),
+    "memory": (MemoryError(), 2, "layoutopt: out of memory; nothing is written"),
     "time": (TimeoutError("net: time limit"), 4, "layoutopt: net: time limit"),
     "time, silently": (TimeoutError(), 4, "layoutopt: time ran out"),
     "system": (OSError(28, "No space left", "b"), 2, "layoutopt: b: No space left"),
@@ -41,7 +41,7 @@ ENDS: dict[str, tuple[BaseException, int, str]] = {
     "unforeseen": (
         KeyError("x\ny"),
         70,
-        "layoutopt: internal error, no answer is given: KeyError: 'x\\ny', main.py line ",
+        "layoutopt: internal error, no result: KeyError: 'x\\ny', main.py line ",
     ),
 }
 
@@ -94,7 +94,7 @@ def test_import_refuses_other_kinds_of_files(run: Run, network: Path, tmp_path: 
     other = network.with_suffix(".txt")
     ran = run("import", other)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"layoutopt: {other}: is of no known kind; allowed: .onnx\n"
+    assert ran.err == f"layoutopt: {other}: unknown file type; allowed: .onnx\n"
     ran = run("import", network, "-o", other)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == f"layoutopt: {other}: must end in .json or .json.gz\n"

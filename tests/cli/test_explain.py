@@ -83,7 +83,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["--pair", "x"], ["--pair", "2 arguments"]),
     (["--pair", "b", "c"], ["no valued pair of 'b' and 'c'"]),
     (["--sink", "a"], ["'a' is no sink"]),
-    (["--sink", "q"], ["'q' names no tensor"]),
+    (["--sink", "q"], ["unknown tensor 'q'"]),
     (["--sink", "x", "--alternatives", "-1"], ["--alternatives -1", "0 or more"]),
     (["--pair", "x", "a", "--alternatives", "2"], ["--alternatives 2", "--sink"]),
     (["--sink", "x", "--time-limit", "-1"], ["--time-limit"]),

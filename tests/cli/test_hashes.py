@@ -15,7 +15,7 @@ from tests.cli.conftest import Run, unbind
 from tests.cli.test_bad_input import refused
 from tests.rewriting.exports import random_export
 
-OTHER = "$.instance_hash: is of another instance, or was made with other options"
+OTHER = "$.instance_hash: belongs to another instance, or was made with other options"
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_transform_tells_what_moves(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("offsets", "NHWC", "1,x"), "'x' is no size"),
+        (("offsets", "NHWC", "1,x"), "invalid size 'x'"),
         (("offsets", "NHWC", "1,2"), "2 entries for the 4 axes"),
         (("offsets", "N*HW", "1,2,3,4"), "*"),
         (("convert", "NHWC", "--to", "mkl"), "dialect must be one of"),

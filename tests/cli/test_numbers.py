@@ -122,7 +122,7 @@ def test_check_sees_the_last_digit(run: Run, tmp_path: Path, name: str) -> None:
     result.write_text(text[:start] + claimed + text[text.index(",", start) :])
     ran = run("check", path, result)
     assert ran.code == 1
-    assert "score: the layouts earn" in ran.out
+    assert "score: the layouts have" in ran.out
 
 
 def rivals(first: str, second: str) -> tuple[Graph, list[str]]:

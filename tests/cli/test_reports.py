@@ -166,9 +166,9 @@ def test_wrong_wishes_are_told_in_one_line(run: Run, instance: Path, store: Path
         (["compare", instance, "--csv", other], "--overwrite"),
         (["compare", instance, "--csv", page, "--markdown", page], "name the same file"),
         (["compare", instance, "--html", "-", "--csv", "-"], "name the same file"),
-        (["show", instance, "--png", "-"], "pixels need a file"),
-        (["bench", "show", store, "--png", "-"], "pixels need a file"),
-        (["bench", "show", store, "--plot", "gap"], "is for --svg FILE and --png FILE"),
+        (["show", instance, "--png", "-"], "a file is required"),
+        (["bench", "show", store, "--png", "-"], "a file is required"),
+        (["bench", "show", store, "--plot", "gap"], "requires --svg FILE or --png FILE"),
         (
             ["bench", "show", store, "--plot", "x", "--svg", page],
             "known: profile, time, gap, trace",

@@ -91,9 +91,9 @@ def test_what_cannot_be_drawn_is_told_in_one_line(run: Run, instance: Path, resu
     target = instance.with_name("a.svg")
     for words, told in [
         ([result, "--svg", target], "--instance INSTANCE"),
-        ([result, "--instance", other, "--svg", target], "is of 'aliases'"),
-        ([result, "--instance", less, "--svg", target], "'x' names no tensor"),
-        ([instance, "--instance", other, "--svg", target], "is no result"),
+        ([result, "--instance", other, "--svg", target], "belongs to 'aliases'"),
+        ([result, "--instance", less, "--svg", target], "unknown tensor 'x'"),
+        ([instance, "--instance", other, "--svg", target], "is not a result"),
         ([instance, "--svg", target, "--html", target], "same file"),
         ([instance, "--svg", instance.parent], "is a directory"),
     ]:

@@ -74,7 +74,7 @@ def test_checking_needs_the_machine(run: Run, layer: Path, machine: Path, solved
     """A result is legal on its machine, and of no other; unbound, too large for a smaller one."""
     assert run("check", layer, solved, "--tiles", machine).code == 0
     machine.write_text(machine.read_text().replace('"bytes_per_tile": 64', '"bytes_per_tile": 9'))
-    assert "$.instance_hash: is of another instance" in refused(
+    assert "$.instance_hash: belongs to another instance" in refused(
         run("check", layer, solved, "--tiles", machine)
     )
     unbind(solved)
@@ -184,13 +184,13 @@ def test_bad_usage(run: Run, layer: Path, machine: Path, solved: Path) -> None:
         (["compare", layer, "--tiles", "ipu"], "known: ipu-mk1"),
         (["solve", layer, "--attractions", "cycles"], "layer.json: has no tile memory"),
         (["solve", layer, "--tiles", machine, "--attractions", "x.toml"], ".onnx"),
-        (["show", layer, "--simulate", "--tiles", machine], "--simulate is for a RESULT"),
-        (["show", solved, "--simulate"], "--instance INSTANCE names it"),
-        (["show", solved, "--tiles", machine], "--instance INSTANCE names it"),
-        (["show", solved, "--instance", layer], "no tile memory; --tiles"),
-        (["show", solved, *on, "--by", "bytes"], "--by bytes is for --svg FILE"),
+        (["show", layer, "--simulate", "--tiles", machine], "--simulate requires a RESULT"),
+        (["show", solved, "--simulate"], "give it by --instance INSTANCE"),
+        (["show", solved, "--tiles", machine], "give it by --instance INSTANCE"),
+        (["show", solved, "--instance", layer], "no tile memory; give one by --tiles"),
+        (["show", solved, *on, "--by", "bytes"], "--by bytes requires --svg FILE"),
         (["show", solved, *on, "--svg", "-", "--by", "size"], "'size'"),
-        (["show", layer, "--tiles", machine, "--svg", "-", "--by", "tensor"], "--by tensor is for"),
+        (["show", layer, "--tiles", machine, "--svg", "-", "--by", "tensor"], "tensor requires"),
     ]:
         assert told in refused(run(*words)), words
 
@@ -200,7 +200,7 @@ def test_results_without_tiles_cannot_be_simulated(run: Run, layer: Path) -> Non
     path = layer.with_name("plain.json")
     assert run("solve", layer, "--json", path, "--quiet").code == 0
     line = refused(run("show", path, "--instance", layer, "--simulate"))
-    assert "--simulate needs a tile memory; --tiles PRESET|FILE gives one" in line
+    assert "--simulate requires a tile memory; give one by --tiles PRESET|FILE" in line
 
 
 def test_rules_that_do_not_fit(run: Run, tmp_path: Path, machine: Path) -> None:

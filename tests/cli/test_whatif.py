@@ -143,7 +143,7 @@ def test_checking_what_does_not_fit(run: Run, crammed: Path) -> None:
     assert "infeasible: total capacity suffices, but no assignment" in ran.err
     ran = run("check", crammed, result)
     assert ran.code == 0
-    assert "cannot be seen from files" in ran.out
+    assert "cannot be checked" in ran.out
 
 
 def test_comparing_what_does_not_fit(run: Run, crammed: Path, small: Path) -> None:
@@ -160,14 +160,14 @@ def test_comparing_what_does_not_fit(run: Run, crammed: Path, small: Path) -> No
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--capacity-sweep", "0.8,0"], "--capacity-sweep 0.8,0: must be numbers above 0, as in"),
+        (["--capacity-sweep", "0.8,0"], "--capacity-sweep 0.8,0: must be numbers above 0, such as"),
         (["--capacity-sweep", "-1"], "--capacity-sweep -1: must be numbers above 0"),
         (["--capacity-sweep", "a,b"], "--capacity-sweep a,b: must be numbers above 0"),
         (["--capacity-sweep", ""], "must be numbers above 0"),
         (["--capacity-sweep", "1,,2"], "must be numbers above 0"),
         (["--capacity-sweep", "nan"], "must be numbers above 0"),
         (["--capacity-sweep", "0.1"], "scale 0.1: makes 0 bytes per tile"),
-        (["--sweep-csv", "-"], "--sweep-csv FILE is for --capacity-sweep"),
+        (["--sweep-csv", "-"], "--sweep-csv FILE requires --capacity-sweep"),
         (["--capacity-sweep", "1", "--sweep-csv", "-", "--json", "-"], "name the same file"),
         (["--capacity-sweep", "1", "--sweep-csv", "no/where"], "directory does not exist"),
     ],
@@ -181,11 +181,11 @@ def test_what_does_not_go_together(run: Run, small: Path, instance: Path) -> Non
     """A machine is needed; kept layouts are not looked at; hooks that are no views are refused."""
     for word in (["--prices"], ["--capacity-sweep", "1"]):
         line = refused(run("solve", instance, *word))
-        assert f"{word[0]} needs a tile memory; --tiles PRESET|FILE gives one" in line
+        assert f"{word[0]} requires a tile memory; give one by --tiles PRESET|FILE" in line
         result = small.with_name("result.json")
         run("solve", small, "--json", result, "--overwrite", "--quiet")
         line = refused(run("solve", small, *word, "--fixed", result))
-        assert f"{word[0]} does not go with --fixed" in line
+        assert f"{word[0]} cannot be combined with --fixed" in line
 
 
 def test_hooks_that_are_no_views(run: Run, tmp_path: Path) -> None:

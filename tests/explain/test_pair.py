@@ -501,7 +501,7 @@ def test_refused() -> None:
     result = unwind(graph)
     with refused("no valued pair of 'b' and 'c'"):
         explain_pair(graph, result, "b", "c")
-    with refused("'z' names no tensor"):
+    with refused("unknown tensor 'z'"):
         explain_pair(graph, result, "z", "c")
     with refused("no layouts"):
         explain_pair(graph, unwind(graph, time_limit=0), "x", "a")

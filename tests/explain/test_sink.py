@@ -144,7 +144,7 @@ def test_not_proved() -> None:
     ("sink", "more", "why"),
     [
         ("b", {}, "'b' is no sink"),
-        ("z", {}, "'z' names no tensor"),
+        ("z", {}, "unknown tensor 'z'"),
         ("x", {"alternatives": -1}, "alternatives must be 0 or more, got -1"),
     ],
 )

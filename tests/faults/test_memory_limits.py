@@ -91,7 +91,7 @@ def test_a_search_that_takes_all_memory_leaves_its_incumbent(tmp_path: Path) -> 
 def test_wrong_limits_are_refused(command: str, easy: Path, run: Run) -> None:
     """A size that is none, or too small to begin, is one line that names the option."""
     more = ["--sink", "x"] if command == "explain" else []
-    for size, why in (("much", "is no size of memory"), ("1M", "are taken already")):
+    for size, why in (("much", "invalid size of memory"), ("1M", "is exceeded already")):
         found = run(command, easy, *more, "--memory-limit", size)
         assert found.code == 2
         assert found.err.startswith("layoutopt: --memory-limit: ")

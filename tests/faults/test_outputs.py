@@ -24,7 +24,7 @@ def score(path: Path) -> float:
 
 def rescued(err: str) -> Path:
     """Return where an error says that the answer is, which must be there."""
-    path = Path(err.strip().rpartition("what was to be written is in ")[2])
+    path = Path(err.strip().rpartition("it was saved as ")[2])
     assert path.is_file(), err
     return path
 

@@ -71,7 +71,7 @@ class TestHandles:
         assert graph.op(y) == ops.Source(id="y", inputs=(), shape=(3,), mapping=(4, "a", "b"))
         assert parse_instance(instance_bytes(graph)) == graph
         for wrong in ([0.5], [None], [[1]], np.array([1.0]), np.array([[1, 2]])):
-            with refused("mapping must hold one integer or string per element"):
+            with refused("mapping must contain one integer or string per element"):
                 graph.source((1,), wrong)
         for wrong in (1, "a", x):
             with refused("mapping must be a list, not one "):
@@ -122,25 +122,25 @@ class TestForms:
         rows: list[tuple[Callable[[Graph], object], str]] = [
             (lambda g: g.slice("x", 1, [2, 3]), "slice: lower 1 and upper [2, 3] must both be"),
             (lambda g: g.slice("x", [0, 0], 1, 0), "slice: lower [0, 0] and upper 1 must both be"),
-            (lambda g: g.slice("x", [0, 0], [1, 1], 0), "slice: dim goes with two integers"),
+            (lambda g: g.slice("x", [0, 0], [1, 1], 0), "slice: dim requires integer bounds"),
             (lambda g: g.slice("x", 0, 1, dim=2), "slice of 'x': there is no dimension 2 in a"),
             (lambda g: g.slice("x", 0, 1, dim=-3), "slice of 'x': there is no dimension -3"),
             (lambda g: g.slice("x", 0, 1, dim="0"), "['0'] must be integers"),
             (lambda g: g.slice("s", 0, 1), "slice of 's': there is no dimension 0 in a tensor of"),
             (lambda g: g.slice("x", 0.0, 1.0), "0.0 must be integers"),
-            (lambda g: g.slice("x", -1, 1), "0 <= lower <= upper <= 2 does not hold for -1, 1"),
-            (lambda g: g.sub_sample("x", 2), "sub_sample: give an integer and its dim, or a list"),
-            (lambda g: g.sub_sample("x", [2, 2], 0), "sub_sample: give an integer and its dim"),
+            (lambda g: g.slice("x", -1, 1), "bounds -1, 1 violate 0 <= lower <= upper <= 2"),
+            (lambda g: g.sub_sample("x", 2), "sub_sample: give an integer with dim, or a list"),
+            (lambda g: g.sub_sample("x", [2, 2], 0), "sub_sample: give an integer with dim"),
             (lambda g: g.sub_sample("x", 2, 2), "sub_sample of 'x': there is no dimension 2"),
             (lambda g: g.sub_sample("x", 0, 0), "strides [0, 1] must be at least 1"),
             (lambda g: g.reshape("x", (-1, 4)), "reshape of 'x': no size fits the -1 in shape"),
             (lambda g: g.reshape("x", (-1, -1)), "no size fits the -1 in shape [-1, -1] for 6"),
             (lambda g: g.reshape("x", (-1, 0)), "no size fits the -1 in shape [-1, 0] for 6"),
-            (lambda g: g.reshape("no", (-1, 0)), "'no' names no tensor"),
+            (lambda g: g.reshape("no", (-1, 0)), "unknown tensor 'no'"),
             (lambda g: g.reshape("x", (-1, -6)), "shape [-1, -6] has a negative dimension"),
             (lambda g: g.concat("x", 0), "inputs must be a list, not one str"),
-            (lambda g: g.concat(["x", "no"], -1), "'no' names no tensor"),
-            (lambda g: g.concat(["no", "x"], -1), "'no' names no tensor"),
+            (lambda g: g.concat(["x", "no"], -1), "unknown tensor 'no'"),
+            (lambda g: g.concat(["no", "x"], -1), "unknown tensor 'no'"),
             (lambda g: g.barrier("x", (1,)), "inputs must be a list, not one str"),
         ]
         for add, reason in rows:

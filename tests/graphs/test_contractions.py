@@ -103,7 +103,7 @@ def test_conv_has_the_shape_of_one_that_is_computed(
         try:
             expected = convolved(data, weights, (stride, 1), (pads, (0, 0)), (dilation, 2), groups)
         except ValueError:
-            with refused("spatial dimension 0: the kernel reaches over "):
+            with refused("spatial dimension 0: the kernel spans "):
                 graph.grow_conv("x", "y", **given, groups=groups)
         else:
             assert graph.grow_conv("x", "y", **given, groups=groups).shape == expected
@@ -112,8 +112,8 @@ def test_conv_has_the_shape_of_one_that_is_computed(
 @pytest.mark.parametrize(
     ("shapes", "given", "reason"),
     [
-        ([(1, 3), (4, 3)], {}, "data must be (N, C, *size), weights (M, C / groups, *kernel)"),
-        ([(1, 3, 8), (4, 3, 3, 3)], {}, "data must be (N, C, *size)"),
+        ([(1, 3), (4, 3)], {}, "have shape (N, C, *size), weights (M, C / groups, *kernel)"),
+        ([(1, 3, 8), (4, 3, 3, 3)], {}, "data must have shape (N, C, *size)"),
         ([(1, 3, 8), (4, 2, 3)], {}, "dimension 1 is 2, but 3 channels in 1 group(s) make 3"),
         ([(1, 4, 8), (4, 4, 3)], {"groups": 2}, "4 channels in 2 group(s) make 2"),
         (
@@ -127,13 +127,12 @@ def test_conv_has_the_shape_of_one_that_is_computed(
         (
             [(1, 3, 8), (4, 3, 9)],
             {},
-            "spatial dimension 0: the kernel reaches over 9 elements, and the data with padding "
-            "have only 8",
+            "spatial dimension 0: the kernel spans 9 elements, but the padded data have only 8",
         ),
         (
             [(1, 3, 9, 8), (4, 3, 1, 3)],
             {"dilations": (1, 4)},
-            "spatial dimension 1: the kernel reaches over 9 elements",
+            "spatial dimension 1: the kernel spans 9 elements",
         ),
         ([(1, 3, 8), (4, 3, 0)], {}, "spatial dimension 0: the kernel's size must be at least 1"),
         ([(1, 3, 8), (4, 3, 3)], {"strides": (1, 1)}, "strides has 2 entries for 1 spatial dim"),
@@ -144,7 +143,7 @@ def test_conv_has_the_shape_of_one_that_is_computed(
         ([(1, 3, 8), (4, 3, 3)], {"padding": -1}, "padding: -1 must be at least 0"),
         ([(1, 3, 8), (4, 3, 3)], {"padding": (1, 1)}, "padding has 2 entries for 1 spatial dim"),
         ([(1, 3, 8), (4, 3, 3)], {"padding": [(1, -1)]}, "padding: -1 must be at least 0"),
-        ([(1, 3, 8), (4, 3, 3)], {"padding": [(1, 1, 1)]}, "numbers or pairs (before, after)"),
+        ([(1, 3, 8), (4, 3, 3)], {"padding": [(1, 1, 1)]}, "integers or pairs (before, after)"),
         ([(1, 3, 8), (4, 3, 3)], {"padding": 0.5}, "padding: 0.5 is not an integer"),
         ([(1, 3, 8), (4, 3, 3), (3,)], {"bias": "z"}, "bias 'z' [3] must have shape [4]"),
         ([(1, 3, 8), (4, 3, 3), (4, 1)], {"bias": "z"}, "bias 'z' [4, 1] must have shape [4]"),
@@ -203,7 +202,7 @@ def test_a_name_that_is_taken(name: str) -> None:
     graph = operands((1, 2, 5), (2, 2, 1), (2,))
     graph.sink((1,), name="c.bias.reduce")
     before = graph.copy()
-    with pytest.raises(InputError, match="the id is taken"):
+    with pytest.raises(InputError, match="the id is already used"):
         graph.grow_conv("x", "y", bias="z", name=name)
     assert graph == before
 

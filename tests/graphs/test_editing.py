@@ -99,10 +99,10 @@ class TestRemove:
     @pytest.mark.parametrize(
         ("which", "reason"),
         [
-            (["x"], "'x' is read by op 'b'; remove that too"),
-            (["b"], "'b:0' is read by op 'c'; remove that too"),
-            (["x", "c"], "'x' is read by op 'b'; remove that too"),
-            (["c", "no"], "'no' names no tensor of an earlier op"),
+            (["x"], "'x' is read by op 'b'; remove that op too"),
+            (["b"], "'b:0' is read by op 'c'; remove that op too"),
+            (["x", "c"], "'x' is read by op 'b'; remove that op too"),
+            (["c", "no"], "unknown tensor 'no'"),
             (["c", "b:2"], "'b:2': the op has 2 output(s)"),
             (["c", Graph().sink((1,), name="z")], "tensor 'z' belongs to another graph"),
             ([["c", "b"]], "['c', 'b'] is neither a tensor nor the name of one"),
@@ -189,20 +189,20 @@ class TestRename:
         assert handles == graph.tensors()
         assert [x.index for x in handles] == list(range(len(handles)))
         if name != new:
-            with refused(f"'{name}' names no tensor"):
+            with refused(f"unknown tensor '{name}'"):
                 graph.inputs(name)
             assert graph.sink((1,), name=name).name == name
 
     @pytest.mark.parametrize(
         ("old", "new", "reason"),
         [
-            ("x", "", "op 'x' cannot be named '': the id is empty"),
-            ("x", 3, "op 'x' cannot be named 3: the id is no string"),
-            ("x", None, "op 'x' cannot be named None: the id is no string"),
-            ("x", "y", "op 'x' cannot be named 'y': the id is taken"),
-            ("x", "b:1", "op 'x' cannot be named 'b:1': the id makes a tensor's name ambiguous"),
-            ("b", "d", "op 'b' cannot be named 'd': the id makes a tensor's name ambiguous"),
-            ("no", "x", "'no' names no tensor"),
+            ("x", "", "op 'x' cannot be named '': the id must be a nonempty string"),
+            ("x", 3, "op 'x' cannot be named 3: the id must be a nonempty string"),
+            ("x", None, "op 'x' cannot be named None: the id must be a nonempty string"),
+            ("x", "y", "op 'x' cannot be named 'y': the id is already used"),
+            ("x", "b:1", "op 'x' cannot be named 'b:1': the id would make"),
+            ("b", "d", "op 'b' cannot be named 'd': the id would make"),
+            ("no", "x", "unknown tensor 'no'"),
         ],
     )
     def test_refusals_change_nothing(self, old: str, new: Any, reason: str) -> None:

@@ -123,7 +123,7 @@ def test_optimum_of_dynamic(part: int, values: dict[str, int], best: int, update
         (("w", "g", ["m", "long"]), "states[1] 'long' has shape [3], but the weights 'w' [2]"),
         (("long", "g"), "gradient 'g' has shape [2], but the weights 'long' [3]; all must have"),
         (("w", "g", "m"), "states must be a list, not one str"),
-        (("w", "g", ["z"]), "'z' names no tensor"),
+        (("w", "g", ["z"]), "unknown tensor 'z'"),
     ],
 )
 def test_wrong_arguments_of_optimizer_step(arguments: Any, reason: str) -> None:
@@ -183,8 +183,8 @@ def graph_of(*names: str) -> Graph:
 @pytest.mark.parametrize(
     ("operands", "arguments", "reason"),
     [
-        ("x x", {"values": {(0, 2): 1}}, "pair of inputs (0, 2) is not two of the 2 inputs"),
-        ("x x", {"values": {(0, 0): 1}}, "pair of inputs (0, 0) is not two of the 2 inputs"),
+        ("x x", {"values": {(0, 2): 1}}, "pair of inputs (0, 2) must be two of the 2 inputs"),
+        ("x x", {"values": {(0, 0): 1}}, "pair of inputs (0, 0) must be two of the 2 inputs"),
         ("x x", {"values": {(0, 1): 1, (1, 0): 2}}, "(1, 0) is given twice"),
         ("x x", {"values": {0: 1}}, "values: 0 is not a pair of input indices"),
         ("x x", {"values": {(0, 1, 1): 1}}, "values: (0, 1, 1) is not a pair of input indices"),
@@ -194,7 +194,7 @@ def graph_of(*names: str) -> Graph:
         ("x y", {"unwindable": "a"}, "must be integers"),
         ("x y", {"value": "much"}, "value 'much' is not a decimal number"),
         ("x y", {"values": {(0, 1): float("nan")}}, "value nan is not finite"),
-        ("x y", {"name": "x"}, "op 'x' (sum_like): the id is taken"),
+        ("x y", {"name": "x"}, "op 'x' (sum_like): the id is already used"),
         ("", {"unwindable": ()}, "sum_like of nothing: needs at least one input"),
         ("", {}, "needs at least one input"),
     ],
@@ -336,29 +336,29 @@ WRONG: list[tuple[Callable[[Graph], Any], str]] = [
         lambda g: g.call([("a", "x"), ("long", "x")], ["y"]),
         "copies_in[1]: valued pair of 'long' [3] and 'x' [2]: the shapes differ",
     ),
-    (lambda g: g.call([("a", "z")], ["y"]), "copies_in[0]: 'z' names no tensor"),
-    (lambda g: g.call([("a", "x")], ["z"]), "'z' names no tensor"),
+    (lambda g: g.call([("a", "z")], ["y"]), "copies_in[0]: unknown tensor 'z'"),
+    (lambda g: g.call([("a", "x")], ["z"]), "unknown tensor 'z'"),
     (lambda g: g.call([("a", "x")], ["y"], "high"), "copies_in[0]: value 'high' is not a decimal"),
-    (lambda g: g.call([("a", "x")], ["y", "y"], names=["r", "a"]), "'a' (sink): the id is taken"),
+    (
+        lambda g: g.call([("a", "x")], ["y", "y"], names=["r", "a"]),
+        "'a' (sink): the id is already used",
+    ),
     (
         lambda g: g.loop([], [("y", "x")], [], values_carried=[1, 2]),
         "values_carried has 2 entries for 1 copies",
     ),
     (lambda g: g.loop([], [("y", "x")], [], values_in=[1]), "values_in has 1 entries for 0 copies"),
-    (
-        lambda g: g.loop([], [], ["y"], values_out=[1, 2]),
-        "values_out has 2 entries for 1 copies",
-    ),
+    (lambda g: g.loop([], [], ["y"], values_out=[1, 2]), "values_out has 2 entries for 1 copies"),
     (lambda g: g.loop([], [], ["y"], names=[]), "names has 0 entries for 1 copies out"),
     (
         lambda g: g.loop([("a", "x")], [("y", "x"), ("y", "long")], ["y"]),
         "carried[1]: valued pair of 'y' [2] and 'long' [3]: the shapes differ",
     ),
-    (lambda g: g.cond([], []), "copies_in has no branches; a condition needs at least one"),
+    (lambda g: g.cond([], []), "copies_in has no branches"),
     (lambda g: g.cond([[], []], [["y"]]), "copies_out has 1 entries for 2 branches"),
     (
         lambda g: g.cond([[], []], [["y"], []]),
-        "copies_out[1] has 0 entries, copies_out[0] 1; all branches return equally many",
+        "copies_out[1] has 0 entries, copies_out[0] 1; all branches must return equally many",
     ),
     (
         lambda g: g.cond([[], []], [["x", "y"], ["u", "long"]]),

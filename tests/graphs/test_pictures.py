@@ -176,14 +176,14 @@ def test_on_a_tile_memory_colours_are_tiles() -> None:
 @pytest.mark.parametrize(
     ("layouts", "told"),
     [
-        ({"y": ()}, "names no tensor"),
-        ({"s": ()}, "'s' is no sink"),
+        ({"y": ()}, "unknown tensor"),
+        ({"s": ()}, "'s' is not a sink"),
         ({"x": 3}, "needs pieces"),
         ({"x": [("s", 0, 0)]}, "needs pieces"),
         ({"x": [("s", 0.5, 0, ())]}, "needs pieces"),
-        ({"x": [("z", 0, 0, ())]}, "names no tensor"),
+        ({"x": [("z", 0, 0, ())]}, "unknown tensor"),
         ({"x": [("v", 0, 0, ())]}, "no locations of its own"),
-        ({"x": [("s", 2, 0, ())]}, "leave 0..1"),
+        ({"x": [("s", 2, 0, ())]}, "within 0..1"),
         ({"x": np.zeros((2, 1), int)}, "shape [2]"),
         ({"x": np.zeros(2)}, "location numbers"),
         ({"x": np.array([0, 4])}, "from 0 to 3"),
@@ -430,7 +430,7 @@ def test_mapped_locations_are_told_together() -> None:
     """Values of mappings belong to nobody."""
     graph = Graph()
     graph.source((300,), list(range(300)), name="m")
-    assert stripes(graph.draw({}))["m"][0][::2] == (OTHERS, "300 at locations that mappings name")
+    assert stripes(graph.draw({}))["m"][0][::2] == (OTHERS, "300 at locations named by mappings")
 
 
 def test_what_depends_on_sinks_is_blank_before_they_are_laid_out() -> None:

@@ -239,24 +239,24 @@ class TestIndexMap:
 
 
 BAD: list[tuple[Callable[[Graph], Any], str]] = [
-    (lambda g: g.in_regions("no", s_[:]), "'no' names no tensor"),
+    (lambda g: g.in_regions("no", s_[:]), "unknown tensor 'no'"),
     (
         lambda g: g.in_regions("bar", s_[:]),
-        "op 'bar' (barrier) passes no locations on from input 0",
+        "output 0 of op 'bar' (barrier) does not have",
     ),
-    (lambda g: g.out_regions("bar", s_[:], 0, 1), "from input 0 to output 1"),
-    (lambda g: g.out_regions("src", s_[:]), "op 'src' (source) has 0 input(s), and no input 0"),
-    (lambda g: g.in_regions("fix", s_[:]), "op 'fix' (fixed_point) passes no locations on"),
-    (lambda g: g.in_regions("red", s_[:]), "op 'red' (sum_like_reduce) passes no locations on"),
+    (lambda g: g.out_regions("bar", s_[:], 0, 1), "does not have locations of input 0"),
+    (lambda g: g.out_regions("src", s_[:]), "op 'src' (source) has 0 input(s), but no input 0"),
+    (lambda g: g.in_regions("fix", s_[:]), "op 'fix' (fixed_point) does not have locations"),
+    (lambda g: g.in_regions("red", s_[:]), "op 'red' (sum_like_reduce) does not have locations"),
     (
         lambda g: g.in_regions("sum", s_[:]),
-        "op 'sum' (sum_like) passes no locations on from input 0",
+        "op 'sum' (sum_like) does not have locations of input 0",
     ),
-    (lambda g: g.in_regions("sum", s_[:], 2), "op 'sum' (sum_like) has 2 input(s), and no input 2"),
-    (lambda g: g.in_regions("sum", s_[:], -1), "has 2 input(s), and no input -1"),
-    (lambda g: g.in_regions("sum", s_[:], 1, 1), "has 1 output(s), and no output 1"),
-    (lambda g: g.is_unwindable("bar", 0, 2), "op 'bar' (barrier) has 2 output(s), and no output 2"),
-    (lambda g: g.is_unwindable("src"), "op 'src' (source) has 0 input(s), and no input 0"),
+    (lambda g: g.in_regions("sum", s_[:], 2), "op 'sum' (sum_like) has 2 input(s), but no input 2"),
+    (lambda g: g.in_regions("sum", s_[:], -1), "has 2 input(s), but no input -1"),
+    (lambda g: g.in_regions("sum", s_[:], 1, 1), "has 1 output(s), but no output 1"),
+    (lambda g: g.is_unwindable("bar", 0, 2), "op 'bar' (barrier) has 2 output(s), but no output 2"),
+    (lambda g: g.is_unwindable("src"), "op 'src' (source) has 0 input(s), but no input 0"),
     (
         lambda g: g.in_regions("sum", np.ones((3, 2), bool), 1),
         "array of shape [2, 3], not one of [3, 2]",
@@ -264,12 +264,12 @@ BAD: list[tuple[Callable[[Graph], Any], str]] = [
     (lambda g: g.in_regions("sum", np.ones((2, 3)), 1), "must be a Boolean array of shape [2, 3]"),
     (
         lambda g: g.out_regions("sum", [True], 1),
-        "a region of a tensor of shape [2, 3]: an index holds",
+        "a region of a tensor of shape [2, 3]: an index must consist of",
     ),
     (lambda g: g.out_regions("sum", s_[2], 1), "index 2 is out of range for dimension 0"),
     (lambda g: g.out_regions("sum", s_[0, 0, 0], 1), "3 indices for 2 dimensions"),
-    (lambda g: g.index_map("x", "no"), "'no' names no tensor"),
-    (lambda g: g.index_map("bar", "x"), "'bar' has 2 outputs; name one"),
+    (lambda g: g.index_map("x", "no"), "unknown tensor 'no'"),
+    (lambda g: g.index_map("bar", "x"), "'bar' has 2 outputs; choose one"),
     (lambda g: g.index_map(Graph().sink((1,), name="z"), "x"), "'z' belongs to another graph"),
 ]
 

@@ -161,7 +161,7 @@ def test_broken_instances_never_crash(data: st.DataObject) -> None:
 
 def test_unreadable_files(tmp_path: Path) -> None:
     """Directories, missing files and broken archives are named, with what is wrong."""
-    with refused(f"{tmp_path}: is a directory, a file is needed"):
+    with refused(f"{tmp_path}: is a directory, not a file"):
         read_instance(tmp_path)
     with refused(f"{tmp_path / 'none.json'}: no such file"):
         read_instance(tmp_path / "none.json")
@@ -169,15 +169,15 @@ def test_unreadable_files(tmp_path: Path) -> None:
         read_instance(tmp_path / "no" / "such.json")
     plain = tmp_path / "plain.json.gz"
     plain.write_bytes(instance_bytes(random_graph(1)))
-    with refused(f"{plain}: is no whole gzip file"):
+    with refused(f"{plain}: is a damaged gzip file"):
         read_instance(plain)
     packed = tmp_path / "cut.json.gz"
     packed.write_bytes(gzip.compress(instance_bytes(random_graph(1)))[:-20])
-    with refused(f"{packed}: is no whole gzip file"):
+    with refused(f"{packed}: is a damaged gzip file"):
         read_instance(packed)
     empty = tmp_path / "empty.json"
     empty.touch()
-    with refused(f"{empty}: is empty, JSON is needed"):
+    with refused(f"{empty}: is empty, not JSON"):
         read_instance(empty)
     (tmp_path / "file").touch()
     with refused("cannot be read"):
@@ -244,7 +244,7 @@ def test_unknown_names(tmp_path: Path) -> None:
         tile_memory("ipu-mk9")
     with refused("gone.json: no such file"):
         tile_memory(tmp_path / "gone.json")
-    with refused("a tile memory has no 'tile'; allowed: tiles, bytes_per_tile, element_bytes"):
+    with refused("'tile' of a tile memory; allowed: tiles, bytes_per_tile, element_bytes"):
         tile_memory("ipu-mk2", tile=3)
     with refused("tiles must be an integer from 1 to 2^24, got 0"):
         tile_memory("ipu-mk2", tiles=0)

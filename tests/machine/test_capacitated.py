@@ -71,7 +71,7 @@ def test_the_search_for_places_tells_it_too() -> None:
             "op 'm': mapping: 7 is not a tile; tiles are 0",
         ),
         (lambda g: g.source((1,), ["a"], name="m"), "op 'm': mapping: 'a' is not a tile"),
-        (lambda g: g.source((1,), name="tile"), "op 'tile': in graphs with a tile memory"),
+        (lambda g: g.source((1,), name="tile"), "op 'tile': the name is reserved"),
         (
             lambda g: g.source((2,), rule={"kind": "grid", "blocks": [9]}, name="m"),
             "op 'm': rule 'grid': 9 blocks",
@@ -89,7 +89,7 @@ def test_bad_input(spoil: object, text: str) -> None:
 
 def test_fixed_layouts_where_capacity_binds() -> None:
     """That is not solved, and said."""
-    with pytest.raises(InputError, match="fixed layouts on a tile memory whose capacity binds"):
+    with pytest.raises(InputError, match="fixed layouts are not supported on a tile memory"):
         unwind(full(), fixed={"x": [("s", 0, 0, [(1, 1, 1)])]})
 
 

@@ -132,7 +132,7 @@ def test_what_barriers_are_taken_as() -> None:
     with refused("unknown barriers 'open'; known: opaque, simulated"):
         unwind(graph, barriers="open")
     graph.tile_memory = None
-    with refused("barriers can be simulated on a tile memory only"):
+    with refused("barriers can be simulated only"):
         unwind(graph, barriers="simulated")
     assert unwind(graph).score == 9  # without tiles hooks say nothing, and no locations are named
 
@@ -140,7 +140,7 @@ def test_what_barriers_are_taken_as() -> None:
 def test_fixed_layouts_are_refused() -> None:
     """Layouts that are kept are not solved where hooks are obeyed; a start is beaten or kept."""
     graph = sorted_twice()
-    with refused("fixed layouts of graphs with barrier hooks are not solved"):
+    with refused("fixed layouts are not supported for graphs with barrier hooks"):
         unwind(graph, fixed={"x": [("s", 0, 0, ((1, 1, 1),))]})
     assert unwind(graph, start={"x": [("s", 0, 0, ((3, 1, 1),))]}).score == 11
 

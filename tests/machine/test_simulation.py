@@ -295,7 +295,7 @@ def test_bad_input() -> None:
         simulate(graph, {}, FOUR)
     with refused("sink 'x': pieces set 3 elements of 4"):
         simulate(graph, {"x": ((TILE, 1, 1, ((3, 0, 1),)),)}, FOUR)
-    with refused("sink 'x': piece 1: its 'from' elements 1..1 leave 0..0"):
+    with refused("sink 'x': piece 1: its 'from' elements 1..1 must be within 0..0"):
         simulate(graph, layouts, TileMemory(1, 100))
     with refused("op 't'", "mapping: 3 is not a tile; tiles are 0 to 1"):
         simulate(graph, {"x": ((TILE, 0, 0, ((4, 0, 1),)),)}, TileMemory(2, 100))

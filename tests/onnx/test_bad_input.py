@@ -37,7 +37,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_directory(tmp_path: Path) -> None:
-    assert refused(tmp_path) == "is a directory, a file is needed"
+    assert refused(tmp_path) == "is a directory, not a file"
 
 
 @pytest.mark.parametrize("raw", [b"", b"   ", b"not a network\n", b"\x08", bytes(100)])
@@ -63,8 +63,7 @@ def test_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert refused(path) == (
-        'reading a network needs onnx, which an extra brings: pip install ".[onnx]" in a clone of '
-        "layoutopt"
+        'reading a network needs onnx, an extra: pip install ".[onnx]" in a clone of layoutopt'
     )
 
 

@@ -62,25 +62,25 @@ def fail(*_given: object) -> Result:
 WRONG: dict[str, tuple[Callable[[Labelling], Any], str]] = {
     "nothing": (lambda p: None, "must return a layoutopt.Result, got 'None' of type NoneType"),
     "labels alone": (lambda p: label(p, 2), "must return a layoutopt.Result"),
-    "shape": (lambda p: Result(labelling=np.zeros(2, int)), "in shape (1,), got int64 in (2,)"),
-    "floats": (lambda p: Result(labelling=np.zeros(1)), "got float64 in (1,)"),
+    "shape": (lambda p: Result(labelling=np.zeros(2, int)), "shape (1,), got int64 of shape (2,)"),
+    "floats": (lambda p: Result(labelling=np.zeros(1)), "got float64 of shape (1,)"),
     "ragged": (lambda p: Result(labelling=[[1], [1, 2]]), "failed: ValueError"),
     "text": (lambda p: Result(labelling="best"), "must give labels as integers"),
-    "too low": (lambda p: Result(labelling=np.array([-1])), "must give labels of 0..3, got -1..-1"),
-    "too high": (lambda p: Result(labelling=np.array([4])), "must give labels of 0..3, got 4..4"),
-    "order": (lambda p: Result(labelling=label(p, 5)), "banned, or break barrier order"),
+    "too low": (lambda p: Result(labelling=np.array([-1])), "must give labels in 0..3, got -1..-1"),
+    "too high": (lambda p: Result(labelling=np.array([4])), "must give labels in 0..3, got 4..4"),
+    "order": (lambda p: Result(labelling=label(p, 5)), "banned or violate barrier order"),
     "score": (
         lambda p: Result(labelling=label(p, 2), objective=3),
-        "says that its labelling is worth 3, but that is 2",
+        "claims the objective 3, but its labelling has 2",
     ),
     "half a score": (
         lambda p: Result(labelling=label(p, 2), objective=Decimal("2.5")),
-        "must give a whole number as objective",
+        "must give an integer as objective",
     ),
-    "bound": (lambda p: Result(bound="high"), "must give a whole number as bound"),
+    "bound": (lambda p: Result(bound="high"), "must give an integer as bound"),
     "no labelling": (lambda p: Result(objective=2), "gives an objective without a labelling"),
-    "infeasible": (lambda p: Result(infeasible="too hard"), "says that there is no solution"),
-    "stopped": (lambda p: Result(stopped="tired"), "must say why it stopped"),
+    "infeasible": (lambda p: Result(infeasible="too hard"), "claims infeasibility"),
+    "stopped": (lambda p: Result(stopped="tired"), "must give stopped as"),
 }
 
 
@@ -121,9 +121,9 @@ class TestSolvers:
     @pytest.mark.parametrize(
         ("reward", "bound", "told"),
         [
-            (2, 1, "claims the bound 1, but 2 can be reached"),  # by its own labelling
-            (1, 1, "claims the bound 1, but 2 can be reached"),  # by greedy0, or a single move
-            (None, 1, "claims the bound 1, but 2 can be reached"),
+            (2, 1, "claims the bound 1, but 2 is attainable"),  # by its own labelling
+            (1, 1, "claims the bound 1, but 2 is attainable"),  # by greedy0, or a single move
+            (None, 1, "claims the bound 1, but 2 is attainable"),
         ],
     )
     def test_bounds_below_the_truth(self, reward: int | None, bound: int, told: str) -> None:
@@ -139,7 +139,7 @@ class TestSolvers:
     def test_local_search_refutes_bounds(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where no start tells better, a single move from the claimed optimum does."""
         monkeypatch.setattr(unwinding, "START_LIMIT", 0)
-        told = "claims the bound 1, but 2 can be reached"
+        told = "claims the bound 1, but 2 is attainable"
         blamed(lambda p, *_: Result(labelling=label(p, 1), bound=1), told, exact=True)
 
     def test_exact_solvers_prove(self) -> None:
@@ -214,13 +214,13 @@ def own_places(graph: Graph, places: Any) -> dict[int, tuple[np.ndarray, np.ndar
 
 
 WRONG_ORIGINS: dict[str, tuple[Callable[[Graph, Any], Any], str]] = {
-    "nothing": (lambda g, f: [], "must return a dict by the numbers of all sinks"),
-    "names": (lambda g, f: {"x": f[0]}, "must return a dict by the numbers of all sinks"),
+    "nothing": (lambda g, f: [], "must return a dict with the numbers of all sinks"),
+    "names": (lambda g, f: {"x": f[0]}, "must return a dict with the numbers of all sinks"),
     "shape": (
         lambda g, f: {0: (np.zeros(2, int), np.zeros(2, int))},
-        "must give sink 'x' two arrays of integers in shape (1,), got int64 in (2,)",
+        "must give sink 'x' two arrays of integers of shape (1,), got int64 of shape (2,)",
     ),
-    "floats": (lambda g, f: {0: (np.zeros(1), np.zeros(1))}, "got float64 in (1,)"),
+    "floats": (lambda g, f: {0: (np.zeros(1), np.zeros(1))}, "got float64 of shape (1,)"),
     "alone": (lambda g, f: {0: np.zeros(1, int)}, "failed: ValueError"),
     "tensor": (
         lambda g, f: {0: (np.array([99]), np.array([0]))},
@@ -268,7 +268,7 @@ class TestHeuristics:
         graph = graph_of_one()
         view = graph.identity("x", name="copy")
         self.register(lambda g, f: {0: (np.array([view.index]), np.array([0]))})
-        with pytest.raises(SolverError, match="gives sink 'x' locations of 'copy', which has none"):
+        with pytest.raises(SolverError, match="gives sink 'x' locations of 'copy', a view"):
             unwind(graph, "mine")
 
     def test_given_elements_stay(self) -> None:

@@ -124,16 +124,16 @@ def test_ops_keep_their_order_where_they_can() -> None:
 WRONG: dict[str, tuple[Any, dict[str, Any] | None, tuple[str, ...]]] = {
     "cycle": ({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["a"]}, None, ("'a'", "'b'", "'c'")),
     "itself": ({"a": ["a"]}, None, ("'a' -> 'a'",)),
-    "unknown op": ({"a": ["b"]}, None, ("'a'", "'b'", "no op")),
-    "unhashable op": ({"a": [["b"]]}, None, ("'a'", "['b']", "no op")),
+    "unknown op": ({"a": ["b"]}, None, ("'a'", "'b'", "not an op")),
+    "unhashable op": ({"a": [["b"]]}, None, ("'a'", "['b']", "not an op")),
     "a string of ops": ({"a": [], "b": "a"}, None, ("'b'", "list")),
     "a number of ops": ({"a": 3}, None, ("'a'", "list")),
     "a list": (["a", "b"], None, ("mapping", "networkx.DiGraph", "list")),
     "an undirected graph": (nx.Graph(), None, ("mapping", "networkx.DiGraph", "Graph")),
     "a list of sinks": ({"a": []}, ["A"], ("creates", "list")),
-    "unknown sink": ({"a": []}, {"D": "a"}, ("'D'", "no sink")),
-    "unknown creator": ({"a": []}, {"A": "b"}, ("'A'", "'b'", "no op")),
-    "unhashable creator": ({"a": []}, {"A": ["a"]}, ("'A'", "['a']", "no op")),
+    "unknown sink": ({"a": []}, {"D": "a"}, ("'D'", "not a sink")),
+    "unknown creator": ({"a": []}, {"A": "b"}, ("'A'", "'b'", "not an op")),
+    "unhashable creator": ({"a": []}, {"A": ["a"]}, ("'A'", "['a']", "not an op")),
 }
 
 

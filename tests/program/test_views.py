@@ -213,7 +213,7 @@ def test_any_box_that_nests() -> None:
         size = draw.randint(1, 40)
         start, loops = random_box(draw, size, stand=seed % 3 == 0)
         if obstacle(size, loops) is not None:
-            with pytest.raises(ValueError, match="does not nest"):
+            with pytest.raises(ValueError, match="is not nested"):
                 view(TARGET, np.arange(size), (size,), start, loops)
             continue
         nested += 1
@@ -359,7 +359,7 @@ def test_a_sink_is_set_once_and_from_known_locations() -> None:
     assert x.tolist() == [s[1], -1]
     with refused("source", "without"):
         target.copy(x[::-1], target.create("y", (2,)))
-    with refused("destination", "with a location"):
+    with refused("destination", "is set already"):
         target.copy(s, x)
     target.copy(s[:1], x[1:])
     assert target.layouts["x"].tolist() == [s[1], s[0]]

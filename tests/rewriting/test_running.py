@@ -133,7 +133,7 @@ def test_a_network_that_never_runs_is_converted_with_a_note(name: str) -> None:
     result = layoutopt.convert(network(text, domains=["my"]), check=True)
     assert result.difference is None
     [note] = result.notes
-    assert note.startswith("outputs could not be compared; of the given network, ")
+    assert note.startswith("outputs of the given network could not be computed: ")
     assert why in note
     assert "\n" not in note
 
@@ -170,7 +170,7 @@ def test_optimisers_that_fail_are_told_of_in_a_line(
 def test_running_without_onnxruntime_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check needs a package that is not always there."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with refused('running a network needs onnxruntime, which an extra brings: pip install ".['):
+    with refused('running a network needs onnxruntime, an extra: pip install ".['):
         layoutopt.convert(network(PAIR % "Relu"), check=True)
 
 
@@ -199,7 +199,7 @@ def test_a_crash_of_onnxruntime_is_a_note() -> None:
     assert transposes(result.model) == 0
     [note] = result.notes
     assert note == (
-        "outputs could not be compared; of the given network, onnxruntime cannot run it: "
+        "outputs of the given network could not be computed: onnxruntime cannot run it: "
         "its process crashed (SIGSEGV)"
     )
     assert layoutopt.convert(network(PAIR % "Relu"), check=True).difference == 0

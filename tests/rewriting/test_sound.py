@@ -54,7 +54,7 @@ def test_an_op_that_is_converted_wrong_stays_as_it_is() -> None:
     assert transposes(result.model) == result.after.transforms == 2
     assert result.status == "feasible"  # other choices may be better
     [note] = result.notes
-    assert note.startswith("Softmax 'Softmax_0' stays as it is written")
+    assert note.startswith("Softmax 'Softmax_0' is kept as written")
     assert "outputs differ by" in note
     assert "a defect of layoutopt, not of the network; please report it" in note
     with pytest.raises(layoutopt.InputError, match="no certificate"):
@@ -67,7 +67,7 @@ def test_notes_are_shown_and_written(run: Run, tmp_path: Path) -> None:
     onnx.save(network(NETWORK), tmp_path / "a.onnx")
     done = run("convert", str(tmp_path / "a.onnx"), "--check", "--json", str(tmp_path / "a.json"))
     assert done.code == 0
-    assert "note: Softmax 'Softmax_0' stays as it is written" in done.out
+    assert "note: Softmax 'Softmax_0' is kept as written" in done.out
     assert "Softmax_0" in json.loads((tmp_path / "a.json").read_text())["notes"][0]
 
 
@@ -84,7 +84,7 @@ def test_a_network_that_cannot_be_written_is_kept(monkeypatch: pytest.MonkeyPatc
     assert result.status == "feasible"
     assert result.before.transforms == result.after.transforms == len(result.remaining) == 4
     assert result.notes == (
-        "the network is kept as it is given: rewritten, it is not sound (KeyError: 't'), "
+        "the given network is kept: the converted one is invalid (KeyError: 't'), "
         "a defect of layoutopt, not of the network; please report it",
     )
 
@@ -126,7 +126,7 @@ def test_a_network_that_cannot_be_read_is_kept(
     assert result.before.transforms == result.after.transforms == 4
     [note] = [line for line in result.notes if "are not declared" not in line]
     assert note == (
-        "the network is kept as it is given: it is not understood (KeyError: 't'), "
+        "the given network is kept: reading it failed (KeyError: 't'), "
         "a defect of layoutopt, not of the network; please report it"
     )
 
@@ -174,7 +174,7 @@ def test_what_a_backend_of_a_user_raises_is_told() -> None:
 def test_a_network_that_does_not_run_once_rewritten_keeps_an_op(wrong_rule: None) -> None:
     """Also where a layout is asked for: what comes out wrong is no fault of the option."""
     result = layoutopt.convert(network(NETWORK), check=True, layout="default=NHWC")
-    assert result.notes[0].startswith("Softmax 'Softmax_0' stays as it is written")
+    assert result.notes[0].startswith("Softmax 'Softmax_0' is kept as written")
 
 
 def test_a_crash_of_one_op_keeps_this_op(monkeypatch: pytest.MonkeyPatch) -> None:
