@@ -76,7 +76,6 @@ class OnnxGraphBuilder:
         InputError
             If a node has no known output shape, or does not fit its operands.
         """
-        self._check()
         self.live, self.wanted = live_nodes(self.shaped)
         for name, shape in self.roots.items():
             if name in self.wanted:
@@ -86,21 +85,6 @@ class OnnxGraphBuilder:
                 self._add(node)
             except InputError as error:
                 raise error.located(title(node)) from None
-
-    def _check(self) -> None:
-        """Refuse nodes that read what nothing above them makes, or make what is there."""
-        known = set(self.roots) | {x.name for x in self.network.input}
-        for node in self.network.node:
-            for name in (*node.input, *captured(node)):
-                if name and name not in known:
-                    raise InputError(f"nothing above it makes {name!r}", title(node))
-            for name in filter(None, node.output):
-                if name in known:
-                    raise InputError(f"{name!r} is made already", title(node))
-                known.add(name)
-        for value in self.network.output:
-            if value.name not in known:
-                raise InputError(f"no node makes the output {value.name!r}")
 
     def _add(self, node: NodeProto) -> None:
         names = [name if name in self.wanted else None for name in node.output]

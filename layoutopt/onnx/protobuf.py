@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
-
-import numpy as np
 
 from layoutopt.base.errors import InputError, needed
 from layoutopt.base.files import named, read_bytes, write_bytes, written
@@ -42,7 +41,7 @@ def load_model(path: str | Path) -> ModelProto:
     """
     model = parse_model(path)
     for graph in graphs(model.graph):
-        _drop_data(graph)
+        drop_data(graph)
     _fill_sparse(model.graph)
     return model
 
@@ -146,7 +145,7 @@ def array(tensor: TensorProto) -> Array | None:
     from onnx import TensorProto, numpy_helper
 
     external = tensor.data_location == TensorProto.EXTERNAL
-    if external or np.prod(tensor.dims, dtype=object) > SMALL:
+    if external or element_count(tensor) > SMALL:
         return None
     try:
         return numpy_helper.to_array(tensor)
@@ -157,11 +156,16 @@ def array(tensor: TensorProto) -> Array | None:
         raise InputError(f"tensor {tensor.name!r}: unknown ONNX element type {kind}") from None
 
 
-def _drop_data(graph: GraphProto) -> None:
-    """Empty large tensors, of which only shapes matter."""
-    values = (a for node in graph.node for a in node.attribute if a.HasField("t"))
-    for tensor in (*graph.initializer, *(a.t for a in values)):
-        if np.prod(tensor.dims, dtype=object) > SMALL:
+def element_count(tensor: TensorProto) -> int:
+    """Return the number of elements of a tensor."""
+    return prod(tensor.dims)
+
+
+def drop_data(graph: GraphProto) -> None:
+    """Empty large tensors of a graph, of which only shapes matter."""
+    values = (a.t for node in graph.node for a in node.attribute if a.HasField("t"))
+    for tensor in (*graph.initializer, *values):
+        if element_count(tensor) > SMALL:
             for field in DATA_FIELDS:
                 tensor.ClearField(field)
 

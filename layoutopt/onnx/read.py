@@ -20,7 +20,7 @@ from layoutopt.onnx.rules import BODIES, is_known, type_of
 from layoutopt.onnx.running import types_at_random
 from layoutopt.onnx.shapes import Shaped, infer, set_dims, settled
 from layoutopt.onnx.training import Trainer, check_training
-from layoutopt.onnx.validate import check_nodes, check_version, inlined, is_in_order, sort_nodes
+from layoutopt.onnx.validate import check_nodes, check_version, inlined, sort_nodes
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto
@@ -309,6 +309,5 @@ def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Sha
 def _prepared(model: ModelProto) -> ModelProto:
     """Return a network without functions, its nodes in order."""
     model = inlined(model)
-    if not is_in_order(model.graph):
-        sort_nodes(model.graph)
+    sort_nodes(model.graph)
     return model

@@ -33,13 +33,13 @@ from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import Names, rename, unshadow
-from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, graphs
+from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, element_count, graphs
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.shape_entries import entries_of, known_sizes, reshape_target
-from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE, bare_model, overridable
+from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, bare_model, overridable
 from layoutopt.onnx.source import check_network
-from layoutopt.onnx.types import NARROW, element_count, type_name, typed
+from layoutopt.onnx.types import NARROW, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 
 if TYPE_CHECKING:
@@ -345,8 +345,6 @@ class _Simplifier:
     def run(self) -> Simplified:
         """Simplify until nothing changes any more."""
         graph = self.model.graph
-        for one in graphs(graph):
-            _check_outputs(one)
         declared = take_declared(graph)
         self._drop_dead(graph)
         self._infer()
@@ -804,11 +802,3 @@ def _made(graph: GraphProto) -> Iterator[str]:
     yield from (x.name for x in graph.initializer)
     yield from (x.values.name for x in graph.sparse_initializer)
     yield from (name for node in graph.node for name in node.output if name)
-
-
-def _check_outputs(graph: GraphProto) -> None:
-    """Check that somebody makes what a graph gives back."""
-    made = {*_made(graph), *(value.name for value in graph.input)}
-    for value in graph.output:
-        if value.name not in made:
-            raise InputError(f"no node makes the output {value.name!r}")

@@ -17,16 +17,14 @@ from layoutopt.conversion.shapes import infer
 from layoutopt.onnx.attributes import op_of, parameters
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.protobuf import bodies, captured, title
+from layoutopt.onnx.protobuf import bodies, captured
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.skeleton import overridable, skeleton
+from layoutopt.onnx.shapes import overridable, skeleton
 from layoutopt.onnx.types import Typed, differ, types
 from layoutopt.onnx.validate import (
     check_functions,
     check_nodes,
     check_version,
-    is_in_order,
-    sort_nodes,
 )
 
 if TYPE_CHECKING:
@@ -109,14 +107,7 @@ def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = No
     InputError
         If its operator set is not read, or it is not well-formed; in one line.
     """
-    from onnx import ModelProto
-
     versions = check_network(model)
-    if not is_in_order(model.graph):
-        copy = ModelProto()
-        copy.CopyFrom(model)
-        sort_nodes(copy.graph)
-        model = copy
     known = skeleton(model)
     reader = _Reader(model, versions, overridable(model), weights or {})
     return reader.graph(model.graph, known.graph, {}, {}, {})
@@ -207,7 +198,6 @@ class _Reader:
         weights
             Initialisers among these, of which a graph may have copies in other layouts.
         """
-        _check_made_once(proto)
         graph = ConversionGraph(proto.name, self.versions[""])
         shapes = types(known)
         shapes.update(_permuted(known, shapes))
@@ -225,7 +215,6 @@ class _Reader:
             if _is_constant(node, constants):
                 continue
             op = self._op(node, next(names), shapes, values)
-            _check_operands(node, graph, known)
             _check_shapes(graph, op, doubtful)
             graph.add(op, [shapes.get(n, UNKNOWN).element_bytes for n in op.outputs])
             nodes[op.name] = originals[tuple(node.output)]
@@ -233,9 +222,6 @@ class _Reader:
                 seen = {**outside, **_typed(graph, shapes)}
                 within = {**weights, **_initialisers(constants)}
                 inside.append(self.graph(body, same, seen, values, within))
-        for value in proto.output:
-            if value.name not in graph.tensors:
-                raise InputError(f"no node makes the output {value.name!r}")
         graph.output(*(value.name for value in proto.output))
         kinds = {n: x.element_type for n, x in {**outside, **shapes}.items() if x.element_type}
         return OnnxSource(self.model, proto, graph, nodes, constants, tuple(inside), kinds)
@@ -345,23 +331,6 @@ def _initialisers(constants: Mapping[str, Constant]) -> dict[str, TensorProto]:
 
 def _is_constant(node: NodeProto, constants: Mapping[str, Constant]) -> bool:
     return bool(node.output) and node.output[0] in constants
-
-
-def _check_made_once(proto: GraphProto) -> None:
-    made: set[str] = set()
-    for node in proto.node:
-        for name in filter(None, node.output):
-            if name in made:
-                raise InputError(f"{name!r} is made already", title(node))
-            made.add(name)
-
-
-def _check_operands(node: NodeProto, graph: ConversionGraph, known: GraphProto) -> None:
-    for name in (*node.input, *sorted(captured(node))):
-        if name and name not in graph.tensors:
-            below = any(name in other.output for other in known.node)
-            why = "; nodes are out of order, or form a cycle" if below else ""
-            raise InputError(f"nothing above it makes {name!r}{why}", title(node))
 
 
 def _check_shapes(graph: ConversionGraph, op: Op, doubtful: set[str]) -> None:

@@ -8,7 +8,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Shape
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, TensorProto, TypeProto
+    from onnx import GraphProto, TypeProto
 
 TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
@@ -85,14 +85,6 @@ def element_bytes(kind: int) -> int:
         return int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
     except KeyError:
         raise InputError(f"unknown ONNX element type {kind}") from None
-
-
-def element_count(tensor: TensorProto) -> int:
-    """Return the number of elements of a tensor."""
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return count
 
 
 def differ(shape: Shape, other: Shape) -> bool:

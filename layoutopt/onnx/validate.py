@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 
-def is_in_order(graph: GraphProto) -> bool:
-    """Return whether no node, also of graphs inside nodes, reads what is made below it."""
-    made = {name for node in graph.node for name in node.output if name}
-    for node in graph.node:
-        if not made.isdisjoint(node.input) or not made.isdisjoint(captured(node)):
-            return False
-        made.difference_update(node.output)
-        if not all(map(is_in_order, bodies(node))):
-            return False
-    return True
-
-
 def sort_nodes(graph: GraphProto, outside: Collection[str] = ()) -> None:
     """Bring the nodes of a graph, and of all inside it, into order; the first one first.
 
@@ -44,13 +32,16 @@ def sort_nodes(graph: GraphProto, outside: Collection[str] = ()) -> None:
         If a name is made twice, or by nobody, or nodes form a cycle.
     """
     maker: dict[str, int] = {}
+    own = {x.name for x in (*graph.input, *graph.initializer)}
     for k, node in enumerate(graph.node):
         for name in filter(None, node.output):
-            if name in maker:
+            if name in maker or name in own:
                 raise InputError(f"{name!r} is made already", title(node))
             maker[name] = k
-    known = {x.name for x in (*graph.input, *graph.initializer)}
-    known |= {x.values.name for x in graph.sparse_initializer} | {"", *outside}
+    known = own | {x.values.name for x in graph.sparse_initializer} | {"", *outside}
+    for value in graph.output:
+        if value.name not in known and value.name not in maker:
+            raise InputError(f"no node makes the output {value.name!r}")
     readers: list[list[int]] = [[] for _ in graph.node]
     waits = [0] * len(graph.node)
     for k, node in enumerate(graph.node):

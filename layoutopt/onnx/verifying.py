@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, TypeAlias
 from layoutopt.conversion.result import Conversion
 from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import take_declared, types_of
-from layoutopt.onnx.protobuf import SMALL, bodies, copied, copied_except, first_line, graphs
+from layoutopt.onnx.protobuf import (
+    SMALL,
+    bodies,
+    copied,
+    copied_except,
+    element_count,
+    first_line,
+    graphs,
+)
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE, overridable
+from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, overridable
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import typed
 
@@ -122,13 +130,13 @@ def without_weights(model: ModelProto) -> ModelProto:
     copied_except(model.graph, light.graph, "initializer", "node", "quantization_annotation")
     inputs = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
-        if _count(tensor) <= SMALL:
+        if element_count(tensor) <= SMALL:
             light.graph.initializer.append(tensor)
         elif tensor.name not in inputs:
             _add_input(light.graph, tensor.name, tensor)
     for node in model.graph.node:
         held = [a.t for a in node.attribute if a.HasField("t")]
-        if node.op_type == "Constant" and held and _count(held[0]) > SMALL:
+        if node.op_type == "Constant" and held and element_count(held[0]) > SMALL:
             _add_input(light.graph, node.output[0], held[0])
         else:
             light.graph.node.append(node)
@@ -140,13 +148,6 @@ def _add_input(graph: GraphProto, name: str, tensor: TensorProto) -> None:
 
     value = helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
     graph.input.append(value)
-
-
-def _count(tensor: TensorProto) -> int:
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return count
 
 
 def _checked(model: ModelProto) -> None:

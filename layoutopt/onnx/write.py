@@ -20,7 +20,7 @@ from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import Names, recapture, rename
 from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
 from layoutopt.onnx.result import tell
-from layoutopt.onnx.skeleton import SINCE_OVERRIDABLE
+from layoutopt.onnx.shapes import SINCE_OVERRIDABLE
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import NARROW, UNSQUEEZED, typed
 from layoutopt.onnx.validate import schema
