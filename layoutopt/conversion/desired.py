@@ -203,7 +203,7 @@ def for_axes(layout: Layout, axes: str) -> Layout | None:
         The axes in logical order, ``"NCW"``, which gives ``NWC``.
     """
     spatial = [axis for axis in axes if axis in SPATIAL]
-    at = [d for d, dim in enumerate(layout.dims) if "".join(map(str, dim.blocks)) in SPATIAL]
+    at = [d for d, dim in enumerate(layout.dims) if dim.name in SPATIAL]
     dims = list(layout.dims)
     if set(layout.axes) != set(axes) and at and at == list(range(at[0], at[-1] + 1)):
         dims[at[0] : at[-1] + 1] = plain("".join(spatial)).dims

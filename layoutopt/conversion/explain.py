@@ -103,7 +103,7 @@ def _by_axis(layout: Layout | None, frame: tuple[int, ...]) -> list[str] | None:
         return None
     found = [""] * len(frame)
     for axis, dim in zip(frame, layout.dims, strict=True):
-        found[axis] = "".join(map(str, dim.blocks))
+        found[axis] = dim.name
     return None if ANY in found or len(set(found)) < len(found) else found
 
 

@@ -112,16 +112,16 @@ def mismatch(
         return f"it has {len(shape)} dimensions, not {len(required.dims)}"
     for d, (has, needs) in enumerate(zip(carried.dims, required.dims, strict=True)):
         if not may_be(has, needs):
-            return f"dimension {d} is {_named(has)}, not {_named(needs)}"
+            return f"dimension {d} is {has.name}, not {needs.name}"
         if has.extensions or has.blocks != OPEN:
             for extension in needs.extensions:
                 if ":" in extension and extension not in has.extensions:
-                    return f"dimension {d} ({_named(has)}) lacks [{extension}]"
+                    return f"dimension {d} ({has.name}) lacks [{extension}]"
     strides = carried.byte_strides(shape, element_bytes)
     for d, (needed, (stride, exact)) in enumerate(zip(required.alignments, strides, strict=True)):
         if stride % needed:
             what = f"{stride} bytes" if exact else f"known to be a multiple of {stride} bytes only"
-            name = _named(carried.dims[d])
+            name = carried.dims[d].name
             return f"the stride of dimension {d} ({name}) is {what}, not a multiple of {needed}"
     return None
 
@@ -156,7 +156,3 @@ def axis_sizes(layout: Layout | None, shape: Shape | None) -> dict[str, Size]:
 def _renamed(dim: Dim, names: Mapping[str, str]) -> Dim:
     blocks = tuple(replace(b, axis=names.get(b.axis, b.axis)) for b in dim.blocks)
     return replace(dim, blocks=blocks)
-
-
-def _named(dim: Dim) -> str:
-    return "".join(map(str, dim.blocks))

@@ -16,7 +16,7 @@ from layoutopt.conversion.rules.registry import (
     written_input,
     written_output,
 )
-from layoutopt.layout.layout import Dim, Layout
+from layoutopt.layout.layout import Layout
 from layoutopt.layout.semantics import consumed_as
 
 
@@ -89,7 +89,7 @@ def _violations(
         found = _misread(has, written)
         if found is None and n in wrong:
             needs, dim = wrong[n].needs, wrong[n].dim
-            other = f"{_letters(has.dims[dim])} where others have {_letters(needs.dims[dim])}"
+            other = f"{has.dims[dim].name} where others have {needs.dims[dim].name}"
             found = needs, f"operands must have the same axes, and dimension {dim} is {other}"
         if found is not None:
             yield Violation(op.name, op.type, side, name, has, *found)
@@ -130,10 +130,6 @@ def _misread(has: Layout, written: Layout | None) -> tuple[Layout, str] | None:
     if all(may_be(a, b) for a, b in pairs):
         return None
     # What is open on one side is taken to be what the other side says.
-    known = [_letters(b if a == FREE else a) for a, b in pairs]
-    wanted = [_letters(a if b == FREE else b) for a, b in pairs]
+    known = [(b if a == FREE else a).name for a, b in pairs]
+    wanted = [(a if b == FREE else b).name for a, b in pairs]
     return written, consumed_as(known, wanted) or "its axes are others"
-
-
-def _letters(dim: Dim) -> str:
-    return "".join(map(str, dim.blocks))

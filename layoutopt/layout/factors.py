@@ -494,9 +494,8 @@ def _refined(form: Form, cells: Cells) -> tuple[Item, ...]:
         if own is None:
             found += [item] if item != -1 else []
             continue
-        low = item.stride if isinstance(item, AxisFactor) else 1
-        high = 0 if at in tops or not isinstance(item, AxisFactor) else low * item.size
-        found += [cell for cell in own if cell.stride >= low and (at in tops or cell.stride < high)]
+        _, low, size = item if isinstance(item, AxisFactor) else (item, 1, 1)
+        found += [c for c in own if low <= c.stride and (at in tops or c.stride < low * size)]
     return tuple(found)
 
 

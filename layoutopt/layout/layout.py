@@ -306,7 +306,7 @@ class Layout:
         LayoutError
             If there is none.
         """
-        texts = ["".join(map(str, dim.blocks)) for dim in self.dims]
+        texts = [dim.name for dim in self.dims]
         if len(name) == 1 and name.islower():
             texts = [text.lstrip("0123456789") for text in texts]
         if name not in texts:

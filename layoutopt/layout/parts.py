@@ -127,13 +127,17 @@ class Dim:
             raise LayoutError("a dimension must have a block")
 
     @property
+    def name(self) -> str:
+        """Its blocks as they are written, without brackets: ``C``, ``16c``, ``4o4i``."""
+        return "".join(map(str, self.blocks))
+
+    @property
     def alignment(self) -> int:
         """What the stride is rounded up to a multiple of, in bytes; 1 if nothing is said."""
         return next((int(e[2:]) for e in self.extensions if is_alignment(e)), 1)
 
     def __str__(self) -> str:
-        text = "".join(map(str, self.blocks))
-        text = text.lower() if self.lower else text
+        text = self.name.lower() if self.lower else self.name
         text = text if len(self.blocks) == 1 else f"[{text}]"
         return text + "".join(f"[{extension}]" for extension in self.extensions)
 

@@ -61,7 +61,7 @@ def write(dims: tuple[Dim, ...]) -> str:
                 if block.axis in sized:
                     raise LayoutError(f"TVM has at most one block of an axis, {block} is another")
                 sized.add(block.axis)
-    texts = ("".join(map(str, dim.blocks)) for dim in dims)
+    texts = (dim.name for dim in dims)
     return "".join(f"[{t}]" if len(d.blocks) > 1 else t for t, d in zip(texts, dims, strict=True))
 
 
