@@ -1,1 +1,1 @@
-"""Batch runs: suites of instances, a store of their results, and what changed between two."""
+"""Batch runs: suites of instances, stores of results, and comparison of runs."""

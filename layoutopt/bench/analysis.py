@@ -15,25 +15,24 @@ from layoutopt.base.result import Status
 from layoutopt.bench.row import FAILED, Row, canonical
 
 SHIFT = 1.0
-"""Seconds that are added to times before their geometric mean is taken, and taken away after."""
+"""Shift of geometric means of times, in seconds."""
 
 Task: TypeAlias = tuple[str, str, str]
-"""What rows have in common whose scores can be compared: instance hash, version, machine."""
+"""Key of rows with comparable scores: instance hash, version, machine."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One solver on all its instances, by one version on one machine.
+    """Summary of one solver on all its instances, for one version and machine.
 
     Parameters
     ----------
     solves
         Number of rows.
     optimal, feasible, infeasible, unknown, failed
-        How many have each status.
+        Number of rows of each status.
     gap
-        Mean gap of the rows that have one, but for those whose score of 0 it cannot be relative
-        to; ``None`` without any.
+        Mean gap of the rows that have one, except those of score 0; ``None`` without any.
     seconds
         Shifted geometric mean of the wall-clock seconds (:func:`shifted_mean`); a row without
         an answer (``unknown`` or ``failed``) counts with its time limit, if that is longer.
@@ -41,8 +40,7 @@ class Summary:
         Number of rows whose score is below the best of any solver on their instance, or that
         have none although another solver has.
     loss
-        Mean of ``(best - score) / max(|best|, 1e-9)`` over the rows with a score; what is above 1
-        counts as 1, as where the best is 0.
+        Mean of ``min(1, (best - score) / max(|best|, 1e-9))`` over the rows with a score.
     """
 
     solver: str
@@ -63,13 +61,13 @@ class Summary:
 def shifted_mean(seconds: Sequence[float], shift: float = SHIFT) -> float:
     """Return the shifted geometric mean, ``exp(mean(log(t + shift))) - shift``.
 
-    The shift keeps times near 0 from outweighing all others.
+    The shift limits the weight of times near 0.
     """
     return math.exp(math.fsum(math.log(t + shift) for t in seconds) / len(seconds)) - shift
 
 
 def summaries(rows: Sequence[Row]) -> list[Summary]:
-    """Return a summary for each solver, version and machine, in the order of the alphabet."""
+    """Return a summary for each solver, version and machine, in alphabetical order."""
     best = best_scores(rows)
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
@@ -78,7 +76,7 @@ def summaries(rows: Sequence[Row]) -> list[Summary]:
 
 
 def best_scores(rows: Iterable[Row]) -> dict[Task, Decimal]:
-    """Return the best score of any solver by instance, version and machine, where there is one."""
+    """Return the best score of any solver by instance, version and machine, if any."""
     best: dict[Task, Decimal] = {}
     for row in rows:
         if row.score is not None:
@@ -134,25 +132,25 @@ def _mean(numbers: Sequence[float]) -> float | None:
 
 
 NOISE = 1.2
-"""Times that differ by a smaller factor are equal, however well they repeat."""
+"""Smallest factor between times that counts as a change."""
 
 SINGLE = 1.5
-"""The same where a side was measured once only, so that its spread is not known."""
+"""The same if a side was measured only once, so that its spread is unknown."""
 
 LEAST = 0.05
 """Seconds: times that differ by less are equal."""
 
 SAMPLES = 2000
-"""Samples that the interval of a mean is taken from."""
+"""Number of bootstrap samples."""
 
 ENOUGH = 5
-"""Least number of instances that a mean can say anything about."""
+"""Least number of instances for a mean."""
 
 RANKS = {FAILED: 0, Status.UNKNOWN: 1, Status.FEASIBLE: 2, Status.INFEASIBLE: 3, Status.OPTIMAL: 3}
-"""How good statuses are; both kinds of proof are equally good."""
+"""Ranks of statuses; both kinds of proof are equal."""
 
 Same: TypeAlias = tuple[str, str, str, int]
-"""What rows of two runs have in common: instance hash, solver, parameters, seed."""
+"""Key of corresponding rows of two runs: instance hash, solver, parameters, seed."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ class BatchChange:
     before, after
         The values, as text.
     better
-        Whether it is one for the better.
+        Whether it is an improvement.
     size
         For times the factor ``after / before``, for scores and bounds the relative difference; 0
         else.
@@ -186,12 +184,12 @@ class BatchChange:
 
 @dataclass(frozen=True)
 class Overall:
-    """All times of one solver.
+    """Change of all times of one solver.
 
     Parameters
     ----------
     count
-        Number of tasks that both sides answered with equal status.
+        Number of tasks with equal status on both sides.
     ratio
         Geometric mean of ``after / before``, a millisecond added to each time.
     low, high
@@ -206,7 +204,7 @@ class Overall:
 
     @property
     def noise(self) -> bool:
-        """Whether the interval holds 1, or there is too little to tell."""
+        """Whether the interval contains 1, or there are too few tasks."""
         return self.count < ENOUGH or self.low <= 1 <= self.high
 
 
@@ -221,7 +219,7 @@ class Difference:
     only_before, only_after
         Number of those on one side only.
     changes
-        What is worse before what is better, large changes before small ones.
+        Changes for worse before those for better, large ones first.
     """
 
     compared: int
@@ -262,7 +260,7 @@ def difference(before: Sequence[Row], after: Sequence[Row], noise: float = NOISE
 
 
 def contradictions(rows: Iterable[Row]) -> Iterator[BatchChange]:
-    """Yield a change for each instance with a score above a bound, whoever found the two."""
+    """Yield a change for each instance with a score above a bound of any solver."""
     highest: dict[str, tuple[Decimal, Row]] = {}
     lowest: dict[str, tuple[Decimal, Row]] = {}
     for row in rows:
@@ -288,7 +286,7 @@ def _together(rows: Iterable[Row]) -> dict[Same, list[Row]]:
 
 
 def _changes(old: list[Row], new: list[Row], noise: float) -> Iterator[BatchChange]:
-    """Yield what differs between the repetitions of one task on both sides."""
+    """Yield the changes between the repetitions of one task on both sides."""
     row = new[0]
     task = row.instance, row.solver, canonical(row.parameters), row.seed
     a, b = worst_status(old), worst_status(new)
@@ -313,7 +311,7 @@ def worst_status(rows: Iterable[Row]) -> str:
 
 
 def noise_factor(before: Sequence[float], after: Sequence[float], noise: float = NOISE) -> float:
-    """Return the factor by which medians of times must differ to be different."""
+    """Return the factor between medians of times that counts as a change."""
     spreads = [max(times) / max(min(times), 1e-9) for times in (before, after)]
     single = SINGLE if min(len(before), len(after)) == 1 else 1.0
     return max(noise, single, *spreads)
@@ -332,7 +330,7 @@ def _moved(
 
 
 def _weight(change: BatchChange) -> float:
-    """Return how much a change matters, for the order in a table."""
+    """Return the sort key of a change."""
     if change.what == "contradiction":
         return 1e12
     if change.what == "status":
@@ -341,7 +339,7 @@ def _weight(change: BatchChange) -> float:
 
 
 def _overall(tasks: Iterable[tuple[list[Row], list[Row]]]) -> Iterator[Overall]:
-    """Yield for each solver how its times changed on the whole."""
+    """Yield the overall change of times for each solver."""
     import numpy as np
 
     logs: dict[str, list[float]] = {}

@@ -31,18 +31,18 @@ OnOutcome = Callable[[Outcome], object]
 
 
 class JobExecutor(ABC):
-    """An executor of jobs with what a run must know of it; a context, at whose end it is closed.
+    """An executor of jobs; a context manager that closes it.
 
     Attributes
     ----------
     machine
-        What the machines are called.
+        Name of the machines.
     slots
-        How many jobs can be carried out at once.
+        Number of jobs that run in parallel.
     ahead
-        How many jobs are to be submitted at a time, so that nobody waits.
+        Number of jobs to submit ahead, so that no worker idles.
     isolated
-        Whether solves run in processes of their own, so that limits of memory can be held.
+        Whether solves run in separate processes, which memory limits require.
     """
 
     machine = ""
@@ -52,26 +52,26 @@ class JobExecutor(ABC):
 
     @abstractmethod
     def solvers(self) -> tuple[str, ...]:
-        """Return the names of the solvers that there are."""
+        """Return the names of available solvers."""
 
     @abstractmethod
     def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
-        """Have a job carried out.
+        """Submit a job.
 
         Parameters
         ----------
         on_outcome
-            Called from whatever thread with outcomes that are there before the job is over.
+            Called from any thread with outcomes available before the end of the job.
 
         Returns
         -------
         Future
-            Of the outcomes that were not reported.
+            The outcomes that were not reported.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End what has not been carried out, without outcomes."""
+        """Abort unfinished jobs without outcomes."""
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +81,7 @@ class JobExecutor(ABC):
 
 
 class InProcess(JobExecutor):
-    """Executor in the process of the run itself: easy to debug, but no limit holds."""
+    """Executor in the process of the run: easy to debug, but limits are not enforced."""
 
     isolated = False
 
@@ -90,11 +90,11 @@ class InProcess(JobExecutor):
         self.worker = Worker()
 
     def solvers(self) -> tuple[str, ...]:
-        """Return the names of the solvers that there are."""
+        """Return the names of available solvers."""
         return self.worker.solvers()
 
     def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
-        """Carry a job out at once."""
+        """Run a job at once."""
         future: Future[list[Outcome]] = Future()
         for outcome in outcomes(job, self.worker):
             on_outcome(outcome)
@@ -102,12 +102,12 @@ class InProcess(JobExecutor):
         return future
 
     def close(self) -> None:
-        """Forget the last graph."""
+        """Release the last graph."""
         self.worker = Worker()
 
 
 class Processes(JobExecutor):
-    """So many processes of this machine, which start when needed, each driven by a thread."""
+    """Executor of local worker processes, started on demand, each driven by a thread."""
 
     def __init__(self, count: int) -> None:
         self.machine = machine_name()
@@ -120,7 +120,7 @@ class Processes(JobExecutor):
             return worker.solvers()
 
     def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
-        """Have a job carried out by a thread and its worker process."""
+        """Run a job in a thread and its worker process."""
         return self.threads.submit(self._run, job, on_outcome)
 
     def _run(self, job: Job, on_outcome: OnOutcome) -> list[Outcome]:
@@ -142,14 +142,14 @@ GREETING = 5
 """Seconds in which a scheduler must take a connection."""
 
 AHEAD = 1000
-"""Jobs that a scheduler is given at a time; more workers may join while it has them."""
+"""Jobs submitted ahead to a scheduler, as workers may join."""
 
 
 class DaskCluster(JobExecutor):
-    """The workers of a Dask cluster; each solves in a process of its own, under watch.
+    """Executor on a Dask cluster, whose workers solve in monitored processes.
 
-    Dask's own executor asks how a job ended after it has fetched the result.  Where the worker has
-    died in between, it takes the result for an error.
+    Dask's own executor queries a job's status after fetching its result, and reports an error if
+    the worker has died in between.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class DaskCluster(JobExecutor):
         return self.names
 
     def submit(self, job: Job, on_outcome: OnOutcome) -> Future[list[Outcome]]:
-        """Have a job carried out by some worker; all outcomes come when it is over."""
+        """Run a job on a worker; all outcomes are returned at its end."""
         future: Future[list[Outcome]] = Future()
         remote = self.client.submit(_run_on_worker, job, pure=False)
         self.pending.add(remote)
@@ -190,7 +190,7 @@ class DaskCluster(JobExecutor):
             except CancelledError:
                 future.set_exception(InputError("the cluster has gone; run again to continue"))
             except Exception as error:
-                if type(error).__module__.startswith("distributed"):  # workers died again and again
+                if type(error).__module__.startswith("distributed"):  # workers died repeatedly
                     lost = Instance.unreadable(job, Spent(), reason(error), repr(error))
                     future.set_result(list(unreadable(job, lost)))
                 else:
@@ -201,7 +201,7 @@ class DaskCluster(JobExecutor):
         return future
 
     def close(self) -> None:
-        """Cancel what is left, end the processes of all workers, and leave the cluster."""
+        """Cancel remaining jobs, end the processes of all workers, and disconnect."""
         self.client.cancel(list(self.pending))
         with suppress(OSError):  # the cluster may have gone
             if self.client.status == "running":
@@ -235,7 +235,7 @@ def _client(address: str) -> Any:
 
 
 def _address(given: str) -> str:
-    """Return a scheduler's address, perhaps from its file."""
+    """Return a scheduler's address, read from its file if one is given."""
     if not Path(given).is_file():
         return given
     try:
@@ -248,7 +248,7 @@ def _address(given: str) -> str:
 
 
 async def _greet(distributed: Any, address: str) -> None:
-    """Connect to a scheduler, and leave it alone again."""
+    """Check that a scheduler accepts a connection."""
     how = distributed.Security().get_connection_args("client")
     greeting = distributed.comm.connect(address, timeout=GREETING, **how)
     comm = await asyncio.wait_for(greeting, GREETING)
@@ -256,7 +256,7 @@ async def _greet(distributed: Any, address: str) -> None:
 
 
 def _describe_workers(client: Any, address: str) -> tuple[str, tuple[str, ...]]:
-    """Return the names of a cluster's machines, each once, and the solvers that all have."""
+    """Return the distinct names of a cluster's machines, and the solvers common to all."""
     try:
         found = client.run(_describe)
     except Exception as error:  # whatever a worker raises that has no layoutopt, or an old one
@@ -289,6 +289,6 @@ def _run_on_worker(job: Job) -> list[Outcome]:
 
 
 def _end_worker_pool() -> None:
-    """End the processes of this Dask worker; the next job gets new ones."""
+    """End the processes of this Dask worker; the next job starts new ones."""
     _worker_pool().close()
     _worker_pool.cache_clear()

@@ -1,4 +1,4 @@
-"""Jobs of batch runs: an instance, how to solve it, and what comes of it.
+"""Jobs of batch runs: an instance, the solves of it, and their outcomes.
 
 :func:`outcomes` carries one job out, by a :class:`Worker` of this process or by another process
 with the same methods (:class:`layoutopt.bench.process.WorkerProcess`).
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from layoutopt.network import Network, Solution
 
 PAIRS = 30
-"""Most pairs in a row."""
+"""Largest number of pairs in a row."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class InstanceSource:
     Parameters
     ----------
     name
-        What tables call it.
+        Name in tables.
     path
         The file.
     family, settings
@@ -70,7 +70,7 @@ def load(source: InstanceSource) -> Graph | Network:
     Raises
     ------
     InputError
-        If there is none, or it is wrong.
+        If it does not exist or is invalid.
     """
     from layoutopt.generate.families import generate
     from layoutopt.io.instance import tile_memory
@@ -115,10 +115,10 @@ def document_hash(graph: Any) -> str:
 
 
 def identity(source: InstanceSource, version: str) -> str:
-    """Return a hash of all that a source's graph depends on, without making the graph.
+    """Return a hash of everything that a source's graph depends on, without building the graph.
 
-    It tells a later run of the same version which graph that was, so that nothing has to be read
-    or generated to know that all is done.  Of files it is the content that counts.
+    By it, a later run of the same version recognises finished instances without building them.
+    Files enter by their content.
     """
     files = [source.tiles]
     if source.family:
@@ -131,7 +131,7 @@ def identity(source: InstanceSource, version: str) -> str:
 
 
 def _content(file: str) -> str:
-    """Return the hash of a file's bytes; the name of what is no file, or cannot be read."""
+    """Return the hash of a file's bytes; the name if it cannot be read."""
     try:
         with Path(file).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -152,7 +152,7 @@ class Solve:
     gap, workers
         As for :func:`layoutopt.unwinding.unwind`.
     memory
-        Bytes that a worker may take, with all that it has loaded; ``None``: any number.
+        Memory limit of a worker in bytes, loaded modules included; ``None`` for no limit.
     seed
         Seed of everything random.
     repeat
@@ -169,7 +169,7 @@ class Solve:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """What belongs to a result's key beside solver, seed and repeat."""
+        """Options in a result's key, apart from solver, seed and repeat."""
         given: dict[str, object] = {
             "gap": float(self.gap),
             "time_limit": float(self.time_limit),
@@ -180,18 +180,18 @@ class Solve:
 
 @dataclass(frozen=True)
 class Job:
-    """Some solves of one instance, which is made once for all of them.
+    """Solves of one instance, which is built once.
 
     Parameters
     ----------
     identity
         The source's identity (:func:`identity`).
     solves
-        At least one; time and memory of the first limit the making of the instance, too.
+        At least one; limits of the first one also apply to building the instance.
     grace
         Seconds past a time limit after which a solve is killed.
     version, machine
-        For the rows.
+        Version and machine in rows.
     """
 
     source: InstanceSource
@@ -204,7 +204,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A row, and what a failure has to say beyond its one line."""
+    """A row, and the log of a failure."""
 
     row: Row
     identity: str
@@ -228,16 +228,16 @@ class Spent:
 
 @dataclass(frozen=True)
 class Instance:
-    """The instance of a job, or why there is none.
+    """The instance of a job, or the reason why it could not be built.
 
     Parameters
     ----------
     hash
-        Its document's; for want of a document, the identity of its source.
+        Hash of its document, or else the identity of its source.
     spent
-        What making it took.
+        Cost of building it.
     error, log
-        Why it cannot be made, in one line and in many; "" if it is there.
+        Reason in one line, and log, if it could not be built; otherwise "".
     """
 
     name: str
@@ -249,22 +249,22 @@ class Instance:
 
     @classmethod
     def unreadable(cls, job: Job, spent: Spent, error: str, log: str) -> Instance:
-        """Return what stands for an instance that cannot be made."""
+        """Return the record of an instance that could not be built."""
         return cls(job.source.name, job.source.family, job.identity, spent, error, log)
 
 
 class JobWorker(Protocol):
-    """Whatever makes instances and solves them, one after the other."""
+    """Interface of workers, which build instances and solve them one by one."""
 
     def load(self, job: Job) -> Instance:
-        """Make the instance of a job; at once if that was done for this job before."""
+        """Build the instance of a job, unless already done for this job."""
 
     def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
-        """Solve the instance that was made last."""
+        """Solve the instance that was built last."""
 
 
 def outcomes(job: Job, worker: JobWorker) -> Iterator[Outcome]:
-    """Carry a job out: yield an outcome for each of its solves, in order."""
+    """Run a job: yield an outcome for each of its solves, in order."""
     for i, solve in enumerate(job.solves):
         instance = worker.load(job)
         if instance.error:
@@ -274,7 +274,7 @@ def outcomes(job: Job, worker: JobWorker) -> Iterator[Outcome]:
 
 
 def unreadable(job: Job, instance: Instance) -> Iterator[Outcome]:
-    """Yield a failure for each solve of a job whose instance cannot be made."""
+    """Yield a failure for each solve of a job whose instance could not be built."""
     for solve in job.solves:
         yield failure(job, solve, instance, instance.spent, instance.error, instance.log)
 
@@ -305,15 +305,15 @@ def failure(
 
 
 class Worker:
-    """Makes instances and solves them, in this process.
+    """Worker in this process.
 
-    It keeps the last graph, as the next job may be about it, too.
+    It caches the last graph for the next job.
 
     Attributes
     ----------
     reusable
-        Whether the process can go on: no memory ran out, nothing unforeseen happened, and no
-        solver is still running.
+        Whether the process can be used further: no lack of memory, no unexpected error, and no
+        solver still running.
     """
 
     def __init__(self) -> None:
@@ -327,14 +327,14 @@ class Worker:
         return names()
 
     def load(self, job: Job) -> Instance:
-        """Make the instance of a job, if it is not the last one."""
+        """Build the instance of a job, unless it is the last one."""
         if self.made is None or self.made[0] != job.source:
             self.made = None
             watch = Stopwatch()
             try:
                 graph = load(job.source)
                 digest = document_hash(graph)
-            except Exception as error:  # whatever is wrong with it, others go on
+            except Exception as error:  # other jobs continue
                 spent = watch.spent()
                 return Instance.unreadable(job, spent, reason(error), traceback.format_exc())
             name = job.source.name or graph.name or "unnamed"
@@ -343,12 +343,12 @@ class Worker:
         return self.made[1]
 
     def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
-        """Solve the instance that was made last, in one way.
+        """Solve the instance that was built last.
 
         Raises
         ------
         KeyboardInterrupt
-            If the solver was interrupted: what it has then is no result of a batch.
+            If the solver was interrupted; its result is discarded.
         """
         assert self.made is not None
         graph, trace, watch = self.made[2], Trace(), Stopwatch()
@@ -381,11 +381,11 @@ def _result(graph: Any, solve: Solve, trace: Trace) -> UnwindingResult | Solutio
 
 
 FINE = Context(prec=20)
-"""Of numbers that are no decimals so many digits are kept."""
+"""Digits of numbers without finite decimals."""
 
 
 def _answered_network(row: Row, found: Solution) -> Row:
-    """Return a row with what a solution says: costs that are minimised change their sign."""
+    """Return the row of a solution, with costs negated when minimising."""
     network = found.network
     sign = -1 if network.sense == "min" else 1
     score, bound = (
@@ -413,7 +413,7 @@ def _left_running() -> bool:
 
 
 def _answered(row: Row, result: UnwindingResult | Solution, trace: Trace) -> Row:
-    """Return a row with what a result says."""
+    """Return the row of a result."""
     if isinstance(result, UnwindingResult):
         return _answered_graph(row, result, trace)
     return _answered_network(row, result)
@@ -439,7 +439,7 @@ def _answered_graph(row: Row, result: UnwindingResult, trace: Trace) -> Row:
 
 
 def reason(error: Exception) -> str:
-    """Return in one line what went wrong."""
+    """Return an error in one line."""
     if isinstance(error, InputError):
         return " ".join(str(error).split())
     if isinstance(error, MemoryError):
@@ -450,7 +450,7 @@ def reason(error: Exception) -> str:
 
 
 class Stopwatch:
-    """Measures work in this process, from now on."""
+    """Measurement of work in this process since its creation."""
 
     def __init__(self) -> None:
         self.resets = _forget_peak()
@@ -458,13 +458,13 @@ class Stopwatch:
         self.cpu, self.wall = time.process_time(), time.perf_counter()
 
     def spent(self) -> Spent:
-        """Return what was spent since."""
+        """Return time and memory spent since creation."""
         wall, cpu = time.perf_counter() - self.wall, time.process_time() - self.cpu
         return Spent(self.started, wall, cpu, _peak(self.resets))
 
 
 def _forget_peak() -> bool:
-    """Make Linux count peak memory from now on; return whether it does."""
+    """Reset the peak memory of this process, on Linux; return whether this succeeded."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -483,7 +483,7 @@ def _peak(resets: bool) -> int:
 
 
 def machine_name() -> str:
-    """Return what this machine is, for the rows: processor, number of cores, system.
+    """Describe this machine: processor, number of cores, system.
 
     Machines of one kind, such as the nodes of a cluster, have the same name.
     """

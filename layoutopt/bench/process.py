@@ -1,9 +1,9 @@
-"""Worker processes: both ends of the line between a run and a process that it can kill.
+"""Worker processes, and their communication with the run.
 
 ``python -m layoutopt.bench.process LINE PARENT`` calls methods of a
-:class:`~layoutopt.bench.job.Worker`, as the socket ``LINE`` asks for them.  A request is a tuple of
-seconds, method and arguments, its answer a pair: what the method returned, and whether the process
-can take another request.
+:class:`~layoutopt.bench.job.Worker` as requested through the socket ``LINE``.  A request is a tuple
+of seconds, method and arguments; the answer is the method's result, and whether the process accepts
+further requests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ START_LIMIT = 600.0
 """Seconds that a worker may take to start."""
 
 LOG_BYTES = 100_000
-"""Most bytes of a worker's output in a log, the last ones."""
+"""Largest number of bytes of a worker's output in a log; the last ones are kept."""
 
 
 class WorkerError(InputError):
@@ -43,14 +43,14 @@ class WorkerError(InputError):
 
 
 class WorkerLost(Exception):
-    """A worker process that is no more.
+    """Unexpected end of a worker process.
 
     Parameters
     ----------
     how
-        How it ended, for people.
+        Description of its end.
     log
-        What it wrote before.
+        Its output.
     """
 
     def __init__(self, how: str, log: str) -> None:
@@ -59,7 +59,7 @@ class WorkerLost(Exception):
 
 
 class WorkerProcess:
-    """A worker in a process of its own, killed when it is late and started again when needed."""
+    """A worker in a separate process, killed after its time limit and restarted on demand."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -80,7 +80,7 @@ class WorkerProcess:
         return names
 
     def load(self, job: Job) -> Instance:
-        """Make the instance of a job, if the process has not made it for this job already.
+        """Build the instance of a job, unless the process has done so.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class WorkerProcess:
         return instance
 
     def solve(self, job: Job, solve: Solve, instance: Instance) -> Outcome:
-        """Solve the instance that was made last."""
+        """Solve the instance that was built last."""
         started, begun = now(), time.perf_counter()
         outcome: Outcome
         try:
@@ -116,13 +116,13 @@ class WorkerProcess:
         return replace(outcome, log=outcome.log + log) if outcome.row.error else outcome
 
     def kill(self) -> None:
-        """Kill the process, from whatever thread, and start no other."""
+        """Kill the process from any thread, and prevent a restart."""
         self.over = True
         if self.process is not None:
             self.process.kill()
 
     def stop(self) -> None:
-        """End the process, and forget it."""
+        """End the process."""
         self.loaded = None
         if self.process is not None:
             self.process.kill()
@@ -135,7 +135,7 @@ class WorkerProcess:
         return self.process is not None and self.process.poll() is None
 
     def _prepare(self, memory: int | None) -> None:
-        """Have a process that has imported what solvers need, within so much memory."""
+        """Ensure a running process that has imported solvers, within a memory limit."""
         while True:
             if not self._alive():
                 self._start()
@@ -170,7 +170,7 @@ class WorkerProcess:
             raise WorkerError("the run has ended")
 
     def _at_start(self, method: str, *arguments: object) -> Any:
-        """Ask for what no solve is to blame for."""
+        """Call a method whose failure is not due to a solve."""
         try:
             return self._call(START_LIMIT, method, *arguments)[0]
         except WorkerLost as lost:
@@ -178,19 +178,19 @@ class WorkerProcess:
             raise WorkerError(f"a worker {lost} at its start{last and ': '}{last}") from None
 
     def _call(self, limit: float, method: str, *arguments: object) -> tuple[Any, str]:
-        """Return what a method of the worker returns, and what the process wrote meanwhile.
+        """Return the result of a worker's method, and the output of the process.
 
         Raises
         ------
         WorkerLost
-            If the process ends, or has to be killed because it does not answer in time.
+            If the process ends, or is killed after the time limit.
         """
         assert self.process is not None
         self.output.truncate(0)
         try:
             self.line.send((limit, method, arguments))
             if not self.line.poll(limit):
-                self.process.send_signal(signal.SIGUSR1)  # it writes down where it hangs
+                self.process.send_signal(signal.SIGUSR1)  # prints a traceback
                 time.sleep(0.1)
                 self.process.kill()
                 raise self._lost(f"was killed after {limit:g} s without an answer")
@@ -210,14 +210,14 @@ class WorkerProcess:
         return lost
 
     def _written(self) -> str:
-        """Return what the process wrote to stdout and stderr since its last request."""
+        """Return the output of the process since the last request."""
         size = os.fstat(self.output.fileno()).st_size
         tail = os.pread(self.output.fileno(), LOG_BYTES, max(0, size - LOG_BYTES))
         return tail.decode(errors="replace")
 
 
 def _ending(code: int) -> str:
-    """Return how a process ended."""
+    """Describe the end of a process."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -227,7 +227,7 @@ def _ending(code: int) -> str:
 
 
 class WorkerPool:
-    """Worker processes for some threads: each carries a job out by an idle one, or a new one."""
+    """Worker processes shared by threads; new ones are started if none is idle."""
 
     def __init__(self) -> None:
         self.idle: list[WorkerProcess] = []
@@ -237,7 +237,7 @@ class WorkerPool:
 
     @contextmanager
     def worker(self) -> Iterator[WorkerProcess]:
-        """Lend a worker.
+        """Yield a worker for exclusive use.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class WorkerPool:
                 self.idle.append(worker)
 
     def close(self) -> None:
-        """Kill all workers; what they were doing has no outcome."""
+        """Kill all workers; their jobs have no outcomes."""
         with self.lock:
             self.closed = True
             for worker in self.busy:
@@ -273,10 +273,10 @@ class WorkerPool:
 
 
 class _LimitedWorker(Worker):
-    """A worker that has a process for itself, which it can limit."""
+    """A worker that is alone in its process, whose memory it can limit."""
 
     def warm_up(self) -> None:
-        """Import what solvers import, by solving something tiny."""
+        """Import the solvers' modules by solving a tiny instance."""
         from layoutopt.graphs.unwinding import Graph
         from layoutopt.registry import load_all
         from layoutopt.unwinding import SOLVERS, unwind
@@ -290,11 +290,11 @@ class _LimitedWorker(Worker):
         for solver in SOLVERS:
             unwind(graph, solver)
         gc.collect()
-        gc.freeze()  # modules are not searched for garbage, again and again, while solvers run
+        gc.freeze()  # excludes modules from garbage collection
 
     def limit_memory(self, memory: int | None) -> str:
-        """Keep the process's own memory below a number of bytes; return why that cannot be."""
-        gc.collect()  # what earlier jobs have freed does not count as a later one's
+        """Set the process's memory limit; return the reason if this is impossible."""
+        gc.collect()  # memory freed by earlier jobs must not count
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
         if trim is not None:
             trim(0)
@@ -314,7 +314,7 @@ class _LimitedWorker(Worker):
 
 
 def main() -> None:
-    """Do what is asked for, until the line is closed."""
+    """Serve requests until the socket is closed."""
     line, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # asked for before a worker that hangs is killed
@@ -336,7 +336,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process soon after the one that began it, whatever it is doing."""
+    """End this process soon after its parent."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(0)

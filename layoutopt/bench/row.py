@@ -22,12 +22,12 @@ PairRow: TypeAlias = tuple[str, str, str, int, int]
 """Names of both tensors, value as text, number of elements, and how many of them match."""
 
 FAILED = "failed"
-"""The status of a solve that gave no answer: an error, a crash, or a hard limit."""
+"""Status of a solve without a result: an error, a crash, or a hard limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One solve of one instance, as a store of results keeps it.
+    """One solve of one instance, as in a store of results.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Row:
     solver
         Its name.
     parameters
-        What the solver was given, by name, seed excluded: ``time_limit``, ``gap``, ...
+        Options of the solver by name, without seed: ``time_limit``, ``gap``, ...
     seed, repeat
         Seed of everything random; number of the repetition, from 0.
     version, machine
@@ -53,27 +53,27 @@ class Row:
     seconds
         Wall-clock seconds of the whole call.
     cpu_seconds
-        Processor seconds that the worker spent on it, all threads together.
+        CPU seconds of the worker, all threads together.
     phases
-        Wall-clock seconds by phase; ``read``, which made the graph, is no part of ``seconds``.
+        Wall-clock seconds by phase; ``read``, building the graph, is not included in ``seconds``.
     size
         Counts by name: ``ops``, ``pairs``, and those of
         :attr:`~layoutopt.base.result.UnwindingResult.size`.
     peak_bytes
-        Largest resident memory of the worker during the solve, with all that it has loaded;
+        Largest resident memory of the worker during the solve, loaded modules included;
         ``None`` where unknown.
     started
         When the solve began: ISO 8601, UTC.
     stopped
         A value of :class:`~layoutopt.base.result.Stopped`; "" for a failure.
     error
-        Why it failed, in one line; "" if it did not.
+        Reason of a failure in one line; otherwise "".
     log
         Path of the log of a failure, relative to the store's folder; "" without one.
     trace
         Score and bound over time, at most 200 points, in order.
     pairs
-        What the pairs earn that lose most, at most 30.
+        Scores of the pairs with the largest losses, at most 30.
     """
 
     instance: str
@@ -116,24 +116,24 @@ JSON: dict[str, Any] = {
     "trace": tuple[Point, ...],
     "pairs": tuple[PairRow, ...],
 }
-"""Columns that hold JSON, with the types that come out of it."""
+"""Columns of JSON, with their decoded types."""
 
 DECIMAL = ("score", "bound", "max_score")
-"""Columns that hold exact decimals as text."""
+"""Columns of exact decimals as text."""
 
 KINDS = {"seed": "INTEGER", "repeat": "INTEGER", "peak_bytes": "INTEGER"} | dict.fromkeys(
     ("seconds", "cpu_seconds"), "REAL"
 )
-"""Types of columns that are no text."""
+"""Types of columns other than text."""
 
 
 def canonical(parameters: object) -> str:
-    """Return parameters as the text that stands in keys."""
+    """Return parameters as text for keys."""
     return msgspec.json.encode(parameters, order="sorted").decode()
 
 
 def written(name: str, value: Any) -> Any:
-    """Return what stands in a column for a value."""
+    """Encode a value for a column."""
     if name in JSON:
         return canonical(value)
     return str(value) if name in DECIMAL and value is not None else value
@@ -145,7 +145,7 @@ def row_of(values: Sequence[Any]) -> Row:
     Raises
     ------
     InputError
-        If a column holds something else than it is for.
+        If a column contains an invalid value.
     """
     members = dict(zip(COLUMNS, values, strict=True))
     for name in (*JSON, *DECIMAL):
@@ -175,17 +175,17 @@ def _read(name: str, value: Any) -> Any:
 
 
 def select(rows: Sequence[Row], **patterns: Sequence[str]) -> list[Row]:
-    """Return the rows whose fields fit patterns, as those of a shell: ``figures/*``.
+    """Return the rows whose fields match shell patterns such as ``figures/*``.
 
     Parameters
     ----------
     patterns
-        By name of the field; one of several must fit, and any does if there is none.
+        By name of the field; one of several must match, and without any all match.
 
     Raises
     ------
     InputError
-        If no row fits a pattern, with what there is.
+        If no row matches a pattern; the message lists the values.
     """
     chosen = list(rows)
     for name, wanted in patterns.items():
@@ -205,7 +205,7 @@ def side(rows: Sequence[Row], version: str | None, machine: str | None) -> list[
     Raises
     ------
     InputError
-        If there are several, and none of them is asked for.
+        If there are several, and none is chosen.
     """
     chosen = select(
         rows,
@@ -228,21 +228,21 @@ def _listed(values: Sequence[str], limit: int = 8) -> str:
 FORMAT = "layoutopt/bench/1"
 
 LONG = ("trace", "pairs")
-"""Fields that are left out where a row is a line."""
+"""Fields omitted in CSV and Markdown."""
 
 MEASURED = ("seconds", "cpu_seconds", "phases", "peak_bytes", "started", "trace")
 """Fields that differ from run to run."""
 
 
 def to_csv(rows: Sequence[Row], *, measured: bool = True) -> bytes:
-    """Return rows as CSV: numbers digit by digit, unknown ones empty, mappings as JSON.
+    """Return rows as CSV: exact numbers, unknown ones empty, mappings as JSON.
 
-    Traces and pairs are left out; the gap is added.
+    Traces and pairs are omitted; the gap is added.
 
     Parameters
     ----------
     measured
-        Whether what was measured, which differs from run to run, is written as well.
+        Whether to include measured fields.
     """
     names = [name for name in _names(measured) if name not in LONG]
     values = [[*(_cell(getattr(row, name)) for name in names), row.gap] for row in rows]
@@ -259,7 +259,7 @@ def _cell(value: Any) -> Any:
 
 
 def to_json(rows: Sequence[Row], *, measured: bool = True) -> bytes:
-    """Return rows as a JSON document of format ``layoutopt/bench/1``, with all that is known."""
+    """Return rows as a JSON document of format ``layoutopt/bench/1``."""
     names = _names(measured)
     entries = []
     for row in rows:
@@ -286,4 +286,4 @@ EXPORTS: dict[str, Callable[..., bytes]] = {
     "json": to_json,
     "markdown": to_markdown,
 }
-"""Ways to write rows, by name."""
+"""Writers of rows by format."""

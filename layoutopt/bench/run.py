@@ -1,4 +1,4 @@
-"""Batch runs: jobs go out, rows come in, and each is kept at once."""
+"""Batch runs: submission of jobs, and storage of their rows."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class RunProgress:
     Parameters
     ----------
     done, failed
-        Solves of this run that are over, and those among them without a result.
+        Finished solves of this run, and those of them without a result.
     left
-        Solves that are still to come.
+        Remaining solves.
     known
         Solves that the store had already.
     seconds
-        Since the run began.
+        Seconds since the start of the run.
     seconds_left
-        Estimate of what is left; ``None`` before anything is done.
+        Estimated remaining seconds; ``None`` before the first outcome.
     """
 
     done: int
@@ -63,9 +63,9 @@ class Report:
     Parameters
     ----------
     rows
-        All rows that the suites ask for and the store has, known before or new.
+        All rows of the suites in the store, known before or new.
     progress
-        How far the run came.
+        Progress at the end of the run.
     signal
         Number of the signal that ended it early, or 0.
     """
@@ -86,30 +86,30 @@ def batch(
     retry: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Report:
-    """Solve what suites name, but for what a store knows, and keep each result there at once.
+    """Solve suites, except solves already in the store, and store each result at once.
 
     Parameters
     ----------
     suites, overrides
-        Files and folders, and entries that replace theirs; see
+        Files and folders, and entries that override theirs; see
         :func:`~layoutopt.bench.suite.read_suite`.
     store
-        The file, made if there is none.
+        The file, created if it does not exist.
     executor
-        Who solves; see :mod:`layoutopt.bench.executors`.
+        Executor of jobs; see :mod:`layoutopt.bench.executors`.
     label
-        Added to the version, to tell states of a working copy apart.
+        Text added to the version, to distinguish states of a working copy.
     machine
-        What the store calls the machine, instead of the executor's name for it.
+        Name of the machine in the store, by default the executor's.
     retry
-        Whether failures are done again.
+        Whether to repeat failed solves.
     on_progress
         Called after every solve.
 
     Raises
     ------
     InputError
-        If a suite is wrong, the store cannot be used, or the cluster has gone.
+        If a suite is invalid, the store cannot be used, or the cluster is lost.
     WorkerError
         If no worker can be started.
     """
@@ -124,22 +124,21 @@ def batch(
 
 
 SHARE = 8
-"""Jobs that each worker gets at least, where there are enough solves: short ones at the end leave
-nobody idle."""
+"""Least number of jobs per worker, if there are enough solves, to balance the load."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """A batch run before it begins.
+    """The plan of a batch run.
 
     Parameters
     ----------
     jobs
-        What is to be done, in the order of the suites.
+        Jobs to run, in the order of the suites.
     wanted
-        Identity of the source, and solve, of all that the suites ask for.
+        Identity of the source, and solve, for all solves of the suites.
     version, machine
-        For the keys.
+        Version and machine in keys.
     """
 
     jobs: tuple[Job, ...]
@@ -149,11 +148,11 @@ class BatchPlan:
 
     @property
     def left(self) -> int:
-        """Number of solves that are to be done."""
+        """Number of remaining solves."""
         return sum(len(job.solves) for job in self.jobs)
 
     def rows(self, store: Store) -> list[Row]:
-        """Return the rows that there are of all that is wanted."""
+        """Return the existing rows of all solves of the suites."""
         hashes = store.instances()
         keys = {
             solve_key(hashes.get(which, which), solve, self.version, self.machine)
@@ -165,14 +164,14 @@ class BatchPlan:
 def plan(
     suites: Sequence[Suite], store: Store, version: str, machine: str, slots: int, retry: bool
 ) -> BatchPlan:
-    """Return what is left to do of some suites.
+    """Return the plan of the remaining solves of suites.
 
     Parameters
     ----------
     slots
-        How many jobs will be carried out at once.
+        Number of jobs that run in parallel.
     retry
-        Whether failures are to be done again.
+        Whether to repeat failed solves.
     """
     known, hashes = store.keys(failed=not retry), store.instances()
     wanted: dict[tuple[str, Solve], None] = {}
@@ -200,14 +199,14 @@ def plan(
 
 
 def solve_key(graph: str, solve: Solve, version: str, machine: str) -> Key:
-    """Return the key of the row that a solve makes, for a graph's hash."""
+    """Return the key of a solve's row, for a graph's hash."""
     text = canonical(solve.parameters)
     return graph, solve.solver, text, solve.seed, solve.repeat, version, machine
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A signal that asks the run to end."""
+    """State of a request to end the run by a signal."""
 
     signal: int
 
@@ -223,24 +222,24 @@ def run(
     retry: bool = False,
     on_progress: OnProgress | None = None,
 ) -> tuple[RunProgress, int]:
-    """Carry out what is left of a plan.
+    """Run the remaining jobs of a plan.
 
     Parameters
     ----------
     retry
-        Whether rows of failures are replaced.
+        Whether to replace rows of failures.
     on_progress
         Called after every solve.
 
     Returns
     -------
     RunProgress, int
-        How far it came, and the number of the signal that ended it early, or 0.
+        Progress at the end, and the number of the signal that ended it early, or 0.
 
     Raises
     ------
     InputError
-        If the store can no longer be written, or the cluster has gone.
+        If the store cannot be written, or the cluster is lost.
     WorkerError
         If no worker can be started.
     """
@@ -265,7 +264,7 @@ def run(
                         recorder.keep(outcome)
         except KeyboardInterrupt:  # of a solve in this process
             number = signal.SIGINT
-    while True:  # what is there already when the run is stopped
+    while True:  # outcomes available when the run is stopped
         try:
             event = events.get_nowait()
         except Empty:
@@ -275,7 +274,7 @@ def run(
 
 
 class _Recorder:
-    """Keeps outcomes, and counts how far the run has come."""
+    """Storage of outcomes, and progress of the run."""
 
     def __init__(
         self, plan: BatchPlan, store: Store, retry: bool, on_progress: OnProgress | None
@@ -289,7 +288,7 @@ class _Recorder:
         self.spent: dict[str, float] = {}
 
     def keep(self, outcome: Outcome) -> None:
-        """Write an outcome down, its log first."""
+        """Store an outcome, its log first."""
         outcome = self.store.known(outcome)
         row = outcome.row
         if row.status == FAILED:
@@ -305,11 +304,11 @@ class _Recorder:
             self.on_progress(self.progress())
 
     def progress(self) -> RunProgress:
-        """Return how far the run has come."""
+        """Return the progress of the run."""
         seconds, spent = time.monotonic() - self.begun, sum(self.spent.values())
         done = self.done.total()
         left = None
-        if done:  # solvers differ in speed: each is expected to go on as it went
+        if done:  # estimated per solver, as these differ in speed
             means = {name: self.spent[name] / self.done[name] for name in self.done}
             ahead = sum(n * means.get(name, spent / done) for name, n in self.left.items())
             left = seconds * ahead / max(spent, 1e-9)
@@ -320,7 +319,7 @@ LOGGED = (
     *("instance", "family", "solver", "parameters", "seed", "repeat"),
     *("version", "machine", "started", "seconds", "error"),
 )
-"""Fields of a row with which a log begins."""
+"""Fields of a row at the start of a log."""
 
 
 def write_log(store: Store, outcome: Outcome) -> Outcome:
@@ -341,7 +340,7 @@ def _log_path(store: Store, row: Row) -> Path:
 
 @contextmanager
 def _stoppable(events: SimpleQueue[Event]) -> Iterator[None]:
-    """Turn a first Ctrl-C or SIGTERM into a request to stop; a second one acts as usual."""
+    """Turn a first Ctrl-C or SIGTERM into a request to stop; a second one acts normally."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -39,8 +39,7 @@ INSERT INTO results ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS)
 ON CONFLICT ({", ".join(KEY)}) DO UPDATE SET
   instance = min(instance, excluded.instance), family = min(family, excluded.family)
 """
-"""What is known already stays.  One graph under two names keeps the first in the alphabet, in
-whatever order they come."""
+"""Existing rows are kept.  A graph with two names gets the alphabetically first one."""
 
 
 def key(row: Row) -> Key:
@@ -69,9 +68,9 @@ class Store:
         return self.path.with_name(f"{self.path.name}.logs")
 
     def known(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with the hash of its graph, if an earlier one had it.
+        """Return an outcome with the hash of its graph, if known from an earlier one.
 
-        A worker that could not make the graph does not know it.
+        A worker that could not build the graph does not know its hash.
         """
         digest = self._hashes().get(outcome.identity, outcome.row.instance_hash)
         if outcome.row.instance_hash != outcome.identity:
@@ -79,12 +78,12 @@ class Store:
         return replace(outcome, row=replace(outcome.row, instance_hash=digest))
 
     def add(self, outcome: Outcome, *, again: bool = False) -> None:
-        """Keep an outcome, for good when this returns.
+        """Store an outcome durably.
 
         Parameters
         ----------
         again
-            Whether it replaces what is there under its key.
+            Whether to replace an existing row of the same key.
 
         Raises
         ------
@@ -101,12 +100,12 @@ class Store:
             if new:
                 pair = identity, row.instance_hash
                 connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", pair)
-            if new and row.instance_hash != identity:  # perhaps it could not be made before
+            if new and row.instance_hash != identity:  # it may have failed before
                 connection.execute("DELETE FROM results WHERE instance_hash = ?", (identity,))
         self._hashes()[identity] = row.instance_hash
 
     def _hashes(self) -> dict[str, str]:
-        """Return what :meth:`instances` returned first, kept up to date by :meth:`add`."""
+        """Cached result of :meth:`instances`, updated by :meth:`add`."""
         if self.hashes is None:
             self.hashes = self.instances()
         return self.hashes
@@ -122,7 +121,7 @@ class Store:
         Parameters
         ----------
         failed
-            Whether failures count.
+            Whether to include failures.
         """
         where = "" if failed else "WHERE status != 'failed'"
         with located(self.path):
@@ -138,7 +137,7 @@ class Store:
 
 @contextmanager
 def located(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite, and of what it finds, into one line that names the file."""
+    """Turn errors of SQLite and of invalid contents into an InputError with the file's name."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -150,12 +149,12 @@ def located(path: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[Store]:
-    """Open a store that exists, to be read only, also while a run writes to it.
+    """Open an existing store for reading, also while a run writes to it.
 
     Raises
     ------
     InputError
-        If there is none, or it has another form.
+        If it does not exist, or is not a store.
     """
     path = Path(path)
     if not path.is_file():
@@ -172,12 +171,12 @@ def reading(path: str | Path) -> Iterator[Store]:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[Store]:
-    """Open a store for a run, the only one that writes to it, and make it if there is none.
+    """Open a store for exclusive writing by a run; create it if it does not exist.
 
     Raises
     ------
     InputError
-        If another run has it, it has another form, or it cannot be written.
+        If another run uses it, it is not a store, or cannot be written.
     """
     path = Path(path)
     if path.is_dir():
@@ -199,7 +198,7 @@ def writing(path: str | Path) -> Iterator[Store]:
 
 
 def _settle(connection: sqlite3.Connection) -> None:
-    """Close a store, whole in one file unless somebody is reading."""
+    """Close a store, and merge its journal into the file unless it is being read."""
     with suppress(sqlite3.Error, UnicodeDecodeError):
         connection.execute("PRAGMA journal_mode = DELETE")
     connection.close()
@@ -210,7 +209,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _checked(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the tables are there; refuse a file that has others."""
+    """Return whether the tables exist; refuse databases with others."""
     with located(path):
         [version] = connection.execute("PRAGMA user_version").fetchone()
         [application] = connection.execute("PRAGMA application_id").fetchone()
@@ -227,7 +226,7 @@ def _checked(connection: sqlite3.Connection, path: Path) -> bool:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock that only one process can hold, and that ends with it, however it ends."""
+    """Hold an exclusive lock, which is released when the process ends."""
     import fcntl
 
     lock = path.with_name(f"{path.name}.lock")
@@ -242,7 +241,7 @@ def _alone(path: Path) -> Iterator[None]:
             raise InputError(reason, file=str(path)) from None
         if lock.exists() and os.path.samestat(os.fstat(handle), lock.stat()):
             break
-        os.close(handle)  # the run that had it has just ended, and taken the lock away
+        os.close(handle)  # the run that held it has just ended and removed the file
     try:
         yield
     finally:

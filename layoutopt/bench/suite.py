@@ -1,4 +1,4 @@
-"""Suites: which instances a batch run solves, and how."""
+"""Suites: instances of a batch run, and options of their solves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from layoutopt.reading import NETWORK_SUFFIXES, SUFFIXES
 from layoutopt.tiles.memory import PRESETS
 
 Seconds = Annotated[float, Meta(ge=0, le=1e6)]
-"""No more than system calls can wait for."""
+"""Limited by what system calls support."""
 
 Count = Annotated[int, Meta(ge=1)]
 Seeds: TypeAlias = tuple[int, ...] | str
@@ -36,22 +36,22 @@ DEFAULT_SOLVERS = ("auto", "greedy0")
 
 
 class SuiteEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """The table ``[suite]``: how every instance is solved; ``instances`` for short.
+    """The table ``[suite]``: options for every instance; optionally ``instances``.
 
     Parameters
     ----------
     instances
-        Patterns of files, relative to the suite's own.
+        Patterns of files, relative to the suite's folder.
     solvers
         Names.
     time_limit, grace
-        Seconds of a solve, and past that until it is killed.
+        Time limit of a solve, and seconds after it until the solve is killed.
     gap
         Relative gap to stop at.
     seeds
         Seeds of solvers.
     repeats
-        How often the same is solved again.
+        Number of repetitions.
     workers
         Threads of a search.
     memory
@@ -72,7 +72,7 @@ class SuiteEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FilesEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """A table ``[[instances]]``: files that are all read in the same way."""
+    """A table ``[[instances]]``: files with common options of reading."""
 
     files: Annotated[tuple[str, ...], Meta(min_length=1)]
     attractions: str = ""
@@ -107,7 +107,7 @@ def read_document(path: Path) -> Document:
     Raises
     ------
     InputError
-        If it cannot be read, is not TOML, or holds what no suite can hold.
+        If it cannot be read, is not TOML, or is invalid.
     """
     file = str(path)
     try:
@@ -128,7 +128,7 @@ def replaced(suite: SuiteEntry, overrides: Mapping[str, Any]) -> SuiteEntry:
     Raises
     ------
     InputError
-        If an entry does not exist, or cannot be what is wished.
+        If an entry does not exist, or its value is invalid.
     """
     try:
         return msgspec.convert(msgspec.structs.asdict(suite) | dict(overrides), SuiteEntry)
@@ -139,7 +139,7 @@ def replaced(suite: SuiteEntry, overrides: Mapping[str, Any]) -> SuiteEntry:
 def _refusal(
     error: msgspec.ValidationError, table: str = "", kind: type[Struct] | None = None
 ) -> InputError:
-    """Return what is wrong with a document, or with one of its tables, and where."""
+    """Return the error of a document or one of its tables, with its place."""
     reason, _, place = str(error).partition(" - at `$")
     place = (table + place.rstrip("`")).removeprefix(".")
     if "unknown field" in reason:
@@ -149,7 +149,7 @@ def _refusal(
 
 
 def parse_seeds(given: Seeds, place: str) -> tuple[int, ...]:
-    """Return the numbers that stand for seeds, each once.
+    """Return the distinct seeds.
 
     Raises
     ------
@@ -169,12 +169,12 @@ def parse_seeds(given: Seeds, place: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Suite:
-    """Instances, and how each of them is solved.
+    """Instances and their solves.
 
     Parameters
     ----------
     name
-        For people.
+        Name for display.
     grace
         Seconds past a time limit after which a solve is killed.
     """
@@ -188,7 +188,7 @@ class Suite:
 def read_suite(
     path: str | Path, solvers: Callable[[], Collection[str]], /, **overrides: Any
 ) -> Suite:
-    """Return the suite that a file or a folder describes.
+    """Read a suite from a file or folder.
 
     Parameters
     ----------
@@ -196,16 +196,16 @@ def read_suite(
         A suite file (``.toml``); a folder, whose instances are all solved, with defaults; or one
         instance.
     solvers
-        Returns the names of the solvers that there are; called when all else is right, for other
-        names than :data:`DEFAULT_SOLVERS`.
+        Returns the names of available solvers; called last, and only for names other than
+        :data:`DEFAULT_SOLVERS`.
     overrides
         Entries of the table ``[suite]`` (:class:`~layoutopt.bench.suite.SuiteEntry`) that
-        replace what the file says.
+        override those of the file.
 
     Raises
     ------
     InputError
-        If it is none of these, or something in it is wrong; with file and place.
+        If it is none of these, or invalid; the message says where.
     """
     path = Path(path)
     folder = path if path.is_dir() else path.parent
@@ -232,7 +232,7 @@ def read_suite(
 def _solves(
     suite: SuiteEntry, known: Callable[[], Collection[str]], overrides: Collection[str]
 ) -> Iterator[Solve]:
-    """Yield all ways to solve an instance, repetitions of one as far apart as can be."""
+    """Yield all solves of an instance, with repetitions as far apart as possible."""
     for i, solver in enumerate(suite.solvers):
         if solver not in DEFAULT_SOLVERS and solver not in known():
             place = "" if "solvers" in overrides else f"suite.solvers[{i}]"
@@ -248,7 +248,7 @@ def _solves(
 
 
 def _sources(document: Document, folder: Path) -> Iterator[InstanceSource]:
-    """Yield where all instances come from, in the order of the document."""
+    """Yield the sources of all instances, in the order of the document."""
     short = FilesEntry(document.suite.instances or (".",))
     if document.suite.instances:
         yield from _files(short, folder, "suite.instances")
@@ -276,7 +276,7 @@ def _files(entry: FilesEntry, folder: Path, place: str) -> Iterator[InstanceSour
 
 
 def _matches(pattern: str, folder: Path, place: str) -> list[Path]:
-    """Return the instances that a pattern fits, with all in a folder that it fits."""
+    """Return the instances that match a pattern, or are in a matching folder."""
     whole = re.sub(r"\{(\w+)\}", lambda found: _package(found[1], place), pattern)
     matches = glob.glob(str(Path(glob.escape(str(folder))) / whole), recursive=True)
     paths = set()
@@ -297,7 +297,7 @@ def _package(name: str, place: str) -> str:
 
 
 def _name(path: Path, folder: Path) -> str:
-    """Return what tables call a file: its path from the suite, without steps up and suffix."""
+    """Return a file's name in tables: its path relative to the suite, without ``..`` and suffix."""
     inside = path.is_relative_to(folder)
     name = path.relative_to(folder).as_posix() if inside else path.name
     name = re.sub(r"^(\.\./)+", "", name)
@@ -312,7 +312,7 @@ def _beside(file: str, folder: Path) -> str:
 
 
 def _tiles(which: str, folder: Path) -> str:
-    """Return a preset's name as it is, or the path of a file."""
+    """Return a preset's name, or the path of a file."""
     return which if which in PRESETS else _beside(which, folder)
 
 

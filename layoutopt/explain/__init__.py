@@ -1,1 +1,1 @@
-"""Why pairs lose and sinks lie where they do, and what would have to change."""
+"""Explanations of losses of pairs and locations of sinks, with alternatives."""

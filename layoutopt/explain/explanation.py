@@ -20,19 +20,19 @@ from layoutopt.graphs.tiling import TILE
 
 @dataclass(frozen=True)
 class Share:
-    """Number of elements of a sink that share locations with another tensor.
+    """Elements of a sink at the locations of one tensor.
 
     Parameters
     ----------
     origin
-        The tensor's name; the sink's own for locations of its own.
+        The tensor's name; the sink's name for its own locations.
     elements
-        How many they are.
+        Number of elements.
     pieces
-        Of how many strided loops they consist.
+        Number of strided loops that describe them.
     earns
-        What would be lost if these elements alone lay where nothing else does; ``None`` on a tile
-        memory, where no such place is.
+        Loss of score if only these elements moved to unshared locations; ``None`` on a tile
+        memory, which has none.
     """
 
     origin: str
@@ -48,20 +48,19 @@ class SinkExplanation(Shown):
     Parameters
     ----------
     sink
-        Its name.
+        The sink's name.
     elements
-        Its elements.
+        Number of its elements.
     score, status
-        The explained result's.
+        Score and status of the explained result.
     shares
-        Whose locations it takes, the most first.
+        Origins of the sink's locations, most elements first.
     pairs
-        What the pairs earn that it influences through views, the largest losses first.
+        Scores of the pairs that it influences through views, largest losses first.
     alternatives
-        For the pairs among them that lose, those of the largest values first, what winning each
-        would change; see :class:`PairExplanation`.
+        Explanations of the losing pairs among them, largest values first.
     left
-        How many further ones lose.
+        Number of losing pairs that are not explained.
     """
 
     sink: str
@@ -75,7 +74,7 @@ class SinkExplanation(Shown):
 
     @property
     def closest(self) -> PairExplanation | None:
-        """The alternative other than the result itself that costs least; ``None`` without one."""
+        """The cheapest alternative that differs from the result; ``None`` without one."""
         others = [x for x in self.alternatives if x.layouts is not None]
         return min(others, key=lambda x: x.cost or 0, default=None)
 
@@ -93,7 +92,7 @@ class SinkExplanation(Shown):
         return "\n".join([*lines, *self._more()])
 
     def shown_parts(self) -> Iterator[Part]:
-        """Yield where it lies, what its pairs earn, and the alternatives."""
+        """Yield locations, scores of pairs, and alternatives."""
         yield Words(f"{self.sink}: {self.elements:,} elements", "title")
         yield from map(Words, self._lines())
         yield from pairs_shown(self.pairs)
@@ -120,7 +119,7 @@ class SinkExplanation(Shown):
 
 
 ROWS = 30
-"""How many changes a table shows."""
+"""Rows of a table of changes."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +131,9 @@ class Change:
     a, b
         Names of the two tensors.
     value
-        Per position; repeated pairs are added up.
+        Value per position; those of repeated pairs are added up.
     before, after
-        At how many positions they match.
+        Numbers of matching positions.
     """
 
     a: str
@@ -145,20 +144,20 @@ class Change:
 
     @property
     def difference(self) -> Decimal:
-        """What is earned more, below 0 for less."""
+        """Increase of the score: ``value * (after - before)``."""
         return numbers.times(self.value, self.after - self.before)
 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why some positions of a pair cannot match, whatever the other pairs are worth.
+    """Reason why some positions of a pair cannot match for any values of other pairs.
 
     Parameters
     ----------
     positions
-        How many these are.
+        Number of these positions.
     why
-        A clause: ``"both locations are fixed and differ"``.
+        A clause such as ``"both locations are fixed and differ"``.
     """
 
     positions: int
@@ -167,44 +166,44 @@ class Obstacle:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairExplanation(Shown):
-    """Why a pair matches where it does, and what it would take to match everywhere.
+    """Explanation of one ValuedPair: obstacles, cost of winning it, and threshold values.
 
-    *Winning* the pair means to match it at as many positions as it can at all; the *alternative*
-    is the best that can be done then.
+    *Winning* the pair means matching it at the largest possible number of positions; the
+    *alternative* is the best solution that wins it.
 
     Parameters
     ----------
     a, b
         Names of the two tensors.
     value
-        Per position; repeated pairs are added up.
+        Value per position; those of repeated pairs are added up.
     elements, matched
-        Its positions, and at how many it matches in the explained result.
+        Number of positions, and of those that match in the explained result.
     score, status
-        The explained result's.
+        Score and status of the explained result.
     most
-        At how many positions it can match; ``None`` if time ran out before any answer.
+        Largest possible number of matching positions; ``None`` if time ran out.
     obstacles
-        Why it cannot match at the others.
+        Reasons why the other positions cannot match.
     reason
-        All this in a sentence.
+        The obstacles and the cost in one sentence.
     alternative_score
-        What is earned in all if it is won.
+        Total score of the alternative.
     changes
-        What every other pair gains or loses then, the largest losses first.
+        Gains and losses of all other pairs in the alternative, largest losses first.
     layouts
-        The alternative's layouts; ``None`` without one, or where the result itself wins.
+        Layouts of the alternative; ``None`` without one, or if the result wins the pair.
     threshold
-        The least value of this pair, all others unchanged, at which winning it is optimal; ``None``
-        if it can match nowhere.  Values below 0 are looked at only if its own is.
+        Least value of this pair, others unchanged, at which winning it is optimal; ``None`` if it
+        can match nowhere.  Negative values are considered only if its own value is negative.
     threshold_more
-        The least value, not below its own, at which some layouts that match it at more positions
-        earn as much as anything.  ``None`` if it is won already.
+        Least value, not below its own, at which some optimal layouts match it at more positions;
+        ``None`` if the result wins it.
     smallest
-        The fewest other pairs that must be worth nothing for the alternative to be optimal; empty
-        if it is optimal as it is.  ``None`` if no choice of pairs makes it so, or none was found.
+        Smallest set of other pairs whose removal makes the alternative optimal; empty if it is
+        optimal already, ``None`` if no such set exists or was found.
     most_proved, alternative_proved, threshold_proved, smallest_proved
-        Whether the numbers are proved.  What is not is the best that was found in time.
+        Whether the numbers are proved; otherwise they are the best found in time.
     """
 
     a: str
@@ -230,23 +229,23 @@ class PairExplanation(Shown):
 
     @property
     def loses(self) -> Decimal:
-        """What is missing to a match at every position."""
+        """Value of the positions that do not match."""
         return numbers.times(self.value, self.elements - self.matched)
 
     @property
     def cost(self) -> Decimal | None:
-        """What winning it costs in all: score less alternative score."""
+        """Cost of winning the pair: score minus alternative score."""
         other = self.alternative_score
         return None if other is None else numbers.difference(self.score, other)
 
     @property
     def gains(self) -> tuple[Change, ...]:
-        """The other pairs that earn more in the alternative."""
+        """The other pairs that score more in the alternative."""
         return tuple(change for change in self.changes if change.difference > 0)
 
     @property
     def losses(self) -> tuple[Change, ...]:
-        """The other pairs that earn less in the alternative."""
+        """The other pairs that score less in the alternative."""
         return tuple(change for change in self.changes if change.difference < 0)
 
     @property
@@ -260,7 +259,7 @@ class PairExplanation(Shown):
         return "\n".join(map(printable, lines))
 
     def shown_parts(self) -> Iterator[Part]:
-        """Yield why it loses, and what other pairs would gain and lose."""
+        """Yield the reason of the loss, and the changes of other pairs."""
         yield Words(self._title(), "title")
         yield from (Words(f"{name}: {text}") for name, text in self._lines())
         if self.changes:
@@ -310,7 +309,7 @@ FORMAT = "layoutopt/explanation/1"
 
 
 def explanation_bytes(instance: str, told: PairExplanation | SinkExplanation) -> bytes:
-    """Return the bytes of the file of an explanation.
+    """Return the bytes of an explanation's file.
 
     Parameters
     ----------
@@ -328,7 +327,7 @@ PAIR = (
     *("most_proved", "alternative_proved", "threshold_proved", "smallest_proved"),
 )
 SINK = ("sink", "elements", "score", "status", "shares", "pairs", "alternatives", "left")
-"""The members of a file, attributes of explanations."""
+"""Members of a sink explanation's file."""
 
 
 def _pair(told: PairExplanation) -> dict[str, Any]:
@@ -340,7 +339,7 @@ def _sink(told: SinkExplanation) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; a fraction whose decimal does not end as its text."""
+    """Convert a value to JSON; fractions without finite decimals become strings."""
     if isinstance(value, PairExplanation):
         return _pair(value)
     if isinstance(value, tuple):

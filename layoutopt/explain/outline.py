@@ -1,4 +1,4 @@
-"""Size of a graph, and of what every reduction leaves of it."""
+"""Sizes of a graph before and after reductions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ class Outline:
     graph
         Counts of the graph: see :func:`layoutopt.check.elements.counts`.
     lowered
-        Counts of what is tied together: see :class:`layoutopt.lowering.lower.Lowered`.
+        Counts after tracing: see :class:`layoutopt.lowering.lower.Lowered`.
     problem
         ``nodes``, ``labels``, ``edges`` and ``rewards`` of the labelling problem of one
-        representative of each class, and its ``contested_barriers``: those whose order has
-        to be chosen.
+        representative of each class, and its ``contested_barriers``, whose order must be chosen.
     left
-        The same, with the number of ``parts``, of what reductions do not close when no
-        barrier order is heeded.
+        The same counts, and the number of ``parts``, after reductions without barrier order.
     """
 
     ops: dict[str, int]
@@ -45,14 +43,14 @@ class Outline:
 
 
 def outline(graph: GraphStore) -> Outline:
-    """Return how large a graph is, and what every reduction leaves of it.
+    """Return the sizes of a graph before and after reductions.
 
-    Barriers with hooks of users count as if their outputs could lie anywhere.
+    Outputs of barriers with users' hooks are treated as sinks.
 
     Raises
     ------
     SizeError
-        If the graph's tensors do not fit this machine's memory.
+        If the graph's tensors do not fit into memory.
     """
     plain = relaxed(viewed(graph)) if hooked(graph) else graph
     lowered = lower(tiled(plain), Limits())

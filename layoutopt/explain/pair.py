@@ -1,4 +1,4 @@
-"""Why a pair matches where it does."""
+"""Explanations of pairs."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from layoutopt.tiles.memory import MOST
 from layoutopt.unwinding import unwind
 
 NAMED = 3
-"""How many ops a reason names."""
+"""Largest number of ops in a reason."""
 
 
 def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
-    """Return why a pair cannot match everywhere; nothing if it can, or if time runs out.
+    """Return the obstacles of a pair; none if it can match everywhere, or if time runs out.
 
     Parameters
     ----------
     a, b
         The pair's tensors, by number.
     most
-        At how many positions it can match.
+        Largest possible number of matching positions.
     """
     elements = size(graph.shapes[a])
     if most == elements:
@@ -62,7 +62,7 @@ def obstacles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> t
 
 
 def _on_tiles(graph: GraphStore, a: int, b: int, most: int, limits: Limits) -> tuple[Obstacle, ...]:
-    """Return why a pair cannot match everywhere on a tile memory, where no barrier waits."""
+    """Return the obstacles of a pair on a tile memory without hooks."""
     roomy = fix_tiles(graph)  # rules may look at grains
     roomy.pairs = [(a, b, Decimal(1))]
     roomy.tile_memory = structs.replace(memory_of(graph), bytes_per_tile=MOST, grain=1)
@@ -80,14 +80,14 @@ def _told(*reasons: tuple[int, str]) -> tuple[Obstacle, ...]:
 
 
 def _most(graph: GraphStore, limits: Limits) -> int | None:
-    """Return at how many positions a graph's only pair can match; ``None`` if time runs out."""
+    """Maximise the matching positions of a graph's only pair; ``None`` if time runs out."""
     left = None if limits.left == math.inf else limits.left
     result = unwind(graph, time_limit=left, seed=limits.seed, workers=limits.workers)
     return result.pairs[0].matched if result.status is Status.OPTIMAL else None
 
 
 def _at_home(graph: GraphStore) -> int:
-    """Return at how many positions it matches where all sinks lie at locations of their own."""
+    """Count the matching positions of the pair with all sinks at fresh locations."""
     layouts = {
         sink.name: ((sink.name, 0, 0, ((sink.size, 1, 1),)),) if sink.size else ()
         for sink in graph.sinks()
@@ -116,7 +116,7 @@ def _why_later(graph: GraphStore, a: int, b: int) -> str:
 
 
 def _named(graph: GraphStore, tensors: Iterable[int], suits: Callable[[UnwindingOp], bool]) -> str:
-    """Return the names of the ops that make tensors, of those that suit."""
+    """Return the names of the ops that produce tensors and satisfy a condition."""
     ops = (graph.ops[i] for i in dict.fromkeys(graph.producers[t] for t in tensors))
     names = [repr(op.id) for op in ops if suits(op)]
     return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
@@ -130,14 +130,14 @@ class Threshold(NamedTuple):
 
 
 def least_value(trials: ParametricSolves, count: int, floor: int) -> Threshold:
-    """Return the least value of the pair at which some optimum matches it often enough.
+    """Return the least value of the pair at which some optimum matches ``count`` positions.
 
     Parameters
     ----------
     count
-        At how many positions; layouts that do so must be known.
+        Required number of positions; layouts with it must be known.
     floor
-        No value below this one is looked at.
+        Least value to consider.
     """
     while True:
         value = _meeting(trials, count, Fraction(floor))
@@ -149,7 +149,7 @@ def least_value(trials: ParametricSolves, count: int, floor: int) -> Threshold:
 
 
 def _meeting(trials: ParametricSolves, count: int, floor: Fraction) -> Fraction:
-    """Return the least value at which a steep line is as high as all others, of those known."""
+    """Return the least value at which a line of large slope is maximal among the known ones."""
     lines = [(trial.matched[trials.own], _rest(trials, trial)) for trial in trials.found]
     steep = [line for line in lines if line[0] >= count]
     flat = [line for line in lines if line[0] < count]
@@ -158,37 +158,37 @@ def _meeting(trials: ParametricSolves, count: int, floor: Fraction) -> Fraction:
 
 
 def _rest(trials: ParametricSolves, trial: Trial) -> int:
-    """Return what all other pairs earn."""
+    """Return the score of all other pairs."""
     return trial.worth(trials.with_value(0))
 
 
 STEPS = 10**6
-"""How many partial choices are looked at."""
+"""Limit of partial choices in a search."""
 
 
 class Demand(NamedTuple):
-    """The chosen things' amounts must add up to a target; amounts may be negative."""
+    """Constraint: the amounts of chosen items, possibly negative, must reach a target."""
 
     amounts: Sequence[int]
     target: int
 
 
 def fewest(demands: Sequence[Demand], things: int, limits: Limits) -> tuple[int, ...] | None:
-    """Return the fewest things that meet all demands; ``None`` if no choice does.
+    """Return the smallest set of items that meets all demands; ``None`` if there is none.
 
-    The size is raised one by one.  Whatever meets a demand that the things chosen so far do not
-    meet holds one more with a positive amount there: these are tried, the largest first, and each
-    is ruled out for those after it.  Branches end where the largest amounts left cannot suffice.
+    Sizes are tried in increasing order.  The search branches on the items with positive amounts
+    for an unmet demand, largest first, and excludes each item from later branches.  It prunes
+    branches in which the largest remaining amounts do not suffice.
 
     Parameters
     ----------
     things
-        How many there are.
+        Number of items.
 
     Raises
     ------
     TimeoutError
-        If time runs out, or too many partial choices would have to be looked at.
+        If time runs out, or there are too many partial choices.
     """
     search = _Search(demands, limits)
     helpful = {i for i in range(things) if any(d.amounts[i] > 0 for d in demands)}
@@ -200,7 +200,7 @@ def fewest(demands: Sequence[Demand], things: int, limits: Limits) -> tuple[int,
 
 
 class _Search:
-    """A search for choices of one size after another."""
+    """A search for sets of increasing size."""
 
     def __init__(self, demands: Sequence[Demand], limits: Limits) -> None:
         self.limits, self.left = limits, STEPS
@@ -210,7 +210,7 @@ class _Search:
         ]
 
     def found(self, allowed: set[int], number: int) -> list[int] | None:
-        """Return at most so many allowed things that meet all demands, if there are any."""
+        """Return at most ``number`` allowed items that meet all demands, or ``None``."""
         chosen: list[int] = []
         tried = self._to_try(chosen, allowed, number)
         stack = [] if tried is None else [(allowed, iter(tried))]
@@ -229,9 +229,9 @@ class _Search:
         return chosen if tried == [] else None
 
     def _to_try(self, chosen: list[int], allowed: set[int], more: int) -> list[int] | None:
-        """Return allowed things of which one must be added to the chosen ones.
+        """Return allowed items of which one must be added to the chosen ones.
 
-        None are left if all demands are met; ``None`` if so many more cannot meet them.
+        The list is empty if all demands are met; ``None`` if ``more`` items cannot meet them.
         """
         self.left -= 1
         if not self.left or self.limits.over:
@@ -248,11 +248,11 @@ class _Search:
 
 
 TRIED = 30
-"""How many sets are tried from below; one if the pair's value is negative, as few suffice then."""
+"""Number of sets tried in increasing size; one if the pair's value is negative."""
 
 
 class MinimumBlockers(NamedTuple):
-    """Pairs by number, ``None`` if no set suffices or none is known; whether that is proved."""
+    """Numbers of pairs, ``None`` if no set suffices or is known; and whether that is proved."""
 
     pairs: tuple[int, ...] | None
     proved: bool
@@ -261,14 +261,14 @@ class MinimumBlockers(NamedTuple):
 def fewest_in_the_way(
     trials: ParametricSolves, limit: TrialAnswer, winner: Trial
 ) -> MinimumBlockers:
-    """Return the fewest pairs that must be worth nothing for winning the pair to be optimal.
+    """Return the smallest set of pairs whose removal makes winning the pair optimal.
 
     Parameters
     ----------
     limit
-        What :func:`~layoutopt.explain.trials.most` says.
+        Result of :func:`~layoutopt.explain.trials.most`.
     winner
-        The best of all layouts that win the pair.
+        The best layouts that win the pair.
     """
     above = _for(trials, winner)
     try:
@@ -278,7 +278,7 @@ def fewest_in_the_way(
 
 
 def _for(trials: ParametricSolves, winner: Trial) -> MinimumBlockers:
-    """Return the fewest pairs without which given layouts are optimal."""
+    """Return the smallest set of pairs without which given layouts are optimal."""
     while True:
         demands = [_demand_for(trials, winner, other) for other in trials.found]
         try:
@@ -298,12 +298,12 @@ def _for(trials: ParametricSolves, winner: Trial) -> MinimumBlockers:
 def _from_below(
     trials: ParametricSolves, limit: TrialAnswer, winner: Trial, above: MinimumBlockers
 ) -> MinimumBlockers:
-    """Rule out sets smaller than a known one, or find one that suffices.
+    """Exclude sets smaller than a known one, or find one that suffices.
 
     Raises
     ------
     TimeoutError
-        If that is not done in time, or takes too many tries.
+        If time runs out, or too many trials are needed.
     """
     tried: list[tuple[Collection[int], Trial]] = [((), winner)]
     for _ in range(TRIED if trials.values[trials.own] >= 0 else 1):
@@ -329,7 +329,7 @@ def _without(trials: ParametricSolves, pairs: Collection[int]) -> list[int]:
 
 
 def _demand_for(trials: ParametricSolves, winner: Trial, other: Trial) -> Demand:
-    """Return what other layouts demand of a set without which given ones are optimal."""
+    """Return the demands of other layouts on sets without which given ones are optimal."""
     matched = zip(trials.values, other.matched, winner.matched, strict=True)
     amounts = [v * (there - here) for v, there, here in matched]
     target = sum(amounts)
@@ -338,7 +338,7 @@ def _demand_for(trials: ParametricSolves, winner: Trial, other: Trial) -> Demand
 
 
 def _demand(trials: ParametricSolves, tried: tuple[Collection[int], Trial], other: Trial) -> Demand:
-    """Return what other layouts demand of every sufficient set.
+    """Return the demands of other layouts on every sufficient set.
 
     Parameters
     ----------
@@ -368,11 +368,11 @@ def explain_pair(
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> PairExplanation:
-    """Say why a pair loses, what it would cost to win it, and what would have to change for that.
+    """Explain why a pair loses, the cost of winning it, and the changes that would win it.
 
-    The graph is solved a few times more, with other values of its pairs, by
-    :func:`~layoutopt.unwinding.unwind`; all layouts that come up are counted by
-    :mod:`layoutopt.check`.  ``docs/explain.md`` states what each number means.
+    The graph is solved again a few times with modified values of pairs by
+    :func:`~layoutopt.unwinding.unwind`; all layouts are evaluated by :mod:`layoutopt.check`.
+    ``docs/explain.md`` defines all numbers.
 
     Parameters
     ----------
@@ -390,14 +390,14 @@ def explain_pair(
     Returns
     -------
     PairExplanation
-        What is not proved when time runs out says so.
+        With flags for numbers that are not proved.
 
     Raises
     ------
     InputError
-        If there is no such pair, or the result has no layouts or is of another graph.
+        If there is no such pair, or the result has no layouts or belongs to another graph.
     SizeError
-        If the graph is too irregular to be solved by classes, and too large for memory.
+        If the graph is too irregular to be solved by classes, and too large by elements.
     """
     check_graph(graph)
     limits = limited(time_limit, seed=seed, workers=workers, progress=progress)
@@ -407,7 +407,7 @@ def explain_pair(
 
 
 def explained(subject: Subject, pair: int) -> PairExplanation:
-    """Return all that can be said of a pair, by its number, in the time that is left."""
+    """Explain a pair, by its number, within the limits."""
     trials = ParametricSolves(subject, pair)
     limit = most(trials)
     winner = _winner(trials, limit)
@@ -436,7 +436,7 @@ def explained(subject: Subject, pair: int) -> PairExplanation:
 
 
 def _winner(trials: ParametricSolves, limit: TrialAnswer) -> TrialAnswer:
-    """Return the best layouts that win the pair: the given ones, if they are optimal and do."""
+    """Return the best layouts that win the pair; the given ones if optimal and winning."""
     if limit.trial is None:
         return limit
     count, own = limit.trial.matched[trials.own], trials.first.matched[trials.own]
@@ -459,7 +459,7 @@ def _begun(subject: Subject, pair: int) -> PairExplanation:
 
 
 def _changes(trials: ParametricSolves, winner: Trial) -> tuple[Change, ...]:
-    """Return what all other pairs gain and lose, the largest losses first."""
+    """Return gains and losses of all other pairs, largest losses first."""
     every = []
     for n, after in enumerate(winner.matched):
         now = trials.subject.pair_score(trials.numbers[n])
@@ -469,7 +469,7 @@ def _changes(trials: ParametricSolves, winner: Trial) -> tuple[Change, ...]:
 
 
 def _with_thresholds(trials: ParametricSolves, told: PairExplanation) -> PairExplanation:
-    """Add the values at which choices change, if the pair can match at all."""
+    """Add the threshold values, if the pair can match at all."""
     proved, most_matched = told.alternative_proved, told.most or 0
     if not most_matched:
         return replace(told, threshold_proved=proved)
@@ -485,7 +485,7 @@ def _with_thresholds(trials: ParametricSolves, told: PairExplanation) -> PairExp
 def _with_smallest(
     trials: ParametricSolves, told: PairExplanation, limit: TrialAnswer, winner: Trial
 ) -> PairExplanation:
-    """Add which other pairs stand in the way, if the alternative is another."""
+    """Add the smallest set of blocking pairs, if the alternative differs."""
     if told.layouts is None:
         return replace(told, smallest=(), smallest_proved=True) if told.alternative_proved else told
     found = fewest_in_the_way(trials, limit, winner)
@@ -497,7 +497,7 @@ def _with_smallest(
 
 
 def _reason(told: PairExplanation) -> str:
-    """Return in a sentence why a pair matches where it does."""
+    """Return the reason for a pair's matches as a sentence."""
     if not told.elements:
         return "it has no positions"
     if told.matched == told.elements:
@@ -510,7 +510,7 @@ def _reason(told: PairExplanation) -> str:
 
 
 def _balance(told: PairExplanation) -> str:
-    """Return what winning a pair would earn and cost, if it is not won."""
+    """Return gain and cost of winning a pair that is not won."""
     gained = (told.most or 0) - told.matched
     if gained <= 0:
         return "it matches wherever it can" if told.most else "it can match nowhere"

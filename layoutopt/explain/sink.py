@@ -1,4 +1,4 @@
-"""Explanation of one sink: its locations, and the alternatives."""
+"""Explanations of sinks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.tiling import unused
 
 ALTERNATIVES = 3
-"""How many pairs that lose are looked at."""
+"""Default number of losing pairs to explain."""
 
 
 def explain_sink(
@@ -36,7 +36,7 @@ def explain_sink(
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> SinkExplanation:
-    """Say where a sink lies, what that earns, and what each pair that loses would change.
+    """Explain a sink's locations, their score, and the alternatives of losing pairs.
 
     Parameters
     ----------
@@ -47,20 +47,20 @@ def explain_sink(
     sink
         The sink.
     alternatives
-        How many of the pairs are explained that it influences and that lose, those of the largest
-        values first.
+        Number of losing pairs to explain among those that the sink influences, largest values
+        first.
     time_limit, seed, workers, progress
         As for :func:`~layoutopt.unwinding.unwind`; the limit is for the whole call.
 
     Returns
     -------
     SinkExplanation
-        What is not proved when time runs out says so.
+        With flags for numbers that are not proved.
 
     Raises
     ------
     InputError
-        If there is no such sink, or the result has no layouts or is of another graph.
+        If there is no such sink, or the result has no layouts or belongs to another graph.
     SizeError
         If the graph is too irregular to be solved by classes, and too large for memory.
     """
@@ -97,12 +97,12 @@ def sink_of(graph: GraphStore, sink: Tensor | str) -> Tensor:
     """
     tensor = graph.tensor(sink)
     if tensor.kind is not Kind.SINK:
-        raise InputError(f"{tensor.name!r} is no sink; only sinks are laid out")
+        raise InputError(f"{tensor.name!r} is not a sink; only sinks have layouts")
     return tensor
 
 
 def _influenced(subject: Subject, sink: int) -> list[int]:
-    """Return the pairs of tensors that carry elements of a sink."""
+    """Return the pairs that a sink influences through views."""
     graph, reached = subject.graph, {sink}
     for i in range(len(graph.ops)):
         if any(t in reached for t in graph.carriers(i)):
@@ -111,7 +111,7 @@ def _influenced(subject: Subject, sink: int) -> list[int]:
 
 
 def _shares(subject: Subject, sink: Tensor, near: Iterable[int]) -> tuple[Share, ...]:
-    """Return whose locations a sink takes, the most first."""
+    """Return the origins of a sink's locations, most elements first."""
     layout = subject.layouts[sink.name]
     by_origin: dict[str, list[Piece]] = {}
     for piece in layout:
@@ -129,7 +129,7 @@ def _elements(piece: Piece) -> int:
 
 
 class _Elsewhere:
-    """A graph with locations that nobody takes, for some elements of a sink."""
+    """A graph with additional unshared locations for some elements of a sink."""
 
     def __init__(self, subject: Subject, sink: Tensor, near: Iterable[int]) -> None:
         self.subject, self.sink = subject, sink.name
@@ -140,7 +140,7 @@ class _Elsewhere:
         self.now = evaluate(self.graph, subject.layouts).score
 
     def loss(self, origin: str) -> Decimal | None:
-        """Return what is lost if the elements at one origin's locations lie there instead."""
+        """Return the loss of score if the elements at one origin's locations move there."""
         limits = self.subject.limits
         if self.graph.tile_memory is not None or limits.over or self.now is None:
             return None

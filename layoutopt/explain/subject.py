@@ -1,6 +1,6 @@
-"""Subject of explanations: layouts of a graph, its pairs counted and grouped.
+"""Subject of explanations: layouts of a graph, with matches of its pairs.
 
-Pairs of the same two tensors count as one, of the sum of their values.
+Pairs of the same two tensors are merged, and their values added up.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from layoutopt.lowering.elements.kinds import LayoutDict
 
 
 def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
-    """Return the graph of some pairs, each worth 1, in which barriers wait for nobody.
+    """Return the graph of some pairs, each of value 1, without barrier order.
 
-    Ops that are in it keep their names.
+    Ops keep their names.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def views_of(graph: GraphStore, pairs: Iterable[tuple[int, int]]) -> GraphStore:
 
 
 def _alone(op: UnwindingOp, carriers: tuple[str, ...]) -> UnwindingOp:
-    """Return an op that lies as another does, and reads nothing but what it carries on."""
+    """Return an op with the same locations that reads its carriers only."""
     if isinstance(op, SumLike):
         return Identity(id=op.id, inputs=carriers)
     if op.kind is Kind.BARRIER:
@@ -71,7 +71,7 @@ def _alone(op: UnwindingOp, carriers: tuple[str, ...]) -> UnwindingOp:
 
 
 def at_one_location(graph: GraphStore) -> GraphStore:
-    """Return a graph like :func:`views_of` in which all fixed tensors lie at one location."""
+    """Return a graph as by :func:`views_of` with all fixed tensors at one location."""
     found = type(graph)(graph.name)
     one = unused(found, graph, "one")
     found.add(Source(id=one, inputs=(), shape=()))
@@ -79,7 +79,7 @@ def at_one_location(graph: GraphStore) -> GraphStore:
         if op.kind in (Kind.SINK, Kind.VIEW):
             found.add(op)
             continue
-        for t in graph.op_outputs[i]:  # each by itself, under the tensor's name
+        for t in graph.op_outputs[i]:  # one op per output, with the tensor's name
             found.add(Expand(id=graph.tensor_name(t), inputs=(one,), shape=graph.shapes[t]))
     for a, b, value in graph.pairs:
         found.valued_pair(graph.tensor_name(a), graph.tensor_name(b), value)
@@ -92,11 +92,11 @@ class Reach(NamedTuple):
     Parameters
     ----------
     pairs
-        Numbers of the pairs in it.
+        Numbers of its pairs.
     sinks
-        Names of the sinks that these care for.
+        Names of the sinks that influence them.
     graph
-        One with these pairs in their order, each worth 1, and all that matters to them.
+        The graph of these pairs, in their order, each of value 1.
     """
 
     pairs: tuple[int, ...]
@@ -110,36 +110,36 @@ class Subject:
     Parameters
     ----------
     graph, result
-        The graph, and the layouts to be explained.
+        The graph, and the layouts to explain.
     limits
-        For everything that is done to explain them.
+        Limits of the whole explanation.
 
     Attributes
     ----------
     layouts
-        The result's.
+        Layouts of the result.
     bound, optimal
-        What it proves of all layouts of the graph, and whether none is better.
+        Its proved bound, and whether it is proved optimal.
     ends
         The two tensors of each pair, by number.
     values, unit
         Values as multiples of a unit.
     elements, matched
-        The positions of each pair, and at how many it matches.
+        Numbers of positions and matching positions of each pair.
 
     Raises
     ------
     InputError
-        If the result has no layouts, or is of another graph.
+        If the result has no layouts, or belongs to another graph.
     """
 
     def __init__(self, graph: GraphStore, result: UnwindingResult, limits: Limits) -> None:
         check_result(result)
         self.graph, self.result, self.limits = graph, result, limits
         if result.layouts is None:
-            raise InputError("the result has no layouts to be explained")
+            raise InputError("the result has no layouts to explain")
         self.layouts: LayoutDict = dict(result.layouts)
-        whole = not result.size.get("given")  # else its bound is that of the rest
+        whole = not result.size.get("given")  # otherwise the bound holds for the fixed layouts only
         self.bound = result.bound if whole else None
         self.optimal = whole and result.status is Status.OPTIMAL
         self.ends: list[tuple[int, int]] = []
@@ -166,26 +166,26 @@ class Subject:
         return self._place[ends_of(self.graph, a, b)]
 
     def amount(self, multiple: int) -> Decimal:
-        """Return so many units as a decimal."""
+        """Convert a multiple of the unit to a decimal."""
         return to_decimal(multiple, self.unit)
 
     @property
     def score(self) -> Decimal:
-        """What the layouts earn."""
+        """The score of the layouts."""
         pairs = zip(self.values, self.matched, strict=True)
         return self.amount(sum(value * matched for value, matched in pairs))
 
     def pair_score(self, p: int, matched: int | None = None) -> PairScore:
-        """Return what a pair earns where it matches at so many positions, as now by default."""
+        """Return a pair's score for a number of matching positions, by default the present one."""
         a, b = (self.graph.tensor_name(t) for t in self.ends[p])
         now = self.matched[p] if matched is None else matched
         return PairScore(a, b, self.amount(self.values[p]), self.elements[p], now)
 
     def reach(self, p: int) -> Reach:
-        """Return what a pair can influence: its own group of tensors.
+        """Return the part of the graph that a pair can influence.
 
-        Where barrier order may couple that with others, these belong to it.  On a tile memory
-        everything does, as all sinks share its room.
+        This is its group of tensors, with other groups if barrier order may couple them; on a
+        tile memory the whole graph, as all sinks share the capacity.
         """
         groups, contested = self._coupled
         own = next(n for n, group in enumerate(groups) if p in self._pairs_of(group))
@@ -205,7 +205,7 @@ class Subject:
 
     @cached_property
     def _coupled(self) -> tuple[list[Group], frozenset[int]]:
-        """The groups, and the numbers of those that barrier order may couple."""
+        """The groups, and the numbers of those that barrier order may couple with others."""
         given = Given(self.graph)
         groups = find_groups(self.graph, given)
         return groups, frozenset(find_cycles(self.graph, groups, given)[1])
@@ -214,7 +214,7 @@ class Subject:
         return {self._place[frozenset(self.graph.pairs[n][:2])] for n in group.pairs}
 
     def _others_keep_to_themselves(self, sinks: Collection[str]) -> bool:
-        """Return whether all other sinks take only locations of barriers that can serve them."""
+        """Return whether all other sinks use only locations of barriers that they may depend on."""
         graph = self.graph
         useful = {t: group.fixed for group in self._coupled[0] for t in group.sinks}
         taken = {
@@ -227,7 +227,7 @@ class Subject:
         return not any(graph.kind(graph.handle(origin)) is Kind.BARRIER for origin in odd)
 
     def confirm(self, layouts: LayoutDict, score: Decimal) -> None:
-        """Stop where other layouts of the whole graph are not legal, or not worth so much."""
+        """Raise InternalError if layouts of the graph are illegal, or have another score."""
         checked = evaluate(self.graph, layouts)
         if checked.violations or checked.score != score:
             why = next(iter(checked.violations), f"they earn {checked.score}, not {score}")

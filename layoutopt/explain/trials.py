@@ -1,7 +1,7 @@
 """Parametric solves: the optimum under other values of one pair.
 
-At how many positions layouts match a pair does not depend on its value.  So layouts found with
-some values are candidates for all others, and what they are worth there is a sum.
+The numbers of matching positions of layouts do not depend on values.  So layouts found for some
+values are candidates for all others, and their scores there are sums.
 """
 
 from __future__ import annotations
@@ -26,27 +26,26 @@ from layoutopt.lowering.elements.kinds import LayoutDict
 from layoutopt.unwinding import unwind
 
 STEP = 1000
-"""By how much the pair's value is raised where one raise was too little."""
+"""Factor by which the pair's value is increased if the last increase was insufficient."""
 
 
 def most(trials: ParametricSolves) -> TrialAnswer:
-    """Return layouts in which the pair matches at as many positions as it can."""
+    """Return layouts that maximise the matching positions of the pair."""
     return trials.best(trials.with_value(1, [0] * len(trials.values)), "as many as can match")
 
 
 def won(trials: ParametricSolves, limit: TrialAnswer, values: Sequence[int]) -> TrialAnswer:
-    """Return the best of all layouts in which the pair matches at as many positions as it can.
+    """Return the best layouts that win the pair.
 
-    Its value is raised until the optimum does.  Raised above all that other pairs can earn and
-    cost, it comes first whatever they are worth; a smaller value that does is as good, and keeps
-    numbers small.
+    Its value is increased until the optimum wins it.  A value above the sum of all others always
+    suffices; smaller ones, tried first, keep numbers small.
 
     Parameters
     ----------
     limit
-        What :func:`most` says.
+        Result of :func:`most`.
     values
-        What all pairs are worth.
+        Values of all pairs.
     """
     own = trials.own
     rest = [0 if n == own else abs(value) for n, value in enumerate(values)]
@@ -68,13 +67,13 @@ def won(trials: ParametricSolves, limit: TrialAnswer, values: Sequence[int]) -> 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Layouts of the whole graph, and at how many positions each pair in reach matches."""
+    """Layouts of the whole graph, and numbers of matching positions of each pair in reach."""
 
     matched: tuple[int, ...]
     layouts: LayoutDict
 
     def worth(self, values: Sequence[int]) -> int:
-        """Return what these pairs earn with other values."""
+        """Return the score of these pairs under other values."""
         return sum(v * m for v, m in zip(values, self.matched, strict=True))
 
 
@@ -86,27 +85,27 @@ class TrialAnswer(NamedTuple):
 
 
 class ParametricSolves:
-    """Layouts of what a pair can influence, under changed values; all else stays as it is.
+    """Solves of the part that a pair can influence, under changed values.
 
     Parameters
     ----------
     subject
-        The layouts that are explained.
+        The explained layouts.
     pair
         The pair's number there.
 
     Attributes
     ----------
     numbers
-        The pairs in reach, by their numbers there; elsewhere here they count from 0.
+        Numbers, in the subject, of the pairs in reach; other attributes number them from 0.
     own
         The pair itself.
     values, elements
         Values, as multiples of a unit, and positions of the pairs in reach.
     first
-        The layouts that are explained.
+        The explained layouts.
     found
-        All layouts that came up, these first.
+        All layouts found, the explained ones first.
     """
 
     def __init__(self, subject: Subject, pair: int) -> None:
@@ -123,12 +122,12 @@ class ParametricSolves:
             self._answers[_key(self.values)] = TrialAnswer(self.first, True)
 
     def score(self, trial: Trial) -> Decimal:
-        """Return what layouts earn in all."""
+        """Return the total score of layouts."""
         change = trial.worth(self.values) - self.first.worth(self.values)
         return numbers.total([self.subject.score, self.subject.amount(change)])
 
     def with_value(self, value: Fraction | int, values: Sequence[int] | None = None) -> list[int]:
-        """Return values with another one of the pair itself, scaled so that all are whole."""
+        """Return values with another value of the pair itself, scaled to integers."""
         exact = Fraction(value)
         before = self.values if values is None else values
         found = [v * exact.denominator for v in before]
@@ -136,12 +135,12 @@ class ParametricSolves:
         return found
 
     def best(self, values: Sequence[int], what: str) -> TrialAnswer:
-        """Solve the graph with other values; equal ones once.
+        """Solve the graph with other values; answers are cached.
 
         Parameters
         ----------
         what
-            What that is for, in a few words, for whoever listens.
+            Purpose of the solve, for progress messages.
         """
         key = _key(values)
         if key not in self._answers:
@@ -172,14 +171,14 @@ class ParametricSolves:
         return TrialAnswer(trial, result.status is Status.OPTIMAL)
 
     def _with_values(self, values: Sequence[int]) -> GraphStore:
-        """Return the pairs in reach with other values; idle ones are left out."""
+        """Return the graph of the pairs in reach with other values, without those of value 0."""
         found = deepcopy(self._graph)
         pairs = zip(self._graph.pairs, values, strict=True)
         found.pairs = [(a, b, Decimal(value)) for (a, b, _), value in pairs if value]
         return found
 
     def _judged(self, layouts: LayoutDict) -> Trial:
-        """Count matches by the specification, and hold them against the result's bound."""
+        """Evaluate layouts by the specification, and check them against the result's bound."""
         checked = evaluate(self._graph, layouts)
         if checked.violations:
             raise InternalError(f"the layouts break a rule: {checked.violations[0]}")
@@ -194,6 +193,6 @@ class ParametricSolves:
 
 
 def _key(values: Sequence[int]) -> tuple[int, ...]:
-    """Return values without their common divisor, on which no choice depends."""
+    """Return values divided by their greatest common divisor."""
     common = math.gcd(*values) or 1
     return tuple(value // common for value in values)

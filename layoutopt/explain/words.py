@@ -9,7 +9,7 @@ from layoutopt.base import numbers
 from layoutopt.base.numbers import number
 
 NAMED = 3
-"""How many things a sentence names."""
+"""Largest number of names in a sentence."""
 
 
 def paired(a: str, b: str) -> str:
@@ -18,7 +18,7 @@ def paired(a: str, b: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = NAMED) -> str:
-    """Return names with commas and an "and"; of more than so many, how many are left out."""
+    """Join names with commas and "and"; of more than ``most``, the rest is counted."""
     left = len(names) - most
     if left > 1:
         return f"{', '.join(names[:most])} and {left:,} more"
@@ -27,12 +27,12 @@ def listed(names: Sequence[str], most: int = NAMED) -> str:
 
 
 def costs(losses: Sequence[tuple[Decimal, str]], most: int = NAMED) -> str:
-    """Return what is lost in all, and of which pairs.
+    """Return the total loss, and the losses by pair, as text.
 
     Parameters
     ----------
     losses
-        What each pair loses, and its name.
+        Loss and name of each pair.
     """
     if not losses:
         return "cost nothing"
@@ -43,10 +43,10 @@ def costs(losses: Sequence[tuple[Decimal, str]], most: int = NAMED) -> str:
 
 
 def positions(count: int, more: bool = False) -> str:
-    """Return so many positions in words."""
+    """Format a number of positions."""
     return f"{count:,} {'more ' if more else ''}position{'' if count == 1 else 's'}"
 
 
 def sure(proved: bool) -> str:
-    """Return what is added to a statement that is not proved."""
+    """Return the suffix of statements that are not proved."""
     return "" if proved else " (not proved)"

@@ -1,4 +1,4 @@
-"""The named families of instances, and what each can be given."""
+"""Named families of instances, and their parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from layoutopt.generate.random_graphs import random_graph, random_views
 from layoutopt.graphs.unwinding import Graph
 
 Setting: TypeAlias = int | float | bool | tuple[int, ...]
-"""What a family's parameter can be."""
+"""Type of a family's parameter."""
 
 FAMILIES: dict[str, Callable[..., Graph]] = {
     "transformer": transformer.transformer_step,
@@ -39,10 +39,10 @@ FAMILIES: dict[str, Callable[..., Graph]] = {
 """Functions that build an instance, by the family's name."""
 
 NEEDED: dict[str, Setting] = {"seed": 0, "layers": 2, "width": 8}
-"""What stands for parameters for which a family's function has no default."""
+"""Defaults of parameters without a default in the family's function."""
 
 LEAST = {"elements": 1, "layers": 1, "width": 1, "batch": 1}
-"""Smallest values of numbers, also for functions that do not look at them."""
+"""Smallest values of parameters."""
 
 
 def parameters(family: str) -> dict[str, Setting]:
@@ -60,7 +60,7 @@ def parameters(family: str) -> dict[str, Setting]:
 
 
 def summary(family: str) -> str:
-    """Return in one line what a family's instances are."""
+    """Return a one-line description of a family."""
     build = FAMILIES[family]
     text = getdoc(getattr(build, "func", build)) or ""
     line = text.partition("\n")[0].removeprefix("Return ").rstrip(".")
@@ -68,7 +68,7 @@ def summary(family: str) -> str:
 
 
 def generate(family: str, settings: Mapping[str, str]) -> Graph:
-    """Return an instance, named after its family and the settings, which it also tells.
+    """Build an instance, with the family and its settings in name and description.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def generate(family: str, settings: Mapping[str, str]) -> Graph:
     Raises
     ------
     InputError
-        If there is no such family or parameter, or a value does not suit it.
+        If there is no such family or parameter, or a value is invalid.
     """
     defaults = parameters(family)
     for name in settings:

@@ -1,7 +1,7 @@
-"""Layers of training steps, forwards and backwards, and the update of what they learn.
+"""Layers of training steps: forward pass, backward pass, and update of parameters.
 
 A layer is a function that appends its forward pass and returns its output together with a
-function ``back``.  That one appends the backward pass: it takes the output's gradient, notes those
+function ``back``.  That one appends the backward pass: it takes the output's gradient, records
 of the layer's parameters, and returns the input's.
 """
 
@@ -122,7 +122,7 @@ class TrainingStep:
         return self.graph.sink(shape, name=name)
 
     def learn(self, parameter: Tensor, gradient: Tensor) -> None:
-        """Note a gradient; several of one parameter are added up one by one."""
+        """Record a gradient; several of one parameter are added up."""
         if parameter in self.gradients:
             gradient = self.graph.grow_elementwise([self.gradients[parameter], gradient])
         self.gradients[parameter] = gradient
@@ -191,7 +191,7 @@ def linear(
 def norm(step: TrainingStep, x: Tensor, name: str, bias: bool = True) -> tuple[Tensor, Back]:
     """Add a normalisation along the last dimension, with a gain, and a bias if there is one.
 
-    What it divides and subtracts is computed row by row and draws nothing.
+    Mean and variance are computed by row and form no pairs.
     """
     graph = step.graph
     own = [step.parameter(x.shape[-1:], f"{name}.gain")]
@@ -207,5 +207,5 @@ def norm(step: TrainingStep, x: Tensor, name: str, bias: bool = True) -> tuple[T
 
 
 def loss(graph: Graph, output: Tensor) -> Tensor:
-    """Add the gradient of a network's output: known, whatever the output's layout is."""
+    """Add the gradient of a network's output, a fixed point."""
     return graph.fixed_point([output], output.shape, name="loss.back")

@@ -14,7 +14,7 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 RECENT = 6
-"""New views are rather of one of so many last ones."""
+"""Number of latest views among which the input of a new view is preferred."""
 
 
 def random_views(
@@ -181,7 +181,7 @@ class _Grower:
         return shape if prod(shape) <= limit else (self.random.randint(1, limit),)
 
     def pick(self) -> Tensor:
-        """Return a tensor, recent ones rather, none that has grown large."""
+        """Return a random tensor that is not large, preferably a recent one."""
         small = [t for t in self.tensors if t.size <= 4 * self.elements]
         return self.random.choice(small[-4:] if self.random.random() < 0.5 else small)
 

@@ -1,1 +1,1 @@
-"""Pictures and pages as text: from arrays and words to SVG and HTML, with no graph in sight."""
+"""SVG pictures made of arrays and text, independent of graphs."""

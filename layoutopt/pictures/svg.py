@@ -22,19 +22,19 @@ WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 does not allow, not even escaped."""
+"""Characters that XML 1.0 forbids, even escaped."""
 
 LONGEST = 4
 """Letters of an abbreviation, unless so many names need more."""
 
 
 def escaped(text: object) -> str:
-    """Return text that may stand in XML, in attributes too."""
+    """Escape text for XML, attributes included."""
     return html.escape(ILLEGAL.sub("\ufffd", str(text)))
 
 
 def width(text: str, size: float) -> float:
-    """Return about how wide a text is in a sans-serif font of a size, rather too much."""
+    """Return an upper estimate of a text's width in a sans-serif font."""
     return size * sum(map(_advance, text))
 
 
@@ -238,26 +238,26 @@ class Picture(Shown):
     svg
         The text of the picture.
     reduced
-        Whether there was too much to draw, so that it holds counts only.
+        Whether it shows only counts, as there was too much to draw.
     """
 
     svg: str = field(repr=False)
     reduced: bool = False
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write an SVG file, whole or not at all.
+        """Write an SVG file atomically.
 
         Parameters
         ----------
         path
-            Its name ends in ``.svg``.
+            File with the suffix ``.svg``.
         overwrite
-            Whether a file that exists is replaced.
+            Whether to replace an existing file.
 
         Raises
         ------
         InputError
-            If the name ends otherwise, or the file exists or cannot be written.
+            If the suffix is another, or the file exists or cannot be written.
         """
         if Path(path).suffix != ".svg":
             raise InputError("is no name of a picture; it must end in .svg", file=str(path))

@@ -36,7 +36,7 @@ class RowsByInstance:
     instances
         In the rows' order.
     solvers
-        Names, in the rows' order; where one solver ran in several ways, with what differs.
+        Names, in the rows' order, with differing parameters if a solver ran with several.
     rows
         The solves of one instance by one solver: seeds and repetitions.
     bounds
@@ -49,13 +49,13 @@ class RowsByInstance:
     bounds: Mapping[Instance, Decimal | None]
 
     def seconds(self, instance: Instance, solver: str) -> float:
-        """Return the median time to a proof; infinite where most solves have none."""
+        """Return the median time to a proof; infinite if most solves have none."""
         return _median(
             [r.seconds if r.status in PROVED else math.inf for r in self._of(instance, solver)]
         )
 
     def missing(self, instance: Instance, solver: str) -> float:
-        """Return the median of what is missing to the instance's best bound, from 0 to 1.
+        """Return the median gap to the instance's best bound, from 0 to 1.
 
         That is ``(bound - score) / max(|bound|, |score|)``, and 1 where the signs differ (Berthold,
         *Measuring the impact of primal heuristics*, 2013); infinite without score or bound.
@@ -85,7 +85,7 @@ def _missing(row: Row, bound: Decimal | None) -> float:
 
 
 def runs(rows: Sequence[Row]) -> RowsByInstance:
-    """Put rows together."""
+    """Group rows by instance and solver."""
     names = _names(rows)
     found: dict[tuple[Instance, str], list[Row]] = defaultdict(list)
     bounds: dict[Instance, Decimal | None] = {}
@@ -98,7 +98,7 @@ def runs(rows: Sequence[Row]) -> RowsByInstance:
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """Return a solver's name for each row, with its parameters as far as rows differ in them."""
+    """Return a solver's name for each row, with the parameters in which rows differ."""
     given = [{"version": row.version, "machine": row.machine, **row.parameters} for row in rows]
     keys = dict.fromkeys(key for some in given for key in some)
     differ = [key for key in keys if len({str(some.get(key)) for some in given}) > 1]
@@ -113,16 +113,16 @@ def _median(values: Sequence[float]) -> float:
 
 
 SHORTEST = 0.01
-"""Times below so many seconds count as that: their ratios say nothing."""
+"""Least time in seconds; shorter ones are rounded up, as their ratios are noise."""
 
 BEYOND = 1.15
-"""Lines go on a bit beyond the largest value."""
+"""Factor by which lines exceed the largest value."""
 
 SHARE = ChartAxis("share of instances", percent=True, low=0.0, high=1.0)
 
 
 def performance_profile(found: RowsByInstance) -> str:
-    """Return for each solver which share of instances it proves within a factor of the least time.
+    """Return performance profiles: share of instances proved within a factor of the least time.
 
     For a factor ``f`` that is the share of instances ``p`` with
     ``t(p, s) <= f * min_s' t(p, s')``, where ``t(p, s)`` is the time to the proof
@@ -144,7 +144,7 @@ def performance_profile(found: RowsByInstance) -> str:
 
 
 def time_profile(found: RowsByInstance) -> str:
-    """Return for each solver which share of instances it proves within so many seconds."""
+    """Return for each solver the share of instances proved over time."""
     times = {s: [found.seconds(i, s) for i in found.instances] for s in found.solvers}
     every = [t for some in times.values() for t in some if math.isfinite(t)]
     return chart(
@@ -157,7 +157,7 @@ def time_profile(found: RowsByInstance) -> str:
 
 
 def gap_profile(found: RowsByInstance) -> str:
-    """Return for each solver on which share of instances it comes so near to the best bound."""
+    """Return for each solver the share of instances over the gap to the best bound."""
     each = {s: [found.missing(i, s) for i in found.instances] for s in found.solvers}
     return chart(
         "Instances by gap",
@@ -177,7 +177,7 @@ def _cumulated(
     Parameters
     ----------
     first, last
-        Where lines begin and end; by default, somewhat beyond the largest value.
+        Ends of lines; by default somewhat beyond the largest value.
     """
     known = [x for some in values.values() for x in some if math.isfinite(x)]
     last = BEYOND * max(known, default=first) if last is None else last
@@ -191,12 +191,12 @@ def _cumulated(
 
 
 def gap_over_time(found: RowsByInstance, instance: Instance | None = None) -> str:
-    """Return how the gap of each solver on one instance closed.
+    """Return the gap of each solver over time on one instance.
 
     Parameters
     ----------
     instance
-        By default the one on which a gap stayed open longest.
+        By default the one whose gap remained open longest.
     """
     if instance is None:
         chosen = instances_with_traces(found)
@@ -215,12 +215,12 @@ def gap_over_time(found: RowsByInstance, instance: Instance | None = None) -> st
 
 
 def _traced(rows: Iterable[Row]) -> Row | None:
-    """Return the first row that knows a gap over time."""
+    """Return the first row with a gap over time."""
     return next((row for row in rows if len(gaps(row.trace)) > 1), None)
 
 
 def instances_with_traces(found: RowsByInstance) -> list[Instance]:
-    """Return the instances with gaps over time, those first on which they stayed open longest."""
+    """Return the instances with gaps over time, those with the longest open gaps first."""
     last = {}
     for instance in found.instances:
         every = [_traced(found.rows.get((instance, solver), ())) for solver in found.solvers]
@@ -259,22 +259,22 @@ def plot(rows: Sequence[Row], name: str) -> str:
 
 
 SOLVES = 2000
-"""So many solves are shown one by one."""
+"""Largest number of solves in a table."""
 
 TRACES = 8
-"""Of so many instances the gap over time is drawn."""
+"""Largest number of charts of gaps over time."""
 
 LOSSES, LOST = 20, 6
-"""On how many instances it is told where solvers lose, and of how many pairs each."""
+"""Largest numbers of instances in the table of losses, and of pairs for each."""
 
 
 def bench_html(rows: Sequence[Row], command: str = "") -> str:
-    """Return a page that tells all of a batch run: one file that needs no network and no scripts.
+    """Return a self-contained HTML page of a batch run.
 
     Parameters
     ----------
     rows
-        What the run's store holds, or a part of it.
+        Rows of the run's store, or some of them.
     command
         The command line that made the page.
     """
@@ -387,7 +387,7 @@ def _number(value: Decimal | None) -> Cell:
 
 
 def _losses(found: RowsByInstance) -> str:
-    """Return by instance which pairs solvers match less than the best row does."""
+    """Return the losses of solvers against the best row by instance and pair."""
     lost = []
     for instance in found.instances:
         rows = [(s, row) for s in found.solvers for row in found.rows.get((instance, s), ())[:1]]
@@ -411,7 +411,7 @@ def _losses(found: RowsByInstance) -> str:
 
 
 def _lost(row: Row, best: Row) -> list[str]:
-    """Return the pairs on which a row loses most against another one."""
+    """Return the pairs with the largest losses of a row against another one."""
     there = {(a, b, value): matched for a, b, value, _, matched in best.pairs}
     found = []
     for a, b, value, _, matched in row.pairs:
@@ -432,7 +432,7 @@ def _failures(rows: Sequence[Row]) -> str:
 
 
 def _made(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Return with what, where and when rows were made."""
+    """Return versions, machines and times of rows."""
     if not rows:
         return []
     started = sorted(row.started for row in rows)

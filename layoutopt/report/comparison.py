@@ -15,19 +15,19 @@ from layoutopt.report.layouts import changed, drawn
 from layoutopt.report.pages import Cell, Cells, Section
 
 PAIRS = 30
-"""So many pairs are shown for each solver."""
+"""Rows of a table of pairs per solver."""
 
 INSTANCES = 100
-"""Of so many instances it is told where solvers lose."""
+"""Largest number of instances with tables of losses."""
 
 
 def comparison_html(found: Comparison | Sequence[Comparison], command: str = "") -> str:
-    """Return a page that tells all of one comparison, or of several: one self-contained file.
+    """Return a self-contained HTML page of one or more comparisons.
 
     Parameters
     ----------
     found
-        What :func:`layoutopt.compare` returned.
+        Comparisons by :func:`layoutopt.compare`.
     command
         The command line that made it.
     """
@@ -57,7 +57,7 @@ def _lead(every: Sequence[Comparison]) -> str:
 
 
 def _solvers(every: Sequence[Comparison]) -> str:
-    """Return a table of all results; that of an instance leads to where it is told more."""
+    """Return a table of all results, with links to the sections of instances."""
     rows: list[Cells] = []
     for i, found in enumerate(every):
         name = found.name or "unnamed"
@@ -101,7 +101,7 @@ def _instance(i: int, found: Comparison) -> Section:
 
 
 def _lost(found: Comparison) -> str:
-    """Return by solver on which pairs it differs from the best result, and by how much."""
+    """Return the differences of each solver from the best result by pair."""
     best = found.winner
     if best is None:
         return pages.paragraph("No solver found layouts.")
@@ -141,7 +141,7 @@ def _sum(result: UnwindingResult, best: UnwindingResult) -> str:
 
 
 def _pictures(found: Comparison) -> str:
-    """Return the layouts that solvers chose, each once, where the graph is small."""
+    """Return pictures of the distinct layouts, if the graph is small."""
     names: dict[str, list[str]] = defaultdict(list)
     for result in found.results:
         small = result.graph is not None and len(result.graph.shapes) <= TENSORS

@@ -1,4 +1,4 @@
-"""Layouts of sinks: a picture of the graph, or of the part that matters, and sinks by class."""
+"""Layouts of sinks: a picture of the graph or its most relevant part, and sinks by class."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from layoutopt.report.pages import Cell, Cells
 
 
 def by_loss(pairs: Iterable[PairScore]) -> list[PairScore]:
-    """Return pairs, those first that lose most, and of these the most valuable ones."""
+    """Sort pairs by loss, then by value, largest first."""
     return sorted(pairs, key=lambda p: (p.loss.copy_negate(), times(p.value, -p.elements)))
 
 
 def by_class(pairs: Iterable[PairScore]) -> list[list[PairScore]]:
-    """Return pairs that are alike together, in the order of what the first one loses.
+    """Group equivalent pairs, in the order of their losses.
 
-    Pairs are alike if they have one value, as many positions, and match at as many.
+    Pairs are equivalent if they have the same value and numbers of positions and matches.
     """
     classes: dict[tuple[Decimal, int, int], list[PairScore]] = defaultdict(list)
     for pair in by_loss(pairs):
@@ -34,19 +34,19 @@ def by_class(pairs: Iterable[PairScore]) -> list[list[PairScore]]:
 
 
 PART = 24
-"""Of a graph that is too large a part of so many tensors is drawn."""
+"""Number of tensors drawn of a large graph."""
 
 CLASSES, ORIGINS = 40, 4
-"""How many classes of sinks are shown, and how many tensors whose locations they take."""
+"""Largest numbers of classes of sinks, and of origins of each."""
 
 
 def changed(result: UnwindingResult) -> bool:
-    """Return whether a result's graph is no longer the one that was solved, as far as is seen."""
+    """Return whether a result's graph has visibly changed since it was solved."""
     graph = result.graph
     if graph is None or result.layouts is None:
         return False
     try:
-        graph.draw(result.layouts, tensors=[])  # which looks at all layouts
+        graph.draw(result.layouts, tensors=[])  # checks all layouts
         for name in (name for pair in result.pairs for name in (pair.a, pair.b)):
             graph.number(name)
     except InputError:
@@ -55,7 +55,7 @@ def changed(result: UnwindingResult) -> bool:
 
 
 def drawn(result: UnwindingResult) -> str:
-    """Return the graph with its layouts; of a large one the part around what loses most."""
+    """Draw the graph with its layouts; of a large one the part with the largest losses."""
     graph = result.graph
     if graph is None or result.layouts is None:
         return ""
@@ -76,9 +76,9 @@ def drawn(result: UnwindingResult) -> str:
 def around(
     graph: GraphStore, pairs: Iterable[PairScore], layouts: Mapping[str, Sequence[Piece]]
 ) -> list[int]:
-    """Return tensors of the first pairs, with what their locations come from.
+    """Return tensors of the first pairs, with the origins of their locations.
 
-    Pairs that depend on a sink come before all others; there are as many as there is room for.
+    Pairs that depend on a sink come first; as many pairs as fit are included.
 
     Returns
     -------
@@ -104,9 +104,9 @@ def around(
 
 
 def _sources(graph: GraphStore, ends: set[int], layouts: Mapping[str, Sequence[Piece]]) -> set[int]:
-    """Return tensors with what their locations come from, through views and layouts.
+    """Return tensors with the origins of their locations, through views and layouts.
 
-    It may be some more than :data:`PART`, but then not all.
+    Slightly more than :data:`PART` tensors may be returned, and then not all.
     """
     found, todo = set(ends), list(ends)
     while todo and len(found) <= PART:
@@ -119,10 +119,10 @@ def _sources(graph: GraphStore, ends: set[int], layouts: Mapping[str, Sequence[P
 
 
 def sinks_by_class(result: UnwindingResult) -> str:
-    """Return a table of sinks and whose locations they take, those in one line that are alike.
+    """Return a table of classes of sinks and the origins of their locations.
 
-    Sinks are alike if they have one shape, and as many elements of each at locations of tensors
-    of one kind and shape.
+    Sinks are in one class if they have the same shape, and as many elements each at locations of
+    tensors of the same kind and shape.
     """
     if not result.layouts:
         return ""
@@ -144,7 +144,7 @@ def sinks_by_class(result: UnwindingResult) -> str:
 
 
 def _taken(pieces: Sequence[Piece]) -> Counter[str]:
-    """Return how many elements take locations of each origin."""
+    """Count the elements at locations of each origin."""
     found: Counter[str] = Counter()
     for piece in pieces:
         found[piece[0]] += elements(piece)
@@ -152,7 +152,7 @@ def _taken(pieces: Sequence[Piece]) -> Counter[str]:
 
 
 def _class(graph: GraphStore | None, sink: str, counts: Counter[str]) -> object:
-    """Return what is equal for sinks that are alike."""
+    """Return the class key of a sink."""
     if graph is None:
         return sink
     shape = graph.shapes[graph.number(sink)]

@@ -1,8 +1,8 @@
 """Pages of reports: sections with links to them, tables, and key numbers, in one file.
 
-They need no network and no scripts (one sorts tables, where there are any), follow the reader's
-wish for light or dark, and fit narrow screens: what is wide scrolls in a box of its own.  All
-HTML is in ``templates``, which escape whatever is no HTML of theirs.
+They are self-contained, need no scripts (except one that sorts tables), follow the preference for a
+light or dark scheme, and fit narrow screens, where wide parts scroll.  All HTML is in
+``templates``, with autoescaping.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ AT_NIGHT = {
     grids.OWN: "#2a3038",
     tiles.EMPTY: "#22272e",
 }
-"""Neutral colours of pictures on dark ground; those of locations stay, with the words on them."""
+"""Neutral colours of pictures on dark ground; colours of locations are unchanged."""
 
 NAMED = 60
-"""How many things that are alike are named."""
+"""Largest number of names in a list."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Cell:
     html
         What stands in its place, as HTML.
     order
-        By what it is sorted; by its words if empty.
+        Sort key; the words if empty.
     kind
         ``"name"`` for names, which may be long, ``"label"`` for names that seldom are,
         ``"short"`` for words, ``"text"`` for sentences, ``"bars"`` for bars.
@@ -80,12 +80,12 @@ Cells: TypeAlias = "list[str | Cell]"
 
 
 def _legal(value: Any) -> Any:
-    """Return what may stand in XML and HTML, once it is escaped."""
+    """Return a text without characters that XML forbids."""
     return svg.ILLEGAL.sub("\ufffd", value) if type(value) is str else value
 
 
 def _fitted(picture: str) -> Markup:
-    """Return an SVG picture that shrinks where the page is narrow."""
+    """Return an SVG picture that shrinks on narrow pages."""
     return Markup(re.sub("^<svg ", '<svg style="max-width:100%;height:auto" ', picture))  # noqa: S704
 
 
@@ -137,11 +137,11 @@ def page(title: str, kind: str, lead: str, sections: Sequence[Section]) -> str:
     title
         Its name.
     kind
-        What it is, in small letters above the name.
+        Kind of page, in small letters above the title.
     lead
-        What comes first, as HTML.
+        HTML of the first part.
     sections
-        Those without a body are left out.
+        Sections; those without a body are omitted.
     """
     shown = [section for section in sections if section.body]
     return _whole(title, kind=kind, lead=lead, sections=shown)
@@ -161,5 +161,5 @@ def _whole(title: str, **more: Any) -> str:
 
 
 def notebook(parts: Iterable[Part]) -> str:
-    """Return what a notebook shows of parts."""
+    """Return the HTML of parts for notebooks."""
     return _environment().get_template("notebook.html").render(parts=list(parts))

@@ -24,11 +24,11 @@ from layoutopt.report.pages import Cell, Cells, Section
 from layoutopt.report.words import progress_charts
 
 PHASES = 12
-"""Length of the table of exchanges."""
+"""Rows of the table of exchanges."""
 
 
 def occupancy(result: UnwindingResult) -> str:
-    """Return what layouts mean on the graph's machine; nothing if it has none."""
+    """Return the simulation on the graph's tile memory, if it has one."""
     if result.layouts is None or result.graph is None or result.graph.tile_memory is None:
         return ""
     try:
@@ -55,14 +55,14 @@ def occupancy_of(found: Simulation) -> str:
 
 
 NAMED = 12
-"""How many sinks, or barriers, one step names."""
+"""Largest number of names in a step."""
 
 STEPS, MOST = 20, 200
-"""How many steps are shown at once, and how many in all."""
+"""Numbers of steps shown initially and in total."""
 
 
 def in_order(result: UnwindingResult) -> str:
-    """Return the steps of a result in words: sinks together as far as nothing must be known."""
+    """Return the steps of a result as text, with sinks grouped between barriers."""
     if not result.layouts:
         return ""
     plan = _plan(result)
@@ -87,7 +87,7 @@ def in_order(result: UnwindingResult) -> str:
 
 
 def _plan(result: UnwindingResult) -> tuple[ProgramStep, ...] | None:
-    """Return the steps, where there is a graph that they fit."""
+    """Return the steps, if there is a matching graph."""
     if result.graph is None:
         return None
     try:
@@ -97,7 +97,7 @@ def _plan(result: UnwindingResult) -> tuple[ProgramStep, ...] | None:
 
 
 def _told(group: Sequence[ProgramStep], result: UnwindingResult) -> str:
-    """Return what is done in one step."""
+    """Return the text of one step."""
     barriers = [step.barrier for step in group if isinstance(step, BarrierReady)]
     if barriers:
         known = " is known" if len(barriers) == 1 else " are known"
@@ -106,7 +106,7 @@ def _told(group: Sequence[ProgramStep], result: UnwindingResult) -> str:
 
 
 def _sinks(group: Sequence[ProgramStep], result: UnwindingResult) -> Iterator[str]:
-    """Yield the sinks of places, with the pieces where these are not all of a sink's."""
+    """Yield the sinks of placements, with numbers of pieces if incomplete."""
     placed = [step for step in group if isinstance(step, Place)]
     for sink, some in groupby(placed, lambda step: step.sink):
         count, every = len(list(some)), len((result.layouts or {})[sink])
@@ -114,7 +114,7 @@ def _sinks(group: Sequence[ProgramStep], result: UnwindingResult) -> Iterator[st
 
 
 def _listed(result: UnwindingResult) -> str:
-    """Return the order as the result has it, where there is no graph."""
+    """Return the order of a result without a graph."""
     if not result.order:
         return ""
     names = [
@@ -124,13 +124,13 @@ def _listed(result: UnwindingResult) -> str:
 
 
 SHOWN = 40
-"""So many pairs are shown one by one; more are shown by class, and so many classes."""
+"""Largest number of pairs shown individually, and of classes of pairs otherwise."""
 
 EXPLAINED = 5
-"""How many pairs that lose are explained."""
+"""Largest number of explained pairs."""
 
 CHANGES = 10
-"""How many pairs are named that change if one is won."""
+"""Rows of the table of changes of an alternative."""
 
 HEAD = ["pair", "loses", "share of all losses", "value", "matched", "earns"]
 HEAD_OF_CLASSES = [
@@ -140,7 +140,7 @@ HEAD_OF_CLASSES = [
 
 
 def pair_tables(pairs: Sequence[PairScore]) -> str:
-    """Return what pairs earn, those first that lose most; of many, alike ones together."""
+    """Return the table of pairs by loss, with many pairs grouped into classes."""
     if not pairs:
         return pages.paragraph("The graph has no ValuedPairs: nothing can be earned.")
     lost = numbers.total(p.loss for p in pairs if p.loss > 0)
@@ -164,7 +164,7 @@ def pair_tables(pairs: Sequence[PairScore]) -> str:
 
 
 def _row(alike: Sequence[PairScore], lost: Decimal, by_number: bool = False) -> Cells:
-    """Return the row of one pair, or of several that are alike."""
+    """Return the row of a pair, or of a class of pairs."""
     first, count = alike[0], len(alike)
     loss = numbers.times(first.loss, count)
     share = numbers.share(loss, lost) if lost else 0.0
@@ -190,17 +190,17 @@ def _number(value: Decimal) -> Cell:
 
 
 def reasons(result: UnwindingResult, seconds: float) -> str:
-    """Return why the pairs lose that lose most: what it would cost to win one of each class.
+    """Explain the largest losses, one pair of each class.
 
     Parameters
     ----------
     seconds
-        For all explanations together; none is tried with 0.
+        Time limit of all explanations; 0 for none.
     """
     losing = _losing(result.pairs)[:EXPLAINED]
     if not losing or result.graph is None or result.layouts is None or seconds <= 0:
         return ""
-    if result.size.get("given"):  # the rest of them is the best, not all
+    if result.size.get("given"):  # optimal only for the fixed layouts
         return pages.paragraph("Not explained, as some layouts were given.", "soft")
     end = time.monotonic() + seconds
     parts: list[str] = []
@@ -231,7 +231,7 @@ def _losing(pairs: Sequence[PairScore]) -> list[list[PairScore]]:
 
 
 def _explained(found: PairExplanation, others: int) -> str:
-    """Return what it would take to win one pair, of which there are others like it."""
+    """Return the explanation of a pair that represents a class."""
     title = f"{found.a}, {found.b}: loses {number(found.loses)}"
     like = f"(and {others:,} like it)" if others else ""
     told = [f"{found.reason[:1].upper()}{found.reason[1:]}.", *_wanting(found)]
@@ -244,7 +244,7 @@ def _explained(found: PairExplanation, others: int) -> str:
 
 
 def _wanting(found: PairExplanation) -> Iterator[str]:
-    """Yield what would have to change for the pair to be won."""
+    """Yield the changes that would make winning the pair optimal."""
     if found.threshold is not None and found.threshold > found.value:
         worth = f"from a value of {exact(found.threshold)} on, in place of {number(found.value)}"
         yield f"It pays {worth}{sure(found.threshold_proved)}."
@@ -262,7 +262,7 @@ def _changed(change: Change) -> Cells:
 
 
 WHY_SECONDS = 5.0
-"""Seconds that it may take to say why pairs lose."""
+"""Time limit of explanations in seconds."""
 
 
 def report_html(
@@ -272,7 +272,7 @@ def report_html(
     *,
     why_seconds: float = WHY_SECONDS,
 ) -> str:
-    """Return a page that tells all of a result: one file that needs no network and no scripts.
+    """Return a self-contained HTML page of a result.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def report_html(
     command
         The command line that made it.
     why_seconds
-        Seconds that it may take to say why pairs lose; 0: it is not said.
+        Time limit of explanations in seconds; 0 for none.
     """
     lead = _lead(result)
     if changed(result):
@@ -318,7 +318,7 @@ def _lead(result: UnwindingResult) -> str:
 
 
 def _size(result: UnwindingResult) -> str:
-    """Return counts, and what each phase took."""
+    """Return counts, and the seconds of each phase."""
     counts = [(name.replace("_", " "), f"{count:,}") for name, count in result.size.items()]
     total = result.seconds.get("total", 0.0)
     phases: list[pages.Cells] = [

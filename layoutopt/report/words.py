@@ -21,14 +21,14 @@ TONES: dict[str, str] = {
     Status.INFEASIBLE: "bad",
     Status.UNKNOWN: "bad",
 }
-"""By status, the colour of the words that tell it."""
+"""Colour of the text of each status."""
 
 PACKAGES = ("ortools", "numpy", "scipy", "networkx")
-"""Whose versions matter for results."""
+"""Packages whose versions are reported."""
 
 
 def verdict(result: Result) -> str:
-    """Return in a sentence what is proved."""
+    """Return the proof status as a sentence."""
     stopped = "" if result.stopped is Stopped.FINISHED else f"Stopped: {result.stopped}."
     return pages.verdict(TONES[result.status], str(result.status), _proved(result), stopped)
 
@@ -51,12 +51,12 @@ def _proved(result: Result) -> str:
 
 
 def origin(command: str, made: Iterable[tuple[str, str]]) -> Section:
-    """Return how a page was made: command line, versions.
+    """Return the section with command line and versions.
 
     Parameters
     ----------
     made
-        What else there is to say of it.
+        Further facts.
     """
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     here = f"layoutopt {__version__}, Python {platform.python_version()}, {packages}"
@@ -76,7 +76,7 @@ def progress_charts(trace: Sequence[Point]) -> list[str]:
 
 
 def _steady(trace: Sequence[Point]) -> Iterator[Point]:
-    """Yield the points with the best score and the best bound up to each."""
+    """Yield the points with the best score and bound so far."""
     score: float | None = None
     bound: float | None = None
     for seconds, x, y in trace:
@@ -102,7 +102,7 @@ def _both(known: Sequence[Point]) -> str:
 
 
 def gaps(trace: Sequence[Point]) -> tuple[tuple[float, float], ...]:
-    """Return the gap at each time from which it is known."""
+    """Return the gap over time, from its first known value."""
     found = []
     for seconds, score, bound in _steady(trace):
         gap = _ratio(score, bound)

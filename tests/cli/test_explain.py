@@ -82,7 +82,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["--pair", "x", "a", "--sink", "x"], ["either --pair A B or --sink NAME"]),
     (["--pair", "x"], ["--pair", "2 arguments"]),
     (["--pair", "b", "c"], ["no valued pair of 'b' and 'c'"]),
-    (["--sink", "a"], ["'a' is no sink"]),
+    (["--sink", "a"], ["'a' is not a sink"]),
     (["--sink", "q"], ["unknown tensor 'q'"]),
     (["--sink", "x", "--alternatives", "-1"], ["--alternatives -1", "0 or more"]),
     (["--pair", "x", "a", "--alternatives", "2"], ["--alternatives 2", "--sink"]),

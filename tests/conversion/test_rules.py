@@ -241,7 +241,7 @@ def test_wrong_arguments_are_named() -> None:
     """Permutations that are none, and attributes that name no axis."""
     with refused("Relu 'it': permutation (0, 0)", "0 is there twice"):
         remap(op("Relu", (2, 3)), (0, 0))
-    with refused("Relu 'it': permutation has 3 entries, 2 are needed"):
+    with refused("Relu 'it': permutation must have 2 entries, got 3"):
         remap(op("Relu", (2, 3)), (0, 1, 2))
     with refused("Concat 'it'", "axis 2 is not in -2 to 1"):
         remap(op("Concat", (2, 3), axis=2), (1, 0))

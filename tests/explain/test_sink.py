@@ -143,7 +143,7 @@ def test_not_proved() -> None:
 @pytest.mark.parametrize(
     ("sink", "more", "why"),
     [
-        ("b", {}, "'b' is no sink"),
+        ("b", {}, "'b' is not a sink"),
         ("z", {}, "unknown tensor 'z'"),
         ("x", {"alternatives": -1}, "alternatives must be 0 or more, got -1"),
     ],

@@ -146,7 +146,7 @@ WRONG = [
         "dims[0] must be an integer of 0 or more, got -9223372036854775808",
     ),
     ({"dims": (2,), "strides": (-1,)}, "strides[0] must be an integer of 0 or more, got -1"),
-    ({"dims": (2,), "strides": (1, 1)}, "strides has 2 entries, 1 are needed"),
+    ({"dims": (2,), "strides": (1, 1)}, "strides must have 1 entries, got 2"),
     (
         {"dims": (2, 2), "strides": (1, 1)},
         "strides[1] is 1, but the elements within take up to 2",
@@ -165,7 +165,7 @@ WRONG = [
     ),
     (
         {"dims": (3,), "strides": (1,), "padded_dims": (3, 1)},
-        "padded_dims has 2 entries, 1 are needed",
+        "padded_dims must have 1 entries, got 2",
     ),
     (
         {"dims": (3,), "strides": (4,), "blocks": ((1, 4),)},
@@ -175,7 +175,7 @@ WRONG = [
         {"dims": (3,), "strides": (1,), "blocks": ((0, 1),)},
         "block (0, 1) must be an axis below 1 and a size over 1",
     ),
-    ({"dims": (3,), "strides": (1,), "blocks": ((0,),)}, "blocks[0] has 1 entries, 2 are needed"),
+    ({"dims": (3,), "strides": (1,), "blocks": ((0,),)}, "blocks[0] must have 2 entries, got 1"),
     ({"dims": (3,), "strides": (1,), "blocks": 4}, "blocks must be a list of pairs, got 4"),
     ({"dims": (3,), "strides": (1,), "blocks": "04"}, "blocks must be a list of pairs, got '04'"),
     (

@@ -408,10 +408,10 @@ REFUSED = [
     ({"autopad": "none", "padding": (1,)}, "padding must have 2 entries, 4 or none; got 1: (1,)"),
     ({"autopad": "none", "padding": (1, 1, 1)}, "padding must have 2 entries, 4 or none"),
     ({"autopad": "none", "padding": (1, -1)}, "padding[1] must be an integer of 0 or more, got -1"),
-    ({"strides": (1,)}, "strides has 1 entries, 2 are needed"),
+    ({"strides": (1,)}, "strides must have 2 entries, got 1"),
     ({"strides": (1, 0)}, "strides[1] must be an integer of 1 or more, got 0"),
     ({"dilations": 2}, "dilations must be a list of integers, got 2"),
-    ({"data_dilations": (1, 1, 1)}, "data_dilations has 3 entries, 2 are needed"),
+    ({"data_dilations": (1, 1, 1)}, "data_dilations must have 2 entries, got 3"),
     # PlaidML finds (5 - 9 + 1) / 1 = -3 places.
     ({"autopad": "valid", "dilations": (4, 1)}, "a window over 9 elements does not fit into 5"),
 ]

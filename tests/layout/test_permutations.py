@@ -254,7 +254,7 @@ def test_meanings_along_random_chains() -> None:
 def test_refused() -> None:
     """Wrong names, sizes, permutations and reshapes are refused."""
     axes = SemanticAxes.named("NCHW", (2, 12, 4, 6))
-    with pytest.raises(LayoutError, match="dims has 3 entries, 4 are needed"):
+    with pytest.raises(LayoutError, match="dims must have 4 entries, got 3"):
         SemanticAxes.named("NCHW", (1, 2, 3))
     with pytest.raises(LayoutError, match="axes N, C, C must have different names"):
         SemanticAxes.named("NCC", (1, 2, 3))

@@ -282,8 +282,8 @@ BAD_CONVOLUTIONS: list[tuple[dict[str, Any], str]] = [
     ({"groups": 0}, "groups must be an integer of 1 or more, got 0"),
     ({"size": 5}, "size must be a list of integers, got 5"),
     ({"size": [5.0]}, "size[0] must be an integer of 0 or more, got 5.0"),
-    ({"kernel": [3, 3]}, "kernel has 2 entries, 1 are needed"),
-    ({"out_size": []}, "out_size has 0 entries, 1 are needed"),
+    ({"kernel": [3, 3]}, "kernel must have 1 entries, got 2"),
+    ({"out_size": []}, "out_size must have 1 entries, got 0"),
     ({"batch": None}, "batch must be an integer of 0 or more, got None"),
     ({"macs_per_cycle": -1}, "macs_per_cycle must be an integer of 1 or more, got -1"),
     ({"stride": 2}, "unknown parameter 'stride'; allowed: batch, in_channels"),
@@ -411,7 +411,7 @@ BAD_FOLLOWERS: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
     (
         (3,),
         {"kind": "pooling", "of": [6], "strides": [2], "padding": [0, 0]},
-        "padding has 2 entries, 1 are needed",
+        "padding must have 1 entries, got 2",
     ),
 ]
 
