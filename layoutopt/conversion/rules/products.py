@@ -24,8 +24,8 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
     """Return a rule that permutes the axes of a product.
 
     The product of transposed matrices in the other order is the transposed product, so that rows
-    and columns may change places.  What is multiplied by one matrix has no batch but rows, which
-    may stand anywhere in front of the axis that is summed over.
+    and columns may change places.  What is multiplied by one matrix has no batch but rows, or
+    columns, which may stand anywhere beside the axis that is summed over.
 
     Parameters
     ----------
@@ -41,20 +41,27 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
         if op.rank(left) == 1 or op.rank(right) == 1:
             raise RemapError(f"{op}: an operand of one axis leaves no batch to move")
         *front, second, last = permutation
-        swapped = last == row and swap
-        if last != column and not swapped:
+        plain = _has_plain_scales(op, left, right)
+        alone = [n for n in (left, right) if _is_one_matrix(op, n)]
+        matrix = None  # the operand that stands still
+        if {second, last} != {row, column}:
+            ends = ((right, column), (left, row))
+            found = [n for n, axis in ends if plain and n in alone and axis in (second, last)]
+            if not found:
+                raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
+            matrix = found[0]
+        swapped = second == column or last == row
+        if swapped and not swap:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
-        near, far = (right, left) if swapped else (left, right)
-        if swapped and 0 in (op.shape(left) or ())[:-2] and _is_one_matrix(op, right):
+        first, other = (right, left) if swapped else (left, right)
+        sizes = (1,) * (len(permutation) - (op.rank(other) or 0)) + (op.shape(other) or ())
+        new = swapped or front != [*range(row)]
+        if new and first in alone and 0 in [sizes[axis] for axis in front]:
             raise RemapError(f"{op}: runtimes take no matrix before a batch without elements")
         # Both operands have the result's axes, but for one that is summed over: of the left
         # operand that is the last, of the right one the last but one.
-        summed, kept = (row, column) if swapped else (column, row)
-        if second != kept and not (_is_one_matrix(op, far) and _has_plain_scales(op, left, right)):
-            raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
-        batch = tuple(front) if second == kept else tuple(range(row))
-        matrix = (column, row) if swapped else (row, column)
-        orders = {near: (*front, second, summed), far: (*batch, *matrix)}
+        turned = (*range(row), column, row) if swapped else tuple(range(column + 1))
+        orders = {n: turned if n == matrix else permutation for n in (left, right)}
         inputs = []
         for n in range(len(op.inputs)):
             of = op.rank(n)
