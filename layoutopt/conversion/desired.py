@@ -146,11 +146,15 @@ class Desired(Requirements):
 
     def _sizes_known(self, op: Op) -> bool:
         """Return whether operands and results have one open size at most, not in blocks."""
-        return all(
-            _open_sizes(shape) < 2
-            and (given is None or _blocks_known(given, axis_sizes(written or given, shape)))
-            for given, written, shape in self._operands(op)
-        )
+        wanted, count = self.layouts(op) or OperandLayouts(), len(op.inputs)
+        for n, (given, written, shape) in enumerate(self._operands(op)):
+            if n < count and not op.has(n):
+                continue
+            own = given or (self._blocked_companion(op, wanted, n) if n < count else None)
+            known = own is None or _blocks_known(own, axis_sizes(written or own, shape))
+            if not known or _open_sizes(shape) > 1:
+                return False
+        return True
 
     def _operands(self, op: Op) -> Iterator[tuple[Layout | None, Layout | None, Shape | None]]:
         """Yield what is desired of operands and results, as what they are written, and shapes."""
