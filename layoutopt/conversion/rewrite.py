@@ -160,7 +160,8 @@ class _Writing:
             elif picked is None:
                 read.append(self._read(name, form))
             else:
-                vector = self.laid[self.values.number[name]].name((0,)) or self._read(name, None)
+                laid = self.laid[self.values.number[name]]
+                vector = (laid.name((0,)) if laid.shape else None) or self._read(name, None)
                 read.append(self.forms.entries(vector, picked, name))
         return attributes, tuple(read[n] for n in mode.operands or range(len(read)))
 
