@@ -1,6 +1,6 @@
-"""Functions by name, imported when they are first asked for; all solvers and heuristics.
+"""Table of all solvers and heuristics, imported at their first use.
 
-Looking at names imports nothing.
+Reading the names imports nothing.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 
 def imported(place: str) -> Any:
-    """Return what stands at ``module:attribute``."""
+    """Import ``module:attribute``."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
 
 class LazyTable(MutableMapping[str, T]):
-    """Functions by name; looking at the names imports nothing.
+    """Functions by name; reading the names imports nothing.
 
     Parameters
     ----------
     places
-        Where each is defined, as ``module:attribute``.
+        Definition of each, as ``module:attribute``.
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:
@@ -54,7 +54,7 @@ class LazyTable(MutableMapping[str, T]):
 
 
 class Takes(StrEnum):
-    """What a solver is given, and what it returns."""
+    """Signatures of solvers."""
 
     LABELLING = "labelling problem"
     """``(problem, limits, start) -> Result``, see :mod:`layoutopt.network.problem`."""
@@ -72,14 +72,14 @@ class Entry:
 
     Parameters
     ----------
-    name, takes
-        Its name, and what it takes.
+    takes
+        Signature.
     proves
-        Whether its bounds are proofs; heuristics have none.
+        Whether its bounds are proved; heuristics have none.
     place
-        Where it is in this package, as ``module:function``, or the function.
+        Definition in this package, as ``module:function``, or the function.
     own
-        Whether it is a user's.
+        Whether it is a user's, not a built-in one.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Entry:
     own: bool = False
 
     def load(self) -> Callable[..., Any]:
-        """Return the function; its module is imported only now."""
+        """Import and return the function."""
         if not isinstance(self.place, str):
             return self.place
         call: Callable[..., Any] = imported(f"layoutopt.{self.place}")
@@ -118,17 +118,17 @@ ENTRIES: dict[tuple[str, Takes], Entry] = {
         ("pbqp", TABLES, False, "network.costs.solve:heuristic_pbqp"),
     )
 }
-"""This package's own solvers; unwinding has those of labelling problems and of graphs, conversion
-those of tables and modes, and cost networks those of labelling problems and tables."""
+"""Built-in solvers: for labelling problems (unwinding, cost networks), graphs (unwinding), tables
+of costs (conversion, cost networks) and modes (conversion)."""
 
 
 def entries(*takes: Takes, proves: bool | None = None) -> dict[str, Entry]:
-    """Return this package's solvers that take something, by name.
+    """Return the built-in solvers of some signatures, by name.
 
     Parameters
     ----------
     proves
-        Whether their bounds are proofs; by default both.
+        Whether their bounds are proved; by default both.
     """
     return {
         entry.name: entry
@@ -138,5 +138,5 @@ def entries(*takes: Takes, proves: bool | None = None) -> dict[str, Entry]:
 
 
 def load(name: str, takes: Takes) -> Callable[..., Any]:
-    """Return a function of this package by name and by what it takes."""
+    """Return a built-in solver by name and signature."""
     return ENTRIES[name, takes].load()

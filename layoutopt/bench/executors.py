@@ -159,7 +159,7 @@ class DaskCluster(JobExecutor):
     Raises
     ------
     InputError
-        If Dask is not installed, nobody answers, or a worker has another version of layoutopt.
+        If Dask is not installed, no scheduler answers, or a worker's layoutopt is another version.
     """
 
     ahead = AHEAD
@@ -215,7 +215,7 @@ def _client(address: str) -> Any:
     Raises
     ------
     InputError
-        If Dask is not installed, or nobody answers in time.
+        If Dask is not installed, or no scheduler answers in time.
     """
     distributed = needed("distributed", "--dask")
     where = _address(address)
@@ -259,7 +259,7 @@ def _describe_workers(client: Any, address: str) -> tuple[str, tuple[str, ...]]:
     """Return the distinct names of a cluster's machines, and the solvers common to all."""
     try:
         found = client.run(_describe)
-    except Exception as error:  # whatever a worker raises that has no layoutopt, or an old one
+    except Exception as error:  # a worker without layoutopt, or with an old one
         raise InputError(f"--dask {address}: a worker has no layoutopt: {error}") from None
     for worker, (version, _, _) in found.items():
         if version != __version__:

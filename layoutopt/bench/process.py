@@ -318,7 +318,7 @@ def main() -> None:
     line, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # asked for before a worker that hangs is killed
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     worker = _LimitedWorker()
     while True:

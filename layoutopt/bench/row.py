@@ -156,7 +156,7 @@ def row_of(values: Sequence[Any]) -> Row:
     try:
         row = msgspec.convert(members, Row)
     except msgspec.ValidationError as error:
-        raise InputError(f"a row is none ({error})") from None
+        raise InputError(f"invalid row ({error})") from None
     if row.status not in {*Status, FAILED}:
         raise InputError(f"a row holds no status, but {row.status!r}")
     numbers = (*row.phases.values(), row.seconds, row.cpu_seconds or 0.0)

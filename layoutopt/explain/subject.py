@@ -161,7 +161,7 @@ class Subject:
         Raises
         ------
         InputError
-            If there is none.
+            If there is no such pair.
         """
         return self._place[ends_of(self.graph, a, b)]
 

@@ -16,7 +16,7 @@ Link: TypeAlias = tuple[int, int]
 SWEEPS = 12
 
 SWAPPED = 200
-"""Up to so many links neighbours are exchanged one by one, too."""
+"""Largest number of links for which neighbours are also exchanged individually."""
 
 
 def columns(count: int, arrows: Sequence[Link], ties: Sequence[Link]) -> list[int]:
@@ -197,7 +197,7 @@ def _inversions(numbers: Sequence[int]) -> int:
 LEVEL_SWEEPS = 30
 
 STIFF = 8.0
-"""How much more a lane minds bends than a box does."""
+"""Weight of bends of lanes relative to those of boxes."""
 
 
 def levels(

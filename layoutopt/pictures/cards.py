@@ -61,7 +61,7 @@ class Card:
 
     @property
     def width(self) -> float:
-        """Width of all of it."""
+        """Total width."""
         return max(self.frame[0], width(self.name, NAME), width(self.note, NOTE))
 
 
@@ -94,7 +94,7 @@ class OpCard:
 
 @dataclass(frozen=True)
 class Tie:
-    """A reward for two tensors that lie alike.
+    """A ValuedPair of two tensors.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ BLIND = 1.5  # how much more a distance counts that only other eyes see
 LIGHT = np.arange(0.56, 0.921, 0.0125)
 CHROMA = np.arange(0.05, 0.146, 0.0125)
 HUES = np.arange(0.0, 360.0, 3.0)
-"""What colours are picked from, as far as a screen shows it and it does not glare."""
+"""Hues of the candidate colours, in degrees."""
 
 
 def palette(sizes: Sequence[int]) -> list[list[str]]:
@@ -115,7 +115,7 @@ def dark(colour: str) -> bool:
 
 @cache
 def _candidates() -> tuple[NDArray[np.int64], Rows, Rows, Rows]:
-    """Return every colour that may be picked: sRGB, OKLab, OKLab of other eyes, and hue."""
+    """Return all candidate colours: sRGB, OKLab, OKLab under deuteranopia, and hue."""
     light, chroma, degrees = (
         x.reshape(-1) for x in np.meshgrid(LIGHT, CHROMA, HUES, indexing="ij")
     )

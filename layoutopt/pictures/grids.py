@@ -11,13 +11,13 @@ from layoutopt.pictures.colours import dark
 from layoutopt.pictures.svg import width
 
 SIDES = 26.0, 22.0, 18.0, 15.0, 12.0, 9.0
-"""Sides of cells, in pixels; the largest is taken with which all of a tensor fits."""
+"""Sides of cells, in pixels; the largest with which a tensor fits is used."""
 
 WIDE, TALL = 400.0, 560.0
-"""What one tensor may take."""
+"""Largest width and height of a tensor, in pixels."""
 
 ROW = 32
-"""A tensor of rank 1 goes on in a new line after so many elements."""
+"""Elements per line of a tensor of rank 1."""
 
 LABEL = 11.0
 """Height of the line that tells the index of a slice."""
@@ -26,8 +26,7 @@ APART = 10.0
 """Between two slices."""
 
 BLANK, OWN, OTHERS = "#ffffff", "#eceef1", "#9aa3ae"
-"""Fills of elements of which nothing is known, of those that share with nobody, and of many that
-have nothing in common."""
+"""Fills of elements at unknown locations, at unshared ones, and of many different elements."""
 
 STRIPE = 12.0
 """Height of stripes, in pixels."""
@@ -117,7 +116,7 @@ class Stripe:
 
 
 def plan(shape: tuple[int, ...]) -> GridPlan | None:
-    """Return where the cells of a tensor stand; ``None`` if they do not fit a picture."""
+    """Return the positions of a tensor's cells; ``None`` if they do not fit into a picture."""
     if not math.prod(shape):
         return None
     plans = (_plan(shape, cell) for cell in SIDES)

@@ -1,4 +1,4 @@
-"""A grid of tiles: how full each is, or which tensor has most of it."""
+"""Grids of tiles, coloured by bytes or by the heaviest tensor."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Integers = NDArray[np.int64]
 
 BYTES, TENSOR = "bytes", "tensor"
 WAYS = (BYTES, TENSOR)
-"""By what tiles can be coloured."""
+"""Criteria for colours of tiles."""
 
 CELLS = 2048
-"""A picture has no more cells; of more tiles each cell stands for several."""
+"""Largest number of cells; with more tiles, each cell represents several."""
 
 WIDE, LARGEST = 660.0, 26.0
 """Width of the grid, and of a cell, at most, in pixels."""
@@ -30,10 +30,10 @@ WIDE, LARGEST = 660.0, 26.0
 MARGIN, HEAD, LINE = 18.0, 34.0, 20.0
 
 LIGHT, DARK, OVER, EMPTY = (222, 235, 247), (8, 64, 129), "#c2362b", "#f3f4f6"
-"""Colours of little and of much, of more than fits, and of nothing."""
+"""Colours of few and many bytes, of overfull tiles, and of empty ones."""
 
 COLOURS = 10
-"""So many tensors have a colour of their own; the others share one."""
+"""Number of tensors with their own colour; the others share one."""
 
 OTHERS = "#9aa3ae"
 

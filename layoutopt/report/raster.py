@@ -33,7 +33,7 @@ INHERITED = (
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[A-Za-z]")
 
 ROUND = 0.5523
-"""How far the handles of a cubic curve reach that comes nearest to a quarter of a circle."""
+"""Length of the handles of the cubic curve that approximates a quarter of a circle."""
 
 Style = Mapping[str, str]
 
