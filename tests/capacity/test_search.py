@@ -10,7 +10,7 @@ import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status
-from layoutopt.network.capacity import exhaust, pool, search, solve
+from layoutopt.network.capacity import pool, search, solve
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State, worth
 from layoutopt.network.capacity.fill import Rows
 from layoutopt.network.capacity.pool import Pool, one_copy
@@ -19,8 +19,6 @@ from layoutopt.network.capacity.search import (
     node_filling,
     node_programme,
     node_start,
-    tabulable,
-    tabulate,
 )
 from layoutopt.network.capacity.solve import solve_capacity
 from layoutopt.network.solvers.programme import ProgrammeWriter
@@ -139,86 +137,11 @@ def test_a_placement_is_a_point_to_start_from(block: int) -> None:
     assert alike > 5
 
 
-@pytest.mark.parametrize("block", range(8))
-def test_the_table_of_rooms_is_complete(block: int) -> None:
-    """The table finds the optimum if it is more than a floor, and proves that nothing else is."""
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        problem = random_case(seed)
-        kinds = Pool(problem)
-        state = State(kinds, problem.capacity, Limits())
-        solve.choose_freely(state)
-        assert state.priced is not None
-        if not tabulable(kinds, state.room, state.priced):
-            continue
-        best = optimum(problem)
-        for floor in (None,) if best is None else (None, best - 1, best):
-            done, found = tabulate(kinds, state.room, state.priced, floor, Limits())
-            assert done
-            assert (found is None) == (best is None or floor == best)
-            if found is not None:
-                again = State(kinds, problem.capacity, Limits())
-                again.offer(found)
-                assert again.value == best
-                assert_sound(problem, again.answer(0))
-
-
 def begun(problem: CapacityProblem, limits: Limits | None = None) -> State:
     """Return a state with prices, if there is room for all bytes."""
     state = State(Pool(problem), problem.capacity, limits or Limits())
     solve.choose_freely(state)
     return state
-
-
-@pytest.mark.parametrize("glance", [0.0, search.GLANCE])
-@pytest.mark.parametrize("block", range(8))
-def test_the_table_proves_what_a_glance_leaves(
-    monkeypatch: pytest.MonkeyPatch, block: int, glance: float
-) -> None:
-    """After a search of any length, or none, small problems are proved as trying everything finds.
-
-    What the table finds is at least as good as a placement that is known, and is taken.
-    """
-    monkeypatch.setattr(search, "GLANCE", glance)
-    tables = 0
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        problem = random_case(seed)
-        state = begun(problem)
-        assert state.priced is not None
-        if not tabulable(state.pool, state.room, state.priced):
-            continue
-        tables += 1
-        search.tabulated(state)
-        best, answer = optimum(problem), state.answer(0)
-        if best is None:
-            assert answer.status is Status.INFEASIBLE
-        else:
-            assert (answer.objective, answer.bound) == (best, best)
-            assert_sound(problem, answer)
-    assert tables > 5
-
-
-@pytest.mark.parametrize("limit", ["LABELLINGS", "STEPS", "KEPT", "time"])
-def test_a_table_that_is_given_up_claims_nothing(
-    monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
-    """With too many labellings, steps or states, or no time, all is left as it was."""
-    monkeypatch.setattr(search, "_search", lambda *_: None)
-    if limit != "time":
-        monkeypatch.setattr(exhaust if limit == "LABELLINGS" else search, limit, 1)
-    given_up = 0
-    for seed in range(40):
-        state = begun(random_case(seed))
-        assert state.priced is not None
-        if state.closed or not tabulable(state.pool, state.room, state.priced):
-            continue
-        if limit == "time":
-            state.limits = Limits(deadline=0.0)
-        before = state.value, state.bound, state.infeasible
-        search.tabulated(state)
-        same = (state.value, state.bound, state.infeasible) == before
-        assert same or limit == "KEPT"  # some need no more than one state
-        given_up += same
-    assert given_up > 8
 
 
 def test_numbers_too_wide_for_any_programme_are_left_alone() -> None:

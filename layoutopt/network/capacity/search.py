@@ -1,18 +1,21 @@
-"""The search over whole placements: configurations of some kinds, single nodes of others."""
+"""Complete searches: integer programmes over whole placements, and all placements of small ones.
+
+Programmes choose configurations of some kinds, and single nodes of others; what is small is looked
+through copy by copy, by dynamic programming over the room that is left.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
-from layoutopt.network.capacity.answer import State
-from layoutopt.network.capacity.exhaust import Choice, choices_of, filling_of, rest_of
+from layoutopt.network.capacity.answer import State, worth
 from layoutopt.network.capacity.fill import Filling, Rows
 from layoutopt.network.capacity.master import use
 from layoutopt.network.capacity.pool import Pool, Priced, one_copy
@@ -321,138 +324,6 @@ def _in_order(leader: IntArray, given: NodeProgramme) -> IntArray:
     return names
 
 
-ROOMS = 2_000_000
-"""Rooms that the table may have."""
-
-STEPS = 300_000_000
-"""States times labellings that are looked at, and rooms of all tables."""
-
-KEPT = 10_000_000
-"""States that are kept for the way back."""
-
-NONE = -(2**62)
-"""The credit of what is no state."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    """The states after some copies, in ascending order, and the labelling that led to each."""
-
-    states: IntArray
-    credit: IntArray
-    choice: IntArray
-
-
-def tabulable(pool: Pool, room: IntArray, priced: Priced) -> bool:
-    """Return whether the table is small enough, and its numbers fit 64 bits."""
-    copies = int(pool.copies.sum())
-    spent = max(priced.prices.tolist(), default=0) * int(room.sum())
-    return (
-        not pool.large
-        and math.prod(space + 1 for space in room.tolist()) <= ROOMS
-        and pool.most * copies * priced.scale + spent < 2**60
-        and copies <= ROOMS
-    )
-
-
-def tabulate(
-    pool: Pool, room: IntArray, priced: Priced, floor: int | None, limits: Limits
-) -> tuple[bool, Filling | None]:
-    """Look through all placements that may be worth more than ``floor``.
-
-    Parameters
-    ----------
-    pool, room, priced
-        Such that :func:`tabulable`.
-
-    Returns
-    -------
-    done, filling
-        Whether this was complete; then the best placement of more than ``floor``, if there is
-        one.
-    """
-    items = [kind for kind in range(pool.kinds) for _ in range(int(pool.copies[kind]))]
-    choices: dict[int, list[Choice]] = {}
-    for kind in set(items):
-        found = choices_of(pool, kind)
-        if found is None:
-            return False, None
-        choices[kind] = found
-    rest = rest_of(priced, items)
-    table = _Table(room, priced, limits)
-    layers = [table.first()]
-    for i, kind in enumerate(items):
-        least = NONE if floor is None else floor * priced.scale - rest[i + 1]
-        layer = table.step(layers[-1], choices[kind], least)
-        if layer is None:
-            return False, None
-        layers.append(layer)
-    if not len(layers[-1].states):
-        return True, None
-    labels = table.traced(layers, [choices[kind] for kind in items])
-    return True, filling_of(pool, items, labels)
-
-
-class _Table:
-    """Numbers of states, and the credit of the best way to each."""
-
-    def __init__(self, room: IntArray, priced: Priced, limits: Limits) -> None:
-        self.room, self.prices, self.scale = room, priced.prices.astype(np.int64), priced.scale
-        self.radix = np.cumprod(np.r_[1, room[:-1] + 1])
-        self.limits, self.steps, self.kept = limits, 0, 0
-
-    def left(self, states: IntArray) -> IntArray:
-        """Return the room left in each state, shape ``(states, tiles)``."""
-        rooms: IntArray = states[:, None] // self.radix % (self.room + 1)
-        return rooms
-
-    def first(self) -> _Layer:
-        """Return the state with nothing placed."""
-        credit = np.array([self.prices @ self.room])
-        return _Layer(np.array([self.room @ self.radix]), credit, np.zeros(1, np.int64))
-
-    def step(self, before: _Layer, choices: list[Choice], least: int) -> _Layer | None:
-        """Return the states after one more copy, of credit above ``least``.
-
-        ``None`` if that is too much work.
-        """
-        order = np.argsort(-before.credit, kind="stable")
-        states, credit = before.states[order], before.credit[order]
-        left = self.left(states).T.copy()
-        best = np.full(math.prod(space + 1 for space in self.room.tolist()), NONE)
-        chosen = np.zeros(len(best), np.int16)
-        self.steps += len(best)
-        for number, choice in enumerate(choices):
-            use = np.array(choice.use)
-            gain = choice.value * self.scale - int(self.prices @ use)
-            many = int(np.searchsorted(-credit, gain - least))
-            self.steps += many
-            if self.steps > STEPS or self.limits.over:
-                return None
-            holds = np.ones(many, bool)
-            for tile in np.flatnonzero(use).tolist():
-                holds &= left[tile, :many] >= use[tile]
-            at, new = states[:many][holds] - use @ self.radix, credit[:many][holds] + gain
-            better = new > best[at]
-            best[at[better]], chosen[at[better]] = new[better], number
-        after = np.flatnonzero(best > NONE)
-        self.kept += len(after)
-        if self.kept > KEPT:
-            return None
-        return _Layer(after, best[after], chosen[after])
-
-    def traced(self, layers: list[_Layer], choices: list[list[Choice]]) -> list[tuple[int, ...]]:
-        """Return the labels of all copies on the way to the best last state."""
-        last = layers[-1]
-        at = int(last.states[(last.credit - self.left(last.states) @ self.prices).argmax()])
-        labels = []
-        for layer, offered in zip(layers[:0:-1], choices[::-1], strict=True):
-            choice = offered[int(layer.choice[np.searchsorted(layer.states, at)])]
-            labels.append(choice.labels)
-            at += int(np.array(choice.use) @ self.radix)
-        return labels[::-1]
-
-
 NODE_VARIABLES = 20_000
 """Variables that the programme over single nodes may have.
 
@@ -461,32 +332,7 @@ are left with gaps of 0.5 to 3%, 20,000 with half of the objective.
 """
 
 
-GLANCE = 2.0
-"""Effort of a first search, before the table of all rooms; see ``Limits.turn``."""
-
-
-def tabulated(state: State) -> None:
-    """Look through a table of all rooms, if it is small; a short search comes first."""
-    if state.priced is None or not tabulable(state.pool, state.room, state.priced):
-        return
-    limits = state.limits
-    _search(state, limits.within(limits.left / 3).turn(GLANCE))
-    if state.done:
-        return
-    limits = limits.within(limits.left / 2)
-    done, best = tabulate(state.pool, state.room, state.priced, state.value, limits)
-    if best is not None:
-        state.offer(best)
-    if done:
-        state.proved()
-
-
 def search(state: State) -> None:
-    """Search among all placements that may be better than the best one known."""
-    _search(state, state.limits)
-
-
-def _search(state: State, limits: Limits) -> None:
     """Search among all placements that may be better than the best one known.
 
     A kind takes part with the configurations that prices do not rule out, or node by node,
@@ -507,7 +353,7 @@ def _search(state: State, limits: Limits) -> None:
             return
     if alone.any():
         nodes = node_programme(to, state.pool, np.flatnonzero(alone).tolist(), state.room)
-    _solve(state, to, listed, nodes, limits)
+    _solve(state, to, listed, nodes)
 
 
 def _node_by_node(state: State, core: Columns | None) -> IntArray | None:
@@ -540,7 +386,6 @@ def _solve(
     to: ProgrammeWriter,
     listed: PlacementProgramme | None,
     nodes: NodeProgramme | None,
-    limits: Limits,
 ) -> None:
     """Solve both parts together, and note what that finds and proves."""
     taking = [part.taking for part in (listed, nodes) if part is not None]
@@ -562,7 +407,7 @@ def _solve(
     start = None
     if nodes is not None and state.filling is not None:
         start = node_start(nodes, state.filling)
-    found = solve_programme(small, limits, start, most)
+    found = solve_programme(small, state.limits, start, most)
     if found.values is not None:
         whole = [] if listed is None else [filling(listed, found.values)]
         whole += [] if nodes is None else [node_filling(nodes, found.values)]
@@ -571,3 +416,141 @@ def _solve(
         state.proved()
     elif found.bound is not None and state.value is not None and state.bound is not None:
         state.bound = min(state.bound, max(state.value, found.bound * unit))
+
+
+LABELLINGS = 5_000
+"""Labellings of one kind that are listed."""
+
+STATES = 100_000
+"""States that are kept at a time."""
+
+STEPS = 50_000
+"""Steps in all."""
+
+Room = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A labelling, what it is worth, and the grains that it takes on each tile."""
+
+    labels: tuple[int, ...]
+    value: int
+    use: Room
+
+
+def exhaust(
+    pool: Pool, room: IntArray, priced: Priced, floor: int | None, limits: Limits
+) -> tuple[bool, Filling | None]:
+    """Look through all placements that may be worth more than ``floor``.
+
+    A state is the room left after some copies; only its best value counts, and it is dropped
+    where prices prove that the rest does not lift it above the floor.
+
+    Parameters
+    ----------
+    priced
+        Prices and what they prove.
+
+    Returns
+    -------
+    done, filling
+        Whether the search was complete; then the best placement of more than ``floor``, if there
+        is one.
+    """
+    if pool.large or int(pool.copies.sum()) > STATES:
+        return False, None
+    listed = []
+    for kind in range(pool.kinds):
+        choices = _choices_of(pool, kind)
+        if choices is None:
+            return False, None
+        listed.append(choices)
+    items = [kind for kind in range(pool.kinds) for _ in range(int(pool.copies[kind]))]
+    rest = _rest_of(priced, items)
+    prices, scale = priced.prices.tolist(), priced.scale
+    layers: list[dict[Room, tuple[int, Room, Choice | None]]]
+    layers = [{tuple(room.tolist()): (0, (), None)}]
+    steps = 0
+    for i, kind in enumerate(items):
+        states: dict[Room, tuple[int, Room, Choice | None]] = {}
+        for before, (value, _, _) in layers[-1].items():
+            steps += len(listed[kind])
+            if steps > STEPS or limits.over:
+                return False, None
+            for after, choice in _moves(before, listed[kind]):
+                total = value + choice.value
+                if after in states and states[after][0] >= total:
+                    continue
+                top = rest[i + 1] + sum(p * r for p, r in zip(prices, after, strict=True))
+                if floor is None or total * scale + top > floor * scale:
+                    states[after] = (total, before, choice)
+        if len(states) > STATES:
+            return False, None
+        layers.append(states)
+    return True, _traced(pool, layers, items)
+
+
+def _choices_of(pool: Pool, kind: int) -> list[Choice] | None:
+    """Return the labellings of a kind, of those of equal use the best one."""
+    number = int(np.searchsorted(pool.first, kind, side="right")) - 1
+    group = pool.groups[number]
+    size = group.bytes[kind - pool.first[number]]
+    if pool.tiles ** len(size) > LABELLINGS:
+        return None
+    rows = np.array(list(product(range(pool.tiles), repeat=len(size))), np.int64)
+    many = len(rows)
+    starts = np.arange(many + 1) * len(size)
+    kinds = np.full(many, kind)
+    columns = Columns(kinds, kinds, starts, rows.reshape(-1), np.tile(size, many))
+    best: dict[Room, Choice] = {}
+    for labels, value in zip(rows.tolist(), worth(pool, columns).tolist(), strict=True):
+        grains = [0] * pool.tiles
+        for label, weight in zip(labels, size.tolist(), strict=True):
+            grains[label] += weight
+        use = tuple(grains)
+        if use not in best or best[use].value < value:
+            best[use] = Choice(tuple(labels), int(value), use)
+    return list(best.values())
+
+
+def _rest_of(priced: Priced, items: list[int]) -> list[int]:
+    """Return the priced worth of all copies from each one on, times the scale."""
+    rest = [0]
+    for kind in reversed(items):
+        rest.append(rest[-1] + int(priced.best[kind]))
+    return rest[::-1]
+
+
+def _moves(before: Room, choices: list[Choice]) -> Iterator[tuple[Room, Choice]]:
+    for choice in choices:
+        after = tuple(a - b for a, b in zip(before, choice.use, strict=True))
+        if min(after, default=0) >= 0:
+            yield after, choice
+
+
+def _traced(
+    pool: Pool,
+    layers: list[dict[Room, tuple[int, Room, Choice | None]]],
+    items: list[int],
+) -> Filling | None:
+    """Return the way to the best last state."""
+    if not layers[-1]:
+        return None
+    at = max(layers[-1], key=lambda room: layers[-1][room][0])
+    labels: list[tuple[int, ...]] = []
+    for states in layers[:0:-1]:
+        _, before, choice = states[at]
+        labels.append(choice.labels if choice else ())
+        at = before
+    return _filling_of(pool, items, labels[::-1])
+
+
+def _filling_of(pool: Pool, items: list[int], labels: list[tuple[int, ...]]) -> Filling:
+    """Return copies of kinds with their labels as a placement."""
+    rows = Rows()
+    for kind, mine in zip(items, labels, strict=True):
+        number = int(np.searchsorted(pool.first, kind, side="right")) - 1
+        size = pool.groups[number].bytes[kind - pool.first[number]]
+        rows.add(kind, 1, np.array(mine, np.int64), size)
+    return rows.filling()

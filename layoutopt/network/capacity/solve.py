@@ -14,12 +14,11 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
-from layoutopt.network.capacity.exhaust import exhaust
 from layoutopt.network.capacity.fill import Filling, Rows, rounded
 from layoutopt.network.capacity.master import solve_master, use
 from layoutopt.network.capacity.pool import Pool, large_column, one_copy, tables
 from layoutopt.network.capacity.problem import CapacityProblem, Columns, joined
-from layoutopt.network.capacity.search import search, tabulated
+from layoutopt.network.capacity.search import exhaust, search
 from layoutopt.network.flow import ship, shippable
 from layoutopt.network.problem import IntArray, Labelling, exact_integers
 from layoutopt.network.solvers import highs
@@ -613,7 +612,6 @@ STRATEGIES = {
     "repair": repair,
     "exhaust": look_through,
     "polish": polish,
-    "table": tabulated,
     "search": search,
 }
 """In this order; see ``STRATEGIES`` and ``search``."""
