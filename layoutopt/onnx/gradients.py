@@ -14,7 +14,7 @@ from layoutopt.graphs.ops import Shape, UnwindingOp, broadcast, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.builder import Node, Step, UnwindingGraphBuilder, column
-from layoutopt.onnx.rules import UNARY, VARIADIC, VIEWS, broadcast_axis, draw_product, together
+from layoutopt.onnx.rules import ELEMENTWISE, VIEWS, broadcast_axis, draw_product, together
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +231,7 @@ SAVED: dict[str, Saved] = (
 """What elementwise op types save; all others save their operands."""
 
 ELEMENTWISE_GRADIENTS = {
-    name: Backward(partial(elementwise, saved=SAVED.get(name, operands)))
-    for name in (*UNARY.split(), *VARIADIC.split(), "Clip", "PRelu", "Trilu", "Where")
+    name: Backward(partial(elementwise, saved=SAVED.get(name, operands))) for name in ELEMENTWISE
 }
 
 OPAQUE = """

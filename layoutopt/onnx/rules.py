@@ -1,7 +1,7 @@
 """Rules by which op types of ONNX enter the graph.
 
-To add an op type, write a function from a sketch and a node to the node's outputs in the
-module of its family, and enter it in the table there.
+Op types are those of :mod:`layoutopt.conversion.rules`: elementwise ones follow an operand, others
+are barriers unless a table here has a function from a sketch and a node to the node's outputs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
+from layoutopt.conversion.rules.axes import REDUCTIONS
+from layoutopt.conversion.rules.elementwise import BROADCAST, ONE_OPERAND
+from layoutopt.conversion.rules.registry import OPERATORS, REASONS
 from layoutopt.graphs.ops import Shape, SumLike, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
@@ -20,22 +23,6 @@ from layoutopt.onnx.builder import Node, Outputs, Rule, Step, UnwindingGraphBuil
 
 if TYPE_CHECKING:
     from onnx import NodeProto
-
-ONNX_BARRIERS = """
-    AffineGrid ArgMax ArgMin Attention AveragePool Bernoulli CausalConvWithState CenterCropPad
-    Col2Im Compress ConcatFromSequence CumProd CumSum DFT Det DynamicQuantizeLinear EyeLike GRU
-    Gather GatherElements GatherND GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample
-    Hardmax ImageDecoder LRN LSTM LinearAttention LogSoftmax LpNormalization LpPool MaxPool
-    MaxRoiPool MaxUnpool MeanVarianceNormalization Multinomial NegativeLogLikelihoodLoss
-    NonMaxSuppression NonZero OneHot Optional OptionalGetElement OptionalHasElement Pad RNN
-    RandomNormal RandomNormalLike RandomUniform RandomUniformLike ReduceL1 ReduceL2 ReduceLogSum
-    ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare
-    RegexFullMatch Resize ReverseSequence RoiAlign RotaryEmbedding STFT Scatter ScatterElements
-    ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert
-    SequenceLength Softmax SoftmaxCrossEntropyLoss SplitToSequence StringNormalizer StringSplit
-    TensorScatter TfIdfVectorizer TopK Unique Upsample
-"""
-"""Op types of ONNX that are barriers, with no parameter that broadcasts to the data."""
 
 STRUCTURE = {
     "AffineGrid": (1,),
@@ -52,8 +39,8 @@ STRUCTURE = {
     "STFT": (1, 3),
     "TopK": (1,),
     "Upsample": (1,),
-} | {name: (1,) for name in ONNX_BARRIERS.split() if name.startswith("Reduce")}
-"""Positions of their operands that only carry structure."""
+} | dict.fromkeys(REDUCTIONS.split(), (1,))
+"""Positions of barriers' operands that only carry structure."""
 
 UNREAD = dict.fromkeys(("EyeLike", "RandomNormalLike", "RandomUniformLike"), (0,))
 """Positions of their operands of which only the shape matters."""
@@ -109,18 +96,17 @@ def constant(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 BODIES = ("If", "Loop", "Scan", "SequenceMap")
 """Op types with graphs inside, which are not looked into."""
 
-BARRIERS = (
-    {
-        name: Rule(barrier, STRUCTURE.get(name, ()), UNREAD.get(name, ()))
-        for name in (*ONNX_BARRIERS.split(), *BODIES)
-    }
-    | dict.fromkeys(
-        ("BatchNormalization", "InstanceNormalization", "GroupNormalization"),
-        Rule(normalisation),
-    )
-    | dict.fromkeys(
-        ("LayerNormalization", "RMSNormalization"), Rule(partial(normalisation, channels=False))
-    )
+BARRIERS = {
+    name: Rule(barrier, STRUCTURE.get(name, ()), UNREAD.get(name, ()))
+    for name in (*OPERATORS, *REASONS)
+    if "::" not in name
+}
+"""Rules of all op types of ONNX that are known, for those that have no other."""
+
+NORMALISATIONS = dict.fromkeys(
+    ("BatchNormalization", "InstanceNormalization", "GroupNormalization"), Rule(normalisation)
+) | dict.fromkeys(
+    ("LayerNormalization", "RMSNormalization"), Rule(partial(normalisation, channels=False))
 )
 
 CONSTANTS = {
@@ -137,19 +123,6 @@ CONSTANTS = {
 
 UNKNOWN = Rule(unknown)
 
-
-UNARY = """
-    Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu
-    HardSigmoid HardSwish IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu
-    Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu
-"""
-"""Op types that map each element of their only operand."""
-
-VARIADIC = """
-    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less
-    LessOrEqual Max Mean Min Mod Mul Or Pow StringConcat Sub Sum SwiGLU Xor
-"""
-"""Op types that map elements of several operands, which broadcast."""
 
 NUMPY_SINCE = 7
 """Operator set since which operands broadcast by NumPy's rules."""
@@ -248,7 +221,11 @@ def together(
 
 
 ELEMENTWISE = (
-    dict.fromkeys((*UNARY.split(), *VARIADIC.split()), Rule(elementwise))
+    {
+        name: Rule(elementwise)
+        for name in (*ONE_OPERAND.split(), *BROADCAST.split(), "StringConcat")
+        if "::" not in name
+    }
     | dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Rule(per_channel))
     | {
         "Clip": Rule(elementwise, structure=(1, 2)),
@@ -548,7 +525,7 @@ CONTRACTIONS = {
 }
 
 
-RULES: dict[str, Rule] = CONTRACTIONS | ELEMENTWISE | VIEWS | BARRIERS | CONSTANTS
+RULES: dict[str, Rule] = BARRIERS | CONTRACTIONS | ELEMENTWISE | VIEWS | NORMALISATIONS | CONSTANTS
 """Rules by op type, for ONNX's own operator set."""
 
 

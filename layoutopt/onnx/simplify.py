@@ -23,8 +23,11 @@ from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
     Known,
     computed,
+    entries_of,
     folded_parts,
     known_elements,
+    known_sizes,
+    reshape_target,
 )
 from layoutopt.onnx.constants import array_of, sparse_value
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
@@ -36,7 +39,6 @@ from layoutopt.onnx.names import Names, rename, unshadow
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, element_count, graphs
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.rules import is_standard
-from layoutopt.onnx.shape_entries import entries_of, known_sizes, reshape_target
 from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, bare_model, overridable
 from layoutopt.onnx.source import check_network
 from layoutopt.onnx.types import NARROW, type_name, typed
