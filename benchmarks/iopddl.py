@@ -93,7 +93,8 @@ def row(path: Path, seconds: float) -> list[str]:
         if labels is not None and evaluated(path, labels) != cost:
             raise SystemExit(f"{name}: the solver claims {cost}, not {evaluated(path, labels)}")
         cells = [name, status, *("" if x is None else f"{x:,}" for x in (cost, bound)), gap]
-    return [*cells, f"{done.seconds:.1f}", f"{done.peak_mb:.0f}", *PUBLISHED.get(name, ("", ""))]
+    spent = [f"{done.seconds:.1f}", f"{done.cpu:.1f}", f"{done.peak_mb:.0f}"]
+    return [*cells, *spent, *PUBLISHED.get(name, ("", ""))]
 
 
 def main() -> None:
@@ -105,7 +106,7 @@ def main() -> None:
     given = parser.parse_args()
     paths = [*given.folder.glob("*.json"), *given.folder.glob("*.json.gz")]
     known = {path.name.split(".")[0]: path for path in paths}
-    head = ["instance", "status", "cost", "bound", "gap", "seconds", "MiB"]
+    head = ["instance", "status", "cost", "bound", "gap", "seconds", "CPU s", "MiB"]
     lines: list[list[str]] = []
     for name in sorted(known, key=lambda name: known[name].stat().st_size):
         if given.only is None or name in given.only:

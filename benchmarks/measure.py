@@ -29,6 +29,8 @@ class Measured:
         Wall-clock seconds of the call itself, imports and input excluded.
     peak_mb
         Largest resident memory of the process, in MiB.
+    cpu
+        Seconds of processor time of the call and of programs that it ran, if it was timed.
     failure
         ``"out of memory"``, ``"died"``, ``"ended"``, or what it raised, in one line; empty if it
         returned.
@@ -38,6 +40,7 @@ class Measured:
     seconds: float
     peak_mb: float
     failure: str = ""
+    cpu: float = 0.0
 
 
 def measure(target: Callable[..., Any], *args: Any, seconds: float | None = None) -> Measured:
@@ -76,11 +79,11 @@ def _run(pipe: Connection, target: Callable[..., Any], args: tuple[Any, ...]) ->
     except Exception as error:  # of any package that is measured
         first = next(iter(str(error).strip().splitlines()), "")
         answer, failure = None, f"{type(error).__name__}: {first}"
-    spent = time.perf_counter() - started
+    spent, cpu = time.perf_counter() - started, _cpu()
     if isinstance(answer, Timed):
-        answer, spent = answer.answer, answer.seconds
+        answer, spent, cpu = answer.answer, answer.seconds, answer.cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    pipe.send(Measured(answer, spent, peak, failure))
+    pipe.send(Measured(answer, spent, peak, failure, cpu))
 
 
 @dataclass(frozen=True)
@@ -89,13 +92,20 @@ class Timed:
 
     answer: Any
     seconds: float
+    cpu: float = 0.0
 
 
 def timed(call: Callable[[], Any]) -> Timed:
     """Run a call and time it alone."""
-    started = time.perf_counter()
+    started, before = time.perf_counter(), _cpu()
     answer = call()
-    return Timed(answer, time.perf_counter() - started)
+    return Timed(answer, time.perf_counter() - started, _cpu() - before)
+
+
+def _cpu() -> float:
+    """Return the seconds of processor time of this process and of those that it waited for."""
+    every = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, every))
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -294,14 +294,15 @@ def main() -> None:
         if name not in asked.only:
             continue
         if find_spec(package) is None:
-            lines.append([name, f"{package} is not installed", "", "", "", ""])
+            lines.append([name, f"{package} is not installed", "", "", "", "", ""])
             continue
         done = measure(call, given, asked.seconds, seconds=asked.seconds)
         answer = done.answer or (done.failure, None, None)
         values = ["" if x is None else f"{x:,.0f}" for x in answer[1:]]
-        lines.append([name, answer[0], *values, f"{done.seconds:.1f}", f"{done.peak_mb:.0f}"])
+        spent = [f"{done.seconds:.1f}", f"{done.cpu:.1f}", f"{done.peak_mb:.0f}"]
+        lines.append([name, answer[0], *values, *spent])
         print(" | ".join(lines[-1]), flush=True)
-    print(markdown(["solver", "status", "cost", "bound", "seconds", "MiB"], lines))
+    print(markdown(["solver", "status", "cost", "bound", "seconds", "CPU s", "MiB"], lines))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 Sequential tree-reweighted message passing (TRW-S, Kolmogorov, IEEE PAMI 28, 2006) raises the bound
 of the network without rows; in between a subgradient step with a moving average of solutions (the
 volume algorithm, Barahona and Anbil, Math. Program. 87, 2000) changes the prices of rows.  Messages
-stay as they are meanwhile.  All numbers are doubles; whoever takes messages and prices computes
-the bound that they prove exactly.
+stay as they are meanwhile.  Nodes are served colour by colour, so that no two of a colour are
+neighbours and all of one shape are served at once.  All numbers are doubles; whoever takes
+messages and prices computes the bound that they prove exactly.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -21,6 +23,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.network.costs.work import Work
 
 Floats: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.int64]
 
 SWEEPS = 4
 """Passes forwards and backwards between two steps of prices."""
@@ -45,6 +48,15 @@ GAIN = 1e-3
 
 LOOK = 40
 """Steps between two looks at what they gained."""
+
+PADDED = 1e30
+"""What labels cost that fill up a node's array."""
+
+AT_ONCE = 2**20
+"""Entries of tables that are added to at once."""
+
+LOOKED_FOR = 0.3
+"""Share of the time for labellings."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +84,57 @@ class PricedRows:
 
 
 @dataclass
-class _Edge:
-    """A table between two nodes, the messages to both, and the pair's settled ones."""
+class _Edges:
+    """Edges between nodes of two colours whose arrays have equal shapes.
 
-    first: int
-    second: int
+    Parameters
+    ----------
+    first, second
+        Nodes, those of the earlier colour first.
+    one, two
+        For each edge the places of its nodes' labels, shapes ``(edges, a)`` and ``(edges, b)``.
+    table
+        Shape ``(edges, a, b)``.
+    to_first, to_second
+        Messages, 0 where arrays are filled up.
+    moved
+        What the first nodes got when the messages to the second ones were made.
+    real_one, real_two
+        Which labels there are.
+    """
+
+    first: Numbers
+    second: Numbers
+    one: Numbers
+    two: Numbers
     table: Floats
     to_first: Floats
     to_second: Floats
     moved: Floats
+    real_one: Floats
+    real_two: Floats
+
+    def send(self, part: Floats) -> tuple[Floats, Floats]:
+        """Return new messages to the second nodes, and their least entries, which they lack."""
+        new = self._least(part - self.to_first, 1)
+        least = np.where(self.real_two > 0, new, inf).min(axis=1)
+        return (new - least[:, None]) * self.real_two, least
+
+    def send_back(self, part: Floats) -> Floats:
+        """Return new messages to the first nodes."""
+        new = self._least(part - self.to_second, 2)
+        least = np.where(self.real_one > 0, new, inf).min(axis=1)
+        return np.asarray((new - least[:, None]) * self.real_one)
+
+    def _least(self, moved: Floats, axis: int) -> Floats:
+        """Return the least sums of tables and what their nodes give, over labels of one side."""
+        spread = moved[:, :, None] if axis == 1 else moved[:, None, :]
+        step = max(1, AT_ONCE // self.table[0].size)
+        parts = [
+            (self.table[k : k + step] + spread[k : k + step]).min(axis=axis)
+            for k in range(0, len(self.table), step)
+        ]
+        return np.concatenate(parts)
 
 
 class RowAscent:
@@ -99,55 +153,127 @@ class RowAscent:
         For each row what a unit of it costs.
     bound
         The best bound so far, in doubles, without the problem's constant.
-    means
-        For each node how often each label was chosen of late.
     """
 
     def __init__(self, work: Work, rows: PricedRows) -> None:
         self.work = work
         self.nodes = work.left()
-        place = {u: k for k, u in enumerate(self.nodes)}
+        self.place = {u: k for k, u in enumerate(self.nodes)}
         self.labels = [work.labels(u) for u in self.nodes]
-        self.own = [
-            np.array([work.costs[u][i] for i in labels], np.float64)
-            for u, labels in zip(self.nodes, self.labels, strict=True)
-        ]
-        self._connect(place)
-        self.share = [
-            1.0 / max(len(one), len(two), 1)
-            for one, two in zip(self.later, self.earlier, strict=True)
-        ]
-        self.uses: list[list[tuple[int, int, Floats]]] = [[] for _ in self.nodes]
-        for u, amounts, begin, end in zip(
-            rows.nodes, rows.amounts, rows.begin, rows.end, strict=True
-        ):
-            k = place[u]
-            used = np.array([amounts[i] for i in self.labels[k]], np.float64)
-            self.uses[k].append((begin, end, used))
-        self.room = np.array(rows.room, np.float64)
-        self.unit = np.maximum(self.room, 1.0)
+        self._lay_out()
+        self._connect()
+        self._count(rows)
         self.prices = np.zeros(len(self.room))
         self.bound = -inf
-        self.means = [np.zeros(len(labels)) for labels in self.labels]
+        self.mean = np.zeros(len(self.own))
 
-    def _connect(self, place: dict[int, int]) -> None:
-        """Write tables down; equal ones are shared."""
-        self.edges: list[_Edge] = []
-        self.later: list[list[_Edge]] = [[] for _ in self.nodes]
-        self.earlier: list[list[_Edge]] = [[] for _ in self.nodes]
-        known: dict[tuple[int, int, int], Floats] = {}
-        for u, v, rows_of in self.work.edges():
-            a, b = place[u], place[v]
-            whole = len(self.labels[a]) == len(rows_of) and len(self.labels[b]) == len(rows_of[0])
-            key = (id(rows_of), a if not whole else -1, b if not whole else -1)
+    def _lay_out(self) -> None:
+        """Put labels of all nodes into one array, as many for each node as a power of two."""
+        sizes = np.array([*map(len, self.labels)])
+        self.width = 1 << np.ceil(np.log2(np.maximum(sizes, 2))).astype(np.int64)
+        self.begin = np.cumsum(self.width) - self.width
+        self.own = np.full(int(self.width.sum()), PADDED)
+        for u, labels, begin in zip(self.nodes, self.labels, self.begin.tolist(), strict=True):
+            self.own[begin : begin + len(labels)] = [self.work.costs[u][i] for i in labels]
+
+    def _connect(self) -> None:
+        """Colour nodes, and group edges by colours and shapes."""
+        self.near: list[list[tuple[int, Floats]]] = [[] for _ in self.nodes]
+        known: dict[tuple[int, int, int], tuple[Floats, Floats]] = {}
+        self.ends: list[tuple[int, int]] = []
+        for u, v, rows in self.work.edges():
+            a, b = self.place[u], self.place[v]
+            whole = len(self.labels[a]) == len(rows) and len(self.labels[b]) == len(rows[0])
+            key = (id(rows), a if not whole else -1, b if not whole else -1)
             if key not in known:
-                full = np.array(rows_of, np.float64)
-                known[key] = full if whole else full[np.ix_(self.labels[a], self.labels[b])]
-            table = known[key]
-            edge = _Edge(a, b, table, *(np.zeros(n) for n in (*table.shape, table.shape[0])))
-            self.edges.append(edge)
-            self.later[a].append(edge)
-            self.earlier[b].append(edge)
+                full = np.array(rows, np.float64)
+                table = full if whole else full[np.ix_(self.labels[a], self.labels[b])]
+                known[key] = table, table.T
+            self.near[a].append((b, known[key][0]))
+            self.near[b].append((a, known[key][1]))
+            self.ends.append((a, b))
+        self.colour = self._coloured()
+        groups: dict[tuple[int, int, int, int], list[tuple[int, int, Floats]]] = {}
+        self.at: list[tuple[tuple[int, int, int, int], int]] = []
+        for a, near in enumerate(self.near):
+            for b, table in near:
+                if a < b:
+                    one, two, cells = (a, b, table)
+                    if self.colour[a] > self.colour[b]:
+                        one, two, cells = b, a, table.T
+                    widths = int(self.width[one]), int(self.width[two])
+                    key4 = (self.colour[one], self.colour[two], *widths)
+                    own = groups.setdefault(key4, [])
+                    self.at.append((key4, len(own)))
+                    own.append((one, two, cells))
+        self.groups = {key: self._grouped(key[2:], own) for key, own in sorted(groups.items())}
+        count = 1 + max(self.colour, default=0)
+        later, earlier = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
+        for group in self.groups.values():
+            np.add.at(later, group.first, 1)
+            np.add.at(earlier, group.second, 1)
+        self.later, self.real = np.repeat(later, self.width), self.own < PADDED
+        self.share = np.repeat(1.0 / np.maximum(np.maximum(later, earlier), 1), self.width)
+        self.from_colour = [[g for k, g in self.groups.items() if k[0] == c] for c in range(count)]
+        self.to_colour = [[g for k, g in self.groups.items() if k[1] == c] for c in range(count)]
+        of = np.repeat(np.array(self.colour, np.int64), self.width)
+        self.of_colour = [np.flatnonzero(of == c) for c in range(count)]
+        firsts = np.zeros(len(self.own), bool)
+        firsts[self.begin] = True
+        self.starts = [np.flatnonzero(firsts[at]) for at in self.of_colour]
+
+    def _coloured(self) -> list[int]:
+        """Return a colour for each node, other ones than its neighbours have."""
+        colour = [-1] * len(self.nodes)
+        for k in sorted(range(len(self.nodes)), key=lambda k: -len(self.near[k])):
+            used = {colour[b] for b, _ in self.near[k]}
+            colour[k] = next(c for c in range(len(used) + 1) if c not in used)
+        return colour
+
+    def _grouped(self, widths: tuple[int, int], edges: list[tuple[int, int, Floats]]) -> _Edges:
+        first = np.array([a for a, _, _ in edges])
+        second = np.array([b for _, b, _ in edges])
+        table = np.zeros((len(edges), *widths))
+        for k, (_, _, own) in enumerate(edges):
+            table[k, : own.shape[0], : own.shape[1]] = own
+        one = self.begin[first][:, None] + np.arange(widths[0])
+        two = self.begin[second][:, None] + np.arange(widths[1])
+        real_one, real_two = ((self.own[at] < PADDED).astype(np.float64) for at in (one, two))
+        return _Edges(
+            first=first,
+            second=second,
+            one=one,
+            two=two,
+            table=table,
+            to_first=np.zeros(one.shape),
+            to_second=np.zeros(two.shape),
+            moved=np.zeros(one.shape),
+            real_one=real_one,
+            real_two=real_two,
+        )
+
+    def _count(self, rows: PricedRows) -> None:
+        """Write down what items use, for all of them and by node."""
+        self.uses: list[list[tuple[int, int, Floats]]] = [[] for _ in self.nodes]
+        at, item, amounts, size = [], [], [], 0
+        self.first_amount: list[int] = []
+        self.item_of: list[int] = []
+        for u, own, begin, end in zip(rows.nodes, rows.amounts, rows.begin, rows.end, strict=True):
+            k = self.place[u]
+            used = np.array([own[i] for i in self.labels[k]], np.float64)
+            self.uses[k].append((begin, end, used))
+            at.append(self.begin[k] + np.arange(len(used)))
+            item.append(np.full(len(used), len(self.item_of)))
+            amounts.append(used)
+            self.first_amount.append(size)
+            self.item_of.append(k)
+            size += len(used)
+        none = np.zeros(0, np.int64)
+        self.item_at, self.item = np.concatenate([none, *at]), np.concatenate([none, *item])
+        self.amounts = np.concatenate([np.zeros(0), *amounts])
+        self.item_begin, self.item_end = np.array(rows.begin, int), np.array(rows.end, int)
+        self.room = np.array(rows.room, np.float64)
+        self.unit = np.maximum(self.room, 1.0)
 
     def run(self, limits: Limits, offer: Callable[[list[int]], float], worth: float) -> None:
         """Ascend until steps gain too little.
@@ -162,6 +288,7 @@ class RowAscent:
         factor, quiet, looked, step = 1.0, 0, -inf, 0
         average: Floats | None = None
         best = self._state()
+        begun, looking = time.process_time(), 0.0
         while not limits.over:
             priced = self._priced()
             for _ in range(SWEEPS - 1):
@@ -169,14 +296,17 @@ class RowAscent:
                     self._forwards(priced)
                     self._backwards(priced)
             bound = self._forwards(priced) - float(self.prices @ self.room)
-            chosen = self._decoded(priced, None)
-            if step % 5 == 0:
-                careful = self._decoded(priced, self.room.copy())
+            state = self._state()
+            chosen = self._decoded(priced)
+            now = time.process_time()
+            if looking <= LOOKED_FOR * (now - begun):
+                careful = self._careful(priced, limits)
                 if careful is not None:
                     worth = min(worth, offer(self._whole(self._improved(careful, limits))))
+                looking += time.process_time() - now
             self._backwards(priced)
             if bound > self.bound + 1e-9 * abs(bound):
-                self.bound, best, quiet = bound, self._state(), 0
+                self.bound, best, quiet = bound, state, 0
                 factor = min(1.2 * factor, LARGEST)
             else:
                 quiet += 1
@@ -190,12 +320,9 @@ class RowAscent:
                 if self.bound - looked < GAIN * gap:
                     break
                 looked = self.bound
-            if chosen is None:
-                continue
             over = self._over(chosen)
-            for mean, i in zip(self.means, chosen, strict=True):
-                mean *= 1 - AVERAGE
-                mean[i] += AVERAGE
+            self.mean *= 1 - AVERAGE
+            self.mean[self.begin + chosen] += AVERAGE
             average = over if average is None else (1 - AVERAGE) * average + AVERAGE * over
             aim = min(worth, self.bound + max(0.1 * abs(self.bound), 1.0))
             size = factor * (aim - bound) / max(float(average @ average), 1e-12)
@@ -204,90 +331,104 @@ class RowAscent:
             limits.report("prices of rows", None, self.bound + self.work.constant)
         self._restore(best)
 
-    def _over(self, chosen: list[int]) -> Floats:
+    def _over(self, chosen: Numbers) -> Floats:
         """Return by how much a labelling exceeds each row, as a share of its limit."""
+        used = self.amounts[np.array(self.first_amount, int) + chosen[np.array(self.item_of, int)]]
         change = np.zeros(len(self.room) + 1)
-        for uses, i in zip(self.uses, chosen, strict=True):
-            for begin, end, amounts in uses:
-                change[begin] += amounts[i]
-                change[end] -= amounts[i]
+        np.add.at(change, self.item_begin, used)
+        np.subtract.at(change, self.item_end, used)
         return np.asarray((np.cumsum(change)[:-1] - self.room) / self.unit)
 
     def _state(self) -> Any:
-        edges = [(e.to_first.copy(), e.to_second.copy(), e.moved.copy()) for e in self.edges]
-        return self.prices.copy(), edges
+        groups = self.groups.values()
+        return self.prices.copy(), [(g.moved.copy(), g.to_second.copy()) for g in groups]
 
     def _restore(self, state: Any) -> None:
         self.prices = state[0].copy()
-        for edge, (one, two, moved) in zip(self.edges, state[1], strict=True):
-            edge.to_first, edge.to_second, edge.moved = one.copy(), two.copy(), moved.copy()
+        for group, (moved, two) in zip(self.groups.values(), state[1], strict=True):
+            group.moved, group.to_second = moved, two
 
-    def _priced(self) -> list[Floats]:
+    def _priced(self) -> Floats:
+        """Return what labels cost with what they use."""
         sums = np.concatenate([[0.0], np.cumsum(self.prices)])
-        priced = []
-        for own, uses in zip(self.own, self.uses, strict=True):
-            for begin, end, amounts in uses:
-                own = own + (sums[end] - sums[begin]) * amounts
-            priced.append(own)
+        each = sums[self.item_end] - sums[self.item_begin]
+        priced = self.own.copy()
+        np.add.at(priced, self.item_at, each[self.item] * self.amounts)
         return priced
 
-    def _heard(self, priced: list[Floats], k: int) -> Floats:
-        belief = priced[k].copy()
-        for edge in self.later[k]:
-            belief += edge.to_first
-        for edge in self.earlier[k]:
-            belief += edge.to_second
+    def _heard(self, priced: Floats) -> Floats:
+        """Return what labels cost with all messages."""
+        belief = priced.copy()
+        for group in self.groups.values():
+            np.add.at(belief, group.one, group.to_first)
+            np.add.at(belief, group.two, group.to_second)
         return belief
 
-    def _forwards(self, priced: list[Floats]) -> float:
-        """Serve all nodes in order; return the bound that messages prove then."""
-        total = 0.0
-        for k, later in enumerate(self.later):
-            belief = self._heard(priced, k)
-            part = self.share[k] * belief
-            total += float((belief - len(later) * part).min())
-            for edge in later:
-                moved = part - edge.to_first
-                edge.moved = -moved
-                new = (moved[:, None] + edge.table).min(axis=0)
-                least = float(new.min())
-                total += least
-                edge.to_second = new - least
+    def _forwards(self, priced: Floats) -> float:
+        """Serve all colours in order; return the bound that messages prove then."""
+        belief, total = self._heard(priced), 0.0
+        for at, starts, groups in zip(self.of_colour, self.starts, self.from_colour, strict=True):
+            part = self.share[at] * belief[at]
+            rest = np.where(self.real[at], belief[at] - self.later[at] * part, inf)
+            total += float(np.minimum.reduceat(rest, starts).sum()) if len(at) else 0.0
+            belief[at] = part  # nobody needs these any more but the edges from them
+            for group in groups:
+                given = belief[group.one]
+                new, least = group.send(given)
+                group.moved = (group.to_first - given) * group.real_one
+                total += float(least.sum())
+                np.add.at(belief, group.two, new - group.to_second)
+                group.to_second = new
         return total
 
-    def _backwards(self, priced: list[Floats]) -> None:
-        for k in range(len(self.nodes) - 1, -1, -1):
-            if self.earlier[k]:
-                part = self.share[k] * self._heard(priced, k)
-                for edge in self.earlier[k]:
-                    new = (edge.table + (part - edge.to_second)).min(axis=1)
-                    edge.to_first = new - new.min()
+    def _backwards(self, priced: Floats) -> None:
+        belief = self._heard(priced)
+        for at, groups in zip(self.of_colour[::-1], self.to_colour[::-1], strict=True):
+            belief[at] *= self.share[at]
+            for group in groups:
+                new = group.send_back(belief[group.two])
+                np.add.at(belief, group.one, new - group.to_first)
+                group.to_first = new
 
-    def _decoded(self, priced: list[Floats], room: Floats | None) -> list[int] | None:
-        """Return a labelling: nodes in order, each its best reply; ``None`` in a dead end.
+    def _decoded(self, priced: Floats) -> Numbers:
+        """Return a labelling: colours in order, each node its best reply; rows do not matter."""
+        belief = priced.copy()
+        for group in self.groups.values():
+            np.add.at(belief, group.one, group.to_first)
+        chosen = np.zeros(len(self.nodes), np.int64)
+        of = np.array(self.colour, np.int64)
+        for c, groups in enumerate(self.from_colour):
+            for width in np.unique(self.width[of == c]).tolist():
+                nodes = np.flatnonzero((of == c) & (self.width == width))
+                chosen[nodes] = belief[self.begin[nodes][:, None] + np.arange(width)].argmin(axis=1)
+            for group in groups:
+                rows = group.table[np.arange(len(group.first)), chosen[group.first]]
+                np.add.at(belief, group.two, np.minimum(rows, NEVER))
+        return chosen
 
-        Parameters
-        ----------
-        room
-            What rows have left, which is kept and changed; ``None`` where they do not matter.
-        """
-        chosen: list[int] = []
-        for k, own in enumerate(priced):
-            belief = own.copy()
-            for edge in self.later[k]:
-                belief += edge.to_first
-            for edge in self.earlier[k]:
-                belief += np.minimum(edge.table[chosen[edge.first]], NEVER)
-            if room is not None:
-                for begin, end, amounts in self.uses[k]:
-                    belief[amounts > room[begin:end].min()] = inf
-            best = int(belief.argmin())
-            if belief[best] == inf:
+    def _careful(self, priced: Floats, limits: Limits) -> list[int] | None:
+        """Return a labelling that keeps rows: nodes one by one; ``None`` in a dead end."""
+        room = self.room.copy()
+        belief = priced.copy()
+        for group in self.groups.values():
+            np.add.at(belief, group.one, group.to_first)
+        chosen = [-1] * len(self.nodes)
+        of, begins = self.colour, self.begin.tolist()
+        for count, k in enumerate(sorted(range(len(self.nodes)), key=of.__getitem__)):
+            if count % 1000 == 0 and limits.over:
                 return None
-            chosen.append(best)
-            if room is not None:
-                for begin, end, amounts in self.uses[k]:
-                    room[begin:end] -= amounts[best]
+            own = belief[begins[k] : begins[k] + len(self.labels[k])]
+            for begin, end, amounts in self.uses[k]:
+                own[amounts > room[begin:end].min()] = inf
+            best = int(own.argmin())
+            if own[best] == inf:
+                return None
+            chosen[k] = best
+            for begin, end, amounts in self.uses[k]:
+                room[begin:end] -= amounts[best]
+            for b, table in self.near[k]:
+                if of[b] > of[k]:
+                    belief[begins[b] : begins[b] + table.shape[1]] += np.minimum(table[best], NEVER)
         return chosen
 
     def _improved(self, chosen: list[int], limits: Limits) -> list[int]:
@@ -300,38 +441,38 @@ class RowAscent:
         for uses, i in zip(self.uses, chosen, strict=True):
             for begin, end, amounts in uses:
                 room[begin:end] -= amounts[i]
-        weights: dict[int, float] = {}
+        weights: dict[tuple[int, int], float] = {}
         queue = dict.fromkeys(range(len(chosen)))
         for _ in range(MENDED):
             while queue and not limits.over:
                 k = next(iter(queue))
                 del queue[k]
                 if self._moved(k, chosen, room, weights):
-                    queue.update(dict.fromkeys(e.second for e in self.later[k]))
-                    queue.update(dict.fromkeys(e.first for e in self.earlier[k]))
-            for edge in self.edges:
-                if edge.table[chosen[edge.first], chosen[edge.second]] == inf:
-                    weights[id(edge)] = 2 * weights.get(id(edge), NEVER)
-                    queue.update({edge.first: None, edge.second: None})
+                    queue.update(dict.fromkeys([b for b, _ in self.near[k]]))
+            for a, near in enumerate(self.near):
+                for b, table in near:
+                    if a < b and table[chosen[a], chosen[b]] == inf:
+                        weights[a, b] = weights[b, a] = 2 * weights.get((a, b), NEVER)
+                        queue.update({a: None, b: None})
             if not queue or limits.over:
                 break
         return chosen
 
-    def _moved(self, k: int, chosen: list[int], room: Floats, weights: dict[int, float]) -> bool:
+    def _moved(
+        self, k: int, chosen: list[int], room: Floats, weights: dict[tuple[int, int], float]
+    ) -> bool:
         """Give a node its best label if that costs less; return whether it changed."""
-        cost, i = self.own[k].copy(), chosen[k]
-        for edge in self.later[k]:
-            column = edge.table[:, chosen[edge.second]]
-            cost += np.minimum(column, weights.get(id(edge), NEVER))
-        for edge in self.earlier[k]:
-            cost += np.minimum(edge.table[chosen[edge.first]], weights.get(id(edge), NEVER))
-        for begin, end, amounts in self.uses[k]:
-            cost[amounts > room[begin:end].min() + amounts[i]] = inf
+        begin, i = self.begin[k], chosen[k]
+        cost = self.own[begin : begin + len(self.labels[k])].copy()
+        for b, table in self.near[k]:
+            cost += np.minimum(table[:, chosen[b]], weights.get((k, b), NEVER))
+        for first, last, amounts in self.uses[k]:
+            cost[amounts > room[first:last].min() + amounts[i]] = inf
         best = int(cost.argmin())
         if not cost[best] < cost[i] or cost[best] > cost[i] - 1e-6:
             return False
-        for begin, end, amounts in self.uses[k]:
-            room[begin:end] += amounts[i] - amounts[best]
+        for first, last, amounts in self.uses[k]:
+            room[first:last] += amounts[i] - amounts[best]
         chosen[k] = best
         return True
 
@@ -342,6 +483,17 @@ class RowAscent:
             labels[u] = own[i]
         return labels
 
-    def messages(self) -> list[tuple[list[float], list[float]]]:
-        """Return what each edge hands over to the labels of its first and second node."""
-        return [(e.moved.tolist(), e.to_second.tolist()) for e in self.edges]
+    @property
+    def means(self) -> list[list[float]]:
+        """For each node how often each label was chosen of late."""
+        ends = zip(self.begin.tolist(), map(len, self.labels), strict=True)
+        return [self.mean[a : a + n].tolist() for a, n in ends]
+
+    def messages(self) -> list[list[float]]:
+        """Return what each edge hands over to the labels of its second node."""
+        found = []
+        for (_, b), (key, k) in zip(self.ends, self.at, strict=True):
+            group, size = self.groups[key], len(self.labels[b])
+            second = group.second[k] == b
+            found.append((group.to_second if second else group.moved)[k, :size].tolist())
+        return found

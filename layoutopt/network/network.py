@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -364,11 +365,14 @@ class Network:
             return f"node {self.nodes[u]!r} must not have label {self.label_name(u, labels[u])!r}"
         for u, v in self.ties[labels[self.ties[:, 0]] != labels[self.ties[:, 1]]].tolist():
             return f"nodes {self.nodes[u]!r} and {self.nodes[v]!r} are tied and differ"
-        for (u, v), k in zip(self.table_edges.tolist(), self.table_of.tolist(), strict=True):
-            allowed = self.tables[k].allowed
-            if allowed is not None and not allowed[labels[u], labels[v]]:
-                one, two = self.label_name(u, labels[u]), self.label_name(v, labels[v])
-                return f"{self.nodes[u]!r} = {one!r} and {self.nodes[v]!r} = {two!r} is forbidden"
+        for k, edges in self._edges_by_table:
+            allowed, (one, two) = self.tables[k].allowed, self.table_edges[edges].T
+            if allowed is not None and not allowed[labels[one], labels[two]].all():
+                bad = np.flatnonzero(~allowed[labels[one], labels[two]])[0]
+                u, v = int(one[bad]), int(two[bad])
+                first, second = self.label_name(u, labels[u]), self.label_name(v, labels[v])
+                pair = f"{self.nodes[u]!r} = {first!r} and {self.nodes[v]!r} = {second!r}"
+                return f"{pair} is forbidden"
         for usage in self.usages:
             limits = zip(usage.used(labels).tolist(), usage.low, usage.high, strict=True)
             for row, (used, low, high) in enumerate(limits):
@@ -389,9 +393,17 @@ class Network:
         total = self.constant + _sum(self.costs[labels[self.cost_at[:, 0]] == self.cost_at[:, 1]])
         same = labels[self.equal_edges[:, 0]] == labels[self.equal_edges[:, 1]]
         total += _sum(self.equal_costs[same])
-        for (u, v), k in zip(self.table_edges.tolist(), self.table_of.tolist(), strict=True):
-            total += int(self.tables[k].costs[labels[u], labels[v]])
+        for k, edges in self._edges_by_table:
+            one, two = self.table_edges[edges].T
+            total += _sum(self.tables[k].costs[labels[one], labels[two]])
         return total
+
+    @cached_property
+    def _edges_by_table(self) -> list[tuple[int, Array]]:
+        """The number of each table that edges have, and the numbers of these edges."""
+        order = np.argsort(self.table_of, kind="stable")
+        used, first = np.unique(self.table_of[order], return_index=True)
+        return [*zip(used.tolist(), np.split(order, first[1:]), strict=True)] if len(used) else []
 
     def label_name(self, node: int, label: int) -> str | int:
         """Return what a node's label is called."""

@@ -17,11 +17,13 @@ or numbers are too large for it.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import accumulate
 from math import inf
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -43,10 +45,10 @@ from layoutopt.network.costs.solve import (
     tighten,
     write,
 )
-from layoutopt.network.costs.work import Cost, Infeasible, Step, Table, Work, level
+from layoutopt.network.costs.work import Cost, Infeasible, Step, Table, Work, level, transposed
 from layoutopt.network.network import Array, Domain, Network, Usage
 from layoutopt.network.solvers import cpsat, highs
-from layoutopt.network.solvers.pairwise import Relaxed, relax
+from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
 from layoutopt.network.solvers.programme import OPEN, Programme, ProgrammeResult, coarse
 
 BRANCHES = 200
@@ -66,6 +68,12 @@ TURN = 1.0
 
 SEARCHED = 300_000
 """Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
+
+PART = 120
+"""Fewest labels of a part that is solved while all other nodes keep theirs."""
+
+QUICK, PATIENCE, BETWEEN = 0.5, 5.0, 5.0
+"""Seconds: parts that take less grow, no part takes more, and a labelling is checked so often."""
 
 SHARE = 0.4
 """Share of the time that a dual ascent, or an LP solver, gets."""
@@ -206,6 +214,42 @@ class RowSet:
                 )
             )
         self.groups = [group for group in kept if len(group.low)]
+
+    def part(self, labels: Sequence[int], nodes: Sequence[int]) -> RowSet:
+        """Return the rows of a few nodes, which are numbered anew, where all others keep labels."""
+        place = {u: k for k, u in enumerate(nodes)}
+        kept = []
+        for group in self.groups:
+            inside = np.isin(group.nodes, nodes)
+            items = np.flatnonzero(inside)
+            if not len(items):
+                continue
+            pairs = zip(group.nodes, group.amounts, strict=True)
+            used = np.array([own[labels[u]] for u, own in pairs], group.low.dtype)
+            paid = group.sums(np.where(inside, 0, used))
+            rows = np.flatnonzero(group.sums(inside.astype(group.low.dtype)) > 0)
+            begin, end = (np.searchsorted(rows, at) for at in (group.begin, group.end))
+            kept.append(
+                _Group(
+                    [place[group.nodes[k]] for k in items.tolist()],
+                    [group.amounts[k] for k in items.tolist()],
+                    begin[items],
+                    end[items],
+                    (group.low - paid)[rows],
+                    (group.high - paid)[rows],
+                    group.number[rows],
+                )
+            )
+        return RowSet(kept)
+
+    def hold(self, labels: Sequence[int]) -> bool:
+        """Return whether a labelling keeps all rows."""
+        for group in self.groups:
+            pairs = zip(group.nodes, group.amounts, strict=True)
+            sums = group.sums(np.array([own[labels[u]] for u, own in pairs], group.low.dtype))
+            if (sums < group.low).any() or (sums > group.high).any():
+                return False
+        return True
 
     def one_sided(self, work: Work) -> PricedRows:
         """Return the rows as ``sum of amounts <= room``, all amounts 0 or more."""
@@ -370,13 +414,15 @@ def shut(network: Network) -> Shut:
     return Shut(closed, sizes, owners)
 
 
-def work_of(network: Network) -> Work:
+def work_of(network: Network, limits: Limits) -> Work:
     """Return a network of closed domains, without its rows, as one to work on.
 
     Raises
     ------
     Infeasible
         If all labels of a node are forbidden.
+    TimeoutError
+        If time is up.
     """
     costs: list[list[Cost]] = [[0] * size for size in network.sizes.tolist()]
     for (u, i), cost in zip(network.cost_at.tolist(), network.costs.tolist(), strict=True):
@@ -389,6 +435,8 @@ def work_of(network: Network) -> Work:
         raise Infeasible
     tables: list[Table] = []
     for table in network.tables:
+        if limits.over:
+            raise TimeoutError
         rows = table.costs.tolist()
         if table.allowed is not None:
             allowed = table.allowed.tolist()
@@ -397,8 +445,12 @@ def work_of(network: Network) -> Work:
                 for row, oks in zip(rows, allowed, strict=True)
             ]
         tables.append(tuple(map(tuple, rows)))
+    turned = [transposed(table) for table in tables]
     for (u, v), k in zip(network.table_edges.tolist(), network.table_of.tolist(), strict=True):
-        work.add(u, v, tables[k])
+        if v in work.near[u]:
+            work.add(u, v, tables[k])
+        else:
+            work.near[u][v], work.near[v][u] = tables[k], turned[k]
     known: dict[tuple[int, int], Table] = {}
     each = zip(network.equal_edges.tolist(), network.equal_costs.tolist(), strict=True)
     for (u, v), cost in each:
@@ -428,6 +480,9 @@ def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer
         if start is not None:
             raise InternalError("an allowed labelling contradicts infeasibility") from None
         return CostAnswer(infeasible=True)
+    except TimeoutError:
+        stopped = limits.stopped or Stopped.TIME_LIMIT
+        return CostAnswer(stopped=stopped, labelling=start)
     best, cost = solver.best, solver.worth
     labels = None if best is None else closed.restore(np.array(best, np.int64))
     if cost is not None and cost < bound:
@@ -465,14 +520,13 @@ class _Solver:
             self.take(start.tolist())
 
     def take(self, labels: list[int]) -> bool:
-        """Keep a labelling if it is allowed and better; return whether it is allowed."""
+        """Keep a labelling if it is better; return whether it was, and is allowed."""
         whole = np.array(labels, np.int64)
-        if self.network.fault(whole):
-            return False
         cost = self.network.cost(whole)
-        if self.worth is None or cost < self.worth:
-            self.best, self.worth = labels, cost
-            self.limits.report("rows", cost)
+        if (self.worth is not None and cost >= self.worth) or self.network.fault(whole):
+            return False
+        self.best, self.worth = labels, cost
+        self.limits.report("rows", cost)
         return True
 
     def run(self) -> int:
@@ -483,10 +537,11 @@ class _Solver:
         Infeasible
             If no labelling is allowed.
         """
-        work, rows = work_of(self.network), RowSet.of(self.network)
+        work, rows = work_of(self.network, self.limits), RowSet.of(self.network)
         work.log = []
         settle(work, rows, self.limits)
         lost = self._free_parts(work, rows)
+        self.reduced = work.copy(), RowSet(rows.groups)
         least = work.bound()
         if not rows.groups:
             labels = [0] * len(work.costs)
@@ -538,6 +593,8 @@ class _Solver:
             bound = max(bound, found)
             if self._close(bound):
                 return self._least(bound)
+            if cells(work) > SEARCHED:
+                self._rebuild(self.limits.within(SHARE * self.limits.left))
             settle(work, rows, self.limits)
             if not rows.groups:
                 return self._finish(work, bound)
@@ -582,7 +639,10 @@ class _Solver:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
         # What tables hand to their second nodes; what is left to the first ones follows.
-        messages = [([0.0] * len(one), two) for one, two in found.messages]
+        edges = zip(work.edges(), found.messages, strict=True)
+        messages: list[Message] = [
+            ([0.0] * len(work.labels(u)), two) for (u, _, _), (_, two) in edges
+        ]
         prices = [max(0, round(price * scale)) for price in found.prices]
         tight = tighten(work, scale, messages, [work.labels(u) for u in work.left()])
         charge(tight, single, prices)
@@ -628,13 +688,14 @@ class _Solver:
 
         known = inf if self.worth is None else float(self.worth - work.constant)
         ascent.run(self.limits.within(SHARE * self.limits.left), offer, known)
-        point = [mean.tolist() for mean in ascent.means]
-        return Relaxed(point, ascent.messages(), ascent.prices.tolist())
+        messages: list[Message] = [([], two) for two in ascent.messages()]
+        return Relaxed(ascent.means, messages, ascent.prices.tolist())
 
     def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
         """Search what is left by CP-SAT and HiGHS, else by branching; return the better bound."""
         self.limits.report("search", self.worth, bound)
         if cells(work) > SEARCHED:
+            self._rebuild(self.limits)
             return bound
         written = write(work) if work.size() < LARGEST else None
         given = None if written is None else with_rows(written, rows.one_sided(work))
@@ -701,6 +762,117 @@ class _Solver:
             return False
         gap = self.limits.gap
         return bound >= self.worth or (gap > 0 and relative(self.worth - bound, self.worth) <= gap)
+
+    def _rebuild(self, limits: Limits) -> None:
+        """Solve small parts exactly, all other nodes keeping their labels, as long as time lasts.
+
+        Parts are what is around a node, or around several that a row counts.
+        """
+        if self.best is None:
+            return
+        work, rows = self.reduced
+        nodes, labels = work.left(), list(self.best)
+        held = [group.nodes for group in rows.groups]
+        draw, size, spent = Random(self.limits.seed), PART, 0.0
+        known = kept = work.value(labels)
+        while not limits.over:
+            begun = time.process_time()
+            near = draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)
+            seeds = [near]
+            if near in rows.nodes and draw.random() < 0.5:
+                seeds.append(draw.choice(draw.choice(held)))
+            around = _around(work, seeds, size, draw)
+            part = _Part(work, rows.part(labels, around), labels, around)
+            part.limits = limits.silent().within(PATIENCE)
+            if part.improve():
+                for u, label in zip(around, part.best or (), strict=True):
+                    labels[u] = label
+                known = work.value(labels)
+            taken = time.process_time() - begun
+            size = max(PART, round(size * (1.1 if taken < QUICK else 0.8)))
+            spent += taken
+            if known < kept and spent > BETWEEN:
+                kept, spent = known, 0.0
+                self._take_reduced(labels)
+        self._take_reduced(labels)
+
+    def _take_reduced(self, labels: list[int]) -> None:
+        """Keep a labelling of the reduced problem."""
+        self.reduced[0].restore(labels)
+        self.take(list(labels))
+
+
+class _Part(_Solver):
+    """A few nodes of a problem, all others keeping their labels.
+
+    Parameters
+    ----------
+    work
+        The problem.
+    rows
+        The rows of these nodes.
+    labels
+        A labelling of the problem.
+    nodes
+        The nodes.
+    """
+
+    def __init__(
+        self, work: Work, rows: RowSet, labels: Sequence[int], nodes: Sequence[int]
+    ) -> None:
+        place = {u: k for k, u in enumerate(nodes)}
+        self.given, self.rows = Work([list(work.costs[u]) for u in nodes]), rows
+        self.log, self.ascended = None, False
+        for k, u in enumerate(nodes):
+            own = self.given.costs[k]
+            for v, table in work.near[u].items():
+                if v in place:
+                    self.given.near[k][place[v]] = table
+                else:
+                    own = [x + row[labels[v]] for x, row in zip(own, table, strict=True)]
+            self.given.costs[k] = own
+        self.best = [labels[u] for u in nodes]
+        self.worth = int(self.given.value(self.best))
+
+    def take(self, labels: list[int]) -> bool:
+        """Keep a labelling if it is better; return whether it was, and is allowed."""
+        cost = self.given.value(labels)
+        if self.worth is not None and cost >= self.worth:
+            return False
+        if not self.rows.hold(labels):
+            return False
+        self.best, self.worth = list(labels), int(cost)
+        return True
+
+    def improve(self) -> bool:
+        """Look for a better labelling; return whether there is one."""
+        before = self.worth
+        work, rows = self.given.copy(), RowSet(self.rows.groups)
+        try:
+            settle(work, rows, self.limits)
+            if rows.groups:
+                self._search(work, rows)
+            else:
+                self._finish(work, work.bound())
+        except Infeasible:
+            pass
+        return self.worth != before
+
+
+def _around(work: Work, seeds: list[int], size: int, draw: Random) -> list[int]:
+    """Return nodes around some, at random, of about so many labels together."""
+    found = dict.fromkeys(seeds)
+    fringe = [v for u in found for v in work.near[u]]
+    left = size
+    while fringe and left > 0:
+        k = draw.randrange(len(fringe))
+        fringe[k], fringe[-1] = fringe[-1], fringe[k]
+        v = fringe.pop()
+        if v not in found:
+            found[v] = None
+            left -= len(work.labels(v))
+            fringe += work.near[v]
+    return sorted(found)
 
 
 def cells(work: Work) -> int:
@@ -879,8 +1051,7 @@ class _Branching:
         if not left:
             labels = [0] * len(work.costs)
             work.restore(labels)
-            if not self.solver.take(labels):
-                raise InternalError("a labelling that keeps all rows breaks one")
+            self.solver.take(labels)
             return []
         u = max(left, key=lambda u: (len(work.near[u]), -len(work.labels(u))))
         found = []

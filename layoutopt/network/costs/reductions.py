@@ -7,6 +7,7 @@ from math import inf
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from layoutopt.base.limits import Limits
 from layoutopt.network.costs.work import Cost, Infeasible, Table, Work, normalise, normalise_all
@@ -91,7 +92,11 @@ Moves: TypeAlias = dict[tuple[int, int, int], tuple[int, int, dict[int, Cost]]]
 finite, how many are infinite, and each one's share."""
 
 
-def dominate(work: Work, nodes: Iterable[int]) -> list[int]:
+WIDE = 24
+"""Nodes of more labels have pairs of them ruled out by arrays before one by one is looked at."""
+
+
+def dominate(work: Work, nodes: Iterable[int], limits: Limits | None = None) -> list[int]:
     """Take dominated labels from some nodes; return these nodes and their neighbours.
 
     Of labels that can stand in for each other one remains.  Edges are not tidied meanwhile,
@@ -100,6 +105,8 @@ def dominate(work: Work, nodes: Iterable[int]) -> list[int]:
     moves: Moves = {}
     found: dict[int, None] = {}
     for u in nodes:
+        if limits is not None and limits.over:
+            break
         if not work.gone[u] and u not in work.held and _thin(work, u, moves):
             found.update(dict.fromkeys([u, *work.near[u]]))
     return list(found)
@@ -111,14 +118,38 @@ def _thin(work: Work, u: int, moves: Moves) -> bool:
     # Nodes of many labels: looking at all that they might answer takes long and finds little.
     free = {v for v in work.near[u] if len(work.costs[v]) <= 2 and v not in work.held}
     before = own.count(inf)
-    for i in work.labels(u):
-        for j in work.labels(u):
+    labels = work.labels(u)
+    hopeful = _hopeful(work, u, labels) if len(labels) > WIDE and not free else None
+    for k, i in enumerate(labels):
+        others = labels if hopeful is None else [labels[n] for n in hopeful[k].nonzero()[0]]
+        for j in others:
+            if i == j or own[j] == inf:
+                continue
             # Tables hold nothing below 0, so that a label that costs more hardly ever dominates.
-            if i != j and own[j] <= own[i] and _change(work, u, i, j, free, moves) <= 0:
+            if own[j] <= own[i] and _change(work, u, i, j, free, moves) <= 0:
                 work.note("instead", u, i, j)
                 work.forbid(u, i)
                 break
     return own.count(inf) > before
+
+
+def _hopeful(work: Work, u: int, labels: list[int]) -> NDArray[np.bool_]:
+    """Return for two labels whether the second may dominate the first, by doubles.
+
+    Neighbours do not answer.  What is sure to cost more by rounding's measure is ruled out.
+    """
+    own = np.array([work.costs[u][i] for i in labels], np.float64)
+    change = own - own[:, None]
+    size = np.abs(own).max()
+    with np.errstate(invalid="ignore"):
+        for v, rows in work.near[u].items():
+            there = [m for m, cost in enumerate(work.costs[v]) if cost < inf]
+            table = np.array([rows[i] for i in labels], np.float64)[:, there]
+            size += np.abs(table[table < inf]).max(initial=0.0)
+            for k in range(len(labels)):
+                more = np.where(table[k] < inf, table - table[k], -inf)
+                change[k] += more.max(axis=1)
+    return np.asarray(~(change > 1e-12 * size), np.bool_)
 
 
 def _change(work: Work, u: int, i: int, j: int, free: set[int], moves: Moves) -> Cost:
@@ -232,8 +263,8 @@ def _replies(work: Work, u: int, v: int) -> list[int] | None:
 Rule: TypeAlias = Callable[[Work, int], "list[int] | None"]
 """Tries to reduce a problem at a node; returns the nodes to look at again, or ``None``."""
 
-LOOK = 256
-"""Nodes between two looks at the limits."""
+LOOK = 50_000
+"""Entries of tables between two looks at the limits; a node counts some besides."""
 
 
 def tidy(work: Work, u: int) -> list[int] | None:
@@ -263,7 +294,7 @@ def reduce(work: Work, limits: Limits) -> None:
     touched = work.left()
     while touched and not limits.over:
         apply(work, limits, touched)
-        touched = dominate(work, touched)
+        touched = dominate(work, touched, limits)
 
 
 def apply(work: Work, limits: Limits, nodes: Iterable[int]) -> None:
@@ -275,15 +306,17 @@ def apply(work: Work, limits: Limits, nodes: Iterable[int]) -> None:
         If there is no allowed labelling.
     """
     queues: list[dict[int, None]] = [dict.fromkeys(nodes) for _ in RULES]
-    looks = 0
+    waiting = 0
     while any(queues):
-        if looks % LOOK == 0 and limits.over:
-            return
-        looks += 1
+        if waiting <= 0:
+            if limits.over:
+                return
+            waiting = LOOK
         level = 0
         while not queues[level]:
             level += 1
         u, _ = queues[level].popitem()
+        waiting -= 200 + len(work.costs[u]) ** 2 * len(work.near[u])
         touched = None if work.gone[u] else _first(work, u, RULES[level])
         if touched:
             for queue in queues:
