@@ -75,7 +75,8 @@ def solved(path: str, seconds: float) -> Timed:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
     def run() -> Any:
-        found = solve(read(path), limited(seconds))
+        limits = limited(seconds)  # reading included
+        found = solve(read(path), limits)
         labels = None if found.choice is None else found.choice.tolist()
         return str(found.status), found.cost, found.least, labels
 

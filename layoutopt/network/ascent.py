@@ -10,7 +10,6 @@ messages and prices computes the bound that they prove exactly.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -55,8 +54,12 @@ PADDED = 1e30
 AT_ONCE = 2**20
 """Entries of tables that are added to at once."""
 
-LOOKED_FOR = 0.3
-"""Share of the time for labellings."""
+LOOKED_FOR, LOOK_AT = 0.3, 4000
+"""Labellings take such a share of the effort, in entries of tables that are served, and so much for
+each node."""
+
+FEW, FIRST_LOOK = 5000, 10
+"""Of more nodes than so many there is no labelling before so many steps of prices."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +291,8 @@ class RowAscent:
         factor, quiet, looked, step = 1.0, 0, -inf, 0
         average: Floats | None = None
         best = self._state()
-        begun, looking = time.process_time(), 0.0
+        turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
+        serving = looking = 0.0
         while not limits.over:
             priced = self._priced()
             for _ in range(SWEEPS - 1):
@@ -298,12 +302,12 @@ class RowAscent:
             bound = self._forwards(priced) - float(self.prices @ self.room)
             state = self._state()
             chosen = self._decoded(priced)
-            now = time.process_time()
-            if looking <= LOOKED_FOR * (now - begun):
+            serving += turn
+            if looking <= LOOKED_FOR * serving and (step >= FIRST_LOOK or len(chosen) <= FEW):
                 careful = self._careful(priced, limits)
                 if careful is not None:
                     worth = min(worth, offer(self._whole(self._improved(careful, limits))))
-                looking += time.process_time() - now
+                looking += LOOK_AT * len(chosen)
             self._backwards(priced)
             if bound > self.bound + 1e-9 * abs(bound):
                 self.bound, best, quiet = bound, state, 0

@@ -70,10 +70,16 @@ SEARCHED = 300_000
 """Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
 
 PART = 120
-"""Fewest labels of a part that is solved while all other nodes keep theirs."""
+"""Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
-QUICK, PATIENCE, BETWEEN = 0.5, 5.0, 5.0
-"""Seconds: parts that take less grow, no part takes more, and a labelling is checked so often."""
+STALE = 100
+"""Parts without a better labelling, and two for each node, after which there are no more."""
+
+LATE = 1.0
+"""Seconds of processor time that the exact bound of prices may take when time is over."""
+
+BETWEEN = 5.0
+"""Seconds after which a better labelling is told."""
 
 SHARE = 0.4
 """Share of the time that a dual ascent, or an LP solver, gets."""
@@ -644,7 +650,16 @@ class _Solver:
             ([0.0] * len(work.labels(u)), two) for (u, _, _), (_, two) in edges
         ]
         prices = [max(0, round(price * scale)) for price in found.prices]
-        tight = tighten(work, scale, messages, [work.labels(u) for u in work.left()])
+        late = time.process_time() + LATE
+
+        def stop() -> bool:
+            return self.limits.over and time.process_time() > late
+
+        try:
+            labels = [work.labels(u) for u in work.left()]
+            tight = tighten(work, scale, messages, labels, stop)
+        except TimeoutError:
+            return None
         charge(tight, single, prices)
         bound = -(-tight.constant // scale)
         shares: list[dict[int, float]] = [{} for _ in work.costs]
@@ -772,27 +787,22 @@ class _Solver:
             return
         work, rows = self.reduced
         nodes, labels = work.left(), list(self.best)
-        held = [group.nodes for group in rows.groups]
-        draw, size, spent = Random(self.limits.seed), PART, 0.0
-        known = kept = work.value(labels)
-        while not limits.over:
-            begun = time.process_time()
-            near = draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)
-            seeds = [near]
-            if near in rows.nodes and draw.random() < 0.5:
+        held, every = [group.nodes for group in rows.groups], rows.nodes
+        draw, stale, taken = Random(self.limits.seed), 0, time.monotonic()
+        better = False
+        while not limits.over and stale < STALE + 2 * len(nodes):
+            stale += 1
+            seeds = [draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)]
+            if seeds[0] in every and draw.random() < 0.5:
                 seeds.append(draw.choice(draw.choice(held)))
-            around = _around(work, seeds, size, draw)
-            part = _Part(work, rows.part(labels, around), labels, around)
-            part.limits = limits.silent().within(PATIENCE)
+            around = _around(work, seeds, PART * draw.choice((1, 2, 4)), draw)
+            part = _Part(work, rows.part(labels, around), labels, around, limits.silent())
             if part.improve():
+                stale, better = 0, True
                 for u, label in zip(around, part.best or (), strict=True):
                     labels[u] = label
-                known = work.value(labels)
-            taken = time.process_time() - begun
-            size = max(PART, round(size * (1.1 if taken < QUICK else 0.8)))
-            spent += taken
-            if known < kept and spent > BETWEEN:
-                kept, spent = known, 0.0
+            if better and time.monotonic() > taken + BETWEEN:
+                better, taken = False, time.monotonic()
                 self._take_reduced(labels)
         self._take_reduced(labels)
 
@@ -815,14 +825,21 @@ class _Part(_Solver):
         A labelling of the problem.
     nodes
         The nodes.
+    limits
+        When to stop.
     """
 
     def __init__(
-        self, work: Work, rows: RowSet, labels: Sequence[int], nodes: Sequence[int]
+        self,
+        work: Work,
+        rows: RowSet,
+        labels: Sequence[int],
+        nodes: Sequence[int],
+        limits: Limits,
     ) -> None:
         place = {u: k for k, u in enumerate(nodes)}
         self.given, self.rows = Work([list(work.costs[u]) for u in nodes]), rows
-        self.log, self.ascended = None, False
+        self.log, self.ascended, self.limits = None, False, limits
         for k, u in enumerate(nodes):
             own = self.given.costs[k]
             for v, table in work.near[u].items():
@@ -857,6 +874,20 @@ class _Part(_Solver):
         except Infeasible:
             pass
         return self.worth != before
+
+    def _rebuild(self, limits: Limits) -> None:
+        """Leave a part whole."""
+
+    def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
+        """Search for one turn."""
+        written = write(work) if work.size() < LARGEST else None
+        given = None if written is None else with_rows(written, rows.one_sided(work))
+        if written is None or given is None or find_spec("ortools") is None:
+            _Branching(self, work, rows, BRANCHES).run()
+            return bound
+        small, unit = coarse(given)
+        found = cpsat.solve(small, self.limits.turn(TURN), None)
+        return bound if found.infeasible else self._take_point(work, written, found, unit, bound)
 
 
 def _around(work: Work, seeds: list[int], size: int, draw: Random) -> list[int]:

@@ -54,7 +54,11 @@ def _reached(work: Work, root: int, place: list[int]) -> list[int]:
 
 
 def tighten(
-    work: Work, scale: int, messages: Sequence[Message], labels: Sequence[Sequence[int]]
+    work: Work,
+    scale: int,
+    messages: Sequence[Message],
+    labels: Sequence[Sequence[int]],
+    stop: Callable[[], bool] | None = None,
 ) -> Work:
     """Return the problem in parts of a unit, with what messages prove as its constant.
 
@@ -66,6 +70,13 @@ def tighten(
         For each edge.
     labels
         For each node that is left the labels that messages speak of.
+    stop
+        Tells whether to give up.
+
+    Raises
+    ------
+    TimeoutError
+        If it was given up.
     """
     tight = work.copy()
     tight.constant *= scale
@@ -74,6 +85,8 @@ def tighten(
     for u in nodes:
         tight.costs[u] = [cost * scale for cost in work.costs[u]]
     for (u, v, table), (one, two) in zip(list(work.edges()), messages, strict=True):
+        if stop is not None and stop():
+            raise TimeoutError
         first = _whole(one, own[u], len(table), scale)
         second = _whole(two, own[v], len(table[0]), scale)
         rows = [
@@ -83,7 +96,7 @@ def tighten(
         tight.put(u, v, tuple(rows))
         tight.costs[u] = [cost + a for cost, a in zip(tight.costs[u], first, strict=True)]
         tight.costs[v] = [cost + b for cost, b in zip(tight.costs[v], second, strict=True)]
-    normalise_all(tight)
+    normalise_all(tight, stop)
     level(tight)
     return tight
 

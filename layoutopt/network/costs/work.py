@@ -11,7 +11,7 @@ So all that the way back needs is the order in which nodes left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from typing import Any, TypeAlias
@@ -270,17 +270,26 @@ def _rows_moved(work: Work, u: int, table: Table, other: Sequence[Cost]) -> list
     return rows
 
 
-def normalise_all(work: Work) -> None:
+def normalise_all(work: Work, stop: Callable[[], bool] | None = None) -> None:
     """Bring all edges to normal form; tables that many edges share are looked at once.
+
+    Parameters
+    ----------
+    stop
+        Tells whether to give up.
 
     Raises
     ------
     Infeasible
         If a node has no label left.
+    TimeoutError
+        If it was given up.
     """
     whole = [inf not in own for own in work.costs]
     known: dict[int, tuple[Table, bool]] = {}  # that it holds the tables keeps their ids
     for u, v, table in list(work.edges()):
+        if stop is not None and stop():
+            raise TimeoutError
         if id(table) not in known:
             lines = (*table, *zip(*table, strict=True))
             known[id(table)] = (table, not any(map(min, lines)) and any(map(any, table)))

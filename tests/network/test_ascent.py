@@ -1,0 +1,112 @@
+"""Prices and messages of large networks, and parts that are solved while the rest stays."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from layoutopt.base.limits import Limits, limited
+from layoutopt.network import CostNetwork, Network, solve
+from layoutopt.network import rows as coupling
+from layoutopt.network.ascent import RowAscent
+from layoutopt.network.rows import RowSet, work_of
+from tests.network.oracle import best
+
+
+def drawn(seed: int, nodes: int = 7, labels: int = 3) -> Network:
+    """Return a connected network with tables, forbidden pairs and rows that bind."""
+    r = random.Random(seed)
+    net = CostNetwork(f"drawn {seed}")
+    sizes = [r.randint(2, labels) for _ in range(nodes)]
+    names = [
+        net.node(f"n{k}", net.domain(size), [r.randint(0, 20) for _ in range(size)])
+        for k, size in enumerate(sizes)
+    ]
+    for k in range(1, nodes):
+        for j in {r.randrange(k), r.randrange(k)}:
+            table = [
+                [None if r.random() < 0.1 else r.randint(0, 30) for _ in range(sizes[k])]
+                for _ in range(sizes[j])
+            ]
+            table[r.randrange(sizes[j])] = [r.randint(0, 30) for _ in range(sizes[k])]
+            net.table(names[j], names[k], table)
+    for first in (0, 2):
+        amounts = {
+            (names[k], i): r.randint(0, 9)
+            for k in range(first, nodes - 2 + first)
+            for i in range(sizes[k])
+        }
+        net.row(amounts, high=4 * (nodes - 2))
+    return net.build()
+
+
+@pytest.mark.parametrize("star", [False, True])
+def test_messages_are_tight_on_trees(star: bool) -> None:
+    """Where there are no circles and the row always holds, the bound is the optimum."""
+    for seed in range(4):
+        r = random.Random(seed)
+        net, sizes = CostNetwork(), [r.choice([2, 3, 5]) for _ in range(7)]
+        for k, size in enumerate(sizes):
+            net.node(f"n{k}", net.domain(size), [r.randint(0, 9) for _ in range(size)])
+        for k in range(1, 7):
+            j = 0 if star else k - 1
+            table = [[r.randint(0, 9) for _ in range(sizes[k])] for _ in range(sizes[j])]
+            net.table(f"n{j}", f"n{k}", table)
+        net.row({("n0", 0): 1, ("n1", 0): 1}, high=1)
+        network = net.build()
+        work, rows = work_of(network, Limits()), RowSet.of(network)
+        single = rows.one_sided(work)
+        single.room[:] = [2] * len(single.room)  # more than can be used
+        ascent = RowAscent(work, single)
+        seen: list[list[int]] = []
+
+        def offer(labels: list[int], seen: list[list[int]] = seen) -> float:
+            seen.append(labels)
+            return float("inf")
+
+        ascent.run(Limits(), offer, float("inf"))
+        every = itertools.product(*map(range, sizes))
+        wanted = min(network.cost(np.array(x)) for x in every)
+        assert ascent.bound == pytest.approx(wanted, abs=1e-6)
+        assert not any(ascent.prices)
+        assert min(network.cost(np.array(x)) for x in seen) >= wanted
+
+
+def test_parts_make_labellings_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without search, parts of a few labels lead to what is mostly the best, and never break rows.
+
+    Equal calls give equal answers.
+    """
+    for name, value in {"BRANCHES": 0, "SMALL": 0, "SEARCHED": -1, "PART": 5, "STALE": 0}.items():
+        monkeypatch.setattr(coupling, name, value)
+    found = 0
+    for seed in range(6):
+        network = drawn(seed)
+        wanted, answer = best(network), solve(network)
+        if wanted is None:
+            assert answer.choice is None
+            continue
+        if answer.choice is not None:
+            assert answer.cost is not None
+            assert answer.least is not None
+            assert not network.fault(answer.choice)
+            assert answer.least <= wanted <= answer.cost == network.cost(answer.choice)
+            found += answer.cost == wanted
+            again = solve(network)
+            assert (again.cost, again.least) == (answer.cost, answer.least)
+    assert found > 3
+
+
+def test_no_time_gives_no_answer_and_no_error() -> None:
+    """A limit that is over before anything is done ends with what is given."""
+    network = drawn(1)
+    nothing = solve(network, limited(0))
+    assert (nothing.status, nothing.choice) == ("unknown", None)
+    start = solve(network).choice
+    assert start is not None
+    kept = solve(network, limited(0), start=start.tolist())
+    assert kept.choice is not None
+    assert kept.choice.tolist() == start.tolist()
