@@ -208,11 +208,13 @@ def worst(work: Work, u: int, i: int, j: int) -> float:
     return total
 
 
-def test_what_goldstein_takes_is_taken() -> None:
+@pytest.mark.parametrize("wide", [reductions.WIDE, 0], ids=["one by one", "arrays first"])
+def test_what_goldstein_takes_is_taken(monkeypatch: pytest.MonkeyPatch, wide: int) -> None:
     """On 300 random problems no label is left whose change costs nothing, whatever is chosen.
 
     One that costs less by itself is not looked at.
     """
+    monkeypatch.setattr(reductions, "WIDE", wide)
     taken = 0
     for seed in range(300):
         work = opened(random_problem(seed, nodes=6, labels=3))
