@@ -169,7 +169,7 @@ def test_on_a_tile_memory_colours_are_tiles() -> None:
     assert graph.draw({x: numbers}) == graph.draw(layouts)
     before = read(graph.draw())
     assert (before["x"].fills, before["b"].fills) == ((BLANK,) * 6, found["b"].fills)
-    with pytest.raises(InputError, match=r"elements 3\.\.3 leave 0\.\.2"):
+    with pytest.raises(InputError, match=r"elements 3\.\.3 must be within 0\.\.2"):
         graph.draw({"x": [("tile", 3, 0, [(6, 0, 1)])]})
 
 
