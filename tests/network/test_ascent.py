@@ -80,7 +80,7 @@ def test_parts_make_labellings_better(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Equal calls give equal answers.
     """
-    for name, value in {"BRANCHES": 0, "SMALL": 0, "SEARCHED": -1, "PART": 5, "STALE": 0}.items():
+    for name, value in {"SMALL": 0, "SEARCHED": -1, "PART": 5, "STALE": 0}.items():
         monkeypatch.setattr(coupling, name, value)
     found = 0
     for seed in range(6):
