@@ -45,7 +45,7 @@ class Comparison:
             evidence.LABELLINGS, evidence.TABLE = 1, 8 if kind == "messages" else before[1]
         try:
             wrong = self._wrong(kind, network)
-        except Exception as error:
+        except Exception as error:  # whatever it is, it should not have happened
             wrong = f"{type(error).__name__}: {error}"
         finally:
             evidence.LABELLINGS, evidence.TABLE = before

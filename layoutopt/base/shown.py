@@ -38,7 +38,7 @@ class Shown:
 
     def shown_parts(self) -> Iterable[Part]:
         """Yield the parts to show."""
-        raise NotImplementedError
+        raise NotImplementedError  # each class has its own
 
     def to_html(self) -> str:
         """Return the object as an HTML fragment, as notebooks show it."""

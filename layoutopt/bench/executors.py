@@ -189,7 +189,7 @@ class DaskCluster(JobExecutor):
                 future.set_result(remote.result())
             except CancelledError:
                 future.set_exception(InputError("the cluster has gone; run again to continue"))
-            except Exception as error:
+            except Exception as error:  # of Dask, or of a job: handed on below
                 if type(error).__module__.startswith("distributed"):  # workers died repeatedly
                     lost = Instance.unreadable(job, Spent(), reason(error), repr(error))
                     future.set_result(list(unreadable(job, lost)))
