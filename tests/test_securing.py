@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from layoutopt import unwind
+from layoutopt.base.deadline import BUSY
 from layoutopt.base.errors import SizeError
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Status, Stopped
@@ -163,11 +164,11 @@ def test_a_programme_that_is_too_large(
 def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, step: str, limit: float | None) -> None:
     """It ends soon with a checked answer, whatever it comes upon, a check included."""
     make_endless(monkeypatch, step)
-    pressed = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
-    begun = time.monotonic()
-    pressed.start()
+    begun, worked = time.monotonic(), time.process_time()
+    threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
     result = unwind(small(), time_limit=limit)
-    assert time.monotonic() - begun < 6  # slow machines included; it takes less than 4
+    assert time.process_time() - worked < 6  # it takes about 4
+    assert time.monotonic() - begun < 6 + BUSY  # where others take the processor
     assert (result.stopped, result.status) == (Stopped.INTERRUPTED, Status.FEASIBLE)
     assert result.score == (0 if (step, limit) == ("lower", None) else 8)
 

@@ -29,8 +29,7 @@ def test_arrays_say_what_calls_say() -> None:
     net.table(b, c, [[1, 0], [0, 1]])
     assert best(made.build()) == best(net.build())
     assert solve(made).labels == solve(net).labels
-    most = CostNetwork.from_arrays(-costs, sense="max")
-    assert solve(most).labels == {"0": 0, "1": 0, "2": 0}
+    assert solve(CostNetwork.from_arrays(-costs, sense="max")).labels == {"0": 0, "1": 0, "2": 0}
     shared = CostNetwork.from_arrays(
         [[0.125, 1], [0, 0, 0.26]], [(0, 1)], [[[0, 1, 2], [3, 4, 5]]], [0], digits=2
     ).build()
