@@ -20,9 +20,9 @@ from layoutopt.base.result import Status, Stopped
 from layoutopt.network.builder import CostNetwork, Label
 from layoutopt.network.components import components
 from layoutopt.network.costs.problem import FORBIDDEN, LARGEST, CostAnswer, Problem, Proof
+from layoutopt.network.coupled import coupled
 from layoutopt.network.network import Array, CostTable, Network
 from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
-from layoutopt.network.rows import coupled
 
 if TYPE_CHECKING:
     from layoutopt.network.conflict import NetworkConflict

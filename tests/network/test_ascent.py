@@ -10,9 +10,10 @@ import pytest
 
 from layoutopt.base.limits import Limits, limited
 from layoutopt.network import CostNetwork, Network, solve
-from layoutopt.network import rows as coupling
+from layoutopt.network import coupled as coupling
 from layoutopt.network.ascent import RowAscent
-from layoutopt.network.rows import RowSet, work_of
+from layoutopt.network.closed_domains import work_of
+from layoutopt.network.rows import RowSet
 from tests.network.oracle import best
 
 

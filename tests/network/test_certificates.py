@@ -18,7 +18,7 @@ from layoutopt.certificate.network import StatedNetwork, check_network
 from layoutopt.certificate.pairwise import Pairwise, fixed, split
 from layoutopt.certificate.refused import Refused
 from layoutopt.network import CostNetwork, Network, evidence, solve
-from layoutopt.network import rows as coupling
+from layoutopt.network import coupled as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
 from layoutopt.network.components import components
 from layoutopt.network.conflict import NetworkConflict, find_conflict

@@ -9,7 +9,7 @@ import pytest
 
 from layoutopt.base.limits import Progress
 from layoutopt.network import CostNetwork, solve
-from layoutopt.network import rows as coupling
+from layoutopt.network import coupled as coupling
 from layoutopt.network.pipeline import WHY, merge_ties
 from layoutopt.network.solvers import cpsat
 from layoutopt.network.solvers.programme import ProgrammeResult

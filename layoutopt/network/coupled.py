@@ -1,0 +1,650 @@
+"""Cost networks with rows, solved exactly: narrow, reduce, price, dive, search.
+
+Rows take part in everything.  *Narrowing* forbids labels that use more than a row has left when
+all others use their least.  Nodes that no row counts leave by the reductions of networks without
+rows.  The linear relaxation then *prices* rows: with multipliers ``p >= 0`` of rows
+``a x <= b`` ::
+
+    cost(x) >= cost(x) + p (a x - b) >= min_y [cost(y) + p a y] - p b
+
+where the right side is a network without rows, whose bound counts.  Multipliers and messages are
+whole multiples of one fraction, so the bound is exact whatever the relaxation's rounding was.
+What costs more than the best labelling under these prices is forbidden, and a search
+decides what is left: by CP-SAT and HiGHS in turns, and by branching where CP-SAT is not installed
+or numbers are too large for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from math import inf
+from random import Random
+
+import numpy as np
+
+from layoutopt.base.errors import InternalError
+from layoutopt.base.limits import Limits
+from layoutopt.base.numbers import relative
+from layoutopt.base.result import Stopped
+from layoutopt.network.ascent import PricedRows, RowAscent
+from layoutopt.network.closed_domains import close_domains, work_of
+from layoutopt.network.costs.problem import CostAnswer, PriceStep, Proof
+from layoutopt.network.costs.reductions import apply
+from layoutopt.network.costs.solve import (
+    LARGEST,
+    WrittenWork,
+    forbid,
+    solve_parts,
+    split,
+    tighten,
+    write,
+)
+from layoutopt.network.costs.work import Cost, Infeasible, Step, Work
+from layoutopt.network.network import Array, Network
+from layoutopt.network.rows import RowSet, by_columns, charge, settle, with_rows
+from layoutopt.network.solvers import cpsat, highs
+from layoutopt.network.solvers.pairwise import Message, Relaxed, relax
+from layoutopt.network.solvers.programme import Programme, ProgrammeResult, coarse
+
+BRANCHES = 200
+"""Branches that are tried before anything else."""
+
+SMALL = 100
+"""Most labels for that."""
+
+CELLS = 50_000
+"""Most entries of tables for which an LP solver solves the relaxation at once.
+
+Where there are more, up to :data:`SEARCHED`, it solves what a dual ascent leaves.
+"""
+
+TURN = 1.0
+"""Effort of the first turn of each search, see ``Limits.turn``; every round doubles it."""
+
+SEARCHED = 300_000
+"""Most entries for which there is a search: CP-SAT takes two kilobytes for each."""
+
+PART = 120
+"""Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
+
+STALE = 100
+"""Parts without a better labelling, and two for each node, after which there are no more."""
+
+LATE = 1.0
+"""Seconds of processor time that the exact bound of prices may take when time is over."""
+
+BETWEEN = 5.0
+"""Seconds after which a better labelling is told."""
+
+SHARE = 0.4
+"""Share of the time that a dual ascent, or an LP solver, gets."""
+
+ROUNDS = 6
+"""Most often the relaxation is solved."""
+
+PRICED = 0.999
+"""Share of its solution from which on a label is taken at once."""
+
+
+def coupled(network: Network, limits: Limits, start: Array | None) -> CostAnswer:
+    """Solve a network with rows and without ties.
+
+    Parameters
+    ----------
+    start
+        An allowed labelling to begin with.
+    """
+    closed = close_domains(network)
+    begin = None if start is None else closed.cut(start)
+    solver = _Solver(closed.network, limits, begin)
+    try:
+        bound = solver.run()
+    except Infeasible:
+        if start is not None:
+            raise InternalError("an allowed labelling contradicts infeasibility") from None
+        return CostAnswer(infeasible=True)
+    except TimeoutError:
+        stopped = limits.stopped or Stopped.TIME_LIMIT
+        return CostAnswer(stopped=stopped, labelling=start)
+    best, cost = solver.best, solver.worth
+    labels = None if best is None else closed.restore(np.array(best, np.int64))
+    if cost is not None and cost < bound:
+        raise InternalError(f"a labelling costs {cost}, less than the bound {bound}")
+    stopped = Stopped.FINISHED
+    if cost != bound:
+        timed = limits.deadline < inf
+        stopped = limits.stopped or (Stopped.TIME_LIMIT if timed else Stopped.SIZE_LIMIT)
+    proof = None
+    if solver.log is not None and not any(domain.open for domain in network.domains):
+        proof = Proof(solver.log, np.arange(len(network)))
+    return CostAnswer(objective=cost, bound=bound, labelling=labels, stopped=stopped, proof=proof)
+
+
+class _Solver:
+    """The state of one call.
+
+    Attributes
+    ----------
+    best, worth
+        The best allowed labelling, and its cost.
+    log
+        The steps of the proof, up to the last prices; ``None`` while there are none.
+    ascended
+        Whether rows were priced by dual ascent.
+    """
+
+    def __init__(self, network: Network, limits: Limits, start: Array | None) -> None:
+        self.network, self.limits = network, limits
+        self.best: list[int] | None = None
+        self.worth: int | None = None
+        self.log: list[Step] | None = None
+        self.ascended = False
+        if start is not None:
+            self.take(start.tolist())
+
+    def take(self, labels: list[int]) -> bool:
+        """Keep a labelling if it is better; return whether it was, and is allowed."""
+        whole = np.array(labels, np.int64)
+        cost = self.network.cost(whole)
+        if (self.worth is not None and cost >= self.worth) or self.network.fault(whole):
+            return False
+        self.best, self.worth = labels, cost
+        self.limits.report("rows", cost)
+        return True
+
+    def run(self) -> int:
+        """Solve the network; return a bound.
+
+        Raises
+        ------
+        Infeasible
+            If no labelling is allowed.
+        """
+        work, rows = work_of(self.network, self.limits), RowSet.of(self.network)
+        work.log = []
+        settle(work, rows, self.limits)
+        lost = self._free_parts(work, rows)
+        self.reduced = work.copy(), RowSet(rows.groups)
+        least = work.bound()
+        if not rows.groups:
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            self.take(labels)
+            self.log = work.log
+            return least - lost
+        try:
+            return max(least, self._search(work, rows)) - lost
+        except Infeasible:
+            if self.worth is None:
+                raise
+            return self.worth - lost
+
+    def _free_parts(self, work: Work, rows: RowSet) -> int:
+        """Solve the parts that no row counts; return how far they may be from optimal."""
+        held, lost = rows.nodes, 0
+        for part, nodes in split(work):
+            if not held.isdisjoint(nodes):
+                continue
+            work.log = None
+            found = solve_parts(part, self.limits, None)
+            labels = found.labels
+            if labels is None:  # it stays, and is searched with the rest
+                continue
+            for u, label in zip(nodes, labels, strict=True):
+                for i in work.labels(u):
+                    if i != label:
+                        work.forbid(u, i)
+            at = work.constant
+            apply(work, Limits(), nodes)
+            lost += work.constant - at - found.bound
+        return lost
+
+    def _search(self, work: Work, rows: RowSet) -> int:
+        """Return a bound on what is left; the best labelling is kept besides."""
+        small = sum(len(work.labels(u)) for u in work.left()) <= SMALL
+        if small and _Branching(self, work, rows, BRANCHES).run():
+            return self._proved()
+        bound = work.bound()
+        for turn in range(ROUNDS):
+            if self.limits.over:
+                return self._least(bound)
+            before = sum(map(len, map(work.labels, work.left())))
+            left = self.limits.left
+            found = self._price(work, rows)
+            if found is None:
+                break
+            bound = max(bound, found)
+            if self._close(bound):
+                return self._least(bound)
+            if cells(work) > SEARCHED:
+                self._rebuild(self.limits.within(SHARE * self.limits.left))
+            settle(work, rows, self.limits)
+            if not rows.groups:
+                return self._finish(work, bound)
+            after = sum(map(len, map(work.labels, work.left())))
+            slow = self.limits.left < left - self.limits.left  # no time for as much again
+            if slow or (after > 0.8 * before and (turn or not self.ascended)):
+                break
+        if self.limits.over:
+            return self._least(bound)
+        return self._least(self._decide(work, rows, max(bound, work.bound())))
+
+    def _finish(self, work: Work, bound: int) -> int:
+        """Solve what is left once no row is; everything worse than the best is forbidden."""
+        found = solve_parts(work, self.limits, None)
+        if found.labels is not None:
+            self.take(found.labels)
+        return self._least(max(bound, found.bound))
+
+    def _proved(self) -> int:
+        if self.worth is None:
+            raise Infeasible
+        return self.worth
+
+    def _least(self, bound: int) -> int:
+        return bound if self.worth is None else min(bound, self.worth)
+
+    def _price(self, work: Work, rows: RowSet) -> int | None:
+        """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
+
+        Returns
+        -------
+        int or None
+            A bound; ``None`` where the relaxation was not solved.
+        """
+        self.limits.report("relaxation of rows", self.worth)
+        if work.size() >= LARGEST:
+            return None
+        single = rows.one_sided(work)
+        linear = cells(work) <= (SEARCHED if self.ascended else CELLS)
+        found = (self._relaxed if linear else self._ascend)(work, single)
+        if found is None:
+            return None
+        scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
+        # What tables hand to their second nodes; what is left to the first ones follows.
+        edges = zip(work.edges(), found.messages, strict=True)
+        messages: list[Message] = [
+            ([0.0] * len(work.labels(u)), two) for (u, _, _), (_, two) in edges
+        ]
+        prices = [max(0, round(price * scale)) for price in found.prices]
+        late = time.process_time() + LATE
+
+        def stop() -> bool:
+            return self.limits.over and time.process_time() > late
+
+        try:
+            labels = [work.labels(u) for u in work.left()]
+            tight = tighten(work, scale, messages, labels, stop)
+        except TimeoutError:
+            return None
+        charge(tight, single, prices)
+        bound = -(-tight.constant // scale)
+        shares: list[dict[int, float]] = [{} for _ in work.costs]
+        for u, share in zip(work.left(), found.point, strict=True):
+            shares[u] = dict(zip(work.labels(u), share, strict=True))
+        if linear:  # the ascent tries labellings itself
+            dive(self, work, rows, shares)
+        useful = self.worth is not None and bound < self.worth and not self.limits.over
+        worth = self.worth if useful else None
+        if work.log is not None:
+            step = priced(work, scale, messages, single, prices, worth)
+            self.log = [*work.log, ("price", step)]
+            work.note("price", step)
+        if worth is not None:
+            forbid(tight, (worth - 1) * scale)
+            forbid_too(work, tight)
+        return bound
+
+    def _relaxed(self, work: Work, single: PricedRows) -> Relaxed | None:
+        """Solve the linear relaxation, each row divided by its limit."""
+        written = write(work)
+        scaled = [
+            ({k: x / max(room, 1) for k, x in own.items()}, min(room, 1.0))
+            for room, own in zip(single.room, by_columns(written, single), strict=True)
+        ]
+        found = relax(written.given, self.limits.within(SHARE * self.limits.left), scaled)
+        if found is None:
+            return None
+        prices = zip(found.prices, single.room, strict=True)
+        return replace(found, prices=[price / max(room, 1) for price, room in prices])
+
+    def _ascend(self, work: Work, single: PricedRows) -> Relaxed | None:
+        """Approach the relaxation by dual ascent."""
+        self.ascended = True
+        ascent = RowAscent(work, single)
+
+        def offer(labels: list[int]) -> float:
+            work.restore(labels)
+            self.take(labels)
+            return inf if self.worth is None else float(self.worth - work.constant)
+
+        known = inf if self.worth is None else float(self.worth - work.constant)
+        ascent.run(self.limits.within(SHARE * self.limits.left), offer, known)
+        messages: list[Message] = [([], two) for two in ascent.messages()]
+        return Relaxed(ascent.means, messages, ascent.prices.tolist())
+
+    def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
+        """Search what is left by CP-SAT and HiGHS, else by branching; return the better bound."""
+        self.limits.report("search", self.worth, bound)
+        if cells(work) > SEARCHED:
+            self._rebuild(self.limits)
+            return bound
+        written = write(work) if work.size() < LARGEST else None
+        given = None if written is None else with_rows(written, rows.one_sided(work))
+        if written is not None and given is not None:
+            return self._search_programme(work, rows, written, *coarse(given), bound)
+        if _Branching(self, work, rows, None).run():
+            return self._proved()
+        return bound
+
+    def _search_programme(
+        self,
+        work: Work,
+        rows: RowSet,
+        written: WrittenWork,
+        given: Programme,
+        unit: int,
+        bound: int,
+    ) -> int:
+        """Search in turns of doubling effort; return the better bound.
+
+        HiGHS takes turns with CP-SAT, or with branching where that is not installed.
+        """
+        effort, branches = TURN, BRANCHES
+        exact = find_spec("ortools") is not None
+        while not self._close(bound):
+            if exact:
+                hint = None
+                if self.best is not None and work.value(self.best) < inf:
+                    hint = written.point(self.best)
+                found = cpsat.solve(given, self.limits.turn(effort), hint)
+                if found.infeasible:
+                    return self._proved()
+                bound = self._take_point(work, written, found, unit, bound)
+            elif _Branching(self, work, rows, branches).run():
+                return self._proved()
+            if not self._close(bound):
+                half = self.limits.within(self.limits.left / 2)  # its first node may take long
+                found = highs.solve(given, half.turn(effort), presolve=True)
+                if found.infeasible:
+                    return self._proved()
+                bound = self._take_point(work, written, found, unit, bound)
+            effort, branches = 2 * effort, 2 * branches + 1
+        return bound
+
+    def _take_point(
+        self, work: Work, written: WrittenWork, found: ProgrammeResult, unit: int, bound: int
+    ) -> int:
+        """Keep the labelling of a programme's point; return the better of two bounds."""
+        labels = written.chosen(found.values)
+        if labels is not None:
+            whole = [*labels, *([0] * (len(work.costs) - len(labels)))]
+            work.restore(whole)
+            self.take(whole)
+        if found.bound is not None:
+            bound = max(bound, work.constant - found.bound * unit)
+        self.limits.report("search", self.worth, bound)
+        return bound
+
+    def _close(self, bound: int) -> bool:
+        """Return whether the best labelling is good enough, or limits have been reached."""
+        if self.limits.over:
+            return True
+        if self.worth is None:
+            return False
+        gap = self.limits.gap
+        return bound >= self.worth or (gap > 0 and relative(self.worth - bound, self.worth) <= gap)
+
+    def _rebuild(self, limits: Limits) -> None:
+        """Solve small parts exactly, all other nodes keeping their labels, as long as time lasts.
+
+        Parts are what is around a node, or around several that a row counts.
+        """
+        if self.best is None:
+            return
+        work, rows = self.reduced
+        nodes, labels = work.left(), list(self.best)
+        held, every = [group.nodes for group in rows.groups], rows.nodes
+        draw, stale, taken = Random(self.limits.seed), 0, time.monotonic()
+        better = False
+        while not limits.over and stale < STALE + 2 * len(nodes):
+            stale += 1
+            seeds = [draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)]
+            if seeds[0] in every and draw.random() < 0.5:
+                seeds.append(draw.choice(draw.choice(held)))
+            around = _around(work, seeds, PART * draw.choice((1, 2, 4)), draw)
+            part = _Part(work, rows.part(labels, around), labels, around, limits.silent())
+            if part.improve():
+                stale, better = 0, True
+                for u, label in zip(around, part.best or (), strict=True):
+                    labels[u] = label
+            if better and time.monotonic() > taken + BETWEEN:
+                better, taken = False, time.monotonic()
+                self._take_reduced(labels)
+        self._take_reduced(labels)
+
+    def _take_reduced(self, labels: list[int]) -> None:
+        """Keep a labelling of the reduced problem."""
+        self.reduced[0].restore(labels)
+        self.take(list(labels))
+
+
+class _Part(_Solver):
+    """A few nodes of a problem, all others keeping their labels.
+
+    Parameters
+    ----------
+    work
+        The problem.
+    rows
+        The rows of these nodes.
+    labels
+        A labelling of the problem.
+    nodes
+        The nodes.
+    limits
+        When to stop.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        rows: RowSet,
+        labels: Sequence[int],
+        nodes: Sequence[int],
+        limits: Limits,
+    ) -> None:
+        place = {u: k for k, u in enumerate(nodes)}
+        self.given, self.rows = Work([list(work.costs[u]) for u in nodes]), rows
+        self.log, self.ascended, self.limits = None, False, limits
+        for k, u in enumerate(nodes):
+            own = self.given.costs[k]
+            for v, table in work.near[u].items():
+                if v in place:
+                    self.given.near[k][place[v]] = table
+                else:
+                    own = [x + row[labels[v]] for x, row in zip(own, table, strict=True)]
+            self.given.costs[k] = own
+        self.best = [labels[u] for u in nodes]
+        self.worth = int(self.given.value(self.best))
+
+    def take(self, labels: list[int]) -> bool:
+        """Keep a labelling if it is better; return whether it was, and is allowed."""
+        cost = self.given.value(labels)
+        if self.worth is not None and cost >= self.worth:
+            return False
+        if not self.rows.hold(labels):
+            return False
+        self.best, self.worth = list(labels), int(cost)
+        return True
+
+    def improve(self) -> bool:
+        """Look for a better labelling; return whether there is one."""
+        before = self.worth
+        work, rows = self.given.copy(), RowSet(self.rows.groups)
+        try:
+            settle(work, rows, self.limits)
+            if rows.groups:
+                self._search(work, rows)
+            else:
+                self._finish(work, work.bound())
+        except Infeasible:
+            pass
+        return self.worth != before
+
+    def _rebuild(self, limits: Limits) -> None:
+        """Leave a part whole."""
+
+    def _decide(self, work: Work, rows: RowSet, bound: int) -> int:
+        """Search for one turn."""
+        written = write(work) if work.size() < LARGEST else None
+        given = None if written is None else with_rows(written, rows.one_sided(work))
+        if written is None or given is None or find_spec("ortools") is None:
+            _Branching(self, work, rows, BRANCHES).run()
+            return bound
+        small, unit = coarse(given)
+        found = cpsat.solve(small, self.limits.turn(TURN), None)
+        return bound if found.infeasible else self._take_point(work, written, found, unit, bound)
+
+
+def _around(work: Work, seeds: list[int], size: int, draw: Random) -> list[int]:
+    """Return nodes around some, at random, of about so many labels together."""
+    found = dict.fromkeys(seeds)
+    fringe = [v for u in found for v in work.near[u]]
+    left = size
+    while fringe and left > 0:
+        k = draw.randrange(len(fringe))
+        fringe[k], fringe[-1] = fringe[-1], fringe[k]
+        v = fringe.pop()
+        if v not in found:
+            found[v] = None
+            left -= len(work.labels(v))
+            fringe += work.near[v]
+    return sorted(found)
+
+
+def cells(work: Work) -> int:
+    """Return the number of pairs of labels that tables are left for."""
+    labels = {u: len(work.labels(u)) for u in work.left()}
+    return sum(labels[u] * labels[v] for u in labels for v in work.near[u] if u < v)
+
+
+def priced(
+    work: Work,
+    scale: int,
+    messages: Sequence[tuple[list[float], list[float]]],
+    rows: PricedRows,
+    prices: Sequence[int],
+    worth: int | None,
+) -> PriceStep:
+    """Return prices and messages, in parts of a unit, as a step of a proof."""
+    sent = {}
+    for (u, v, table), (_, two) in zip(work.edges(), messages, strict=True):
+        own = [0] * len(table[0])
+        for i, amount in zip(work.labels(v), two, strict=True):
+            own[i] = round(amount * scale)
+        sent[u, v] = own
+    sums: dict[tuple[int, int], int] = {}
+    for (number, side), price in zip(rows.source, prices, strict=True):
+        if price:
+            sums[number, side] = sums.get((number, side), 0) + side * price
+    paid = [(number, price) for (number, _), price in sums.items()]
+    return PriceStep(scale, paid, [sent[edge] for edge in sorted(sent)], worth)
+
+
+def forbid_too(work: Work, tight: Work) -> None:
+    """Forbid what another problem of the same nodes and labels forbids."""
+    for u in work.left():
+        for i, (old, new) in enumerate(zip(work.costs[u], tight.costs[u], strict=True)):
+            if new == inf and old < inf:
+                work.forbid(u, i)
+    for u, v, table in list(work.edges()):
+        other = tight.near[u].get(v, ())
+        if any(inf in row for row in other):
+            rows = zip(table, other, strict=True)
+            work.put(u, v, tuple(tuple(map(_forbidden_too, *pair)) for pair in rows))
+
+
+def _forbidden_too(cost: Cost, other: Cost) -> Cost:
+    return inf if other == inf else cost
+
+
+def dive(solver: _Solver, work: Work, rows: RowSet, shares: Sequence[dict[int, float]]) -> None:
+    """Round a relaxed solution: take labels of large shares first, narrowing in between."""
+    trial = work.copy()
+    trial.order = []
+    order = sorted(trial.left(), key=lambda u: -max(shares[u].values(), default=0.0))
+    try:
+        for u in order:
+            if trial.gone[u] or solver.limits.over:
+                continue
+            own = trial.labels(u)
+            best = max(own, key=lambda i: (shares[u].get(i, 0.0), -trial.costs[u][i]))
+            for i in own:
+                if i != best:
+                    trial.forbid(u, i)
+            if shares[u].get(best, 0.0) < PRICED:
+                apply(trial, Limits(), [u, *rows.narrow(trial)])
+        rows.narrow(trial)
+        apply(trial, Limits(), trial.left())
+    except Infeasible:
+        return
+    if solver.limits.over:
+        return
+    labels = [0] * len(work.costs)
+    trial.restore(labels)
+    work.restore(labels)
+    solver.take(labels)
+
+
+class _Branching:
+    """Depth-first search that keeps to exact integers of any size.
+
+    Parameters
+    ----------
+    most
+        Most branches; ``None`` for as many as it takes.
+    """
+
+    def __init__(self, solver: _Solver, work: Work, rows: RowSet, most: int | None) -> None:
+        self.solver, self.rows, self.left = solver, rows, inf if most is None else most
+        self.root = work
+
+    def run(self) -> bool:
+        """Search; return whether everything was looked at."""
+        open_ = [self.root.copy()]
+        while open_:
+            if self.left <= 0 or self.solver.limits.over:
+                return False
+            self.left -= 1
+            open_ += self._branch(open_.pop())
+        return True
+
+    def _branch(self, work: Work) -> list[Work]:
+        """Return the branches at a node that may hold better labellings, the best one last."""
+        rows = RowSet(self.rows.groups)
+        worth = self.solver.worth
+        try:
+            settle(work, rows, self.solver.limits)
+        except Infeasible:
+            return []
+        if worth is not None and work.bound() >= worth:
+            return []
+        left = work.left()
+        if not left:
+            labels = [0] * len(work.costs)
+            work.restore(labels)
+            self.solver.take(labels)
+            return []
+        u = max(left, key=lambda u: (len(work.near[u]), -len(work.labels(u))))
+        found = []
+        for i in sorted(work.labels(u), key=lambda i: -work.costs[u][i]):
+            branch = work.copy()
+            for j in work.labels(u):
+                if j != i:
+                    branch.forbid(u, j)
+            found.append(branch)
+        return found
