@@ -15,7 +15,7 @@ from layoutopt.base.errors import InputError, printable
 from layoutopt.base.numbers import ratio
 from layoutopt.conversion.cost_table import read_costs
 from layoutopt.io.certificate import read_certificate
-from layoutopt.onnx.builder import read_attractions
+from layoutopt.onnx.read import read_attractions
 from layoutopt.tiles.memory import PRESETS
 
 BOM = b"\xef\xbb\xbf"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from layoutopt.conversion.rules.operator import Category, Operator
-from layoutopt.conversion.rules.registry import OPERATORS, REASONS
+from layoutopt.conversion.rules.registry import OPERATORS
 from texts import page, ran, summary, table
 
 NAMES = {
@@ -56,10 +58,7 @@ def operator_pages() -> dict[str, str]:
 
 def operator_table() -> str:
     """Return a table of all categories with links to their pages."""
-    count = dict.fromkeys(Category, 0)
-    for versions in OPERATORS.values():
-        count[versions[0].category] += 1
-    count[Category.OPAQUE] = len(REASONS)
+    count = Counter(versions[0].category for versions in OPERATORS.values())
     rows = [
         (f"[{category}](operators/{name}.md)", str(count[category]), TEXTS[category][0])
         for category, name in NAMES.items()
@@ -72,7 +71,8 @@ def _page(category: Category) -> str:
     title = f"# Ops of models: {category}"
     text, op = TEXTS[category]
     if category is Category.OPAQUE:
-        return page(title, text, table(["type", "reason"], sorted(_coded(REASONS))))
+        reasons = {entry.type: entry.reason for (entry, *_) in OPERATORS.values() if entry.reason}
+        return page(title, text, table(["type", "reason"], sorted(_coded(reasons))))
     found = sorted(
         (entry for versions in OPERATORS.values() for entry in versions),
         key=lambda entry: ("::" in entry.type, entry.type, entry.since),

@@ -22,14 +22,13 @@ from layoutopt.conversion.rules.op import (
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import (
     OPERATORS,
-    REASONS,
     category_of,
     is_unlettered,
+    may_pad,
     operator_of,
     written_input,
     written_output,
 )
-from layoutopt.conversion.rules.spatial import may_pad
 from layoutopt.layout.layout import ANY, Block, Dim, Layout, LayoutError
 
 SPATIAL = "DHW"
@@ -275,9 +274,8 @@ def _layouts(text: str, entry: str) -> OperandLayouts:
 
 def _known(name: str, entry: str) -> str:
     """Return the name of a type, or of an op with ``@`` in front, or say that there is none."""
-    types = {*OPERATORS, *REASONS}
-    if name in types or "::" in name or (name.startswith("@") and name != "@"):
+    if name in OPERATORS or "::" in name or (name.startswith("@") and name != "@"):
         return name
-    close = get_close_matches(name, types, 1)
+    close = get_close_matches(name, OPERATORS, 1)
     hint = f"did you mean {close[0]}?" if close else "other domains are written domain::Type"
     raise InputError(f"desired layout {entry!r}: there is no type of op {name!r}; {hint}")

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from layoutopt.conversion.carried import carried
 from layoutopt.conversion.costs import size_of
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.materialise import Moved
 from layoutopt.conversion.result import Remaining
+from layoutopt.conversion.rewrite import Moved
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import written_input
 from layoutopt.conversion.values import Value, Values, transposition

@@ -12,12 +12,12 @@ from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape, unnamed
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
 from layoutopt.conversion.rules.registry import (
     category_of,
+    may_pad,
     operand_axes,
     remap,
     written_input,
     written_output,
 )
-from layoutopt.conversion.rules.spatial import may_pad
 from layoutopt.layout.factors import AxisFactor, Form, Item, axis_factors, dim_of, within
 from layoutopt.layout.layout import ANY, Dim, Layout
 

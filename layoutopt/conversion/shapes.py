@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutopt.base.errors import InputError, needed
-from layoutopt.base.numbers import window_count
-from layoutopt.conversion.rules.op import LATEST, Op, Shape, Size
-from layoutopt.conversion.rules.operator import Category
-from layoutopt.conversion.rules.registry import ALIKE, operator_of, parameter_places
+from layoutopt.conversion.rules.op import LATEST, Op, Shape
+from layoutopt.conversion.rules.operator import Category, ShapeLike
+from layoutopt.conversion.rules.registry import operator_of, parameter_places, type_facts
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, TensorProto, ValueInfoProto
     from onnx.defs import OpSchema
-
-POOLS = {"AveragePool", "LpPool", "MaxPool"}
-"""Ops with windows that may round up, of which ONNX tells other sizes than runtimes make."""
-
-OTHER_SHAPE = {"DynamicQuantizeLinear", "Size"}
-"""Elementwise ops with results of another shape than their operand's."""
-
-SAME_RANK = {"CenterCropPad", "Pad", "Resize", "Slice", "Split", "Upsample"}
-"""Ops with results of as many axes as their operand, whatever is known at run time only."""
 
 
 def infer(op: Op) -> list[Shape | None]:
@@ -39,19 +29,19 @@ def infer(op: Op) -> list[Shape | None]:
         and not installed.
     """
     first, known, count = op.shape(0), operator_of(op), len(op.outputs)
-    same = known.category is Category.AGNOSTIC and known.operands == (0,)
-    opaque = known.category is Category.OPAQUE and op.type not in ALIKE
-    if op.layouts is not None or opaque or op.rank(0) is None:
+    facts = type_facts(op.type)
+    opaque = known.category is Category.OPAQUE and facts.like is None
+    if op.layouts is not None or opaque or first is None:
         return [None] * count
-    if same and op.type not in OTHER_SHAPE:
+    if known.keeps_shape:
         return [first] * count
-    rank = op.rank(0) if op.type in SAME_RANK else None
-    if op.type in ALIKE:
-        op = _alike(op)
+    if facts.like is not None:
+        op = _like(op, facts.like)
     if op.integer("channels_last", 0):
         return [_last(shape) for shape in infer(_with_channels_first(op))]
-    if op.type in POOLS:
-        return [_pooled(op, op.shape(0) or ())] * count
+    if (pooled := type_facts(op.type).shape) is not None:
+        return [pooled(op, first)] * count
+    rank = len(first) if facts.same_rank else None
     found = [(None,) * rank if rank and s is None else s for s in _inferred(op)]
     counts = {_elements(first), _elements(found[0])} - {None}
     if op.type == "Reshape" and len(counts) > 1:
@@ -64,13 +54,12 @@ def _elements(shape: Shape | None) -> int | None:
     return prod(sizes) if shape is not None and len(sizes) == len(shape) else None
 
 
-def _alike(op: Op) -> Op:
-    """Return the op of ONNX whose results have the shape of one of onnxruntime's own."""
-    kind, operands, _ = ALIKE[op.type]
-    places = [n for n in range(len(op.inputs)) if n in operands]
+def _like(op: Op, other: ShapeLike) -> Op:
+    """Return the op of ONNX whose results have the shape of those of another op."""
+    places = [n for n in range(len(op.inputs)) if n in other.operands]
     shapes = tuple(op.shape(n) for n in places)
     names = tuple(op.inputs[n] for n in places)
-    return replace(op, type=kind, inputs=names, input_shapes=shapes, opset=LATEST)
+    return replace(op, type=other.type, inputs=names, input_shapes=shapes, opset=LATEST)
 
 
 def _with_channels_first(op: Op) -> Op:
@@ -101,40 +90,6 @@ def settled(op: Op, given: Sequence[Shape | None]) -> tuple[Shape | None, ...]:
     if None not in given:
         return tuple(given)
     return tuple(b if a is None else a for a, b in zip(given, infer(op), strict=True))
-
-
-def _pooled(op: Op, shape: Shape) -> Shape | None:
-    """Return the shape of a pool's results.
-
-    Where pads keep the size, it is ``ceil(size / stride)``; runtimes disagree for dilated pools.
-    """
-    kernel, count = op.integers("kernel_shape"), len(shape) - 2
-    if kernel is None or len(kernel) != count:
-        return None
-    strides = _each(op, "strides", 1, count, 1)
-    dilations = _each(op, "dilations", 1, count, 1)
-    pads = _each(op, "pads", 0, 2 * count, None)
-    same = str(op.attributes.get("auto_pad", "")).startswith("SAME")
-    sizes: list[Size] = []
-    for i, size in enumerate(shape[2:]):
-        reach = dilations[i] * (kernel[i] - 1) + 1
-        if not isinstance(size, int) or (same and dilations[i] > 1):
-            sizes.append(None)
-        elif same:
-            sizes.append(-(-size // strides[i]))
-        else:
-            up = bool(op.integer("ceil_mode", 0))
-            sizes.append(window_count(size, (pads[i], pads[count + i]), reach, strides[i], up=up))
-    return (*shape[:2], *sizes)
-
-
-def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple[int, ...]:
-    """Return so many integers that an attribute holds."""
-    found = op.integers(name) or (default,) * count
-    if len(found) != count or (low is not None and min(found, default=low) < low):
-        wanted = f"{count} integers" + ("" if low is None else f" of {low} or more")
-        raise InputError(f"{op}: {name} must be {wanted}, got {list(found)}")
-    return found
 
 
 def _inferred(op: Op) -> list[Shape | None]:

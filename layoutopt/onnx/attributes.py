@@ -1,15 +1,17 @@
-"""Attributes of nodes, and inputs that hold what other versions of an op have as attributes."""
+"""Nodes read as ops: attributes, and inputs that hold what other versions have as attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.op import Op, OperandLayouts
 from layoutopt.conversion.rules.registry import parameter_places
-from layoutopt.onnx.rules import is_standard, type_of
+from layoutopt.onnx.protobuf import is_standard, type_of
 from layoutopt.onnx.validate import kinds_of, schema
 
 if TYPE_CHECKING:
@@ -23,25 +25,6 @@ changes are opaque; their type ends in its number."""
 def attributes(node: NodeProto) -> dict[str, Any]:
     """Return a node's attributes but graphs and tensors: numbers, texts, and tuples of these."""
     return {a.name: value for a in node.attribute if (value := _value(a)) is not None}
-
-
-def parameters(node: NodeProto, op: Op, values: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return the values of inputs that stand for attributes, where they are known.
-
-    Parameters
-    ----------
-    node
-        The node.
-    op
-        The op that it becomes.
-    values
-        Small constants by name.
-    """
-    return {
-        name: as_value(values[node.input[n]])
-        for name, n in parameter_places(op).items()
-        if n < len(node.input) and node.input[n] in values
-    }
 
 
 def as_value(array: NDArray[Any]) -> Any:
@@ -81,20 +64,26 @@ def set_attribute(node: NodeProto, op: Op, name: str, value: Any) -> None:
 
 def op_of(
     node: NodeProto,
-    name: str,
     versions: Mapping[str, int],
-    known: Mapping[tuple[str, str], tuple[str, OperandLayouts]],
+    values: Mapping[str, NDArray[Any]],
+    *,
+    name: str = "",
+    known: Mapping[tuple[str, str], tuple[str, OperandLayouts]] = MappingProxyType({}),
 ) -> Op:
     """Return a node as an op, without shapes.
+
+    Inputs that hold axes, pads and the like stand among its attributes as well if they are known.
 
     Parameters
     ----------
     node
         The node.
+    versions
+        The version of each operator set, ``""`` for ONNX's own.
+    values
+        Small constants by name.
     name
         The op's name.
-    versions
-        The version of each operator set.
     known
         Functions that stand for ops in other layouts than ONNX has.
     """
@@ -104,15 +93,14 @@ def op_of(
     since = getattr(schema(type, version), "since_version", 0) if is_standard(domain) else 0
     if since > RULES_UP_TO:
         type = f"{type}-{since}"
-    return Op(
-        type,
-        attributes(node),
-        tuple(node.input),
-        tuple(node.output),
-        name=name,
-        opset=version,
-        layouts=layouts,
-    )
+    inputs, outputs = tuple(node.input), tuple(node.output)
+    op = Op(type, attributes(node), inputs, outputs, name=name, opset=version, layouts=layouts)
+    told = {
+        name: as_value(values[inputs[n]])
+        for name, n in parameter_places(op).items()
+        if n < len(inputs) and inputs[n] in values
+    }
+    return replace(op, attributes={**op.attributes, **told}) if told else op
 
 
 def _value(attribute: AttributeProto) -> Any:

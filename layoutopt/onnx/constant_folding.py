@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
 from layoutopt.onnx.folding import RANDOM, WINDOWS, run_alone
-from layoutopt.onnx.protobuf import SMALL, bodies, captured
-from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
 from layoutopt.onnx.types import element_bytes, typed
 

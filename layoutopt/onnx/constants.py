@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Relaid
 from layoutopt.layout.factors import steps
-from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.protobuf import is_standard
 
 if TYPE_CHECKING:
     from onnx import NodeProto, SparseTensorProto, TensorProto

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from layoutopt.conversion.rules.registry import ALIKE
-from layoutopt.onnx.protobuf import captured, graphs
-from layoutopt.onnx.rules import is_standard, type_of
+from layoutopt.conversion.rules.registry import type_facts
+from layoutopt.onnx.protobuf import captured, graphs, is_standard, type_of
 from layoutopt.onnx.types import differ, typed
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def take_declared(graph: GraphProto) -> Declared:
     found: Declared = {}
     for one in graphs(graph):
         _tell_before_transposes(one)
-        told = (n for n in one.node if is_standard(n.domain) or any(ALIKE.get(type_of(n), ())[:1]))
+        told = (n for n in one.node if is_standard(n.domain) or _is_inferred(type_of(n)))
         made = {x for node in told for x in node.output}
         inputs = {value.name: value.type for value in one.input}
         dims = {x.name: x.dims for x in one.initializer}
@@ -73,6 +72,12 @@ def take_declared(graph: GraphProto) -> Declared:
                 for size in dims[value.name]:
                     value.type.tensor_type.shape.dim.add(dim_value=size)
     return found
+
+
+def _is_inferred(type: str) -> bool:
+    """Return whether the results of an op of another domain have the shape of another op's."""
+    like = type_facts(type).like
+    return like is not None and like.type != ""
 
 
 def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declared:

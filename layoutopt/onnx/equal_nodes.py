@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.folding import RANDOM
-from layoutopt.onnx.protobuf import bodies, copied_except
-from layoutopt.onnx.rules import is_standard, type_of
+from layoutopt.onnx.protobuf import bodies, copied_except, is_standard, type_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape, size
-from layoutopt.onnx.protobuf import SMALL, array, bodies
-from layoutopt.onnx.rules import is_standard, rule_of
+from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, type_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -81,12 +81,12 @@ def _structural(graph: GraphProto) -> set[int]:
     found = set()
     for k in reversed(range(len(graph.node))):
         node = graph.node[k]
-        rule = rule_of(node.domain, node.op_type)
+        known = type_facts(type_of(node))
         if not needed.isdisjoint(node.output):
             found.add(k)
-            positions: Iterable[int] = set(range(len(node.input))).difference(rule.unread)
+            positions: Iterable[int] = set(range(len(node.input))).difference(known.unread)
         else:
-            positions = [i for i in rule.structure if i < len(node.input)]
+            positions = [i for i in known.structural if i < len(node.input)]
         needed.update(node.input[i] for i in positions)
         needed.discard("")
     return {k for k in found if graph.node[k].op_type != "Constant"}
@@ -97,11 +97,11 @@ def _of_shapes(graph: GraphProto, values: Mapping[str, Array]) -> set[int]:
     derived: set[str] = set()
     found = set()
     for k, node in enumerate(graph.node):
-        rule = rule_of(node.domain, node.op_type)
+        known = type_facts(type_of(node))
         data = {
             name
             for i, name in enumerate(node.input)
-            if name and i not in rule.structure and i not in rule.unread
+            if name and i not in known.structural and i not in known.unread
         }
         start = node.op_type in ("Shape", "Size") and is_standard(node.domain)
         if start or (data & derived and all(x in derived or x in values for x in data)):

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.registry import ALIKE
-from layoutopt.conversion.shapes import POOLS, infer
+from layoutopt.conversion.rules.registry import type_facts
+from layoutopt.conversion.shapes import infer
 from layoutopt.graphs.ops import Array
-from layoutopt.onnx.attributes import attributes, op_of, parameters
+from layoutopt.onnx.attributes import attributes, op_of
 from layoutopt.onnx.folding import WINDOWS, known_values
-from layoutopt.onnx.protobuf import SMALL, first_line, graphs
-from layoutopt.onnx.rules import is_standard, rule_of, type_of
+from layoutopt.onnx.protobuf import SMALL, first_line, graphs, type_of, versions_of
 from layoutopt.onnx.types import fill_type, typed
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> No
 
 def _is_misread(node: NodeProto) -> bool:
     """Return whether ONNX's inference may tell other sizes of a pool than runtimes make."""
-    if node.op_type not in POOLS or not is_standard(node.domain):
+    if type_facts(type_of(node)).shape is None:
         return False
     given = attributes(node)
     same = str(given.get("auto_pad", "")).startswith("SAME")
@@ -154,9 +153,9 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
         The same with shapes.
     """
     told = False
-    versions = {x.domain: x.version for x in model.opset_import}
+    versions = versions_of(model)
     for graph, known in zip(graphs(model.graph), graphs(inferred.graph), strict=True):
-        nodes = [node for node in graph.node if node.domain == UNREAD or type_of(node) in ALIKE]
+        nodes = [n for n in graph.node if n.domain == UNREAD or type_facts(type_of(n)).like]
         if not nodes:
             continue
         every = (*known.value_info, *known.output, *known.input)
@@ -189,14 +188,14 @@ def _results(
     own = NodeProto()
     own.CopyFrom(node)
     own.domain = "" if node.domain == UNREAD else node.domain
-    op = op_of(own, own.op_type, versions, {})
+    op = op_of(own, versions, values)
     shapes = tuple(typed(kinds[x]).shape if x in kinds else None for x in op.inputs)
-    attributes = {**op.attributes, **parameters(own, op, values)}
     try:
-        found = infer(replace(op, attributes=attributes, input_shapes=shapes))
+        found = infer(replace(op, input_shapes=shapes))
     except InputError:
         return
-    place = ALIKE[op.type][2] if op.type in ALIKE else 0
+    shape_like = type_facts(op.type).like
+    place = 0 if shape_like is None else shape_like.typed
     like = kinds.get(op.inputs[place]) if op.has(place) else None
     for n, (name, shape) in enumerate(zip(op.outputs, found, strict=True)):
         element = like.tensor_type.elem_type if like is not None else 0
@@ -277,7 +276,7 @@ def _is_short(model: ModelProto) -> bool:
     return all(
         sizes.get(node.input[i], math.inf) <= SMALL
         for node in nodes
-        for i in rule_of(node.domain, node.op_type).structure
+        for i in type_facts(type_of(node)).structural
         if i < len(node.input) and node.input[i]
     ) and not any(node.op_type in COUNTING - {"Range"} for node in nodes)
 

@@ -14,9 +14,8 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
-from layoutopt.onnx.protobuf import graphs
+from layoutopt.onnx.protobuf import graphs, is_standard
 from layoutopt.onnx.result import tell
-from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.validate import kinds_of, schema
 
 if TYPE_CHECKING:

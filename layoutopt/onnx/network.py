@@ -1,24 +1,34 @@
-"""Graphs of models with known shapes: each relevant node enters by its rule."""
+"""Networks as unwinding graphs, and their training steps: each node enters by its op type."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.builder import (
+    Attractions,
+    Backward,
+    Build,
+    Node,
+    UnwindingGraphBuilder,
+    Use,
+)
+from layoutopt.conversion.rules.gradients import FLAT, UNKNOWN
+from layoutopt.conversion.rules.registry import build_of, type_facts
+from layoutopt.conversion.rules.unwinding import barrier, together
 from layoutopt.graphs.builder import all_or_nothing
 from layoutopt.graphs.ops import Shape
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.onnx.builder import Attractions, Node, Rule, UnwindingGraphBuilder
-from layoutopt.onnx.protobuf import captured, title
-from layoutopt.onnx.rules import barrier, is_standard, rule_of, type_of
+from layoutopt.onnx.attributes import op_of
+from layoutopt.onnx.protobuf import captured, is_standard, title, type_of, versions_of
 from layoutopt.onnx.shapes import Shaped
 
 if TYPE_CHECKING:
-    from onnx import NodeProto
+    from onnx import GraphProto, NodeProto
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +69,7 @@ class OnnxGraphBuilder:
         self.roots = _roots(shaped)
         names = {name for node in self.network.node for name in node.output}
         self.sketch = UnwindingGraphBuilder(graph, attractions, names | set(self.roots))
-        self.versions = {x.domain: x.version for x in shaped.model.opset_import}
+        self.versions = versions_of(shaped.model)
         self.tensors: dict[str, Tensor] = {}
         self.wanted: set[str] = set()
         self.live: list[NodeProto] = []
@@ -87,18 +97,11 @@ class OnnxGraphBuilder:
                 raise error.located(title(node)) from None
 
     def _add(self, node: NodeProto) -> None:
-        names = [name if name in self.wanted else None for name in node.output]
-        shapes = [None if name is None else self._shape(name) for name in names]
-        ready = Node(
-            op_type=node.op_type,
-            inputs=tuple(self._inputs(node)),
-            outputs=tuple(names),
-            shapes=tuple(shapes),
-            attributes=_attributes(node),
-            values=tuple(self.shaped.values.get(name) for name in node.input),
-            version=self.versions.get("" if is_standard(node.domain) else node.domain, 1),
-            captured=tuple(self.tensors[name] for name in sorted(captured(node))),
-        )
+        names = [name if name in self.wanted else "" for name in node.output]
+        shapes = [self._shape(name) if name else None for name in names]
+        op = replace(op_of(node, self.versions, self.shaped.values), outputs=tuple(names))
+        inside = tuple(self.tensors[name] for name in sorted(captured(node)))
+        ready = Node(op, tuple(self._inputs(node)), tuple(shapes), inside)
         outputs = self._built(node, ready)
         self.placed.append(AddedNode(node, ready, outputs))
         self.tensors.update(
@@ -107,23 +110,22 @@ class OnnxGraphBuilder:
 
     def _built(self, node: NodeProto, ready: Node) -> Sequence[Tensor | None]:
         """Return the outputs of a node: by its rule, or of a barrier if sizes are taken for 1."""
-        rule = rule_of(node.domain, node.op_type)
-        guessed = self.shaped.guessed
+        build, guessed = build_of(type_of(node)), self.shaped.guessed
         if not guessed:
-            return _follow(rule, self.sketch, ready)
+            return _follow(build, self.sketch, ready)
         if guessed.isdisjoint(node.output):
-            by_rule = all_or_nothing(lambda _: _follow(rule, self.sketch, ready))
+            by_rule = all_or_nothing(lambda _: _follow(build, self.sketch, ready))
             try:
                 return by_rule(self.sketch.graph)
             except InputError:  # other sizes fit
                 self.misfits[type_of(node)] += 1
-        return _follow(Rule(barrier), self.sketch, ready)
+        return _follow(barrier, self.sketch, ready)
 
     def _inputs(self, node: NodeProto) -> Iterator[Tensor | None]:
         read = set(_reads(self.shaped, node))
-        rule = rule_of(node.domain, node.op_type)
+        facts = type_facts(type_of(node))
         for i, name in enumerate(node.input):
-            skipped = i in rule.unread or (i in rule.structure and name in self.shaped.values)
+            skipped = i in facts.unread or (i in facts.structural and name in self.shaped.values)
             yield self.tensors[name] if name in read and not skipped else None
 
     def _shape(self, name: str) -> Shape:
@@ -136,12 +138,12 @@ class OnnxGraphBuilder:
         raise InputError(f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else ""))
 
 
-def _follow(rule: Rule, sketch: UnwindingGraphBuilder, node: Node) -> Sequence[Tensor | None]:
+def _follow(build: Build, sketch: UnwindingGraphBuilder, node: Node) -> Sequence[Tensor | None]:
     """Return the outputs that a rule adds, of the shapes that they must have."""
-    made = rule.build(sketch, node)
+    made = build(sketch, node)
     outputs = [made] if isinstance(made, Tensor) else made
-    for name, shape, x in zip(node.outputs, node.shapes, outputs, strict=True):
-        if name is not None and x is not None and x.shape != shape:
+    for name, shape, x in zip(node.op.outputs, node.shapes, outputs, strict=True):
+        if name and x is not None and x.shape != shape:
             raise InputError(
                 f"{name!r} has shape {list(shape or ())}, {list(x.shape)} follows from the operands"
             )
@@ -161,10 +163,10 @@ def live_nodes(shaped: Shaped) -> tuple[list[NodeProto], set[str]]:
 
 def _reads(shaped: Shaped, node: NodeProto) -> Iterator[str]:
     """Yield the names of what a node reads as data."""
-    rule = rule_of(node.domain, node.op_type)
+    facts = type_facts(type_of(node))
     for i, name in enumerate(node.input):
-        known = i in rule.structure and name in shaped.values
-        if name and not known and i not in rule.unread:
+        known = i in facts.structural and name in shaped.values
+        if name and not known and i not in facts.unread:
             yield name
     yield from captured(node)
 
@@ -176,11 +178,160 @@ def _roots(shaped: Shaped) -> dict[str, Shape]:
     return {name: shaped.shapes[name] for name in names if name in shaped.shapes}
 
 
-def _attributes(node: NodeProto) -> dict[str, Any]:
-    from onnx import helper
+STATES = {"sgd": (), "momentum": ("momentum",), "adam": ("m", "v")}
+"""Optimisers, and the names of the states that each keeps for every trained tensor."""
 
-    return {
-        a.name: helper.get_attribute_value(a)
-        for a in node.attribute
-        if not (a.HasField("t") or a.HasField("g"))
-    }
+
+def check_training(training: str | None) -> None:
+    """Refuse an optimiser that does not exist.
+
+    Raises
+    ------
+    InputError
+        That names those that do.
+    """
+    if training is not None and training not in STATES:
+        allowed = ", ".join(STATES)
+        raise InputError(f"there is no training {training!r}; allowed: {allowed}")
+
+
+class Trainer:
+    """The backward pass of a network, as it grows.
+
+    Parameters
+    ----------
+    builder
+        The network, built.
+    """
+
+    def __init__(self, builder: OnnxGraphBuilder) -> None:
+        self.builder = builder
+        self.sketch = builder.sketch
+        self.floats = _floats(builder.network)
+        self.trained = [
+            (name, builder.tensors[name])
+            for name in _parameters(builder.network)
+            if name in builder.tensors and name in self.floats
+        ]
+        self.flowing = {x.index for _, x in self.trained}
+        self.found: dict[int, list[Tensor]] = {}
+        self.opaque: Counter[str] = Counter()
+
+    def build(self, training: str) -> None:
+        """Add the backward pass, and the update of every tensor that gets a gradient.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to train, or a node does not fit its operands.
+        """
+        plans = [self._plan(placed) for placed in self.builder.placed]
+        for name in dict.fromkeys(x.name for x in self.builder.network.output):
+            y = self.builder.tensors[name]
+            if y.index in self.flowing:
+                own = self.sketch.helper(name, "loss")
+                self._note(y, self.sketch.graph.fixed_point([y], y.shape, name=own))
+        for placed, wanted in zip(reversed(self.builder.placed), reversed(plans), strict=True):
+            try:
+                self._go_back(placed, wanted)
+            except InputError as error:
+                raise error.located(title(placed.proto)) from None
+        learned = [(name, w) for name, w in self.trained if w.index in self.found]
+        if not learned:
+            raise InputError("there is nothing to train: no output follows from an initialiser")
+        for name, w in learned:
+            self._update(name, w, STATES[training])
+
+    def _plan(self, placed: AddedNode) -> tuple[int, ...]:
+        """Return the positions of operands that need gradients, and say so of the outputs."""
+        if type_facts(type_of(placed.proto)).gradient is FLAT:
+            return ()
+        wanted = tuple(
+            i for i, x in self._learnable(placed) if x is not None and x.index in self.flowing
+        )
+        if wanted:
+            self.flowing.update(y.index for y in self._differentiable(placed) if y is not None)
+        return wanted
+
+    def _learnable(self, placed: AddedNode) -> Iterator[tuple[int, Tensor | None]]:
+        """Yield number and tensor of each operand that gradients may go to."""
+        node, facts = placed.node, type_facts(type_of(placed.proto))
+        barred = {*facts.structural, *facts.unread, *_backward(placed).constant}
+        names = (*node.op.inputs, *sorted(captured(placed.proto)))
+        for i, (name, x) in enumerate(zip(names, (*node.inputs, *node.captured), strict=True)):
+            if i not in barred and name in self.floats:
+                yield i, x
+
+    def _differentiable(self, placed: AddedNode) -> Iterator[Tensor | None]:
+        """Yield the outputs, ``None`` for those that have no gradients."""
+        every = _backward(placed).every
+        for i, (name, y) in enumerate(zip(placed.proto.output, placed.outputs, strict=True)):
+            yield y if name in self.floats and (every or i == 0) else None
+
+    def _go_back(self, placed: AddedNode, wanted: tuple[int, ...]) -> None:
+        outputs = tuple(self._differentiable(placed)) if wanted else ()
+        gradients = tuple(None if y is None else self._gradient(y) for y in outputs)
+        if all(dy is None for dy in gradients):
+            return
+        rule = _backward(placed)
+        if rule is UNKNOWN:
+            self.opaque[type_of(placed.proto)] += 1
+        use = Use(placed.node, outputs, gradients, wanted)
+        for position, dx in rule.build(self.sketch, use):
+            self._note(use.operand(position), dx)
+
+    def _note(self, x: Tensor, gradient: Tensor) -> None:
+        self.found.setdefault(x.index, []).append(gradient)
+
+    def _gradient(self, x: Tensor) -> Tensor | None:
+        """Return the gradient of a tensor, once all that reads it has been gone back through."""
+        found = self.found.get(x.index, [])
+        if len(found) > 1:
+            name = self.sketch.helper(x.name, "gradient.sum")
+            found[:] = [together(self.sketch, name, found, "gradient_sum")]
+        return found[0] if found else None
+
+    def _update(self, name: str, w: Tensor, states: Sequence[str]) -> None:
+        gradient = self._gradient(w)
+        assert gradient is not None  # tensors without one are not learned
+        kept = [self.sketch.sink(self.sketch.helper(name, state), w.shape) for state in states]
+        values = self.sketch.attractions
+        self.sketch.graph.grow_optimizer_step(
+            w,
+            gradient,
+            kept,
+            weights_value=values["optimiser.weights"],
+            states_value=values["optimiser.states"],
+            name=self.sketch.helper(name, "update"),
+        )
+
+
+def _backward(placed: AddedNode) -> Backward:
+    """Return the backward pass of a node; that of ops of which none is known is opaque."""
+    return type_facts(type_of(placed.proto)).gradient or UNKNOWN
+
+
+def _parameters(network: GraphProto) -> list[str]:
+    """Return the names of a network's initialisers.
+
+    A constant that is filled to a shape that an initialiser gives stands for one: networks are
+    handed on without their weights in this form.
+    """
+    names = [x.name for x in network.initializer]
+    own = set(names)
+    filled = [
+        node.output[0]
+        for node in network.node
+        if node.op_type == "ConstantOfShape" and is_standard(node.domain) and node.input[0] in own
+    ]
+    return names + filled
+
+
+def _floats(network: GraphProto) -> set[str]:
+    """Return the names of tensors of floating-point numbers."""
+    from onnx import TensorProto
+
+    kinds = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    values = (*network.input, *network.value_info, *network.output)
+    found = {x.name for x in values if x.type.tensor_type.elem_type in kinds}
+    return found | {x.name for x in network.initializer if x.data_type in kinds}

@@ -93,6 +93,21 @@ def title(node: NodeProto) -> str:
     return f"{node.op_type} {called!r}"
 
 
+def is_standard(domain: str) -> bool:
+    """Return whether a domain is that of ONNX's own operator set."""
+    return domain in ("", "ai.onnx")
+
+
+def type_of(node: NodeProto) -> str:
+    """Return a node's op type, written ``domain::Type`` in other domains than ONNX's own."""
+    return node.op_type if is_standard(node.domain) else f"{node.domain}::{node.op_type}"
+
+
+def versions_of(model: ModelProto) -> dict[str, int]:
+    """Return the version of each operator set of a network, ``""`` for ONNX's own."""
+    return {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
+
+
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """Yield a graph and all graphs inside its nodes."""
     yield graph

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import logging
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutopt.base.errors import InputError
+from layoutopt.base.files import read_utf8
+from layoutopt.base.numbers import exact_decimal
+from layoutopt.conversion.rules.builder import Attractions
+from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.onnx.builder import read_attractions
-from layoutopt.onnx.network import OnnxGraphBuilder, live_nodes
-from layoutopt.onnx.protobuf import captured, load, load_model
-from layoutopt.onnx.rules import BODIES, is_known, type_of
+from layoutopt.onnx.network import OnnxGraphBuilder, Trainer, check_training, live_nodes
+from layoutopt.onnx.protobuf import bodies, captured, load, load_model, type_of
 from layoutopt.onnx.running import types_at_random
 from layoutopt.onnx.shapes import Shaped, infer, set_dims, settled
-from layoutopt.onnx.training import Trainer, check_training
 from layoutopt.onnx.validate import check_nodes, check_version, inlined, sort_nodes
 
 if TYPE_CHECKING:
@@ -33,6 +37,55 @@ MOST_ELEMENTS = 2**28
 
 ROUNDS = 20
 """So often are sizes of 1 taken where nothing is known, before what follows is inferred."""
+
+
+def read_attractions(path: str | Path | None = None) -> Attractions:
+    """Return the shipped values, some of them replaced by a user's.
+
+    Parameters
+    ----------
+    path
+        A TOML file in the form of the shipped ``attractions.toml``; it may hold any part
+        of it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, names an entry that does not exist, or holds a value
+        that is no finite number.
+    """
+    shipped = resources("layoutopt.onnx").joinpath("attractions.toml").read_bytes()
+    values = _entries(shipped, "attractions.toml")
+    if path is None:
+        return values
+    changes = _entries(read_utf8(Path(path)), str(path))
+    for key in changes:
+        if key not in values:
+            raise InputError(f"there is no such entry; known: {', '.join(values)}", key, str(path))
+    return values | changes
+
+
+def _entries(raw: bytes, file: str) -> dict[str, Decimal]:
+    """Return the entries of a TOML document by dotted key."""
+    try:
+        document = tomllib.loads(raw.decode(), parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not TOML ({error})", file=file) from None
+    except RecursionError:
+        raise InputError("the TOML is nested too deeply", file=file) from None
+    entries: dict[str, Decimal] = {}
+    for table, members in document.items():
+        if not isinstance(members, dict):
+            raise InputError("must stand in a table, as in [matmul]", table, file)
+        for key, value in members.items():
+            place = f"{table}.{key}"
+            if isinstance(value, str):  # "1.5" would be a number to exact_decimal
+                raise InputError(f"value {value!r} is not a decimal number", place, file)
+            try:
+                entries[place] = exact_decimal(value)
+            except InputError as error:
+                raise error.located(place, file) from None
+    return entries
 
 
 def sized(shaped: Shaped, whole: Callable[[], ModelProto]) -> Shaped:
@@ -278,11 +331,12 @@ def read_network(
             opaque = trainer.opaque
     except InputError as error:
         raise error.located(file=str(path)) from None
-    unknown = Counter(type_of(x) for x in builder.live if not is_known(x.domain, x.op_type))
-    bodies = Counter(type_of(x) for x in builder.live if type_of(x) in BODIES)
+    types = [type_of(x) for x in builder.live]
+    unknown = Counter(x for x in types if "::" in x or x not in OPERATORS)
+    within = Counter(type_of(x) for x in builder.live if any(bodies(x)))
     misfits = listed(builder.misfits)
     notes = (f"ops that sizes of 1 do not fit, taken for barriers: {misfits}",) if misfits else ()
-    counts = [dict(sorted(x.items())) for x in (unknown, bodies, opaque)]
+    counts = [dict(sorted(x.items())) for x in (unknown, within, opaque)]
     return UnwindingModel(graph, counts[0], counts[1], counts[2], shaped.notes + notes)
 
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.onnx.folding import RANDOM, known_values
-from layoutopt.onnx.protobuf import bodies, captured, graphs, write_proto
-from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.protobuf import bodies, captured, graphs, is_standard, write_proto
 from layoutopt.onnx.runtime import POLL, CrashError, RunError, Session, ending
 
 if TYPE_CHECKING:

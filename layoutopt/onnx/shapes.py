@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.elementwise import ONE_OPERAND
+from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape
 from layoutopt.onnx.declared import (
     Declared,
@@ -27,8 +27,8 @@ from layoutopt.onnx.protobuf import (
     drop_data,
     element_count,
     graphs,
+    is_standard,
 )
-from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.types import typed
 from layoutopt.onnx.validate import sort_nodes
 
@@ -211,9 +211,6 @@ def _no_tensors(model: ModelProto) -> set[str]:
 SINCE_OVERRIDABLE = 4
 """Version of the file format since which an initialiser that is an input is only its default."""
 
-UNARY = frozenset(ONE_OPERAND.split())
-"""Op types whose result has the shape of their operand."""
-
 
 def overridable(model: ModelProto) -> set[str]:
     """Return the initialisers that a caller may replace, as they are inputs as well."""
@@ -300,7 +297,7 @@ def _operand_sizes(
     if any(dim.HasField("dim_value") and not dim.dim_value for dim in dims):
         return None
     if node.op_type != "Transpose":
-        known = node.op_type in UNARY and node.input[0] in kinds
+        known = type_facts(node.op_type).keeps_shape and node.input[0] in kinds
         return dims if known else None
     order = given[0] if given else list(range(len(dims)))[::-1]
     if sorted(order) != list(range(len(dims))):

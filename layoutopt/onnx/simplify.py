@@ -36,9 +36,16 @@ from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import Names, rename, unshadow
-from layoutopt.onnx.protobuf import SMALL, bodies, captured, copied_except, element_count, graphs
+from layoutopt.onnx.protobuf import (
+    SMALL,
+    bodies,
+    captured,
+    copied_except,
+    element_count,
+    graphs,
+    is_standard,
+)
 from layoutopt.onnx.result import PREFIX
-from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, bare_model, overridable
 from layoutopt.onnx.source import check_network
 from layoutopt.onnx.types import NARROW, type_name, typed

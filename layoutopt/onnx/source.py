@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.rules.registry import OPERATORS
+from layoutopt.conversion.rules.operator import Category
+from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.shapes import infer
-from layoutopt.onnx.attributes import op_of, parameters
+from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.protobuf import bodies, captured
-from layoutopt.onnx.rules import is_standard
+from layoutopt.onnx.protobuf import bodies, captured, is_standard, versions_of
 from layoutopt.onnx.shapes import overridable, skeleton
 from layoutopt.onnx.types import Typed, differ, types
 from layoutopt.onnx.validate import (
@@ -134,9 +134,8 @@ def check_network(model: ModelProto) -> dict[str, int]:
 
 
 def _versions(model: ModelProto) -> dict[str, int]:
-    versions = {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
-    standard = versions.get("")
-    if standard is None:
+    versions = versions_of(model)
+    if "" not in versions:
         raise InputError("it does not tell which version of ONNX's operator set it follows")
     check_version(model, OLDEST)
     return versions
@@ -260,10 +259,9 @@ class _Reader:
         shapes: Mapping[str, Typed],
         values: Mapping[str, NDArray[Any]],
     ) -> Op:
-        op = op_of(node, name, self.versions, self.known)
+        op = op_of(node, self.versions, values, name=name, known=self.known)
         return replace(
             op,
-            attributes={**op.attributes, **parameters(node, op, values)},
             inputs=(*node.input, *sorted(captured(node))),
             output_shapes=tuple(shapes.get(n, UNKNOWN).shape if n else None for n in node.output),
             element_type=shapes.get(op.inputs[0], UNKNOWN).element_type if op.has(0) else "",
@@ -341,14 +339,15 @@ def _check_shapes(graph: ConversionGraph, op: Op, doubtful: set[str]) -> None:
     doubtful
         Names of such tensors, and of what follows from them; the op's results are added.
     """
-    if op.type in OPERATORS and not doubtful.isdisjoint(op.inputs):
+    known = operator_of(op).category is not Category.OPAQUE
+    if known and not doubtful.isdisjoint(op.inputs):
         shapes = tuple(graph.tensors[name].shape if name else None for name in op.inputs)
         for own, told in zip(
             op.output_shapes, infer(replace(op, input_shapes=shapes)), strict=True
         ):
             if own is not None and told is not None and differ(own, told):
                 raise InputError(f"{op}: its result has shape {told}, not {own}")
-    if op.type not in OPERATORS or not doubtful.isdisjoint(op.inputs):
+    if not known or not doubtful.isdisjoint(op.inputs):
         doubtful.update(filter(None, op.outputs))
 
 

@@ -8,8 +8,16 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from layoutopt.base.errors import InputError
-from layoutopt.onnx.protobuf import bodies, captured, first_line, graphs, title
-from layoutopt.onnx.rules import is_known, is_standard
+from layoutopt.conversion.rules.registry import OPERATORS
+from layoutopt.onnx.protobuf import (
+    bodies,
+    captured,
+    first_line,
+    graphs,
+    is_standard,
+    title,
+    versions_of,
+)
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
@@ -152,7 +160,7 @@ def check_nodes(model: ModelProto) -> None:
     InputError
         If a node has more or fewer inputs or outputs than its op, or an attribute of another kind.
     """
-    versions = {"" if is_standard(x.domain) else x.domain: x.version for x in model.opset_import}
+    versions = versions_of(model)
     for graph in graphs(model.graph):
         for node in graph.node:
             try:
@@ -163,7 +171,7 @@ def check_nodes(model: ModelProto) -> None:
 
 def _check(node: NodeProto, version: int) -> None:
     known = schema(node.op_type, version) if is_standard(node.domain) else None
-    if known is None and is_known(node.domain, node.op_type):
+    if known is None and is_standard(node.domain) and node.op_type in OPERATORS:
         raise InputError(f"ONNX's operator set of version {version} has no such op")
     if known is not None:
         _check_count("inputs", len(node.input), known.min_input, known.max_input)
@@ -206,7 +214,7 @@ def schema(type: str, version: int) -> OpSchema | None:
     Parameters
     ----------
     type
-        The op, as :func:`~layoutopt.onnx.rules.type_of` writes it.
+        The op, as :func:`~layoutopt.onnx.protobuf.type_of` writes it.
     """
     from onnx import defs
 

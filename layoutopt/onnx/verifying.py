@@ -17,8 +17,8 @@ from layoutopt.onnx.protobuf import (
     element_count,
     first_line,
     graphs,
+    is_standard,
 )
-from layoutopt.onnx.rules import is_standard
 from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, overridable
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import typed

@@ -19,8 +19,8 @@ from layoutopt.conversion.backends import BlockedCpu
 from layoutopt.conversion.convert import SOLVERS, convert_graph
 from layoutopt.conversion.cost_table import costs_from, read_costs
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.materialise import ops_of
 from layoutopt.conversion.required import in_layouts
+from layoutopt.conversion.rewrite import ops_of
 from layoutopt.conversion.rules.op import Op, Shape, parse_operands
 from layoutopt.conversion.shapes import infer
 from layoutopt.layout.factors import AxisFactor, Form, view

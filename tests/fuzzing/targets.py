@@ -37,8 +37,7 @@ from layoutopt.layout.mapping import tile_mapping
 from layoutopt.layout.permutations import parse_permutation
 from layoutopt.lowering.assignment import evaluate
 from layoutopt.onnx import read as reader
-from layoutopt.onnx.builder import read_attractions
-from layoutopt.onnx.read import read_network
+from layoutopt.onnx.read import read_attractions, read_network
 from layoutopt.report.batch import bench_html
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import SOLVERS, unwind

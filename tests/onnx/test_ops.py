@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -14,10 +13,8 @@ from onnx import NodeProto, TensorProto, defs, helper
 from onnx.reference import ReferenceEvaluator
 
 from layoutopt.base.errors import InputError
-from layoutopt.onnx import rules
-from layoutopt.onnx.builder import read_attractions
-from layoutopt.onnx.read import read_network, read_onnx
-from layoutopt.onnx.rules import RULES
+from layoutopt.conversion.rules.registry import OPERATORS, type_facts
+from layoutopt.onnx.read import read_attractions, read_network, read_onnx
 from tests.onnx.networks import graph_of, model, node, pairs, passed_on, save, types
 
 # Views against the truth: elements of outputs are the input elements that the graph names
@@ -284,25 +281,20 @@ def test_every_op_type_of_onnx_has_a_rule() -> None:
     schemas = [s for s in defs.get_all_schemas_with_history() if s.domain == ""]
     names = {s.name for s in schemas}
     first = {name: min(s.since_version for s in schemas if s.name == name) for name in names}
-    assert [name for name, since in first.items() if since <= NEWEST and name not in RULES] == []
-    assert defs.onnx_opset_version() < NEWEST or set(RULES) <= set(first)
-
-
-def test_families_of_rules_do_not_overlap() -> None:
-    """Copies, which are elementwise, are views; all types are those that conversion knows."""
-    families = rules.CONSTANTS, rules.CONTRACTIONS, rules.ELEMENTWISE, rules.VIEWS
-    counts = Counter(name for family in families for name in family)
-    assert {name for name, count in counts.items() if count > 1} == {"BitCast", "Cast", "Identity"}
-    assert set(counts) <= set(rules.BARRIERS) == set(RULES)
+    assert [
+        name for name, since in first.items() if since <= NEWEST and name not in OPERATORS
+    ] == []
+    own = {name for name in OPERATORS if "::" not in name}
+    assert defs.onnx_opset_version() < NEWEST or own <= set(first)
 
 
 def test_structure_names_operands_that_exist() -> None:
     for schema in defs.get_all_schemas():
         if schema.domain == "":
-            rule = RULES[schema.name]
-            assert not set(rule.structure) & set(rule.unread)
+            facts = type_facts(schema.name)
+            assert not set(facts.structural) & set(facts.unread)
             # Tile and Upsample had more operands, or had them elsewhere, in older sets.
-            assert max((*rule.structure, *rule.unread), default=0) < max(schema.max_input, 1)
+            assert max((*facts.structural, *facts.unread), default=0) < max(schema.max_input, 1)
 
 
 # The table of values, and a user's changes to it

@@ -11,13 +11,21 @@ import pytest
 from onnx import defs, numpy_helper
 
 from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules import gradients
+from layoutopt.conversion.rules.registry import OPERATORS, type_facts
 from layoutopt.onnx.read import read_onnx
-from layoutopt.onnx.rules import RULES, VIEWS
 from tests.onnx.networks import passed_on, save
 from tests.standard import every_example
 
 NUMBERS_CHANGE = ("Cast", "CastLike")
 IN_TRAINING = "test_training_dropout"
+
+VIEWS = [
+    name
+    for name, (facts, *_) in OPERATORS.items()
+    if facts.gradient is not None and facts.gradient.build in (gradients.view, gradients.split)
+]
+"""Op types that only move elements."""
 
 
 def with_constants(model: onnx.ModelProto, data: dict) -> onnx.ModelProto:
@@ -27,7 +35,7 @@ def with_constants(model: onnx.ModelProto, data: dict) -> onnx.ModelProto:
     structure = {
         node.input[i]
         for node in model.graph.node
-        for i in RULES[node.op_type].structure
+        for i in type_facts(node.op_type).structural
         if i < len(node.input)
     } - {""}
     for name in structure & set(data):

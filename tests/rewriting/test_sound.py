@@ -16,7 +16,7 @@ import layoutopt
 import layoutopt.converting
 from layoutopt.certify.conversion import Asked, certify
 from layoutopt.conversion.requirements import Requirements
-from layoutopt.conversion.rules.elementwise import unchanged
+from layoutopt.conversion.rules.axes import unchanged
 from layoutopt.conversion.rules.op import Op, Size
 from layoutopt.conversion.rules.operator import Category, Operator
 from layoutopt.conversion.rules.registry import OPERATORS

@@ -1,4 +1,4 @@
-"""Ops whose attributes name axes: concat, softmax, reductions, pad, slice and their kin."""
+"""Rules of elementwise ops, of those whose attributes name axes, and of those that index."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import (
     Axes,
-    Category,
-    Operator,
     RemapError,
     Remapped,
     Rule,
@@ -18,11 +16,6 @@ from layoutopt.conversion.rules.operator import (
     permuted,
 )
 from layoutopt.layout.permutations import Permutation
-
-REDUCTIONS = (
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-    "ReduceSum ReduceSumSquare"
-)
 
 
 def axis_rule(default: int | None) -> Rule:
@@ -172,12 +165,6 @@ def expanded_rank(op: Op) -> int | None:
     return None if rank is None or count is None else max(rank, count)
 
 
-def expanded_axes(op: Op) -> tuple[Axes | None, ...]:
-    """Return that all axes of what Expand makes are permuted."""
-    rank = expanded_rank(op)
-    return (None if rank is None else tuple(range(rank)),)
-
-
 def shape_of(op: Op, permutation: Permutation) -> Remapped:
     """Pick the entries of a Shape in the order in which they were.
 
@@ -206,12 +193,6 @@ def filled_shape(op: Op, permutation: Permutation) -> Remapped:
 def filled_rank(op: Op) -> int | None:
     """Return the rank of what ConstantOfShape makes."""
     return _size(op, 0)
-
-
-def filled_axes(op: Op) -> tuple[Axes | None, ...]:
-    """Return that all axes of what ConstantOfShape makes are permuted."""
-    rank = filled_rank(op)
-    return (None if rank is None else tuple(range(rank)),)
 
 
 def _size(op: Op, n: int) -> int | None:
@@ -263,67 +244,9 @@ def _of_each(op: Op, name: str, rank: int) -> tuple[int, ...]:
     return values
 
 
-def _one_new_axis(op: Op) -> tuple[Axes | None, ...]:
+def one_new_axis(op: Op) -> tuple[Axes | None, ...]:
+    """Return that the result has a single axis, which the op adds."""
     return ((None,),)
-
-
-def _table() -> list[Operator]:
-    light = Category.LIGHT
-    axes = {"axes": 1}
-    reductions = [
-        Operator(name, light, moved_axes, parameters=axes, follow=kept_axes)
-        for name in REDUCTIONS.split()
-    ]
-    return [
-        *reductions,
-        Operator("ArgMax", light, axis_rule(0), follow=kept_but_one),
-        Operator("ArgMin", light, axis_rule(0), follow=kept_but_one),
-        Operator("CenterCropPad", light, crop, parameters={"shape": 1}, at_run_time=("shape",)),
-        Operator("Concat", light, axis_rule(None), operands=None),
-        Operator(
-            "ConstantOfShape",
-            light,
-            filled_shape,
-            operands=(),
-            rank=filled_rank,
-            follow=filled_axes,
-        ),
-        Operator("CumProd", light, axis_rule(None), parameters={"axis": 1}),
-        Operator("CumSum", light, axis_rule(None), parameters={"axis": 1}),
-        Operator(
-            "Expand",
-            light,
-            expand,
-            parameters={"shape": 1},
-            at_run_time=("shape",),
-            rank=expanded_rank,
-            follow=expanded_axes,
-        ),
-        Operator("Hardmax", light, flattened_hardmax),
-        Operator("Hardmax", light, axis_rule(-1), since=13),
-        Operator("LayerNormalization", light, normalised_tail),
-        Operator("LogSoftmax", light, flattened_softmax),
-        Operator("LogSoftmax", light, axis_rule(-1), since=13),
-        Operator("LpNormalization", light, axis_rule(-1)),
-        Operator("MeanVarianceNormalization", light, mean_variance),
-        Operator(
-            "Pad", light, pad, parameters={"pads": 1, "axes": 3}, at_run_time=("pads", "axes")
-        ),
-        Operator("RMSNormalization", light, normalised_tail),
-        Operator("ReverseSequence", light, reverse_sequence),
-        Operator("Shape", light, shape_of, follow=_one_new_axis),
-        Operator("Slice", light, cut, parameters={"axes": 3}),
-        Operator("Softmax", light, flattened_softmax),
-        Operator("Softmax", light, axis_rule(-1), since=13),
-        Operator("Split", light, axis_rule(0)),
-        Operator("Tile", light, tile, parameters={"repeats": 1}, at_run_time=("repeats",)),
-        Operator("TopK", light, axis_rule(-1)),
-        Operator("Trilu", light, triangle, parameters={"k": 1}),
-    ]
-
-
-AXIS_OPS = _table()
-"""Ops whose attributes name axes."""
 
 
 def gather(op: Op, permutation: Permutation) -> Mapping[str, Any]:
@@ -409,19 +332,79 @@ def scatter_nd(op: Op, permutation: Permutation) -> Remapped:
     return Remapped({}, (permutation, None, fitted(updates, front + rank - depth)))
 
 
-def _indexing_table() -> list[Operator]:
-    light = Category.LIGHT
-    return [
-        Operator("Compress", light, compress, follow=compressed_axes),
-        Operator("Gather", light, gather, follow=gathered_axes),
-        Operator("GatherElements", light, axis_rule(0), operands=(0, 1)),
-        Operator("GatherND", light, gather_nd, follow=gathered_nd_axes),
-        Operator("OneHot", light, lambda op, permutation: {}, follow=one_hot_axes),
-        Operator("Scatter", light, axis_rule(0), operands=(0, 1, 2)),
-        Operator("ScatterElements", light, axis_rule(0), operands=(0, 1, 2)),
-        Operator("ScatterND", light, scatter_nd),
-    ]
+def unchanged(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Change no attribute."""
+    return {}
 
 
-INDEXING = _indexing_table()
-"""Ops that pick or place elements by index."""
+def with_bias(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep the last axis, which a bias is added along, in its place."""
+    if op.has(1) and permutation[-1] != len(permutation) - 1:
+        raise RemapError(f"{op}: its bias is of the last axis, which must stay last")
+    return {}
+
+
+def dropout(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Change nothing, unless elements are dropped at random: others would be."""
+    if op.has(2) and op.integer("training_mode", 1):
+        raise RemapError(f"{op}: in training it drops elements by their order")
+    return {}
+
+
+def scaled_axis(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+    """Move the axis that scales are given along; scales of blocks move with the data."""
+    rank, scale = len(permutation), op.rank(1)
+    if scale is None:
+        raise RemapError(f"{op}: the rank of its scale is unknown")
+    if scale > 1:
+        every = tuple(permutation if op.has(n) else None for n in range(len(op.inputs)))
+        return Remapped(_scaled(op, permutation), every)
+    if scale == 0 or not -rank <= op.integer("axis", 1) < rank:
+        return {}  # one scale for all: the axis is ignored
+    return _scaled(op, permutation)
+
+
+def _scaled(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    return {"axis": permutation.index(op.axis(1, len(permutation)))}
+
+
+def with_scalars(op: Op) -> tuple[Axes | None, ...]:
+    """Return that the first result has all axes, and the others, a scale and a zero point, none."""
+    rank = op.rank(0)
+    return (None if rank is None else tuple(range(rank)), (), ())[: len(op.outputs)]
+
+
+def no_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that the result is a scalar."""
+    return ((),)
+
+
+def softmax_of_opset(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the axis as in the version of the standard that the op follows."""
+    if op.integer("opset", 1) >= SINGLE_AXIS:
+        return {"axis": permutation.index(op.axis(-1, len(permutation)))}
+    return flattened_softmax(op, permutation)
+
+
+SINGLE_AXIS = 13
+"""The version of the operator set since which Softmax is along one axis."""
+
+
+def quantised_concat(op: Op, permutation: Permutation) -> Remapped:
+    """Move the axis; tensors stand behind the result's scale and zero point, each with its own."""
+    axis = permutation.index(op.axis(None, len(permutation)))
+    inputs = (permutation if n >= 2 and n % 3 == 2 else None for n in range(len(op.inputs)))
+    return Remapped({"axis": axis}, tuple(inputs))
+
+
+def skip_normalisation(op: Op, permutation: Permutation) -> Remapped:
+    """Keep the last axis in its place; both operands have the same shape."""
+    if permutation[-1] != len(permutation) - 1:
+        raise RemapError(f"{op}: it normalises the last axis, which must stay last")
+    if op.shape(0) != op.shape(1):
+        raise RemapError(f"{op}: its operands have other shapes")
+    if any(op.outputs[1:3]):
+        raise RemapError(f"{op}: its mean and variance are asked for")
+    inputs = (permutation, permutation, *(None for _ in op.inputs[2:]))
+    outputs = (None if n in (1, 2) else permutation for n in range(len(op.outputs)))
+    return Remapped({}, inputs, tuple(outputs))

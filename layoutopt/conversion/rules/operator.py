@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.permutations import Permutation
+
+if TYPE_CHECKING:
+    from layoutopt.conversion.rules.blocks import BlockRule
+    from layoutopt.conversion.rules.builder import Backward, Build
 
 Axes: TypeAlias = tuple[int | None, ...]
 """For each axis of a result the axis of the operand that it is, or takes the place of; None for
@@ -151,9 +155,47 @@ SPATIAL_AXES = {0: "", 1: "W", 2: "HW", 3: "DHW"}
 """Letters of spatial axes, by their number."""
 
 
-def first_rank(op: Op) -> int | None:
-    """Return the rank of the first input."""
-    return op.rank(0)
+Rank: TypeAlias = Callable[[Op], int | None]
+"""How many axes of an op are permuted, None if that is unknown."""
+
+
+def rank_of(n: int) -> Rank:
+    """Return a function that finds the rank of an input."""
+
+    def rank(op: Op) -> int | None:
+        return op.rank(n)
+
+    return rank
+
+
+first_rank = rank_of(0)
+"""Return the rank of the first input."""
+
+
+def largest_rank(*operands: int) -> Rank:
+    """Return a function that finds the largest rank of some operands, by default of all."""
+
+    def rank(op: Op) -> int | None:
+        ranks = [op.rank(n) for n in operands or range(len(op.inputs)) if op.has(n)]
+        known = [rank for rank in ranks if rank is not None]
+        return max(known, default=None) if len(known) == len(ranks) else None
+
+    return rank
+
+
+def all_axes(rank: Rank) -> Follow:
+    """Return a function that tells that a result has all axes that are permuted."""
+
+    def axes(op: Op) -> tuple[Axes | None, ...]:
+        count = rank(op)
+        return (None if count is None else tuple(range(count)),)
+
+    return axes
+
+
+def unknown_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that nothing is known of the axes of results."""
+    return (None,) * len(op.outputs)
 
 
 def same_axes(op: Op) -> tuple[Axes | None, ...]:
@@ -169,9 +211,27 @@ def unmoved(op: Op, permutation: Permutation) -> Remapped:
     raise RemapError(f"{op}: each of its axes has its place and must stay there")
 
 
+class ShapeLike(NamedTuple):
+    """The op of ONNX's latest operator set whose results have the shape of those of another op.
+
+    Parameters
+    ----------
+    type
+        Its type; ``""`` if shapes are not inferred.
+    operands
+        The other op's inputs that are its operands.
+    typed
+        The other op's input whose type of elements the results have.
+    """
+
+    type: str
+    operands: Sequence[int] = (0,)
+    typed: int = 0
+
+
 @dataclass(frozen=True)
 class Operator:
-    """Semantics of an op type.
+    """All that is known of an op type.
 
     Parameters
     ----------
@@ -205,6 +265,33 @@ class Operator:
         axis, as in ``"NC+, OI+, O -> NC+"``.  ``+`` stands for the spatial axes of the first
         input (W, HW or DHW), ``*`` for an axis without such a meaning; nothing for an operand of
         which nothing is known.  Or a function that returns this for an op.
+    reason
+        Why the axes of an opaque op have no rule.
+    blocks
+        What becomes of an op whose axes are cut into parts; None if it cannot run so.
+    keeps_zeros
+        Whether the result is zero where all operands are.
+    pads_channels
+        Whether it makes zeros of channels of zeros, and nothing else of other channels.
+    shape
+        The shape of a result by that of the first input, where ONNX infers another than runtimes
+        make.
+    like
+        The op that has results of the same shape, where ONNX infers none.
+    same_rank
+        Whether results have as many axes as the first input, whatever else is unknown.
+    values
+        Inputs whose values the rule does not change, but shapes depend on, or whether the op is
+        random, with their positions.
+    structure
+        Positions of inputs that hold axes, sizes or settings, which are no data if they are known;
+        by default those of ``parameters`` and ``values``.
+    unread
+        Positions of inputs of which only shape or type matter.
+    build
+        Adds an op to an unwinding graph; by default, as a barrier.
+    gradient
+        Adds its backward pass; None: an opaque one, of which users are told.
 
     Raises
     ------
@@ -221,15 +308,39 @@ class Operator:
     at_run_time: tuple[str, ...] = ()
     alternatives: Callable[[Op], Iterable[Remapped]] | None = None
     on_request: Callable[[Op], Iterable[Remapped]] | None = None
-    rank: Callable[[Op], int | None] = first_rank
+    rank: Rank = first_rank
     follow: Follow = same_axes
     axes: str | Callable[[Op], str] = ""
+    reason: str = ""
+    blocks: BlockRule | None = None
+    keeps_zeros: bool = False
+    pads_channels: bool = False
+    shape: Callable[[Op, Shape], Shape | None] | None = None
+    like: ShapeLike | None = None
+    same_rank: bool = False
+    values: Mapping[str, int] = field(default_factory=dict)
+    structure: tuple[int, ...] | None = None
+    unread: tuple[int, ...] = ()
+    build: Build | None = None
+    gradient: Backward | None = None
 
     def __post_init__(self) -> None:
         if self.category not in list(Category):
             allowed = ", ".join(Category)
             raise InputError(f"{self.type}: category {self.category!r} must be one of {allowed}")
         object.__setattr__(self, "category", Category(self.category))
+
+    @property
+    def structural(self) -> tuple[int, ...]:
+        """Positions of inputs that hold axes, sizes or settings."""
+        named = (*self.parameters.values(), *self.values.values())
+        return named if self.structure is None else self.structure
+
+    @property
+    def keeps_shape(self) -> bool:
+        """Whether all results have the shape of the first input."""
+        agnostic = self.category is Category.AGNOSTIC and self.operands == (0,)
+        return agnostic and self.follow is same_axes
 
     def operand_axes(self, op: Op) -> OperandAxes | None:
         """Return the meaning of the axes of an op's operands and results.

@@ -1,16 +1,15 @@
-"""Products of matrices: their last two axes have a meaning, those before are a batch."""
+"""Rules of products of matrices: their last two axes have a meaning, those before are a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
+from typing import Any
 
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import (
     Axes,
-    Category,
     Follow,
-    Operator,
     RemapError,
     Remapped,
     Rule,
@@ -85,22 +84,6 @@ def _has_plain_scales(op: Op, left: int, right: int) -> bool:
     """Return whether there are no scales of rows."""
     others = (op.shape(n) for n in range(len(op.inputs)) if n not in (left, right) and op.has(n))
     return all(shape is not None and all(size == 1 for size in shape) for shape in others)
-
-
-def product_rank(left: int, right: int) -> Callable[[Op], int | None]:
-    """Return a function that finds the rank of a product.
-
-    Parameters
-    ----------
-    left, right
-        Positions of the two operands.
-    """
-
-    def rank(op: Op) -> int | None:
-        a, b = op.rank(left), op.rank(right)
-        return None if a is None or b is None else max(a, b)
-
-    return rank
 
 
 def product_axes(left: int, right: int) -> Follow:
@@ -233,52 +216,33 @@ def einsum(op: Op, permutation: Permutation) -> Remapped:
     return Remapped({"equation": written}, inputs, (None,))
 
 
-def _gemm_axes(op: Op) -> tuple[Axes | None, ...]:
+def gemm_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that the first axis of a Gemm is its operand's rows, or its columns if transposed."""
     return ((op.integer("transA", 0), None),)
 
 
-def _unknown(op: Op) -> tuple[Axes | None, ...]:
-    return (None,)
+def rows(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Keep the last axis, which is multiplied by one matrix, in its place."""
+    if permutation[-1] != len(permutation) - 1:
+        raise RemapError(f"{op}: its last axis is multiplied by a matrix, and must stay last")
+    if op.rank(1) != 2:
+        raise RemapError(f"{op}: it multiplies by more than one matrix")
+    return {}
 
 
-def _product(name: str, left: int, right: int, swap: bool = False) -> Operator:
-    return Operator(
-        name,
-        Category.LIGHT,
-        product_rule(left, right, swap),
-        operands=(left,),
-        rank=product_rank(left, right),
-        follow=product_axes(left, right),
-        alternatives=matrix_products if name == "MatMul" else None,
-        on_request=fused_products if name == "MatMul" else None,
-    )
+def multiplied_axes(op: Op) -> tuple[Axes | None, ...]:
+    """Return that a product with one matrix has all axes of its operand but the last."""
+    rank = op.rank(0)
+    return (None if rank is None else (*range(rank - 1), None),)
 
 
-def _table() -> list[Operator]:
-    light = Category.LIGHT
-    return [
-        _product("MatMul", 0, 1, swap=True),
-        _product("MatMulInteger", 0, 1),
-        _product("QLinearMatMul", 0, 3),
-        Operator("Gemm", light, gemm, follow=_gemm_axes, alternatives=matrix_products),
-        Operator(
-            FUSED,
-            light,
-            fused_product,
-            rank=product_rank(0, 1),
-            follow=_unknown,
-            alternatives=fused_products,
-        ),
-        Operator(
-            "com.microsoft::FusedGemm",
-            light,
-            gemm,
-            follow=_gemm_axes,
-            alternatives=matrix_products,
-        ),
-        Operator("Einsum", light, einsum, follow=_unknown),
-    ]
-
-
-PRODUCTS = _table()
-"""Products of matrices."""
+def quantised_products(op: Op) -> Iterator[Remapped]:
+    """Yield a QGemm with each operand in either order; the result stays."""
+    if op.rank(0) == op.rank(3) == 2:
+        left, right = op.integer("transA", 0), op.integer("transB", 0)
+        for a, b in product((0, 1), repeat=2):
+            inputs = tuple(
+                (1, 0) if (n == 0 and a) or (n == 3 and b) else None for n in range(len(op.inputs))
+            )
+            flags = {"transA": left ^ a, "transB": right ^ b}
+            yield Remapped({**op.attributes, **flags}, inputs, (None,))

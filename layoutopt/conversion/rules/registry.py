@@ -1,19 +1,14 @@
-"""All that is known of ops, by type; users add their own.
-
-To see what is known of a type, look it up in the table of its kind: elementwise ops, ops whose
-attributes name axes, views, ops that index, products, and spatial ops.
-"""
+"""All that is known of ops, looked up by type; users add their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.axes import AXIS_OPS, INDEXING
-from layoutopt.conversion.rules.elementwise import ELEMENTWISE
-from layoutopt.conversion.rules.microsoft import MICROSOFT
+from layoutopt.conversion.rules import unwinding
+from layoutopt.conversion.rules.builder import Build
 from layoutopt.conversion.rules.op import Op, plain
 from layoutopt.conversion.rules.operator import (
     Category,
@@ -27,48 +22,11 @@ from layoutopt.conversion.rules.operator import (
     fitted,
     is_identity,
     same_axes,
+    unknown_axes,
 )
-from layoutopt.conversion.rules.products import PRODUCTS
-from layoutopt.conversion.rules.spatial import SPATIAL
-from layoutopt.conversion.rules.views import VIEWS
+from layoutopt.conversion.rules.table import ROWS
 from layoutopt.layout.layout import Layout, LayoutError
 from layoutopt.layout.permutations import checked
-
-_SEQUENCE = "its operands are sequences, optional values or text, which have no axes"
-_SOURCE = "it makes its elements in their order"
-_RECURRENT = "time, batch and features each have their place in it"
-_BODY = "its body is a graph of its own"
-_ORDER = "its result counts elements or axes in their order"
-_ATTENTION = "heads, sequences and features each have their place in it"
-_LOSS = "it takes axis 1 for the classes, and may add over all others in order"
-_BOXES = "its axes hold boxes and scores, each in its place"
-_SIGNAL = "its last axis holds real and imaginary parts"
-_MATRIX = "its last two axes are one matrix"
-
-_TYPES = {
-    _SEQUENCE: (
-        "ConcatFromSequence Optional OptionalGetElement OptionalHasElement RegexFullMatch "
-        "SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
-        "SplitToSequence StringConcat StringNormalizer StringSplit TfIdfVectorizer"
-    ),
-    _SOURCE: (
-        "Bernoulli BlackmanWindow Constant EyeLike HammingWindow HannWindow "
-        "ImageDecoder MelWeightMatrix Multinomial RandomNormal RandomNormalLike RandomUniform "
-        "RandomUniformLike Range"
-    ),
-    _RECURRENT: "CausalConvWithState GRU LSTM RNN",
-    _BODY: "If Loop Scan SequenceMap",
-    _ORDER: "NonZero Unique",
-    _ATTENTION: "Attention LinearAttention RotaryEmbedding TensorScatter",
-    _LOSS: "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
-    _BOXES: "AffineGrid Col2Im NonMaxSuppression",
-    _SIGNAL: "DFT STFT",
-    _MATRIX: "Det",
-}
-
-REASONS = {name: reason for reason, names in _TYPES.items() for name in names.split()}
-"""For each opaque type of ONNX the reason."""
-
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
 
@@ -86,8 +44,18 @@ def _with(versions: tuple[Operator, ...], one: Operator) -> tuple[Operator, ...]
     return tuple(sorted([*others, one], key=lambda entry: -entry.since))
 
 
-OPERATORS = _by_type([*ELEMENTWISE, *AXIS_OPS, *VIEWS, *INDEXING, *PRODUCTS, *SPATIAL, *MICROSOFT])
+OPERATORS = _by_type(ROWS)
 """For each type of op what is known of it, latest version of the operator set first."""
+
+UNKNOWN = Operator(
+    "",
+    Category.OPAQUE,
+    operands=(),
+    follow=unknown_axes,
+    reason="no rule for this type is known",
+    build=unwinding.unknown,
+)
+"""What is known of other types: nothing."""
 
 
 def register(entry: Operator) -> None:
@@ -138,69 +106,26 @@ def operator(
     return add
 
 
-def _refuse(op: Op, permutation: tuple[int, ...]) -> Remapped:
-    reason = REASONS.get(op.type, "no rule for this type is known")
-    raise RemapError(f"{op}: {reason}")
-
-
 def operator_of(op: Op) -> Operator:
     """Return what is known of an op; nothing is known of opaque ones."""
-    for entry in OPERATORS.get(op.type, ()):
-        if entry.since <= op.opset:
-            return entry
-    return Operator(op.type, Category.OPAQUE, _refuse, operands=(), follow=_nothing_followed)
+    found = OPERATORS.get(op.type, ())
+    return next((entry for entry in found if entry.since <= op.opset), UNKNOWN)
 
 
-FURTHER = {
-    "Dropout": {"training_mode": 2},
-    "Gather": {"indices": 1},
-    "Slice": {"starts": 1, "ends": 2, "steps": 4},
-    "Split": {"split": 1},
-    "TopK": {"k": 1},
-}
-"""Inputs that rules do not change, whose values tell shapes, or whether an op is random."""
+def type_facts(type: str) -> Operator:
+    """Return what is known of an op type in all its versions: that stands in its latest entry."""
+    return OPERATORS.get(type, (UNKNOWN,))[0]
+
+
+def build_of(type: str) -> Build:
+    """Return what adds an op of a type to an unwinding graph."""
+    return type_facts(type).build or (unwinding.unknown if "::" in type else unwinding.barrier)
 
 
 def parameter_places(op: Op) -> Mapping[str, int]:
     """Return the inputs whose values stand among an op's attributes, by name."""
-    return {**operator_of(op).parameters, **FURTHER.get(op.type, {})}
-
-
-ALIKE: dict[str, tuple[str, Sequence[int], int]] = {
-    name: (kind, operands, typed)
-    for names, kind, operands, typed in (
-        ("GroupNormalization MeanVarianceNormalization", "Identity", (0,), 0),
-        ("Slice", "Slice", range(5), 0),
-    )
-    for name in names.split()
-} | {
-    f"com.microsoft::{name}": (kind, operands, typed)
-    for names, kind, operands, typed in (
-        ("BiasGelu FastGelu Gelu QLinearLeakyRelu QLinearSigmoid", "Identity", (0,), 0),
-        ("QLinearSoftmax QuickGelu SkipLayerNormalization", "Identity", (0,), 0),
-        ("SkipSimplifiedLayerNormalization", "Identity", (0,), 0),
-        ("DequantizeLinear", "Identity", (0,), 1),
-        ("QuantizeLinear", "Identity", (0,), 2),
-        ("QLinearAdd QLinearMul", "Add", (0, 3), 0),
-        ("QLinearWhere", "Where", (0, 1, 4), 1),
-        ("QLinearConcat", "Concat", range(2, 2**31, 3), 2),
-        ("FusedConv", "Conv", (0, 1), 0),
-        ("FusedMatMul", "", (), 0),
-        ("QLinearConv", "Conv", (0, 3), 0),
-        ("QLinearAveragePool", "AveragePool", (0,), 0),
-        ("QLinearGlobalAveragePool", "GlobalAveragePool", (0,), 0),
-        ("FusedGemm", "Gemm", (0, 1), 0),
-        ("DynamicQuantizeMatMul", "MatMul", (0, 1), 0),
-        ("MatMulIntegerToFloat", "MatMul", (0, 1), 2),
-    )
-    for name in names.split()
-}
-"""For ops whose shapes ONNX does not infer, the op of its latest version whose results have the
-same shape, its operands among theirs, and the one whose type of elements results have."""
-
-
-def _nothing_followed(op: Op) -> tuple[None, ...]:
-    return (None,) * len(op.outputs)
+    known = operator_of(op)
+    return {**known.parameters, **known.values}
 
 
 def operand_axes(op: Op) -> OperandAxes | None:
@@ -231,6 +156,11 @@ def is_unlettered(op: Op) -> bool:
     """Return whether an op's axes may be in any order, and have no letters of their own."""
     free = operator_of(op).category in (Category.AGNOSTIC, Category.LIGHT)
     return free and operand_axes(op) is None and op.layouts is None
+
+
+def may_pad(op: Op) -> bool:
+    """Return whether channels of an op's operands may be padded with zeros."""
+    return operator_of(op).pads_channels and op.integer("group", 1) == 1
 
 
 def category_of(op: Op) -> Category:
@@ -269,9 +199,11 @@ def remap(op: Op, permutation: Iterable[int]) -> Remapped:
         raise LayoutError(f"{op}: {error.reason}") from None
     if is_identity(order):
         return Remapped(dict(op.attributes), (None,) * len(op.inputs), (None,) * len(op.outputs))
+    if known.reason:
+        raise RemapError(f"{op}: {known.reason}")
     if op.layouts is not None:
         raise RemapError(f"{op}: it is written for {op.layouts}, not in ONNX's way")
-    if rank is None and known.category is not Category.OPAQUE:
+    if rank is None:
         raise RemapError(f"{op}: the rank of its operands is unknown")
     for name, place in known.parameters.items():
         if op.has(place) and name not in op.attributes and name not in known.at_run_time:

@@ -1,4 +1,4 @@
-"""Ops each of whose axes has a meaning of its own: convolutions, pools, norms by channel.
+"""Rules of ops each of whose axes has a meaning of its own: convolutions, pools, norms by channel.
 
 ONNX writes them channels first.  Without another implementation they let their spatial axes be
 permuted, and some of them the batch as well.
@@ -6,22 +6,19 @@ permuted, and some of them the batch as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from layoutopt.conversion.rules.op import Op
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import window_count
+from layoutopt.conversion.rules.op import Op, Shape, Size
 from layoutopt.conversion.rules.operator import (
-    Category,
-    Operator,
     RemapError,
     Remapped,
     Rule,
     permuted,
 )
 from layoutopt.layout.permutations import Permutation
-
-DATA = "NC+ -> NC+"
-"""Batch, channels, and ``+`` for the spatial axes: W, HW or DHW."""
 
 PER_SPATIAL_AXIS = ("kernel_shape", "strides", "dilations", "output_padding", "output_shape")
 
@@ -128,12 +125,12 @@ def resize_axes(op: Op) -> str:
     scales = op.attributes.get("scales")
     grown = [] if scales is None or op.integers("axes") else [float(s) != 1 for s in scales]
     last = len(grown) > 2 and grown[1] and not (grown[0] or grown[-1])
-    return "N+C -> N+C" if last else DATA
+    return "N+C -> N+C" if last else "NC+ -> NC+"
 
 
 def channels_flag(op: Op) -> str:
     """Return the order that the attribute ``channels_last`` gives."""
-    return "N+C -> N+C" if op.integer("channels_last", 0) else DATA
+    return "N+C -> N+C" if op.integer("channels_last", 0) else "NC+ -> NC+"
 
 
 def channels_first_only(op: Op, permutation: Permutation) -> Mapping[str, Any]:
@@ -143,65 +140,46 @@ def channels_first_only(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     return pool(op, permutation)
 
 
-def _convolutions() -> list[Operator]:
-    heavy = Category.HEAVY
-    quantised = "NC+, , , OI+, , , , , O -> NC+"
-    return [
-        Operator("Conv", heavy, convolution(1), axes="NC+, OI+, O -> NC+"),
-        Operator("ConvInteger", heavy, convolution(1), axes="NC+, OI+ -> NC+"),
-        Operator("ConvTranspose", heavy, convolution(1), axes="NC+, IO+, O -> NC+"),
-        Operator("DeformConv", heavy, axes="NCHW, OIHW, N*HW, O, N*HW -> NCHW"),
-        Operator("QLinearConv", heavy, convolution(3), axes=quantised),
-        Operator(
-            "com.microsoft::FusedConv",
-            heavy,
-            convolution(1, added=3),
-            axes="NC+, OI+, O, NC+ -> NC+",
-        ),
-    ]
+def pooled(op: Op, shape: Shape) -> Shape | None:
+    """Return the shape of a pool's results.
+
+    Where pads keep the size, it is ``ceil(size / stride)``; runtimes disagree for dilated pools.
+    """
+    kernel, count = op.integers("kernel_shape"), len(shape) - 2
+    if kernel is None or len(kernel) != count:
+        return None
+    strides = _each(op, "strides", 1, count, 1)
+    dilations = _each(op, "dilations", 1, count, 1)
+    pads = _each(op, "pads", 0, 2 * count, None)
+    same = str(op.attributes.get("auto_pad", "")).startswith("SAME")
+    sizes: list[Size] = []
+    for i, size in enumerate(shape[2:]):
+        reach = dilations[i] * (kernel[i] - 1) + 1
+        if not isinstance(size, int) or (same and dilations[i] > 1):
+            sizes.append(None)
+        elif same:
+            sizes.append(-(-size // strides[i]))
+        else:
+            up = bool(op.integer("ceil_mode", 0))
+            sizes.append(window_count(size, (pads[i], pads[count + i]), reach, strides[i], up=up))
+    return (*shape[:2], *sizes)
 
 
-def _pools() -> list[Operator]:
-    heavy = Category.HEAVY
-    names = "AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool"
-    return [
-        *(Operator(name, heavy, pool, axes=DATA) for name in names.split()),
-        Operator("MaxPool", heavy, pool, axes="NC+ -> NC+, NC+"),
-        Operator("MaxRoiPool", heavy, axes="NCHW -> *CHW"),
-        Operator("MaxUnpool", heavy, axes="NC+, NC+ -> NC+"),
-        Operator("RoiAlign", heavy, axes="NCHW -> *CHW"),
-    ]
+def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple[int, ...]:
+    """Return so many integers that an attribute holds."""
+    found = op.integers(name) or (default,) * count
+    if len(found) != count or (low is not None and min(found, default=low) < low):
+        wanted = f"{count} integers" + ("" if low is None else f" of {low} or more")
+        raise InputError(f"{op}: {name} must be {wanted}, got {list(found)}")
+    return found
 
 
-def _others() -> list[Operator]:
-    heavy = Category.HEAVY
-    batch = "NC+, C, C, C, C -> NC+, C, C, C, C"
-    sizes = {"roi": 1, "scales": 2, "sizes": 3}
-    return [
-        Operator("BatchNormalization", heavy, channels_second, axes=batch),
-        Operator("DepthToSpace", heavy, axes="NCHW -> NCHW"),
-        Operator("GridSample", heavy, axes="NC+, N+* -> NC+"),
-        Operator("GroupNormalization", heavy, planes, axes=DATA),
-        Operator("GroupNormalization", heavy, planes, since=21, axes="NC+, C, C -> NC+"),
-        Operator("InstanceNormalization", heavy, planes, axes="NC+, C, C -> NC+"),
-        Operator("LRN", heavy, channels_second, axes=DATA),
-        Operator("Resize", heavy, resize, parameters={"scales": 1}, axes=resize_axes),
-        Operator("Resize", heavy, resize, since=11, parameters=sizes, axes=resize_axes),
-        Operator("SpaceToDepth", heavy, axes="NCHW -> NCHW"),
-        Operator("Upsample", heavy, resize, parameters={"scales": 1}, axes=resize_axes),
-    ]
-
-
-SPATIAL = [*_convolutions(), *_pools(), *_others()]
-"""Ops each of whose axes has a meaning of its own."""
-
-PADDED = frozenset(
-    {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool"}
-    | {"GlobalMaxPool", "InstanceNormalization", "LRN", "LpPool", "MaxPool"}
-)
-"""Types of ops that make zeros of channels of zeros, and nothing else of other channels."""
-
-
-def may_pad(op: Op) -> bool:
-    """Return whether channels of an op's operands may be padded with zeros."""
-    return op.type in PADDED and op.integer("group", 1) == 1
+def pool_layouts(op: Op) -> Iterator[Remapped]:
+    """Yield a pool in the other of the orders that ``channels_last`` tells."""
+    rank = op.rank(0)
+    if rank is None or rank < 3:
+        return
+    last = op.integer("channels_last", 0)
+    order = (0, rank - 1, *range(1, rank - 1)) if last else (0, *range(2, rank), 1)
+    inputs = (order, *(None for _ in op.inputs[1:]))
+    yield Remapped({**op.attributes, "channels_last": 1 - last}, inputs, (order,))

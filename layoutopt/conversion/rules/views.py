@@ -1,4 +1,4 @@
-"""Ops that give the same elements another shape: transpose, reshape and their kin."""
+"""Rules of ops that give the same elements another shape: transpose, reshape and their kin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.rules.operator import Axes, Category, Operator, RemapError, Remapped
+from layoutopt.conversion.rules.operator import Axes, RemapError, Remapped
 from layoutopt.layout.permutations import Permutation
 
 Known: TypeAlias = int | str
@@ -231,22 +231,3 @@ def _written(op: Op, before: Sequence[Known], after: Sequence[Known]) -> tuple[i
     if shape.count(-1) > 1:
         raise RemapError(f"{op}: {shape.count(-1)} of its sizes are known at run time only")
     return tuple(shape)
-
-
-def _unknown(op: Op) -> tuple[Axes | None, ...]:
-    return (None,)
-
-
-def _table() -> list[Operator]:
-    view, axes = Category.VIEW, {"axes": 1}
-    return [
-        Operator("Flatten", view, flatten, follow=_unknown),
-        Operator("Reshape", view, reshape, parameters={"shape": 1}, follow=_unknown),
-        Operator("Squeeze", view, squeeze, parameters=axes, follow=squeezed_axes),
-        Operator("Transpose", view, transpose, follow=transposed_axes),
-        Operator("Unsqueeze", view, unsqueeze, parameters=axes, follow=unsqueezed_axes),
-    ]
-
-
-VIEWS = _table()
-"""Ops that give the same elements another shape."""

@@ -2,81 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import TypeAlias, cast
 
 from layoutopt.base.errors import InputError
+from layoutopt.conversion.rules.builder import (
+    Backward,
+    Gradients,
+    Step,
+    UnwindingGraphBuilder,
+    Use,
+    column,
+)
+from layoutopt.conversion.rules.unwinding import broadcast_axis, draw_product, together
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, broadcast, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.onnx.builder import Node, Step, UnwindingGraphBuilder, column
-from layoutopt.onnx.rules import ELEMENTWISE, VIEWS, broadcast_axis, draw_product, together
-
-
-@dataclass(frozen=True, eq=False)
-class Use:
-    """An operation of a network, ready for its backward rule.
-
-    Parameters
-    ----------
-    node
-        The operation.
-    outputs
-        Its outputs; ``None`` for one that nobody reads.
-    gradients
-        The outputs' gradients; ``None`` where there is none.
-    wanted
-        Positions of the operands whose gradients are needed.  After the last operand those
-        that bodies inside the node capture are counted on.
-    """
-
-    node: Node
-    outputs: tuple[Tensor | None, ...]
-    gradients: tuple[Tensor | None, ...]
-    wanted: tuple[int, ...]
-
-    @property
-    def output(self) -> Tensor:
-        """The first output that has a gradient."""
-        found = zip(self.outputs, self.gradients, strict=True)
-        return next(y for y, dy in found if y is not None and dy is not None)
-
-    @property
-    def gradient(self) -> Tensor:
-        """The gradient of the first output that has one."""
-        return next(dy for dy in self.gradients if dy is not None)
-
-    def operand(self, position: int) -> Tensor:
-        """Return an operand, or what comes after the last: a captured tensor."""
-        captured = position - len(self.node.inputs)
-        return self.node.operand(position) if captured < 0 else self.node.captured[captured]
-
-
-Gradients: TypeAlias = Iterator[tuple[int, Tensor]]
-"""Position and gradient of each wanted operand."""
-
-
-@dataclass(frozen=True)
-class Backward:
-    """Rule by which the backward pass of an op type enters the graph.
-
-    Parameters
-    ----------
-    build
-        Adds its ops and pairs, and yields the wanted gradients.
-    constant
-        Positions of operands that are given, not learned: no gradient goes there.
-    every
-        Whether all outputs have gradients, or the first only.
-    """
-
-    build: Callable[[UnwindingGraphBuilder, Use], Gradients]
-    constant: Collection[int] = ()
-    every: bool = False
 
 
 def reduced(
@@ -220,46 +163,6 @@ def _drawn_barrier(sketch: UnwindingGraphBuilder, read: Collection[Tensor], x: T
     return dx
 
 
-SAVED: dict[str, Saved] = (
-    dict.fromkeys(("Add", "Mean", "Neg", "Sub", "Sum", "Trilu"), nothing)
-    | dict.fromkeys(
-        ("Elu", "Exp", "LeakyRelu", "Reciprocal", "Relu", "Selu", "Sigmoid", "Sqrt", "Tanh"),
-        output,
-    )
-    | {"Mul": others, "Div": quotient, "Where": condition}
-)
-"""What elementwise op types save; all others save their operands."""
-
-ELEMENTWISE_GRADIENTS = {
-    name: Backward(partial(elementwise, saved=SAVED.get(name, operands))) for name in ELEMENTWISE
-}
-
-OPAQUE = """
-    AveragePool Gather GatherElements GatherND GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool
-    MaxPool NegativeLogLikelihoodLoss Pad ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax
-    ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Resize ScatterElements ScatterND
-    SoftmaxCrossEntropyLoss Upsample
-"""
-"""Op types whose backward pass is known and opaque."""
-
-UNLISTED = Backward(opaque, every=True)
-"""For op types that have no rule."""
-
-BARRIER_GRADIENTS = (
-    dict.fromkeys(OPAQUE.split(), Backward(opaque))
-    | dict.fromkeys(("LogSoftmax", "Softmax"), Backward(rowwise))
-    | {
-        "LRN": Backward(partial(rowwise, inputs=True)),
-        "BatchNormalization": Backward(normalisation, constant=(3, 4)),
-    }
-    | dict.fromkeys(("InstanceNormalization", "GroupNormalization"), Backward(normalisation))
-    | dict.fromkeys(
-        ("LayerNormalization", "RMSNormalization"),
-        Backward(partial(normalisation, channels=False)),
-    )
-)
-
-
 def view(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Pass the gradient back through the inverse of each view that the node became.
 
@@ -288,7 +191,7 @@ def split(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
         return
     slices = cast(list[ops.Slice], parts)
     found = [dy for y, dy in zip(use.outputs, use.gradients, strict=True) if y is not None]
-    axis = int(use.node.attributes.get("axis", 0)) % len(x.shape)
+    axis = use.node.op.integer("axis", 0) % len(x.shape)
     pieces, end = [], 0
     order = sorted(zip(slices, found, strict=True), key=lambda pair: (pair[0].lower, pair[0].upper))
     for op, dy in order:
@@ -403,8 +306,6 @@ INVERSES: dict[
 }
 """From the gradient of a view to that of its input in the given slot, by type of view."""
 
-VIEW_GRADIENTS = dict.fromkeys(VIEWS, Backward(view)) | {"Split": Backward(split, every=True)}
-
 
 def convolution(
     sketch: UnwindingGraphBuilder, use: Use, bias: int = 2, transposed: bool = False
@@ -443,7 +344,7 @@ def convolution(
 def _data_gradient(sketch: UnwindingGraphBuilder, use: Use, transposed: bool) -> Tensor:
     x, w, dy = use.operand(0), use.operand(1), use.gradient
     name = sketch.gradient_name(x)
-    used = w if transposed else _turned(sketch, w, int(use.node.attributes.get("group", 1)), name)
+    used = w if transposed else _turned(sketch, w, use.node.op.integer("group", 1), name)
     dx = sketch.graph.fixed_point([dy, used], x.shape, name=name)
     sketch.target(dy, "data_gradient.gradient", name, "gradient")
     sketch.target(used, "data_gradient.weights", name, "weights")
@@ -492,7 +393,7 @@ def matmul(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
 
 def gemm(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add the products for ``A' B' + C``, where a prime is a transposition, if asked for."""
-    flags = [bool(use.node.attributes.get(flag, 0)) for flag in ("transA", "transB")]
+    flags = [bool(use.node.op.integer(flag, 0)) for flag in ("transA", "transB")]
     dy = use.gradient
     for position in use.wanted:
         x = use.operand(position)
@@ -542,11 +443,8 @@ def _as(sketch: UnwindingGraphBuilder, x: Tensor, shape: Shape) -> Tensor:
     return sketch.graph.reshape(x, shape, name=sketch.helper(x.name, "reshaped"))
 
 
-CONTRACTION_GRADIENTS = {
-    "Conv": Backward(convolution),
-    "ConvTranspose": Backward(partial(convolution, transposed=True)),
-    "DeformConv": Backward(partial(convolution, bias=3)),
-    "MatMul": Backward(matmul),
-    "Gemm": Backward(gemm),
-    "Einsum": Backward(einsum),
-}
+FLAT = Backward(opaque)
+"""Backward pass of ops that no gradient passes: constant almost everywhere, or of integers."""
+
+UNKNOWN = Backward(opaque, every=True)
+"""Backward pass of ops of which none is known."""

@@ -1,19 +1,15 @@
-"""A graph in the making: what the rules of all op types work with."""
+"""Unwinding graphs in the making, and the nodes of a network that enter them."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib.resources import files as resources
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from layoutopt.base.errors import InputError
-from layoutopt.base.files import read_utf8
-from layoutopt.base.numbers import exact_decimal
-from layoutopt.graphs.ops import Array, Shape, dominates
+from layoutopt.conversion.rules.op import Op
+from layoutopt.graphs.ops import Shape, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
@@ -21,93 +17,32 @@ Attractions: TypeAlias = Mapping[str, Decimal]
 """Value per element by table and key, for instance ``"matmul.lhs"``."""
 
 
-def read_attractions(path: str | Path | None = None) -> Attractions:
-    """Return the shipped values, some of them replaced by a user's.
-
-    Parameters
-    ----------
-    path
-        A TOML file in the form of the shipped ``attractions.toml``; it may hold any part
-        of it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, names an entry that does not exist, or holds a value
-        that is no finite number.
-    """
-    shipped = resources("layoutopt.onnx").joinpath("attractions.toml").read_bytes()
-    values = _entries(shipped, "attractions.toml")
-    if path is None:
-        return values
-    changes = _entries(read_utf8(Path(path)), str(path))
-    for key in changes:
-        if key not in values:
-            raise InputError(f"there is no such entry; known: {', '.join(values)}", key, str(path))
-    return values | changes
-
-
-def _entries(raw: bytes, file: str) -> dict[str, Decimal]:
-    """Return the entries of a TOML document by dotted key."""
-    try:
-        document = tomllib.loads(raw.decode(), parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not TOML ({error})", file=file) from None
-    except RecursionError:
-        raise InputError("the TOML is nested too deeply", file=file) from None
-    entries: dict[str, Decimal] = {}
-    for table, members in document.items():
-        if not isinstance(members, dict):
-            raise InputError("must stand in a table, as in [matmul]", table, file)
-        for key, value in members.items():
-            place = f"{table}.{key}"
-            if isinstance(value, str):  # "1.5" would be a number to exact_decimal
-                raise InputError(f"value {value!r} is not a decimal number", place, file)
-            try:
-                entries[place] = exact_decimal(value)
-            except InputError as error:
-                raise error.located(place, file) from None
-    return entries
-
-
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One operation of a network, ready for its rule.
+    """An op of a network, ready to enter an unwinding graph.
 
     Parameters
     ----------
-    op_type
-        Its type, for instance ``"Conv"``.
+    op
+        The op; outputs that nobody reads have no names.
     inputs
         The operands; ``None`` for one that is left out, and for one that only carries
         structure.
-    outputs
-        The outputs' names; ``None`` for one that nobody reads.
     shapes
         The outputs' shapes; ``None`` for one that nobody reads.
-    attributes
-        By name; strings are bytes.
-    values
-        The operands' values, where they are known and small.
-    version
-        Version of the operator set.
     captured
         Tensors that the bodies inside the node read.
     """
 
-    op_type: str
+    op: Op
     inputs: tuple[Tensor | None, ...]
-    outputs: tuple[str | None, ...]
     shapes: tuple[Shape | None, ...]
-    attributes: dict[str, Any]
-    values: tuple[Array | None, ...]
-    version: int
     captured: tuple[Tensor, ...] = ()
 
     @property
     def name(self) -> str:
         """The name of the first output that is read."""
-        return next(name for name in self.outputs if name is not None)
+        return next(filter(None, self.op.outputs))
 
     @property
     def shape(self) -> Shape:
@@ -120,56 +55,80 @@ class Node:
         return tuple(x for x in self.inputs if x is not None) + self.captured
 
     def operand(self, position: int) -> Tensor:
-        """Return an operand that the node cannot do without."""
-        x = self.optional(position)
+        """Return an operand that the node cannot do without, or behind all a captured tensor."""
+        x = next(iter((*self.inputs, *self.captured)[position:]), None)
         if x is None:
             raise InputError(f"operand {position} is missing")
         return x
 
     def optional(self, position: int) -> Tensor | None:
-        """Return an operand, if it is there."""
+        """Return an operand, if it is there and holds data, or structure of unknown values."""
         return self.inputs[position] if position < len(self.inputs) else None
 
-    def required(self, attribute: str) -> Any:
-        """Return an attribute that the node cannot do without."""
-        if attribute not in self.attributes:
-            raise InputError(f"attribute {attribute!r} is missing")
-        return self.attributes[attribute]
 
-    def integers(self, attribute: str, position: int) -> list[int] | None:
-        """Return what older operator sets give as attribute and newer ones as operand."""
-        if attribute in self.attributes:
-            return [int(v) for v in self.attributes[attribute]]
-        value = self.values[position] if position < len(self.values) else None
-        return None if value is None else [int(v) for v in value.reshape(-1)]
+@dataclass(frozen=True, eq=False)
+class Use:
+    """An op of a network, ready for its backward pass.
 
-    def unknown(self, position: int) -> bool:
-        """Return whether an operand is there whose value is not known before a run."""
-        return self.optional(position) is not None and self.values[position] is None
+    Parameters
+    ----------
+    node
+        The op.
+    outputs
+        Its outputs; ``None`` for one that nobody reads.
+    gradients
+        The outputs' gradients; ``None`` where there is none.
+    wanted
+        Positions of the operands whose gradients are needed; those captured are counted on.
+    """
+
+    node: Node
+    outputs: tuple[Tensor | None, ...]
+    gradients: tuple[Tensor | None, ...]
+    wanted: tuple[int, ...]
+
+    @property
+    def output(self) -> Tensor:
+        """The first output that has a gradient."""
+        found = zip(self.outputs, self.gradients, strict=True)
+        return next(y for y, dy in found if y is not None and dy is not None)
+
+    @property
+    def gradient(self) -> Tensor:
+        """The gradient of the first output that has one."""
+        return next(dy for dy in self.gradients if dy is not None)
+
+    def operand(self, position: int) -> Tensor:
+        """Return an operand, or behind the last a captured tensor."""
+        return self.node.operand(position)
 
 
 Outputs: TypeAlias = Tensor | Sequence[Tensor | None]
+
 Build: TypeAlias = Callable[["UnwindingGraphBuilder", Node], Outputs]
+"""Adds the ops and pairs of a node to a graph, and returns the node's outputs."""
+
+Gradients: TypeAlias = Iterator[tuple[int, Tensor]]
+"""Position and gradient of each wanted operand."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Rule by which an op type enters the graph.
+class Backward:
+    """Backward pass of an op type.
 
     Parameters
     ----------
     build
-        Adds the ops and pairs of a node, and returns its outputs.
-    structure
-        Positions of operands that carry shapes, axes, sizes or settings.  Where their value
-        is known they are no tensors of the problem.
-    unread
-        Positions of operands of which only shape or type matter.
+        Adds its ops and pairs to a graph, and yields the wanted gradients.
+    constant
+        Positions of operands that are given, not learned: no gradient goes there.
+    every
+        Whether all outputs have gradients, or the first only.
     """
 
-    build: Build
-    structure: Collection[int] = ()
-    unread: Collection[int] = ()
+    build: Callable[[UnwindingGraphBuilder, Use], Gradients]
+    constant: Collection[int] = ()
+    every: bool = False
 
 
 def column(shape: Shape, rank: int, axis: int) -> Shape:
@@ -182,7 +141,7 @@ Step: TypeAlias = tuple[Callable[..., Tensor], *tuple[Any, ...]]
 
 
 class UnwindingGraphBuilder:
-    """A graph, and the ways in which all rules add to it.
+    """An unwinding graph, and the ways in which op types add to it.
 
     Parameters
     ----------

@@ -1,49 +1,16 @@
-"""Rules by which op types of ONNX enter the graph.
-
-Op types are those of :mod:`layoutopt.conversion.rules`: elementwise ones follow an operand, others
-are barriers unless a table here has a function from a sketch and a node to the node's outputs.
-"""
+"""How ops enter an unwinding graph: as views, as ops that follow an operand, or as barriers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import accumulate, combinations, pairwise
-from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
-from layoutopt.conversion.rules.axes import REDUCTIONS
-from layoutopt.conversion.rules.elementwise import BROADCAST, ONE_OPERAND
-from layoutopt.conversion.rules.registry import OPERATORS, REASONS
+from layoutopt.conversion.rules.builder import Node, Outputs, Step, UnwindingGraphBuilder
 from layoutopt.graphs.ops import Shape, SumLike, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.onnx.builder import Node, Outputs, Rule, Step, UnwindingGraphBuilder
-
-if TYPE_CHECKING:
-    from onnx import NodeProto
-
-STRUCTURE = {
-    "AffineGrid": (1,),
-    "CenterCropPad": (1,),
-    "Col2Im": (1, 2),
-    "CumProd": (1,),
-    "CumSum": (1,),
-    "DFT": (1, 2),
-    "MaxUnpool": (2,),
-    "NonMaxSuppression": (2, 3, 4),
-    "OneHot": (1, 2),
-    "Pad": (1, 2, 3),
-    "Resize": (1, 2, 3),
-    "STFT": (1, 3),
-    "TopK": (1,),
-    "Upsample": (1,),
-} | dict.fromkeys(REDUCTIONS.split(), (1,))
-"""Positions of barriers' operands that only carry structure."""
-
-UNREAD = dict.fromkeys(("EyeLike", "RandomNormalLike", "RandomUniformLike"), (0,))
-"""Positions of their operands of which only the shape matters."""
 
 
 def barrier(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
@@ -54,8 +21,8 @@ def barrier(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """
     operands = tuple({x.index: x for x in node.operands}.values())
     return [
-        None if name is None or shape is None else sketch.graph.barrier(operands, shape, name=name)
-        for name, shape in zip(node.outputs, node.shapes, strict=True)
+        None if shape is None else sketch.graph.barrier(operands, shape, name=name)
+        for name, shape in zip(node.op.outputs, node.shapes, strict=True)
     ]
 
 
@@ -93,37 +60,6 @@ def constant(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     return sketch.sink(node.name, node.shape)
 
 
-BODIES = ("If", "Loop", "Scan", "SequenceMap")
-"""Op types with graphs inside, which are not looked into."""
-
-BARRIERS = {
-    name: Rule(barrier, STRUCTURE.get(name, ()), UNREAD.get(name, ()))
-    for name in (*OPERATORS, *REASONS)
-    if "::" not in name
-}
-"""Rules of all op types of ONNX that are known, for those that have no other."""
-
-NORMALISATIONS = dict.fromkeys(
-    ("BatchNormalization", "InstanceNormalization", "GroupNormalization"), Rule(normalisation)
-) | dict.fromkeys(
-    ("LayerNormalization", "RMSNormalization"), Rule(partial(normalisation, channels=False))
-)
-
-CONSTANTS = {
-    "Constant": Rule(constant),
-    "ConstantOfShape": Rule(constant, structure=(0,)),
-    "Range": Rule(constant, structure=(0, 1, 2)),
-    "MelWeightMatrix": Rule(constant, structure=range(5)),
-    "HannWindow": Rule(constant, structure=(0,)),
-    "HammingWindow": Rule(constant, structure=(0,)),
-    "BlackmanWindow": Rule(constant, structure=(0,)),
-    "Shape": Rule(constant, unread=(0,)),
-    "Size": Rule(constant, unread=(0,)),
-}
-
-UNKNOWN = Rule(unknown)
-
-
 NUMPY_SINCE = 7
 """Operator set since which operands broadcast by NumPy's rules."""
 
@@ -149,24 +85,24 @@ def broadcast_axis(node: Node) -> int | None:
 
     Operator sets before 7 name such an axis.
     """
-    if node.version >= NUMPY_SINCE or len(node.operands) != 2:
+    if node.op.opset >= NUMPY_SINCE or len(node.operands) != 2:
         return None
     x, y = node.operands
     rank = max(len(x.shape), 1)
-    if node.op_type == "PRelu":
+    if node.op.type == "PRelu":
         return 1 % rank if y.shape == x.shape[1:2] else None
-    return int(node.attributes["axis"]) % rank if "axis" in node.attributes else None
+    return node.op.integer("axis", 0) % rank if "axis" in node.op.attributes else None
 
 
 def prelu(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a leaky rectifier, whose slopes older operator sets give per channel."""
-    return (per_channel if node.version < NUMPY_SINCE else elementwise)(sketch, node)
+    return (per_channel if node.op.opset < NUMPY_SINCE else elementwise)(sketch, node)
 
 
 def per_channel(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add an op whose parameters may be vectors along an axis of the first operand."""
     x, *others = node.operands
-    axis = int(node.attributes.get("axis", 1)) % max(len(x.shape), 1)
+    axis = node.op.integer("axis", 1) % max(len(x.shape), 1)
     along = x.shape[axis : axis + 1]
     placed = [
         sketch.aligned(p, len(x.shape), axis, node.name, str(i)) if p.shape == along else p
@@ -220,22 +156,6 @@ def together(
     return out
 
 
-ELEMENTWISE = (
-    {
-        name: Rule(elementwise)
-        for name in (*ONE_OPERAND.split(), *BROADCAST.split(), "StringConcat")
-        if "::" not in name
-    }
-    | dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Rule(per_channel))
-    | {
-        "Clip": Rule(elementwise, structure=(1, 2)),
-        "PRelu": Rule(prelu),
-        "Trilu": Rule(elementwise, structure=(1,)),
-        "Where": Rule(partial(elementwise, first=1)),
-    }
-)
-
-
 def identity(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand once more."""
     return sketch.graph.identity(node.operand(0), name=node.name)
@@ -244,11 +164,11 @@ def identity(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 def dropout(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the data once more, and for the mask a barrier."""
     x = node.operand(0)
-    name, mask, *_ = (*node.outputs, None)
+    name, mask, *_ = (*node.op.outputs, "")
     return [
-        None if name is None else sketch.graph.identity(x, name=name),
-        None if mask is None else sketch.graph.barrier([x], x.shape, name=mask),
-    ][: len(node.outputs)]
+        sketch.graph.identity(x, name=name) if name else None,
+        sketch.graph.barrier([x], x.shape, name=mask) if mask else None,
+    ][: len(node.op.outputs)]
 
 
 def reshape(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
@@ -264,35 +184,35 @@ def expand(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 def transpose(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand with its axes in another order, reversed if none is given."""
     x = node.operand(0)
-    permutation = node.attributes.get("perm", range(len(x.shape))[::-1])
+    permutation = node.op.integers("perm") or range(len(x.shape))[::-1]
     return sketch.graph.dim_shuffle(x, permutation, name=node.name)
 
 
 def concat(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operands one after the other."""
-    axis = _axis(node.attributes.get("axis", 1), len(node.shape))
+    axis = _axis(node.op.integer("axis", 1), len(node.shape))
     return sketch.graph.concat(node.operands, axis, name=node.name)
 
 
 def split(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand's parts along an axis, of given sizes or all but the last alike."""
-    if node.unknown(1):
+    if node.optional(1) is not None:
         return barrier(sketch, node)
-    x = node.operand(0)
-    axis = _axis(node.attributes.get("axis", 0), len(x.shape))
-    sizes = node.integers("split", 1)
+    x, names = node.operand(0), node.op.outputs
+    axis = _axis(node.op.integer("axis", 0), len(x.shape))
+    sizes = node.op.integers("split")
     if sizes is None:
-        part = -(-x.shape[axis] // len(node.outputs))
-        starts = [min(k * part, x.shape[axis]) for k in range(len(node.outputs) + 1)]
+        part = -(-x.shape[axis] // len(names))
+        starts = [min(k * part, x.shape[axis]) for k in range(len(names) + 1)]
     else:
         starts = list(accumulate(sizes, initial=0))
-    if len(starts) != len(node.outputs) + 1:
-        raise InputError(f"{len(starts) - 1} sizes for {len(node.outputs)} outputs")
+    if len(starts) != len(names) + 1:
+        raise InputError(f"{len(starts) - 1} sizes for {len(names)} outputs")
     parts: list[Tensor | None] = []
-    for name, (start, stop) in zip(node.outputs, pairwise(starts), strict=True):
+    for name, (start, stop) in zip(names, pairwise(starts), strict=True):
         lower, upper = [0] * len(x.shape), list(x.shape)
         lower[axis], upper[axis] = start, stop
-        parts.append(None if name is None else sketch.graph.slice(x, lower, upper, name=name))
+        parts.append(sketch.graph.slice(x, lower, upper, name=name) if name else None)
     return parts
 
 
@@ -301,7 +221,7 @@ def take(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 
     See :func:`~layoutopt.base.numbers.sliced`.
     """
-    if any(node.unknown(i) for i in range(1, len(node.inputs))):
+    if any(x is not None for x in node.inputs[1:]):
         return barrier(sketch, node)
     x = node.operand(0)
     rank = len(x.shape)
@@ -321,13 +241,11 @@ def take(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 
 def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
     """Return start, end, axis and step for each axis that a slice names."""
-    starts, ends = node.integers("starts", 1), node.integers("ends", 2)
+    starts, ends, axes, steps = map(node.op.integers, ("starts", "ends", "axes", "steps"))
     if starts is None or ends is None:
         raise InputError("starts or ends are missing")
-    axes = node.integers("axes", 3)
-    axes = list(range(len(starts))) if axes is None else axes
-    steps = node.integers("steps", 4)
-    steps = [1] * len(starts) if steps is None else steps
+    axes = tuple(range(len(starts))) if axes is None else axes
+    steps = (1,) * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise InputError("starts, ends, axes and steps have different lengths")
     if 0 in steps:
@@ -338,7 +256,7 @@ def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
 def tile(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand repeated along each axis: ``(n,) -> (1, n) -> (r, n) -> (r n,)``."""
     x = node.operand(0)
-    repeats = node.integers("repeats", 1)
+    repeats = node.op.integers("repeats")
     if repeats is None or len(repeats) != len(x.shape):
         return barrier(sketch, node)
     single = [k for n in x.shape for k in (1, n)]
@@ -352,11 +270,11 @@ def depth_to_space(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 
     The channel splits into (b, b, C) in mode DCR and into (C, b, b) in mode CRD.
     """
-    x, b = node.operand(0), int(node.required("blocksize"))
+    x, b = node.operand(0), _block_size(node)
     n, c, h, w = _images(x)
     if b < 1 or c % (b * b):
         raise InputError(f"{c} channels are no multiple of {b} x {b}")
-    if node.attributes.get("mode", b"DCR") == b"DCR":
+    if node.op.attributes.get("mode", "DCR") == "DCR":
         split, order = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
     else:
         split, order = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
@@ -368,17 +286,23 @@ def space_to_depth(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
 
     The channel becomes (b, b, C) in mode DCR and (C, b, b) in mode CRD.
     """
-    x, b = node.operand(0), int(node.required("blocksize"))
+    x, b = node.operand(0), _block_size(node)
     n, c, h, w = _images(x)
     if b < 1 or h % b or w % b:
         raise InputError(f"{h} x {w} pixels do not divide into blocks of {b} x {b}")
     split = (n, c, h // b, b, w // b, b)
-    channels = (3, 5, 1) if node.attributes.get("mode", b"DCR") == b"DCR" else (1, 3, 5)
+    channels = (3, 5, 1) if node.op.attributes.get("mode", "DCR") == "DCR" else (1, 3, 5)
     return sketch.chain(x, node.name, _regrouped(split, (0, *channels, 2, 4), node.shape))
 
 
 def _regrouped(split: Shape, order: Shape, joined: Shape) -> Sequence[Step]:
     return (Graph.reshape, split), (Graph.dim_shuffle, order), (Graph.reshape, joined)
+
+
+def _block_size(node: Node) -> int:
+    if "blocksize" not in node.op.attributes:
+        raise InputError("attribute 'blocksize' is missing")
+    return node.op.integer("blocksize", 1)
 
 
 def _images(x: Tensor) -> Shape:
@@ -392,27 +316,6 @@ def _axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise InputError(f"axis {axis} does not exist in a tensor of rank {rank}")
     return int(axis) % rank
-
-
-VIEWS = {
-    "BitCast": Rule(identity),
-    "Cast": Rule(identity),
-    "CastLike": Rule(identity, unread=(1,)),
-    "Concat": Rule(concat),
-    "DepthToSpace": Rule(depth_to_space),
-    "Dropout": Rule(dropout, structure=(1, 2)),
-    "Expand": Rule(expand, structure=(1,)),
-    "Flatten": Rule(reshape),
-    "Identity": Rule(identity),
-    "Reshape": Rule(reshape, structure=(1,)),
-    "Slice": Rule(take, structure=(1, 2, 3, 4)),
-    "SpaceToDepth": Rule(space_to_depth),
-    "Split": Rule(split, structure=(1,)),
-    "Squeeze": Rule(reshape, structure=(1,)),
-    "Tile": Rule(tile, structure=(1,)),
-    "Transpose": Rule(transpose),
-    "Unsqueeze": Rule(reshape, structure=(1,)),
-}
 
 
 def convolution(
@@ -501,7 +404,7 @@ def _transposed(
     sketch: UnwindingGraphBuilder, node: Node, position: int, flag: str, role: str
 ) -> Tensor:
     x = node.operand(position)
-    if not node.attributes.get(flag, 0):
+    if not node.op.integer(flag, 0):
         return x
     name = sketch.helper(node.name, f"{role}.transposed")
     return sketch.graph.dim_shuffle(x, (1, 0), name=name)
@@ -509,41 +412,3 @@ def _transposed(
 
 def _fixed_point(sketch: UnwindingGraphBuilder, node: Node) -> Tensor:
     return sketch.graph.fixed_point(node.operands, node.shape, name=node.name)
-
-
-CONTRACTIONS = {
-    "Conv": Rule(convolution),
-    "ConvTranspose": Rule(convolution),
-    "ConvInteger": Rule(partial(convolution, bias=None)),
-    "DeformConv": Rule(partial(convolution, bias=3)),
-    "QLinearConv": Rule(partial(convolution, weights=3, bias=8)),
-    "MatMul": Rule(matmul),
-    "MatMulInteger": Rule(matmul),
-    "QLinearMatMul": Rule(partial(matmul, rhs=3)),
-    "Gemm": Rule(gemm),
-    "Einsum": Rule(einsum),
-}
-
-
-RULES: dict[str, Rule] = BARRIERS | CONTRACTIONS | ELEMENTWISE | VIEWS | NORMALISATIONS | CONSTANTS
-"""Rules by op type, for ONNX's own operator set."""
-
-
-def rule_of(domain: str, op_type: str) -> Rule:
-    """Return the rule of an op type; that of unknown ones takes them for barriers."""
-    return RULES.get(op_type, UNKNOWN) if is_standard(domain) else UNKNOWN
-
-
-def is_known(domain: str, op_type: str) -> bool:
-    """Return whether an op type has a rule of its own."""
-    return is_standard(domain) and op_type in RULES
-
-
-def is_standard(domain: str) -> bool:
-    """Return whether a domain is that of ONNX's own operator set."""
-    return domain in ("", "ai.onnx")
-
-
-def type_of(node: NodeProto) -> str:
-    """Return a node's op type, written ``domain::Type`` in other domains than ONNX's own."""
-    return node.op_type if is_standard(node.domain) else f"{node.domain}::{node.op_type}"
