@@ -7,160 +7,91 @@ runs everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
-from layoutopt.onnx.protobuf import graphs, is_standard
+from layoutopt.onnx.protobuf import graphs, is_standard, versions_of
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.validate import kinds_of, schema
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
-Digit = tuple[str, int | None]
-"""An axis, or the block of one."""
-
 SINCE_WHOLE_CONSTANTS = 9
 """The operator set since which Constant gives whole numbers; before, Cast makes them."""
+
+Step = tuple[list[Block], list[Block]]
+"""What dimensions hold before and after a Transpose, or a Reshape of the last of them."""
 
 
 def fits(layout: Layout, axes: str) -> bool:
     """Return whether a layout has whole axes and blocks of the axes given, and no others."""
-    digits = _digits(layout)
-    whole = sorted(axis for axis, size in digits if size is None)
+    whole = sorted(block.axis for block in _blocks(layout) if block.size is None)
     return whole == sorted(axes) == sorted(set(axes)) and all(
         len(dim.blocks) == 1 and not dim.extensions for dim in layout.dims
     )
 
 
-def to_axes(
-    layout: Layout, axes: str, source: str, target: str, opset: int
-) -> tuple[list[NodeProto], str]:
-    """Return nodes that bring a tensor from a layout to an order of whole axes.
+def _blocks(layout: Layout) -> list[Block]:
+    return [block for dim in layout.dims for block in dim.blocks]
+
+
+def _steps(layout: Layout, axes: str) -> list[Step]:
+    """Return the steps from a layout to an order of whole axes, for tensors of any size.
+
+    As Reshape copies sizes only in their places, blocks are joined behind all other axes.
+    """
+    found, at = list[Step](), _blocks(layout)
+    for axis in dict.fromkeys(block.axis for block in at if block.size is not None):
+        own = sorted((b for b in at if b.axis == axis), key=lambda b: b.size is not None)
+        rest = [block for block in at if block.axis != axis]
+        found += [(at, [*rest, *own]), ([*rest, *own], [*rest, Block(axis)])]
+        at = [*rest, Block(axis)]
+    found.append((at, list(map(Block, axes))))
+    return [(before, after) for before, after in found if before != after]
+
+
+def _nodes(steps: Iterable[Step], name: str, stem: str, opset: int) -> tuple[list[NodeProto], str]:
+    """Return nodes that take steps, and the name of what they give.
 
     Parameters
     ----------
-    layout, axes
-        The layout, and the letters of axes in ONNX's order.
-    source, target
-        Names of the tensor before, and the beginning of names after.
-    opset
-        The version of the operator set.
-
-    Returns
-    -------
-    tuple
-        The nodes, and the name of what they give.
-    """
-    writing = _Writing(source, target, opset)
-    digits = _digits(layout)
-    for axis in _blocked(layout):
-        own = sorted((d for d in digits if d[0] == axis), key=lambda d: d[1] is not None)
-        rest = [d for d in digits if d[0] != axis]
-        writing.permute(digits, [*rest, *own])
-        writing.reshape([0] * len(rest) + [-1])
-        digits = [*rest, (axis, None)]
-    writing.permute(digits, [(axis, None) for axis in axes])
-    return writing.nodes, writing.name
-
-
-def from_axes(
-    layout: Layout, axes: str, source: str, target: str, opset: int
-) -> tuple[list[NodeProto], str]:
-    """Return nodes that bring a tensor from an order of whole axes to a layout.
-
-    Parameters
-    ----------
-    layout, axes
-        The layout, and the letters of axes in ONNX's order.
-    source, target
-        The beginning of names before, and the name of the tensor after.
-    opset
-        The version of the operator set.
-
-    Returns
-    -------
-    tuple
-        The nodes, and the name of what they start from.
-    """
-    writing = _Writing(source, f"{source}_moved", opset)
-    digits: list[Digit] = [(axis, None) for axis in axes]
-    for axis in _blocked(layout):
-        rest = [d for d in digits if d[0] != axis]
-        own = [d for d in _digits(layout) if d[0] == axis]
-        own.sort(key=lambda d: d[1] is not None)
-        writing.permute(digits, [*rest, (axis, None)])
-        writing.reshape([0] * len(rest) + [-1 if size is None else size for _, size in own])
-        digits = [*rest, *own]
-    writing.permute(digits, _digits(layout))
-    if not writing.nodes:
-        return [], target
-    writing.nodes[-1].output[0] = target
-    return writing.nodes, source
-
-
-def _digits(layout: Layout) -> list[Digit]:
-    blocks: Iterator[Block] = (block for dim in layout.dims for block in dim.blocks)
-    return [(block.axis, block.size) for block in blocks]
-
-
-def _blocked(layout: Layout) -> list[str]:
-    """Return the axes that are in blocks."""
-    return list(dict.fromkeys(axis for axis, size in _digits(layout) if size is not None))
-
-
-class _Writing:
-    """A chain of nodes.
-
-    Parameters
-    ----------
-    name
-        The tensor at its end.
-    stem
-        The beginning of new names.
+    steps
+        The steps.
+    name, stem
+        The tensor at the beginning, and the beginning of new names.
     opset
         The version of the operator set.
     """
+    from onnx import TensorProto, helper
 
-    def __init__(self, name: str, stem: str, opset: int) -> None:
-        self.nodes: list[NodeProto] = []
-        self.name, self.stem, self.opset = name, stem, opset
-
-    def permute(self, before: list[Digit], after: list[Digit]) -> None:
-        """Transpose, unless nothing moves."""
-        from onnx import helper
-
-        if before == after:
-            return
-        left, order = list(enumerate(before)), list[int]()
-        for digit in after:  # equal blocks of one axis keep their order
-            at = next(i for i, (_, other) in enumerate(left) if other == digit)
-            order.append(left.pop(at)[0])
-        new = self._fresh()
-        self.nodes.append(helper.make_node("Transpose", [self.name], [new], perm=order))
-        self.name = new
-
-    def reshape(self, sizes: list[int]) -> None:
-        """Reshape, sizes as ONNX writes them."""
-        from onnx import TensorProto, helper
-
-        shape, new = f"{self.stem}_shape{len(self.nodes)}", self._fresh()
-        whole = self.opset >= SINCE_WHOLE_CONSTANTS
-        kind, given = (TensorProto.INT64, shape) if whole else (TensorProto.DOUBLE, f"{shape}_as")
-        value = helper.make_tensor(given, kind, [len(sizes)], sizes)
-        self.nodes.append(helper.make_node("Constant", [], [given], value=value))
-        if not whole:
-            cast = helper.make_node("Cast", [given], [shape], to=TensorProto.INT64)
-            self.nodes.append(cast)
-        self.nodes.append(helper.make_node("Reshape", [self.name, shape], [new]))
-        self.name = new
-
-    def _fresh(self) -> str:
-        return f"{self.stem}_{len(self.nodes)}" if self.nodes else f"{self.stem}"
+    nodes: list[NodeProto] = []
+    for before, after in steps:
+        shape, new = f"{stem}_shape{len(nodes)}", f"{stem}_{len(nodes)}" if nodes else stem
+        if len(before) == len(after):
+            left, order = list(enumerate(before)), list[int]()
+            for block in after:  # equal blocks of one axis keep their order
+                at = next(i for i, (_, other) in enumerate(left) if other == block)
+                order.append(left.pop(at)[0])
+            nodes.append(helper.make_node("Transpose", [name], [new], perm=order))
+        else:
+            kept = min(len(before), len(after)) - 1
+            sizes = [0] * kept + [block.size or -1 for block in after[kept:]]
+            whole = opset >= SINCE_WHOLE_CONSTANTS
+            kind, given = (
+                (TensorProto.INT64, shape) if whole else (TensorProto.DOUBLE, f"{shape}_as")
+            )
+            value = helper.make_tensor(given, kind, [len(sizes)], sizes)
+            nodes.append(helper.make_node("Constant", [], [given], value=value))
+            if not whole:
+                nodes.append(helper.make_node("Cast", [given], [shape], to=TensorProto.INT64))
+            nodes.append(helper.make_node("Reshape", [name, shape], [new]))
+        name = new
+    return nodes, name
 
 
 DOMAIN = "layoutopt"
@@ -198,7 +129,7 @@ class LayoutFunctions:
     """
 
     def __init__(self, model: ModelProto) -> None:
-        self.versions = {_named(x.domain): x.version for x in model.opset_import}
+        self.versions = versions_of(model)
         self.taken = {(f.domain, f.name) for f in model.functions}
         self.known = {_nameless(f): f for f in model.functions if f.domain.startswith(f"{DOMAIN}.")}
 
@@ -245,22 +176,22 @@ class LayoutFunctions:
 
         inputs = [f"input{n}" for n in range(len(op.inputs))]
         outputs = [f"output{n}" for n in range(len(op.outputs))]
-        domain = _named(node.domain)
+        domain = "" if is_standard(node.domain) else node.domain
         inner = helper.make_node(op.type.rpartition("::")[2], inputs, outputs, domain=domain)
         inner.attribute.extend(references(node, op))
         before: list[NodeProto] = []
         after: list[NodeProto] = []
         inner.input[:] = [name if op.has(n) else "" for n, name in enumerate(inputs)]
         for n, layout, axes in _moved(op, len(inputs), False):
-            steps, inner.input[n] = to_axes(
-                layout, axes, inputs[n], f"written{n}", self.versions[""]
-            )
-            before += steps
+            steps, opset = _steps(layout, axes), self.versions[""]
+            nodes, inner.input[n] = _nodes(steps, inputs[n], f"written{n}", opset)
+            before += nodes
         for n, layout, axes in _moved(op, len(outputs), True):
-            steps, inner.output[n] = from_axes(
-                layout, axes, f"found{n}", outputs[n], self.versions[""]
-            )
-            after += steps
+            back = [(to, start) for start, to in reversed(_steps(layout, axes))]
+            nodes, _ = _nodes(back, f"found{n}", f"found{n}_moved", self.versions[""])
+            if nodes:
+                nodes[-1].output[0], inner.output[n] = outputs[n], f"found{n}"
+            after += nodes
         return helper.make_function(
             f"{DOMAIN}.{_domain(op)}",
             inner.op_type,
@@ -282,10 +213,6 @@ def references(node: NodeProto, op: Op) -> Iterator[AttributeProto]:
     kinds.update((a.name, a.type) for a in node.attribute)
     for name, kind in sorted(kinds.items()):
         yield AttributeProto(name=name, ref_attr_name=name, type=kind)
-
-
-def _named(domain: str) -> str:
-    return "" if is_standard(domain) else domain
 
 
 def _nameless(function: FunctionProto) -> tuple[str, bytes]:
