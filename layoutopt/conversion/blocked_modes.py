@@ -18,7 +18,7 @@ from layoutopt.conversion.rules.blocks import Cut, unchanged
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import Category, RemapError
 from layoutopt.conversion.rules.registry import category_of, operator_of
-from layoutopt.conversion.rules.views import Group, flatten_groups, reshape_groups, reshape_sizes
+from layoutopt.conversion.rules.views import flatten_groups, reshape_groups, reshape_sizes
 from layoutopt.layout.factors import (
     Form,
     FormDim,
@@ -37,6 +37,7 @@ from layoutopt.layout.factors import (
     rows,
     within,
 )
+from layoutopt.layout.reshape import Group
 
 
 def sliced(op: Op, slot: int, order: Order) -> Mode | None:

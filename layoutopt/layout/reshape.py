@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
@@ -16,6 +17,9 @@ FILL = -1
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """Old dimensions, and the new ones that hold the same indices."""
+
+Known: TypeAlias = int | str
+"""A size, or the name of one."""
 
 _WORDS = {"match": MATCH, "fill": FILL}
 
@@ -101,35 +105,54 @@ def regroup(old: Sequence[int], new: Sequence[int], stay: Collection[int] = ()) 
         raise LayoutError(
             f"{before} has {prod(before)} elements, {after} has {prod(after)}: no reshape"
         )
-    wide_old = [i for i, size in enumerate(before) if size != 1]
-    wide_new = [j for j, size in enumerate(after) if size != 1]
-    groups: list[Group] = []
+    ends = common_ends(*([size or "0" for size in side] for side in (before, after)))
+    groups = groups_between(before, after, ends)
+    empty = any(
+        0 in (before[i] for i in group[0]) and group != (group[0][:1], group[1][:1])
+        for group in groups
+    )
+    if empty or ends[-1] != (len(before), len(after)):
+        raise LayoutError(f"{before} to {after}: a dimension of 0 can only be kept")
+    found: list[Group] = []
     end_old, end_new = len(before), len(after)
-    while wide_old or wide_new:
-        group = _last_group(before, after, wide_old, wide_new)
-        at_old, at_new = group[0][-1] + 1, group[1][-1] + 1
-        groups += _units(range(at_old, end_old), range(at_new, end_new), stay)
-        inside = [i for i in range(group[0][0], at_old) if before[i] == 1]
-        added = [j for j in range(group[1][0], at_new) if after[j] == 1]
-        groups += [*(((i,), ()) for i in inside), *(((), (j,)) for j in added), group]
-        end_old, end_new = group[0][0], group[1][0]
-    groups += _units(range(end_old), range(end_new), stay)
-    return groups
+    for left, right in reversed(groups):
+        found += _units(range(left[-1] + 1, end_old), range(right[-1] + 1, end_new), stay)
+        found += [((i,), ()) for i in range(left[0], left[-1]) if before[i] == 1]
+        found += [((), (j,)) for j in range(right[0], right[-1]) if after[j] == 1]
+        found.append((left, right))
+        end_old, end_new = left[0], right[0]
+    return found + _units(range(end_old), range(end_new), stay)
 
 
-def _last_group(
-    old: Sequence[int], new: Sequence[int], wide_old: list[int], wide_new: list[int]
-) -> Group:
-    """Take the last dimensions of equal product off both lists."""
-    if not (wide_old and wide_new):
-        raise LayoutError(f"{tuple(old)} to {tuple(new)}: a dimension of 0 can only be kept")
-    left, right = [wide_old.pop()], [wide_new.pop()]
-    while (have := prod(old[i] for i in left)) != (want := prod(new[j] for j in right)):
-        side, rest = (left, wide_old) if have < want else (right, wide_new)
-        if not rest:  # as a product of 0 never grows to the other
-            raise LayoutError(f"{tuple(old)} to {tuple(new)}: a dimension of 0 can only be kept")
-        side.insert(0, rest.pop())
-    return tuple(left), tuple(right)
+def groups_between(
+    before: Sequence[Known | None], after: Sequence[Known | None], ends: Sequence[tuple[int, int]]
+) -> list[Group]:
+    """Return the dimensions other than 1 between neighbours of places with equal products."""
+    return [(wide(before, i, k), wide(after, j, m)) for (i, j), (k, m) in pairwise(ends) if i < k]
+
+
+def wide(sizes: Sequence[Known | None], start: int, stop: int) -> tuple[int, ...]:
+    """Return the dimensions other than 1 of a range."""
+    return tuple(i for i in range(start, stop) if sizes[i] != 1)
+
+
+def common_ends(before: Sequence[Known], after: Sequence[Known]) -> list[tuple[int, int]]:
+    """Return the places up to which both sides have equal products, from the left."""
+    left, right = _products(before), _products(after)
+    return [(left[product], right[product]) for product in left if product in right]
+
+
+def _products(sizes: Sequence[Known]) -> dict[tuple[int, tuple[str, ...]], int]:
+    """Return each product of leading sizes, and the largest number of sizes that gives it."""
+    number, names = 1, list[str]()
+    found = {(number, tuple(names)): 0}
+    for place, size in enumerate(sizes, 1):
+        if isinstance(size, int):
+            number *= size
+        else:
+            names = sorted([*names, size])
+        found[number, tuple(names)] = place
+    return found
 
 
 def _units(old: range, new: range, stay: Collection[int]) -> list[Group]:

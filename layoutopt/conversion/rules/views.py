@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import Axes, RemapError, Remapped
 from layoutopt.layout.permutations import Permutation
-
-Known: TypeAlias = int | str
-"""A size, or the name of one; unnamed ones are named by their place."""
-
-Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-"""Neighbouring axes other than 1 before and after a reshape that hold the same elements."""
+from layoutopt.layout.reshape import Group, Known, common_ends, groups_between, wide
 
 REST = "-1"
 """The name of a size that is what the others leave."""
@@ -103,7 +97,7 @@ def flatten_groups(op: Op) -> list[Group]:
     """Return which axes other than 1 a Flatten makes its first one, and which its second."""
     shape = op.shape(0) or ()
     axis = len(shape) if op.integer("axis", 1) == len(shape) else op.axis(1, len(shape))
-    sides = _wide(shape, 0, axis), _wide(shape, axis, len(shape))
+    sides = wide(shape, 0, axis), wide(shape, axis, len(shape))
     return [(side, (i,)) for i, side in enumerate(sides) if side]
 
 
@@ -145,36 +139,13 @@ def reshape_groups(op: Op, before: Sequence[Known], after: Sequence[Known]) -> l
     if 0 in before or 0 in after:
         raise RemapError(f"{op}: a tensor without elements has no groups of axes")
     at = after.index(REST) if REST in after else len(after)
-    ends = _common_ends(before, after[:at])
+    ends = common_ends(before, after[:at])
     if at < len(after):
-        back = _common_ends(before[::-1], after[:at:-1])
+        back = common_ends(before[::-1], after[:at:-1])
         ends += [(len(before) - i, len(after) - j) for i, j in reversed(back)]
     elif ends[-1] != (len(before), len(after)):
         raise RemapError(f"{op}: it is not known which of its axes become which")
-    return [(_wide(before, i, k), _wide(after, j, m)) for (i, j), (k, m) in pairwise(ends) if i < k]
-
-
-def _wide(sizes: Sequence[Known | None], start: int, stop: int) -> tuple[int, ...]:
-    return tuple(i for i in range(start, stop) if sizes[i] != 1)
-
-
-def _common_ends(before: Sequence[Known], after: Sequence[Known]) -> list[tuple[int, int]]:
-    """Return the places up to which both sides have equal products, from the left."""
-    left, right = _products(before), _products(after)
-    return [(left[product], right[product]) for product in left if product in right]
-
-
-def _products(sizes: Sequence[Known]) -> dict[tuple[int, tuple[str, ...]], int]:
-    """Return each product of leading sizes, and the largest number of sizes that gives it."""
-    number, names = 1, list[str]()
-    found = {(number, tuple(names)): 0}
-    for place, size in enumerate(sizes, 1):
-        if isinstance(size, int):
-            number *= size
-        else:
-            names = sorted([*names, size])
-        found[number, tuple(names)] = place
-    return found
+    return groups_between(before, after, ends)
 
 
 def reshape_sizes(op: Op) -> tuple[list[Known], list[Known]]:
