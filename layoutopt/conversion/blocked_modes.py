@@ -17,6 +17,7 @@ from layoutopt.conversion.modes import Mode, mode_of
 from layoutopt.conversion.rules.blocks import Cut, unchanged
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import Category, RemapError
+from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import category_of, operator_of
 from layoutopt.conversion.rules.views import flatten_groups, reshape_groups, reshape_sizes
 from layoutopt.layout.factors import (
@@ -35,6 +36,8 @@ from layoutopt.layout.factors import (
     padded_axes,
     renamed_order,
     rows,
+    spread,
+    whole_axes,
     within,
 )
 from layoutopt.layout.reshape import Group
@@ -132,6 +135,8 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
     if op.layouts is not None or category_of(op) in (Category.HEAVY, Category.OPAQUE):
         return []
     shape = (*op.input_shapes, *op.output_shapes)[slot]
+    if shape is not None and operator_of(op).each_alone:
+        return [] if has_factors(order) else _alone(op, slot, spread(order, shape), whole)
     if shape is None or sum(not isinstance(size, int) for size in shape) > 1:
         return []  # what is cut is written as a Reshape, which leaves one size open
     if op.type in VIEWS:
@@ -144,6 +149,21 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
     else:
         found = [sliced(op, slot, order)]
     return list({mode.orders: mode for mode in found[::-1] if mode is not None}.values())
+
+
+def _alone(op: Op, slot: int, form: Form, known: Sequence[Mode]) -> list[Mode]:
+    """Return modes of an Einsum with one operand, or the result, in another form."""
+    count, found = len(op.inputs), []
+    for mode in known:
+        forms = [*mode.inputs, *mode.outputs]
+        forms[slot] = form
+        try:
+            equation = permuted_equation(op, [f if f is None else whole_axes(f) for f in forms])
+        except RemapError:
+            continue
+        changed = {**op.attributes, "equation": equation}
+        found.append(mode_of(op, changed, tuple(forms[:count]), tuple(forms[count:])))
+    return found
 
 
 def _view(op: Op, slot: int, order: Order) -> Mode | None:

@@ -29,6 +29,7 @@ from typing import TypeAlias
 from layoutopt.conversion.blocked_modes import VIEWS, further_modes
 from layoutopt.conversion.modes import Mode, Modes
 from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.values import Need, Values
 from layoutopt.layout.factors import Order, ends_of, has_factors, is_nested
 
@@ -78,7 +79,11 @@ class CandidateModes:
     def in_parts(self, slot: int, order: Order) -> list[int]:
         """Return the numbers of the modes for an order with parts, or one that a view cuts so."""
         known, found = len(self.modes.every), list[int]()
-        for mode in further_modes(self.op, slot, order, self.modes.every):
+        if self.modes.fixed:
+            return found
+        alone = operator_of(self.op).each_alone
+        whole = (*self.modes.every, *self.further) if alone else self.modes.every
+        for mode in further_modes(self.op, slot, order, whole):
             if mode not in self.further:
                 self.further.append(mode)
             found.append(known + self.further.index(mode))
@@ -101,12 +106,15 @@ class Joined:
         For each value the operands and results whose orders tell the mode.
     views
         For each value the operands and results of views.
+    alone
+        For each value the operands and results that may come in any order, whatever the others.
     """
 
     def __init__(self, values: Values, every: list[CandidateModes]) -> None:
         self.values, self.every = values, every
         self.at: list[list[Place]] = [[] for _ in values.every]
         self.views: list[list[Place]] = [[] for _ in values.every]
+        self.alone: list[list[Place]] = [[] for _ in values.every]
         self._slots: list[list[Place]] = [[] for _ in values.every]
         for at, one in enumerate(every):
             for slot, name in enumerate(one.slots):
@@ -115,6 +123,8 @@ class Joined:
                     self._slots[number].append((at, slot))
                     if one.op.type in VIEWS:
                         self.views[number].append((at, slot))
+                    if operator_of(one.op).each_alone:
+                        self.alone[number].append((at, slot))
                     if len(one.modes.every) > 1 and one.modes.tells[slot]:
                         self.at[number].append((at, slot))
 
@@ -235,9 +245,19 @@ class _Closing(Joined):
     def spread(self) -> None:
         """Call whole families useful."""
         while self.waiting:
-            for member in self.joined(self.waiting.pop()):
+            need = self.waiting.pop()
+            for member in (*self.joined(need), *self.in_any_order(need)):
                 if self.fits(member):
                     self.use(member)
+
+    def in_any_order(self, need: Need) -> Iterator[Place]:
+        """Yield modes in an order of ops each of whose operands and results has any order."""
+        for at, slot in self.alone[need[0]]:
+            one = self.every[at]
+            own = self.values.own(one.slots[slot], need[1])
+            if own not in one.modes.by_order[slot]:
+                for mode in one.in_parts(slot, own):
+                    yield at, mode
 
     def fits(self, member: Place) -> bool:
         """Return whether a mode may be used; one for orders with parts, not always.

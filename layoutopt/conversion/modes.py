@@ -69,10 +69,13 @@ class Modes:
         The modes.
     priced
         Whether they are those of a table of costs: then all of them are of use.
+    fixed
+        Whether there is one only, whatever order others need.
     """
 
     every: tuple[Mode, ...]
     priced: bool = False
+    fixed: bool = False
 
     @cached_property
     def by_order(self) -> tuple[dict[Order, list[int]], ...]:
@@ -154,7 +157,7 @@ class ModeTable:
         """
         if op.name in self._written:
             time = 0 if self._times is None else self._times.written(op)
-            return Modes((replace(as_written(op), time=time),), self._times is not None)
+            return Modes((replace(as_written(op), time=time),), self._times is not None, True)
         with _as_option(op, self._requirements):
             priced = None if self._times is None else self._priced(op, self._times)
             if priced:
@@ -162,7 +165,7 @@ class ModeTable:
             if self._requirements is not None:
                 needed = self._needed(op, self._requirements)
                 if needed is not None:
-                    return Modes((needed,))
+                    return Modes((needed,), fixed=True)
         key = key_of(op)
         if key not in self._known:
             self._known[key] = Modes(tuple(_distinct(op, self._microsoft)))
@@ -236,7 +239,7 @@ def _remapped(op: Op, extended: bool) -> Iterator[Remapped]:
     yield Remapped(dict(op.attributes), (None,) * len(op.inputs), (None,) * len(op.outputs))
     known = operator_of(op)
     fixed = known.category in (Category.HEAVY, Category.OPAQUE) or op.layouts is not None
-    rank = None if fixed else known.rank(op)
+    rank = None if fixed or known.each_alone else known.rank(op)
     few = rank if rank is not None and rank <= MOST_AXES else 0
     for permutation in permutations(range(few)) if few else ():
         try:

@@ -224,6 +224,16 @@ class Drawing:
             rows = self._shape(name)[1 - flag]
             self._add("Gemm", name, self._constant((rows, 3)), transA=flag)
 
+    def einsum(self) -> None:
+        """Multiply by constants and add over an axis, in an order of letters."""
+        if name := self._pick(self.draw.choice([2, 3])):
+            shape = self._shape(name)
+            letters = "abc"[: len(shape)]
+            other, left = self.draw.sample(letters, 2), self.draw.sample(letters, 2)
+            sizes = tuple(shape[letters.index(letter)] for letter in other)
+            equation = f"{letters},{''.join(other)}->{''.join(left)}"
+            self._add("Einsum", name, self._constant(sizes), equation=equation)
+
     def conv(self) -> None:
         """Add a convolution, which takes its operands as they are."""
         if name := self._pick(3):
@@ -253,6 +263,7 @@ KINDS: dict[Callable[[Drawing], None], int] = {
     Drawing.gather: 1,
     Drawing.matmul: 1,
     Drawing.gemm: 1,
+    Drawing.einsum: 1,
     Drawing.conv: 2,
     Drawing.opaque: 2,
 }

@@ -21,7 +21,7 @@ from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped
 from layoutopt.conversion.rules.registry import category_of, operator_of, remap
 from layoutopt.conversion.values import values_of
-from layoutopt.layout.factors import Form, has_factors
+from layoutopt.layout.factors import Form, has_factors, order_of
 from tests.layout.drawn import formed
 
 Place = tuple[str, bytes]
@@ -174,6 +174,12 @@ def _every_way(
 def _permutations(op: Op) -> list[Mode]:
     same = mode_of(op, op.attributes, (None,) * len(op.inputs), (None,) * len(op.outputs))
     rank = operator_of(op).rank(op)
+    if operator_of(op).each_alone:
+        ways = [same]
+        for slot, shape in enumerate((*op.input_shapes, *op.output_shapes)):
+            orders = {order_of(p, shape or ()) for p in permutations(range(len(shape or ())))}
+            ways += [way for order in orders for way in further_modes(op, slot, order, tuple(ways))]
+        return ways
     if category_of(op) in (Category.HEAVY, Category.OPAQUE) or rank is None:
         return [same]
     ways = []

@@ -261,6 +261,16 @@ def test_symbolic_sizes() -> None:
     ]
 
 
+def test_a_view_that_is_kept_as_written_is() -> None:
+    """No order with parts changes it, though one would spare a transform."""
+    graph = ConversionGraph("view")
+    turned = graph.op("Transpose", [graph.input("x", (2, 3, 4))], {"perm": (0, 2, 1)})
+    flat = graph.op("Reshape", [turned], {"shape": (2, 12)}, name="flat")
+    graph.output(graph.op("MatMul", [flat, graph.constant("w", (12, 5))]))
+    found = [convert_graph(graph, written=names) for names in ((), ("flat",))]
+    assert [each.after.transforms for each in found] == [0, 1]
+
+
 def test_no_time() -> None:
     """Without any time the result is no worse than the graph, and says that it is not proved."""
     stopped = set()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.modes import ModeTable
 from layoutopt.conversion.rules.op import Op, Shape, parse_operands
 from layoutopt.conversion.rules.operator import Category, Operator, RemapError, Remapped
+from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import (
     OPERATORS,
     category_of,
@@ -191,7 +193,7 @@ REFUSALS: list[tuple[Op, Permutation, str]] = [
         (1, 0, 2, 3),
         "the rank of input 2 is unknown",
     ),
-    (op("Einsum", (2, 3), equation="...i->i"), (1, 0), "does not name each axis of its operand"),
+    (op("Einsum", (2, 3), equation="...->..."), (1, 0), "does not name each axis of its operand"),
     (op("Flatten", (2, 3, 4)), (2, 1, 0), "axes before and from 1 on must stay together"),
     (
         op("Reshape", (2, 3, 4), shape=(6, 4)),
@@ -437,3 +439,33 @@ def test_the_size_of_a_result_may_be_known_from_elsewhere() -> None:
         remap(given, (1, 0))
     named = Op("Reshape", {"shape": (-1, 0)}, ("x",), ("y",), (("b", "c"),), (("b", "c"),))
     assert remap(named, (1, 0)).attributes == {"shape": (0, 0)}
+
+
+EQUATIONS = {
+    "ab,bc->ac": ([(2, 3), (3, 4)], 8),
+    "...ab,...bc->...ac": ([(5, 6, 2, 3), (6, 3, 4)], 216),
+    "aab->b": ([(2, 2, 3)], 6),
+    "cb,ba": ([(2, 3), (3, 4)], 8),
+    "a...,b->...ab": ([(2, 5, 6), (3,)], 12),
+    "...a,...b": ([(2, 3), (2, 4)], 24),
+    "a...->...": ([(2, 3, 4)], 2),
+}
+"""Equations with shapes of operands, and in how many ways their axes may come."""
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_each_operand_of_an_einsum_may_come_in_any_order(equation: str) -> None:
+    """So may the result, where axes that dots stand for stay side by side."""
+    shapes, ways = EQUATIONS[equation]
+    arrays = [np.random.default_rng(0).random(shape) for shape in shapes]
+    wanted = np.einsum(equation, *arrays)
+    names = tuple("xyz"[: len(arrays)])
+    op = Op("Einsum", {"equation": equation}, names, input_shapes=tuple(shapes))
+    taken = 0
+    for orders in product(*(permutations(range(x.ndim)) for x in (*arrays, wanted))):
+        with suppress(RemapError):
+            written = permuted_equation(op, orders)
+            found = np.einsum(written, *map(np.transpose, arrays, orders))
+            np.testing.assert_allclose(found, wanted.transpose(orders[-1]))
+            taken += 1
+    assert taken == ways

@@ -256,6 +256,8 @@ class Operator:
         permuted each alone: all of these.
     on_request
         The same for ways to run that not every runtime has.
+    each_alone
+        Whether each operand and result may come in any order, whatever those of the others.
     rank
         How many axes are permuted.
     follow
@@ -308,6 +310,7 @@ class Operator:
     at_run_time: tuple[str, ...] = ()
     alternatives: Callable[[Op], Iterable[Remapped]] | None = None
     on_request: Callable[[Op], Iterable[Remapped]] | None = None
+    each_alone: bool = False
     rank: Rank = first_rank
     follow: Follow = same_axes
     axes: str | Callable[[Op], str] = ""

@@ -14,7 +14,6 @@ from layoutopt.conversion.rules.operator import (
     Remapped,
     Rule,
     fitted,
-    permuted,
 )
 from layoutopt.layout.permutations import Permutation
 
@@ -206,14 +205,49 @@ def _fused(op: Op, batch: Permutation, swapped: bool, flags: Sequence[tuple[int,
 
 def einsum(op: Op, permutation: Permutation) -> Remapped:
     """Permute the letters of the first operand; the result stays."""
+    rest = (None,) * (len(op.inputs) - 1)
+    written = permuted_equation(op, (permutation, *rest, None))
+    return Remapped({"equation": written}, (permutation, *rest), (None,))
+
+
+def permuted_equation(op: Op, orders: Sequence[Permutation | None]) -> str:
+    """Return the equation of an Einsum whose operands and result come in other orders.
+
+    Parameters
+    ----------
+    op
+        The Einsum.
+    orders
+        For each operand, then the result, the order of its axes; None: as before.
+
+    Raises
+    ------
+    RemapError
+        If axes that ``...`` stands for would not stay side by side and in order.
+    """
     equation = str(op.attributes.get("equation", "")).replace(" ", "")
-    terms, arrow, result = equation.partition("->")
-    first, *others = terms.split(",")
-    if "." in first or len(first) != len(permutation):
+    before, arrow, result = equation.partition("->")
+    if not arrow:
+        once = sorted(letter for letter in {*before} if before.count(letter) == 1)
+        result = "..." * ("." in before) + "".join(filter(str.isalpha, once))
+    terms = [_permuted_term(op, *each) for each in zip(before.split(","), orders, strict=False)]
+    return f"{','.join(terms)}->{_permuted_term(op, result, orders[-1])}"
+
+
+def _permuted_term(op: Op, term: str, order: Permutation | None) -> str:
+    """Return the letters of one operand in another order, the dots for a row of axes as one."""
+    if order is None:
+        return term
+    front, dots, back = term.partition("...")
+    places = [*range(len(front)), *range(len(order) - len(back), len(order))]
+    named = dict(zip(places, front + back, strict=False))
+    row = [place for place in range(len(order)) if place not in named]
+    found = "".join(named.get(place, ".") for place in order)
+    together = [place for place in order if place in row] == row and "." * len(row) in found
+    if len(places) > len(order) or not together or (row and not dots):
+        equation = op.attributes.get("equation")
         raise RemapError(f"{op}: equation {equation!r} does not name each axis of its operand")
-    written = ",".join(["".join(permuted(first, permutation)), *others]) + arrow + result
-    inputs = (permutation,) + (None,) * (len(op.inputs) - 1)
-    return Remapped({"equation": written}, inputs, (None,))
+    return found.replace("." * len(row), dots) if row else dots + found
 
 
 def gemm_axes(op: Op) -> tuple[Axes | None, ...]:

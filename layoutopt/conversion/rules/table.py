@@ -359,6 +359,7 @@ ROWS: list[Operator] = [
     *_light(
         "Einsum",
         products.einsum,
+        each_alone=True,
         follow=unknown_axes,
         build=unwinding.einsum,
         gradient=Backward(gradients.einsum),
