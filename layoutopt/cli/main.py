@@ -160,7 +160,7 @@ def main(begun: float | None = None) -> None:
 def _run(signals: Sequence[int]) -> int:
     """Run a command and return the exit code."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="layoutopt", standalone_mode=False)
         flush()
         if code == INTERRUPTED:  # Typer's code for Ctrl-C
             raise KeyboardInterrupt

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +20,6 @@ class Ran(NamedTuple):
 
 
 Run = Callable[..., Ran]
-
-
-def unbind(result: Path) -> None:
-    """Make a result file one of older versions, which did not say of which instance it is."""
-    document = json.loads(result.read_text())
-    del document["instance_hash"]
-    result.write_text(json.dumps(document))
 
 
 @pytest.fixture

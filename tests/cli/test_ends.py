@@ -17,17 +17,13 @@ from typing import Any
 
 import pytest
 
-from layoutopt import __version__
 from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Progress
 from layoutopt.bench.run import RunProgress
 from layoutopt.cli import bench, progress, solve, streams
 from layoutopt.cli import main as entry
-from layoutopt.io.instance import instance_bytes
 from layoutopt.machine.whatif import ShadowPrices, SinkCost, SmallestMachine, TilePrice
-from layoutopt.onnx.read import read_onnx
 from tests.cli.conftest import Run
-from tests.onnx.networks import model, node, save
 from tests.support import refused
 
 ENDS: dict[str, tuple[BaseException, int, str]] = {
@@ -53,7 +49,7 @@ def test_each_end_has_its_line_and_code(
     """Errors become a line on stderr, with the code that the program promises; nothing is out."""
     error, code, text = ENDS[name]
 
-    def fail(*, standalone_mode: bool) -> int:
+    def fail(**_: object) -> int:
         raise error
 
     monkeypatch.setattr(entry, "app", fail)
@@ -63,42 +59,6 @@ def test_each_end_has_its_line_and_code(
     [line] = ended.err.splitlines()
     assert line.startswith(text)
     assert (line == text) == (name != "unforeseen")
-
-
-def test_version_and_help(run: Run) -> None:
-    """The version is a line; without a command there is the list of commands."""
-    assert run("--version") == (0, f"layoutopt {__version__}\n", "")
-    plain, asked = run(), run("--help")
-    assert (plain.code, plain.err, plain.out) == (0, "", asked.out)
-    assert "solve" in plain.out
-
-
-@pytest.fixture
-def network(tmp_path: Path) -> Path:
-    """Return the file of a small network."""
-    return save(model([node("Relu", "x")], {"x": (2, 3)}), tmp_path)
-
-
-def test_import_to_stdout_and_in_silence(run: Run, network: Path) -> None:
-    """On stdout there is the instance and nothing else; a quiet import says nothing."""
-    wanted = instance_bytes(read_onnx(network)).decode()
-    assert run("import", network, "--output", "-") == (0, wanted, "")
-    assert not network.with_suffix(".json").exists()
-    assert run("import", network, "--quiet") == (0, "", "")
-    assert network.with_suffix(".json").read_text() == wanted
-
-
-def test_import_refuses_other_kinds_of_files(run: Run, network: Path, tmp_path: Path) -> None:
-    """What is no network, and what an instance cannot be written to, is named."""
-    before = sorted(tmp_path.iterdir())
-    other = network.with_suffix(".txt")
-    ran = run("import", other)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"layoutopt: {other}: unknown file type; allowed: .onnx\n"
-    ran = run("import", network, "-o", other)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"layoutopt: {other}: must end in .json or .json.gz\n"
-    assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(

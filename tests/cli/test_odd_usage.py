@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 from pathlib import Path
 
 import pytest
 
-import layoutopt
 from benchmarks.figures import FIGURES
 from layoutopt import Graph, unwind, write_instance, write_result
 from layoutopt.cli import main
@@ -22,37 +20,6 @@ def figure(tmp_path: Path) -> Path:
     path = tmp_path / "figure.json"
     write_instance(FIGURES["chained_calls_copies"](), path)
     return path
-
-
-def test_check_says_what_it_cannot_see(run: Run, figure: Path, tmp_path: Path) -> None:
-    """A forged optimum is not confirmed; a certificate settles it."""
-    forged, proof = tmp_path / "forged.json", tmp_path / "proof.json"
-    write_result(unwind(layoutopt.read(figure), "greedy0"), forged)
-    document = json.loads(forged.read_text())
-    document |= {"status": "optimal", "bound": document["score"], "gap": 0}
-    forged.write_text(json.dumps(document))
-    ran = run("check", figure, forged)
-    assert ran.code == 0
-    assert ran.out.splitlines()[1].startswith(
-        f"{forged}: not checked: status optimal and bound 124;"
-    )
-    assert run("solve", figure, "--certificate", proof, "-q").code == 0
-    ran = run("check", figure, forged, "--certificate", proof)
-    assert ran.code == 1
-    assert "not checked" not in ran.out
-
-
-def test_a_missing_file_is_missing(run: Run, figure: Path) -> None:
-    """And no other complaint comes first."""
-    for words in (
-        ("show", "nope.json", "--instance", figure),
-        ("show", "nope.json"),
-        ("check", figure, "nope.json"),
-        ("explain", figure, "nope.json", "--sink", "x"),
-        ("solve", figure, "--start", "nope.json"),
-    ):
-        assert run(*words).err == "layoutopt: nope.json: no such file\n", words
-    assert "nope.toml: no such file" in run("convert", figure, "--costs", "nope.toml").err
 
 
 def test_names_cannot_steer_a_terminal(run: Run, tmp_path: Path) -> None:
