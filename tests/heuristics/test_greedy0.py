@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 import time
+import tomllib
 from collections import defaultdict
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.lowering.greedy0 import greedy0
 from layoutopt.unwinding import unwind
+from tests.examples.graphs import graph_of
 
 Place = tuple[int, int]
 """Tensor and flat element."""
@@ -216,260 +219,16 @@ def test_against_the_transcription() -> None:
     assert fresh > 2000
 
 
-class TestOrderOfPairs:
-    """Which pair is taken first; the sink x of one element takes what comes first."""
-
-    def test_value(self) -> None:
-        """The larger value per element wins, however small the tensor."""
-        graph = Graph()
-        x = graph.sink((3,), name="x")
-        graph.valued_pair(x, graph.source((3,), name="s"), 2)
-        part = graph.slice(x, (1,), (2,))
-        graph.valued_pair(part, graph.source((1,), name="t"), "2.1")
-        assert takes(graph, x) == ["s0", "t0", "s2"]
-
-    def test_repeated_pairs_add_up(self) -> None:
-        """Two pairs of 2 and 3 weigh more than one of 4, in whichever order they are written."""
-        graph = Graph()
-        x, s, t = graph.sink((1,), name="x"), graph.source((1,), name="s"), graph.source((1,))
-        graph.valued_pair(x, t, 4)
-        graph.valued_pair(s, x, 2)
-        graph.valued_pair(x, s, 3)
-        assert takes(graph, x) == ["s0"]
-
-    def test_sums_of_different_pairs_do_not_count(self) -> None:
-        """Two aliases worth 2 each with s lose against one worth 3 with t."""
-        graph = Graph()
-        x, s = graph.sink((1,), name="x"), graph.source((1,), name="s")
-        t = graph.source((1,), name="t")
-        graph.valued_pair(graph.identity(x), s, 2)
-        graph.valued_pair(graph.identity(x), s, 2)
-        graph.valued_pair(x, t, 3)
-        assert takes(graph, x) == ["t0"]
-
-    def test_longest_path(self) -> None:
-        """Of equal values, the partner farther from the end of the graph is served first.
-
-        x (one element) is paired with s directly, and through y = identity(x) with t.  From x
-        two ops are left (x itself counts), from y one: s wins although t is the later source.
-        """
-        graph = Graph()
-        x, s = graph.sink((1,), name="x"), graph.source((1,), name="s")
-        t = graph.source((1,), name="t")
-        graph.valued_pair(graph.identity(x), t, 5)
-        graph.valued_pair(x, s, 5)
-        assert takes(graph, x) == ["s0"]
-
-    def test_longest_path_counts_the_longest(self) -> None:
-        """Two copies of x, one read by a chain of two: t wins, by length 3 against 2."""
-        graph = Graph()
-        x, t = graph.sink((1,), name="x"), graph.source((1,), name="t")
-        s = graph.source((1,), name="s")
-        one, two = graph.identity(x), graph.identity(x)
-        graph.identity(one)
-        graph.identity(graph.identity(two))
-        graph.valued_pair(one, s, 5)
-        graph.valued_pair(two, t, 5)
-        assert takes(graph, x) == ["t0"]
-
-    def test_fixed_points_are_no_consumers(self) -> None:
-        """A fixed point that reads a tensor does not make its path longer."""
-        graph = Graph()
-        x, s = graph.sink((1,), name="x"), graph.source((1,), name="s")
-        t = graph.source((1,), name="t")
-        one, two = graph.identity(x), graph.identity(x)
-        graph.fixed_point([graph.identity(one)], (1,))
-        graph.fixed_point([graph.identity(one)], (1,))
-        graph.identity(graph.identity(two))
-        graph.valued_pair(one, t, 5)
-        graph.valued_pair(two, s, 5)
-        assert takes(graph, x) == ["s0"]
-
-    def test_larger_source_number(self) -> None:
-        """Then the tensor with the larger number gives its locations."""
-        for names in (["s", "t"], ["t", "s"]):
-            graph = Graph()
-            x = graph.sink((1,), name="x")
-            first, second = (graph.source((1,), name=n) for n in names)
-            graph.valued_pair(x, second, 5)
-            graph.valued_pair(x, first, 5)
-            assert takes(graph, x) == [f"{names[1]}0"]
-
-    def test_larger_partner_number(self) -> None:
-        """Then the partner with the larger number is served.
-
-        One source of two elements, two copies of x that show it forwards and backwards: the
-        later copy is served, and covers x.
-        """
-        for backwards in (False, True):
-            graph = Graph()
-            x, s = graph.sink((2,), name="x"), graph.source((2,), name="s")
-            one = graph.reverse(x, [0] if not backwards else [])
-            two = graph.reverse(x, [0] if backwards else [])
-            graph.valued_pair(s, two, 5)
-            graph.valued_pair(s, one, 5)
-            assert takes(graph, x) == (["s1", "s0"] if backwards else ["s0", "s1"])
-
-    def test_zero_and_negative_values_come_last(self) -> None:
-        """They are taken all the same, when nothing better is left."""
-        graph = Graph()
-        x = graph.sink((3,), name="x")
-        for value, low, high in [(-1, 0, 3), (0, 0, 2), (1, 0, 1)]:
-            part = graph.slice(x, (low,), (high,))
-            graph.valued_pair(part, graph.source((high - low,), name=f"s{value}_"), value)
-        assert takes(graph, x) == ["s1_0", "s0_1", "s-1_2"]
+EXAMPLES = tomllib.loads((Path(__file__).parents[1] / "examples/greedy0.toml").read_text())
 
 
-class TestPieces:
-    """What a pair covers, and what it leaves."""
-
-    def test_nothing_is_revised(self) -> None:
-        """Covered elements stay, even if a pair learnt later is worth more.
-
-        x is covered by s for 1; only then is barrier b known, which would have been worth 9.
-        """
-        graph = Graph()
-        x, y = graph.sink((1,), name="x"), graph.sink((1,), name="y")
-        graph.valued_pair(x, graph.source((1,), name="s"), 3)
-        graph.valued_pair(y, graph.source((1,), name="t"), 2)
-        graph.valued_pair(graph.barrier([y], (1,), name="b"), x, 9)
-        assert takes(graph, x) == ["s0"]
-        assert takes(graph, y) == ["t0"]
-
-    def test_a_better_barrier_in_time(self) -> None:
-        """If y is covered first, b is known in time, and its pair is taken before s's."""
-        graph = Graph()
-        x, y = graph.sink((1,), name="x"), graph.sink((1,), name="y")
-        graph.valued_pair(x, graph.source((1,), name="s"), 2)
-        graph.valued_pair(y, graph.source((1,), name="t"), 3)
-        graph.valued_pair(graph.barrier([y], (1,), name="b"), x, 9)
-        assert takes(graph, x) == ["b0"]
-
-    def test_barriers_wait_for_every_element(self) -> None:
-        """A barrier whose input is half covered is not known; a pair is tried again as it grows."""
-        graph = Graph()
-        x, y = graph.sink((2,), name="x"), graph.sink((1,), name="y")
-        graph.valued_pair(graph.slice(x, (0,), (1,)), graph.source((1,), name="s"), 9)
-        graph.valued_pair(graph.slice(x, (1,), (2,)), graph.source((1,), name="t"), 1)
-        graph.valued_pair(graph.barrier([x], (1,), name="b"), y, 9)
-        graph.valued_pair(y, graph.source((1,), name="u"), 5)
-        assert takes(graph, y) == ["u0"]
-        assert takes(graph, x) == ["s0", "t0"]
-
-    def test_known_sides_that_grow_are_tried_again(self) -> None:
-        """X and y are tied; each half of y that becomes covered is carried to x at once."""
-        graph = Graph()
-        x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
-        graph.valued_pair(x, y, 9)
-        graph.valued_pair(graph.slice(y, (0,), (1,)), graph.source((1,), name="s"), 5)
-        graph.valued_pair(x, graph.source((2,), name="u"), 4)
-        graph.valued_pair(graph.slice(y, (1,), (2,)), graph.source((1,), name="t"), 3)
-        assert takes(graph, x) == ["s0", "u1"]
-        assert takes(graph, y) == ["s0", "u1"]
-
-    def test_earlier_pieces_win(self) -> None:
-        """Where one sink element is reached from two positions, the earlier piece covers it.
-
-        The known side is t twice, joined to s; the other side shows the only element of x three
-        times.  The concat's first piece came from the source that was taken from the stack
-        first, which is the last one: u.
-        """
-        graph = Graph()
-        x = graph.sink((1,), name="x")
-        s, u = graph.source((1,), name="s"), graph.source((1,), name="u")
-        graph.valued_pair(graph.concat([s, u], 0), graph.concat([x, x], 0), 1)
-        assert takes(graph, x) == ["u0"]
-
-    def test_earlier_ways_win(self) -> None:
-        """Within one piece, ways are taken in the order in which a stack of readers finds them.
-
-        Of concat(x, x) the first half leads back through input 0, the second through input 1,
-        and one reader's inputs are noted in order; but behind it, the latter is visited first.
-        """
-        graph = Graph()
-        x, s = graph.sink((2,), name="x"), graph.source((4,), name="s")
-        twice = graph.concat([x, x], 0)
-        graph.valued_pair(twice, s, 1)
-        assert takes(graph, x) == ["s0", "s1"]
-        graph.remove_pairs(twice, s)
-        graph.valued_pair(graph.identity(twice), s, 1)
-        assert takes(graph, x) == ["s2", "s3"]
-
-    def test_direct_ways_win(self) -> None:
-        """What reads the sink itself is noted before what reads its reverse, an earlier op."""
-        for turned_first, expected in ((True, ["s2", "s3"]), (False, ["s0", "s1"])):
-            graph = Graph()
-            x = graph.sink((2,), name="x")
-            turned = graph.reverse(x, [0])
-            parts = [turned, x] if turned_first else [x, turned]
-            graph.valued_pair(graph.concat(parts, 0), graph.source((4,), name="s"), 1)
-            assert takes(graph, x) == expected
-
-    def test_later_readers_win(self) -> None:
-        """Of two views of x that are joined, the later one is visited first."""
-        for turned_first, expected in ((True, ["s2", "s3"]), (False, ["s3", "s2"])):
-            graph = Graph()
-            x = graph.sink((2,), name="x")
-            one = graph.reverse(x, [0] if turned_first else [])
-            two = graph.reverse(x, [] if turned_first else [0])
-            graph.valued_pair(graph.concat([one, two], 0), graph.source((4,), name="s"), 1)
-            assert takes(graph, x) == expected
-
-    def test_only_the_lowest_slice_of_expand_leads_back(self) -> None:
-        """Copies beyond index 0 of a broadcast dimension cover nothing."""
-        graph = Graph()
-        x = graph.sink((1, 2), name="x")
-        wide = graph.expand(x, (3, 2))
-        graph.valued_pair(graph.slice(wide, (1, 0), (3, 2)), graph.source((2, 2), name="s"), 9)
-        graph.valued_pair(graph.slice(wide, (0, 0), (1, 1)), graph.source((1, 1), name="t"), 1)
-        assert takes(graph, x) == ["t0", "x1"]
-
-    def test_mutually_exclusive_barriers(self) -> None:
-        """Of two barriers that read each other's sink, the first one known is taken from.
-
-        The slice's own source is worth 3, the whole's 2: the slice y is covered, barrier up is
-        known and covers x; down is too late for y.
-        """
-        graph = Graph()
-        x, y = graph.sink((2,), name="x"), graph.sink((1,), name="y")
-        graph.valued_pair(graph.barrier([y], (2,), name="up"), x, 9)
-        graph.valued_pair(graph.barrier([x], (1,), name="down"), y, 9)
-        graph.valued_pair(x, graph.source((2,), name="s"), 2)
-        graph.valued_pair(y, graph.source((1,), name="t"), 3)
-        assert takes(graph, x) == ["up0", "up1"]
-        assert takes(graph, y) == ["t0"]
-
-
-class TestUncovered:
-    """What the pairs do not cover gets fresh locations, all at once; then flow goes on."""
-
-    def test_no_source(self) -> None:
-        """Both ends of a pair keep what is their own: they were uncovered together."""
-        graph = Graph()
-        x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
-        graph.valued_pair(x, y, 1)
-        assert takes(graph, x) == ["x0", "x1"]
-        assert takes(graph, y) == ["y0", "y1"]
-
-    def test_flow_goes_on(self) -> None:
-        """A barrier that waited becomes known, but what it could cover is covered by then."""
-        graph = Graph()
-        x, y = graph.sink((2,), name="x"), graph.sink((2,), name="y")
-        graph.valued_pair(graph.barrier([x], (2,), name="b"), y, 1)
-        assert takes(graph, x) == ["x0", "x1"]
-        assert takes(graph, y) == ["y0", "y1"]
-        assert evaluate(graph, unwind(graph, "greedy0").layouts or {}).violations == ()
-
-    def test_unrelated_sinks(self) -> None:
-        """Sinks in no pair keep their own locations, also those without elements."""
-        graph = Graph()
-        graph.sink((2,), name="x")
-        graph.sink((0,), name="none")
-        graph.source((0,))
-        graph.sink((1,), name="y")
-        assert takes(graph, "x") == ["x0", "x1"]
-        assert takes(graph, "none") == []
-        assert takes(graph, "y") == ["y0"]
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_by_hand(name: str) -> None:
+    """Each tie-break, and what is covered: by hand, and by the transcription."""
+    [expected] = EXAMPLES[name]
+    graph = graph_of(expected.pop("graph"))
+    assert {sink: " ".join(takes(graph, sink)) for sink in expected} == expected
+    assert evaluate(graph, unwind(graph, "greedy0").layouts or {}).violations == ()
 
 
 def test_arbitrarily_bad() -> None:
