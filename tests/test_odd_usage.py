@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 import layoutopt as lo
-from layoutopt.base.errors import InputError, printable
+from layoutopt.base.errors import printable
 from layoutopt.base.numbers import ratio
 from layoutopt.conversion.cost_table import read_costs
 from layoutopt.io.certificate import read_certificate
@@ -31,67 +27,6 @@ def small(name: str = "small") -> lo.Graph:
 
 GRAPH = small()
 RESULT = lo.unwind(GRAPH)
-
-TAKE_A_GRAPH: dict[str, Callable[[Any], object]] = {
-    "unwind": lo.unwind,
-    "compare": lo.compare,
-    "evaluate": lambda g: lo.evaluate(g, {}),
-    "explain_pair": lambda g: lo.explain_pair(g, RESULT, "y", "t"),
-    "explain_sink": lambda g: lo.explain_sink(g, RESULT, "x"),
-    "simulate": lambda g: lo.simulate(g, RESULT),
-    "shadow_prices": lambda g: lo.shadow_prices(g, RESULT),
-    "capacity_sweep": lambda g: lo.capacity_sweep(g, [1]),
-    "smallest_machine": lo.smallest_machine,
-    "cycle_values": lo.cycle_values,
-    "steps": lambda g: lo.steps(g, RESULT),
-    "schedule": lambda g: lo.schedule(g, RESULT),
-    "write_instance": lambda g: lo.write_instance(g, "never.json"),
-}
-
-
-@pytest.mark.parametrize("name", TAKE_A_GRAPH)
-def test_what_is_no_graph_is_refused(name: str) -> None:
-    """The name of a file comes with the function that reads it."""
-    with pytest.raises(InputError, match=r"^expected a layoutopt.Graph, not NoneType$"):
-        TAKE_A_GRAPH[name](None)
-    with pytest.raises(InputError, match=r"not str; use layoutopt.read\('foo.json'\)"):
-        TAKE_A_GRAPH[name]("foo.json")
-
-
-ODD: dict[str, tuple[Callable[[], object], str]] = {
-    "explain_pair": (lambda: lo.explain_pair(GRAPH, None, "y", "t"), "expected a result of unwind"),
-    "explain_sink": (lambda: lo.explain_sink(GRAPH, {}, "x"), "expected a result of unwind"),
-    "evaluate nothing": (lambda: lo.evaluate(GRAPH, None), "layouts must be pieces by sink"),
-    "evaluate a file": (lambda: lo.evaluate(GRAPH, "r.json"), r"layoutopt.read_result\('r.json'\)"),
-    "fixed": (lambda: lo.unwind(GRAPH, fixed="r.json"), "fixed must be pieces by sink name"),
-    "start": (lambda: lo.unwind(GRAPH, start=[1]), "start must be pieces by sink name"),
-    "steps of a number": (lambda: lo.steps(GRAPH, {"x": 3}), "sink 'x': needs pieces"),
-    "steps of numbers": (lambda: lo.steps(GRAPH, {"x": [1]}), "sink 'x': needs pieces"),
-    "draw": (lambda: GRAPH.draw(3), "layouts must be pieces by sink name"),
-    "time limit": (lambda: lo.unwind(GRAPH, time_limit="3"), "time_limit must be a number"),
-    "gap": (lambda: lo.unwind(GRAPH, gap="x"), "gap must be a number, got 'x'"),
-    "seed": (lambda: lo.unwind(GRAPH, seed=1.5), "seed must be an integer, got 1.5"),
-    "workers": (lambda: lo.unwind(GRAPH, workers="2"), "workers must be an integer, got '2'"),
-    "progress": (lambda: lo.unwind(GRAPH, progress=3), "progress must be a function, not int"),
-    "no solvers": (lambda: lo.compare(GRAPH, []), "at least one name is needed"),
-    "solvers": (lambda: lo.compare(GRAPH, None), "solvers must be a list of names"),
-    "memory": (lambda: setattr(small(), "tile_memory", "ipu"), r"\(ipu-mk1, ipu-mk2\), not 'ipu'"),
-    "cycles": (lambda: lo.cycle_values(GRAPH, 3), "a TileMemory is needed"),
-    "read": (lambda: lo.read(None), "expected a file name, not NoneType"),
-    "read_result": (lambda: lo.read_result(3), "expected a file name, not int"),
-    "write_result": (lambda: lo.write_result(GRAPH, "never.json"), "not Graph"),
-    "write nowhere": (lambda: lo.write_result(RESULT, None), "expected a file name"),
-    "suffix": (lambda: lo.write_instance(GRAPH, "z.txt"), r"z.txt: must end in .json or .json.gz"),
-    "layout": (lambda: lo.Layout("NHWC"), r"read by Layout.parse\('NHWC'\)"),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_odd_arguments_are_one_line(name: str) -> None:
-    call, told = ODD[name]
-    with pytest.raises(InputError, match=told) as error:
-        call()
-    assert "\n" not in str(error.value)
 
 
 def test_a_number_is_a_shape_of_one_dimension() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -79,22 +78,6 @@ class TestHandles:
         with refused("rule must be a dictionary, not str"):
             graph.source((1,), rule="linear")
 
-    def test_lists_that_are_none(self) -> None:
-        """Where a list of lists is wanted, anything else is refused in one line."""
-        graph = Graph()
-        x = graph.sink((3,), name="x")
-        for add, reason in [
-            (lambda: graph.sett_sample(x, 1), "setts must be a list, not one int"),
-            (lambda: graph.sett_sample(x, [1]), "a dimension's setts must be a list, not one int"),
-            (lambda: graph.sett_sample(x, [[1]]), "a stripe must be [on, off, phase]"),
-            (lambda: graph.barrier([x], shapes=1), "shapes must be a list, not one int"),
-            (lambda: graph.barrier([x], shapes=["1"]), "'1' must be integers"),
-            (lambda: graph.barrier(1, (1,)), "inputs must be a list, not one int"),
-        ]:
-            with refused(reason):
-                add()
-        assert len(graph.ops) == 1
-
     def test_refused_ops_leave_no_trace(self) -> None:
         """After an op was refused, the next one gets the name that it would have had."""
         graph = Graph()
@@ -112,44 +95,6 @@ class TestHandles:
             graph.add(ops.Identity(id="again", inputs=(name,)))
         assert one == two
         assert two.op("again").inputs == ("x",)
-
-
-class TestForms:
-    """Shorter ways to say the same."""
-
-    def test_wrong_arguments(self) -> None:
-        """Each form says in one line what goes together; nothing is added."""
-        rows: list[tuple[Callable[[Graph], object], str]] = [
-            (lambda g: g.slice("x", 1, [2, 3]), "slice: lower 1 and upper [2, 3] must both be"),
-            (lambda g: g.slice("x", [0, 0], 1, 0), "slice: lower [0, 0] and upper 1 must both be"),
-            (lambda g: g.slice("x", [0, 0], [1, 1], 0), "slice: dim requires integer bounds"),
-            (lambda g: g.slice("x", 0, 1, dim=2), "slice of 'x': there is no dimension 2 in a"),
-            (lambda g: g.slice("x", 0, 1, dim=-3), "slice of 'x': there is no dimension -3"),
-            (lambda g: g.slice("x", 0, 1, dim="0"), "['0'] must be integers"),
-            (lambda g: g.slice("s", 0, 1), "slice of 's': there is no dimension 0 in a tensor of"),
-            (lambda g: g.slice("x", 0.0, 1.0), "0.0 must be integers"),
-            (lambda g: g.slice("x", -1, 1), "bounds -1, 1 violate 0 <= lower <= upper <= 2"),
-            (lambda g: g.sub_sample("x", 2), "sub_sample: give an integer with dim, or a list"),
-            (lambda g: g.sub_sample("x", [2, 2], 0), "sub_sample: give an integer with dim"),
-            (lambda g: g.sub_sample("x", 2, 2), "sub_sample of 'x': there is no dimension 2"),
-            (lambda g: g.sub_sample("x", 0, 0), "strides [0, 1] must be at least 1"),
-            (lambda g: g.reshape("x", (-1, 4)), "reshape of 'x': no size fits the -1 in shape"),
-            (lambda g: g.reshape("x", (-1, -1)), "no size fits the -1 in shape [-1, -1] for 6"),
-            (lambda g: g.reshape("x", (-1, 0)), "no size fits the -1 in shape [-1, 0] for 6"),
-            (lambda g: g.reshape("no", (-1, 0)), "unknown tensor 'no'"),
-            (lambda g: g.reshape("x", (-1, -6)), "shape [-1, -6] has a negative dimension"),
-            (lambda g: g.concat("x", 0), "inputs must be a list, not one str"),
-            (lambda g: g.concat(["x", "no"], -1), "unknown tensor 'no'"),
-            (lambda g: g.concat(["no", "x"], -1), "unknown tensor 'no'"),
-            (lambda g: g.barrier("x", (1,)), "inputs must be a list, not one str"),
-        ]
-        for add, reason in rows:
-            graph = Graph()
-            graph.sink((2, 3), name="x")
-            graph.sink((), name="s")
-            with refused(reason):
-                add(graph)
-            assert len(graph.ops) == 2
 
 
 class TestPairs:

@@ -109,55 +109,6 @@ def test_conv_has_the_shape_of_one_that_is_computed(
             assert graph.grow_conv("x", "y", **given, groups=groups).shape == expected
 
 
-@pytest.mark.parametrize(
-    ("shapes", "given", "reason"),
-    [
-        ([(1, 3), (4, 3)], {}, "have shape (N, C, *size), weights (M, C / groups, *kernel)"),
-        ([(1, 3, 8), (4, 3, 3, 3)], {}, "data must have shape (N, C, *size)"),
-        ([(1, 3, 8), (4, 2, 3)], {}, "dimension 1 is 2, but 3 channels in 1 group(s) make 3"),
-        ([(1, 4, 8), (4, 4, 3)], {"groups": 2}, "4 channels in 2 group(s) make 2"),
-        (
-            [(1, 3, 8), (4, 1, 3)],
-            {"groups": 2},
-            "groups 2 must divide the 3 channels of the data and the 4 of the output",
-        ),
-        ([(1, 4, 8), (3, 2, 3)], {"groups": 2}, "groups 2 must divide the 4 channels"),
-        ([(1, 4, 8), (4, 4, 3)], {"groups": 0}, "groups: 0 must be at least 1"),
-        ([(1, 4, 8), (4, 4, 3)], {"groups": 1.0}, "groups: 1.0 is not an integer"),
-        (
-            [(1, 3, 8), (4, 3, 9)],
-            {},
-            "spatial dimension 0: the kernel spans 9 elements, but the padded data have only 8",
-        ),
-        (
-            [(1, 3, 9, 8), (4, 3, 1, 3)],
-            {"dilations": (1, 4)},
-            "spatial dimension 1: the kernel spans 9 elements",
-        ),
-        ([(1, 3, 8), (4, 3, 0)], {}, "spatial dimension 0: the kernel's size must be at least 1"),
-        ([(1, 3, 8), (4, 3, 3)], {"strides": (1, 1)}, "strides has 2 entries for 1 spatial dim"),
-        ([(1, 3, 8), (4, 3, 3)], {"strides": 0}, "strides: 0 must be at least 1"),
-        ([(1, 3, 8), (4, 3, 3)], {"strides": "2"}, "strides: '2' is not an integer"),
-        ([(1, 3, 8), (4, 3, 3)], {"dilations": ()}, "dilations has 0 entries for 1 spatial dim"),
-        ([(1, 3, 8), (4, 3, 3)], {"dilations": -1}, "dilations: -1 must be at least 1"),
-        ([(1, 3, 8), (4, 3, 3)], {"padding": -1}, "padding: -1 must be at least 0"),
-        ([(1, 3, 8), (4, 3, 3)], {"padding": (1, 1)}, "padding has 2 entries for 1 spatial dim"),
-        ([(1, 3, 8), (4, 3, 3)], {"padding": [(1, -1)]}, "padding: -1 must be at least 0"),
-        ([(1, 3, 8), (4, 3, 3)], {"padding": [(1, 1, 1)]}, "integers or pairs (before, after)"),
-        ([(1, 3, 8), (4, 3, 3)], {"padding": 0.5}, "padding: 0.5 is not an integer"),
-        ([(1, 3, 8), (4, 3, 3), (3,)], {"bias": "z"}, "bias 'z' [3] must have shape [4]"),
-        ([(1, 3, 8), (4, 3, 3), (4, 1)], {"bias": "z"}, "bias 'z' [4, 1] must have shape [4]"),
-    ],
-)
-def test_wrong_arguments_of_conv(shapes: list[Shape], given: Any, reason: str) -> None:
-    """The line names the operands and says what does not fit; nothing is added."""
-    graph = operands(*shapes)
-    title = f"convolution of 'x' {list(shapes[0])} by 'y' {list(shapes[1])}: "
-    with refused(title, reason):
-        graph.grow_conv("x", "y", **given)
-    assert graph == operands(*shapes)
-
-
 def test_pairs_of_conv() -> None:
     """Data and weights have targets, the bias the reduced output; data are chained."""
     graph = operands((2, 4, 8, 8), (4, 4, 3, 3), (4,))

@@ -26,20 +26,6 @@ def sinks(**shapes: Shape) -> Graph:
     return graph
 
 
-def test_wrong_arguments_of_elementwise() -> None:
-    """No operands, or operands that do not broadcast, are refused in one line."""
-    graph = sinks(x=(2,), z=(3,))
-    with refused("elementwise operation of nothing: needs at least one input"):
-        graph.grow_elementwise([])
-    with refused("elementwise operation of 'x', 'z': shapes [[2], [3]] do not broadcast"):
-        graph.grow_elementwise(["x", "z"])
-    with refused("inputs must be a list, not one str"):
-        graph.grow_elementwise("x")
-    with refused("value 'a' is not a decimal number"):
-        graph.grow_elementwise(["x", "x", graph.tensor("x"), graph.sink((2,), name="w")], value="a")
-    assert graph == sinks(x=(2,), z=(3,), w=(2,))
-
-
 @pytest.mark.parametrize("update", [False, True])
 def test_dynamic(update: bool) -> None:
     """Two barriers and a source, a pair for each; the result is the part or the sliceable."""
@@ -117,25 +103,6 @@ def test_optimum_of_dynamic(part: int, values: dict[str, int], best: int, update
 
 
 @pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (("w", "long"), "gradient 'long' has shape [3], but the weights 'w' [2]"),
-        (("w", "g", ["m", "long"]), "states[1] 'long' has shape [3], but the weights 'w' [2]"),
-        (("long", "g"), "gradient 'g' has shape [2], but the weights 'long' [3]; all must have"),
-        (("w", "g", "m"), "states must be a list, not one str"),
-        (("w", "g", ["z"]), "unknown tensor 'z'"),
-    ],
-)
-def test_wrong_arguments_of_optimizer_step(arguments: Any, reason: str) -> None:
-    """What is wrong is told in one line, and nothing is added."""
-    shapes = {"w": (2,), "g": (2,), "m": (2,), "long": (3,)}
-    graph = sinks(**shapes)
-    with refused(reason):
-        graph.grow_optimizer_step(*arguments)
-    assert graph == sinks(**shapes)
-
-
-@pytest.mark.parametrize(
     ("target", "values", "best"),
     [
         # Per element: weights, gradient and both states at one place are worth 6 pairs; the
@@ -159,52 +126,6 @@ def test_optimum_of_optimizer_step(target: int, values: dict[str, int], best: in
 
 
 # Elementwise ops and the pairs that draw their operands together
-
-
-SHAPES = {
-    "x": (2, 3),
-    "y": (2, 3),
-    "z": (2, 3),
-    "row": (1, 3),
-    "column": (2, 1),
-    "bias": (3,),
-    "scalar": (),
-}
-
-
-def graph_of(*names: str) -> Graph:
-    """Return a graph with a sink of each name."""
-    graph = Graph()
-    for name in dict.fromkeys(names):
-        graph.sink(SHAPES[name], name=name)
-    return graph
-
-
-@pytest.mark.parametrize(
-    ("operands", "arguments", "reason"),
-    [
-        ("x x", {"values": {(0, 2): 1}}, "pair of inputs (0, 2) must be two of the 2 inputs"),
-        ("x x", {"values": {(0, 0): 1}}, "pair of inputs (0, 0) must be two of the 2 inputs"),
-        ("x x", {"values": {(0, 1): 1, (1, 0): 2}}, "(1, 0) is given twice"),
-        ("x x", {"values": {0: 1}}, "values: 0 is not a pair of input indices"),
-        ("x x", {"values": {(0, 1, 1): 1}}, "values: (0, 1, 1) is not a pair of input indices"),
-        ("x x", {"values": {"ab": 1}}, "values: 'ab' is not a pair of input indices"),
-        ("x row", {"unwindable": 1}, "unwindable input 1 has shape [1, 3], the output [2, 3]"),
-        ("x y", {"unwindable": 2}, "unwindable input 2 is not one of 0..1"),
-        ("x y", {"unwindable": "a"}, "must be integers"),
-        ("x y", {"value": "much"}, "value 'much' is not a decimal number"),
-        ("x y", {"values": {(0, 1): float("nan")}}, "value nan is not finite"),
-        ("x y", {"name": "x"}, "op 'x' (sum_like): the id is already used"),
-        ("", {"unwindable": ()}, "sum_like of nothing: needs at least one input"),
-        ("", {}, "needs at least one input"),
-    ],
-)
-def test_wrong_arguments(operands: str, arguments: dict[str, Any], reason: str) -> None:
-    """What is wrong is told in one line, and nothing is added."""
-    graph = graph_of("x", "y", "row")
-    with refused(reason):
-        graph.sum_like(operands.split(), **arguments)
-    assert graph == graph_of("x", "y", "row")
 
 
 # Calls, loops and conditions: copies into and out of subgraphs
@@ -319,83 +240,6 @@ def test_sinks_and_pairs(case: str) -> None:
     assert [s.name for s in sinks] == names == [op.id for op in graph.ops[before:]]
     assert all(s.kind is Kind.SINK and s.shape == (2,) for s in sinks)
     assert named_pairs(graph) == pairs
-
-
-WRONG: list[tuple[Callable[[Graph], Any], str]] = [
-    (lambda g: g.call([("a", "x")], [], values_in=[1, 2]), "values_in has 2 entries for 1 copies"),
-    (lambda g: g.call([], ["y"], values_out=[]), "values_out has 0 entries for 1 copies"),
-    (lambda g: g.call([], ["y"], names=["r", "s"]), "names has 2 entries for 1 copies out"),
-    (lambda g: g.call([], ["y"], names="r"), "names must be a list, not one str"),
-    (lambda g: g.call([], "y"), "copies_out must be a list, not one str"),
-    (lambda g: g.call([], g.tensor("y")), "copies_out must be a list, not one Tensor"),
-    (lambda g: g.call(None, []), "copies_in must be a list, not one NoneType"),
-    (lambda g: g.call(["ax"], []), "copies_in[0] must be a list, not one str"),
-    (lambda g: g.call([("a", "x"), ("a",)], []), "copies_in[1] must be two tensors, not 1"),
-    (lambda g: g.call([("a", "x", 1)], []), "copies_in[0] must be two tensors, not 3"),
-    (
-        lambda g: g.call([("a", "x"), ("long", "x")], ["y"]),
-        "copies_in[1]: valued pair of 'long' [3] and 'x' [2]: the shapes differ",
-    ),
-    (lambda g: g.call([("a", "z")], ["y"]), "copies_in[0]: unknown tensor 'z'"),
-    (lambda g: g.call([("a", "x")], ["z"]), "unknown tensor 'z'"),
-    (lambda g: g.call([("a", "x")], ["y"], "high"), "copies_in[0]: value 'high' is not a decimal"),
-    (
-        lambda g: g.call([("a", "x")], ["y", "y"], names=["r", "a"]),
-        "'a' (sink): the id is already used",
-    ),
-    (
-        lambda g: g.loop([], [("y", "x")], [], values_carried=[1, 2]),
-        "values_carried has 2 entries for 1 copies",
-    ),
-    (lambda g: g.loop([], [("y", "x")], [], values_in=[1]), "values_in has 1 entries for 0 copies"),
-    (lambda g: g.loop([], [], ["y"], values_out=[1, 2]), "values_out has 2 entries for 1 copies"),
-    (lambda g: g.loop([], [], ["y"], names=[]), "names has 0 entries for 1 copies out"),
-    (
-        lambda g: g.loop([("a", "x")], [("y", "x"), ("y", "long")], ["y"]),
-        "carried[1]: valued pair of 'y' [2] and 'long' [3]: the shapes differ",
-    ),
-    (lambda g: g.cond([], []), "copies_in has no branches"),
-    (lambda g: g.cond([[], []], [["y"]]), "copies_out has 1 entries for 2 branches"),
-    (
-        lambda g: g.cond([[], []], [["y"], []]),
-        "copies_out[1] has 0 entries, copies_out[0] 1; all branches must return equally many",
-    ),
-    (
-        lambda g: g.cond([[], []], [["x", "y"], ["u", "long"]]),
-        "copies_out[1][1]: 'long' has shape [3], but 'y' of copies_out[0] [2]",
-    ),
-    (
-        lambda g: g.cond([[("a", "x")], [("a", "long")]], [[], []]),
-        "copies_in[1][0]: valued pair of 'a' [2] and 'long' [3]: the shapes differ",
-    ),
-    (
-        lambda g: g.cond([[("a", "x")], []], [[], []], values_in=[[1]]),
-        "values_in has 1 entries for 2 branches",
-    ),
-    (
-        lambda g: g.cond([[("a", "x")], []], [[], []], values_in=[[1], [2]]),
-        "values_in[1] has 1 entries for 0 copies",
-    ),
-    (
-        lambda g: g.cond([[], []], [["y"], ["v"]], values_out=[[1], []]),
-        "values_out[1] has 0 entries for 1 copies",
-    ),
-    (
-        lambda g: g.cond([[], []], [["y"], ["v"]], values_out=[1, 2]),
-        "values_out[0] must be a list, not one int",
-    ),
-    (lambda g: g.cond([[], []], [["y"], ["v"]], names=["r", "s"]), "names has 2 entries for 1"),
-    (lambda g: g.cond([[], []], ["y", "v"]), "copies_out[0] must be a list, not one str"),
-]
-
-
-@pytest.mark.parametrize(("add", "reason"), WRONG, ids=[reason for _, reason in WRONG])
-def test_wrong_arguments_of_copies(add: Callable[[Graph], Any], reason: str) -> None:
-    """What is wrong is told in one line, and nothing is added."""
-    graph = subgraphs()
-    with refused(reason):
-        add(graph)
-    assert graph == subgraphs()
 
 
 def two_branches(first: Any, second: Any, out: Any) -> Graph:

@@ -181,68 +181,6 @@ def test_any_basic_index(shape: tuple[int, ...], entries: list[Any], dots: int |
         assert not same or not np.array_equal(moved, numbered(*after.shape)) or not after.size
 
 
-def test_only_basic_indices_are_taken() -> None:
-    """What is no basic index, or does not fit, is refused in one line; nothing is added."""
-    cases: list[tuple[Any, str]] = [
-        (1.0, "an index must consist of integers"),
-        (True, "not bool"),
-        (np.True_, "not bool"),
-        ("0", "not str"),
-        ([0, 1], "not list"),
-        (np.array([0, 1]), "not ndarray"),
-        (np.array(1), "not ndarray"),
-        ((0, [1]), "not list"),
-        (np.zeros((4, 6), bool), "not ndarray"),
-        (4, "index 4 is out of range for dimension 0, of size 4"),
-        ((0, -7), "index -7 is out of range for dimension 1, of size 6"),
-        ((0, 0, 0), "3 indices for 2 dimensions"),
-        ((..., 0, 0, 0), "3 indices for 2 dimensions"),
-        ((..., ...), "an index can have only one '...'"),
-        (s_[::0], "dimension 0: slice step cannot be zero"),
-        (s_[:, 0.5:], "dimension 1: slice indices must be integers"),
-    ]
-    x = sink(4, 6)
-    for index, reason in [*cases, (x, "not Tensor")]:
-        with refused("'x' [4, 6]: ", reason):
-            x[index]
-    assert added(x) == []
-
-
-WRONG: list[tuple[Act, str]] = [
-    (lambda x: x.reshape(5, -1), "no size fits the -1 in shape [5, -1] for 24 elements"),
-    (lambda x: x.reshape(-1, -1), "no size fits the -1 in shape [-1, -1] for 24 elements"),
-    (lambda x: x.reshape(0, -1), "no size fits the -1 in shape [0, -1]"),
-    (lambda x: x.reshape(-1, -2), "shape [-1, -2] has a negative dimension"),
-    (lambda x: x.reshape(25), "shape [25] has 25 elements"),
-    (lambda x: x.reshape(2.0, 12), "must be integers"),
-    (lambda x: x.reshape((2, 2), 6), "must be integers"),
-    (lambda x: x.reshape(x), "must be integers"),
-    (lambda x: x.transpose(0), "permutation [0] must permute the 2 dimensions"),
-    (lambda x: x.transpose(0, 0), "permutation [0, 0] must permute"),
-    (lambda x: x.transpose(0, 2), "permutation [0, 2] must permute"),
-    (lambda x: x.transpose("10"), "must be integers"),
-    (lambda x: x.swapaxes(0, 2), "there is no dimension 2 in a tensor of rank 2"),
-    (lambda x: x.swapaxes(-3, 0), "there is no dimension -3 in a tensor of rank 2"),
-    (lambda x: x.swapaxes(None, 0), "must be integers"),
-    (lambda x: x.squeeze(1), "dimension 1 has size 6; only dimensions of size 1"),
-    (lambda x: x.squeeze((0, 2)), "there is no dimension 2"),
-    (lambda x: x.squeeze("a"), "must be integers"),
-    (lambda x: x.broadcast_to((4, 7)), "does not broadcast to [4, 7]"),
-    (lambda x: x.broadcast_to((-1, 6)), "negative dimension"),
-    (lambda x: x.broadcast_to("46"), "must be integers"),
-    (np.asarray, "'x' is a handle of a tensor and has no values"),
-    (lambda x: np.sum([x, x]), "has no values"),
-]
-
-
-@pytest.mark.parametrize("row", range(len(WRONG)))
-def test_wrong_arguments(row: int) -> None:
-    """Each wrong argument is one line that names the tensor and what is wrong."""
-    act, reason = WRONG[row]
-    with refused("'x'", reason):
-        act(sink(4, 6))
-
-
 class TestSequences:
     """Length and iteration."""
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import (
     Kind,
-    UnwindingOp,
     broadcast,
     count_kept,
     dominates,
@@ -85,129 +84,6 @@ def test_every_op_type_is_in_the_table() -> None:
     assert {type_name(op) for op in graph.ops} == {
         str(cls.__struct_config__.tag) for cls in get_args(ops.AnyOp)
     }
-
-
-BAD: list[tuple[Add, str, str, str]] = [
-    # what is added, the op's type, an operand that the text names, what the text says
-    (lambda g: g.sink((-1,)), "sink", "", "shape [-1] has a negative dimension"),
-    (lambda g: g.sink((2**40, 2**40)), "sink", "", "more than 2^62 elements"),
-    (lambda g: g.sink((2**40, 0, 2**40)), "sink", "", "more than 2^62 elements"),
-    (lambda g: g.sink([1] * 65), "sink", "", "rank 65 exceeds 64"),
-    (lambda g: g.source((2,), mapping=[1]), "source", "", "mapping has 1 entries, shape [2] has 2"),
-    (lambda g: g.source((1,), [1], {"kind": "x"}), "source", "", "give mapping or rule"),
-    (lambda g: g.source((1,), rule={}), "source", "", 'rule must have a "kind"'),
-    (lambda g: g.source((1,), rule={"kind": 3}), "source", "", 'rule must have a "kind"'),
-    (lambda g: g.barrier(["x4"]), "barrier", "'x4' [4]", "exactly one of shape and shapes"),
-    (lambda g: g.barrier(["x4"], (1,), shapes=[(1,)]), "barrier", "'x4'", "exactly one of"),
-    (lambda g: g.barrier([], shapes=[(1,), (-2,)]), "barrier", "", "shape [-2] has a negative"),
-    (lambda g: g.fixed_point(["x4"]), "fixed_point", "'x4'", "exactly one of shape and shapes"),
-    (
-        lambda g: g.sum_like_reduce("x2_3", (2,)),
-        "sum_like_reduce",
-        "'x2_3' [2, 3]",
-        "shape [2] does not broadcast to [2, 3]",
-    ),
-    (
-        lambda g: g.sum_like_reduce("x3", (2, 3)),
-        "sum_like_reduce",
-        "'x3' [3]",
-        "does not broadcast",
-    ),
-    (lambda g: g.sum_like(["x4", "x3"]), "sum_like", "'x4' [4], 'x3' [3]", "do not broadcast"),
-    (lambda g: g.sum_like(["x4"], unwindable=1), "sum_like", "'x4'", "input 1 is not one of 0..0"),
-    (lambda g: g.sum_like(["x4"], unwindable=-1), "sum_like", "'x4'", "input -1 is not one of"),
-    (
-        lambda g: g.sum_like(["x3", "x2_3"]),
-        "sum_like",
-        "'x2_3'",
-        "unwindable input 0 has shape [3], the output [2, 3]",
-    ),
-    (lambda g: g.sum_like([]), "sum_like", "", "needs at least one input"),
-    (
-        lambda g: g.reshape("x2_3", (4,)),
-        "reshape",
-        "'x2_3' [2, 3]",
-        "shape [4] has 4 elements, the input [2, 3] has 6",
-    ),
-    (lambda g: g.reshape("x2_3", (-1, -6)), "reshape", "'x2_3'", "negative dimension"),
-    (
-        lambda g: g.dim_shuffle("x2_3", (0, 0)),
-        "dim_shuffle",
-        "'x2_3'",
-        "permutation [0, 0] must permute the 2 dimensions",
-    ),
-    (lambda g: g.dim_shuffle("x2_3", (0,)), "dim_shuffle", "'x2_3'", "permutation [0]"),
-    (lambda g: g.dim_shuffle("x2_3", (-1, 1)), "dim_shuffle", "'x2_3'", "permutation [1, 1]"),
-    (lambda g: g.dim_shuffle("x2_3", (-3, 0)), "dim_shuffle", "'x2_3'", "permutation [-3, 0]"),
-    (lambda g: g.reverse("x4", (1,)), "reverse", "'x4'", "dims names dimension 1 of a tensor of"),
-    (lambda g: g.reverse("x4", (-2,)), "reverse", "'x4'", "dims names dimension -2"),
-    (lambda g: g.reverse("x4", (0, -1)), "reverse", "'x4'", "dims [0, 0] names a dimension twice"),
-    (lambda g: g.slice("x4", (0, 0), (1,)), "slice", "'x4'", "lower has 2 entries for 1 dim"),
-    (lambda g: g.slice("x4", (0,), (1, 1)), "slice", "'x4'", "upper has 2 entries for 1 dim"),
-    (lambda g: g.slice("x4", (0,), (5,)), "slice", "'x4'", "0 <= lower <= upper <= 4"),
-    (lambda g: g.slice("x4", (-1,), (2,)), "slice", "'x4'", "bounds -1, 2 violate"),
-    (lambda g: g.slice("x4", (3,), (2,)), "slice", "'x4'", "bounds 3, 2 violate"),
-    (lambda g: g.sub_sample("x4", (0,)), "sub_sample", "'x4'", "strides [0] must be at least 1"),
-    (lambda g: g.sub_sample("x4", (2**62,)), "sub_sample", "'x4'", "below 2^62"),
-    (lambda g: g.slice("x4", 1, 5), "slice", "'x4'", "violate 0 <= lower <= upper <= 4"),
-    (lambda g: g.sub_sample("x4", -1, dim=0), "sub_sample", "'x4'", "strides [-1] must be at"),
-    (lambda g: g.sub_sample("x4", ()), "sub_sample", "'x4'", "strides has 0 entries for 1 dim"),
-    (lambda g: g.sett_sample("x4", []), "sett_sample", "'x4'", "setts has 0 entries for 1 dim"),
-    (lambda g: g.sett_sample("x4", [[(1, 1)]]), "sett_sample", "'x4'", "a stripe must be [on, off"),
-    (lambda g: g.sett_sample("x4", [[(0, 0, 1)]]), "sett_sample", "'x4'", "not both 0"),
-    (lambda g: g.sett_sample("x4", [[(-1, 3, 0)]]), "sett_sample", "'x4'", "must be 0 or more"),
-    (lambda g: g.sett_sample("x4", [[(1, 0, 2**62)]]), "sett_sample", "'x4'", "is 2^62 or more"),
-    (lambda g: g.concat(["x4", "x2_3"], 0), "concat", "'x2_3'", "input 1 has shape [2, 3], which"),
-    (
-        lambda g: g.concat(["x2_3", "x2_1"], 0),
-        "concat",
-        "'x2_1'",
-        "differs from [2, 3] in a dimension other",
-    ),
-    (lambda g: g.concat(["x4"], 1), "concat", "'x4'", "axis names dimension 1 of a tensor of rank"),
-    (lambda g: g.concat(["x4"], -2), "concat", "'x4'", "axis names dimension -2 of a tensor of"),
-    (lambda g: g.concat(["x"], 0), "concat", "'x'", "axis names dimension 0 of a tensor of rank 0"),
-    (lambda g: g.concat([], 0), "concat", "", "needs at least one input"),
-    (lambda g: g.expand("x2_3", (2, 4)), "expand", "'x2_3'", "[2, 3] does not broadcast to [2, 4]"),
-    (lambda g: g.expand("x2_3", (3,)), "expand", "'x2_3'", "does not broadcast to [3]"),
-    (lambda g: g.expand("x4", (2**61, 4)), "expand", "'x4'", "more than 2^62"),
-    (lambda g: g.identity("y"), "identity", "'y'", "unknown tensor"),
-]
-
-
-def test_bad_arguments_are_named() -> None:
-    """Each error names op, type and operand, says what is wrong, and adds nothing."""
-    for add, tag, operand, reason in BAD:
-        graph = graph_with_operands()
-        with refused(f"op '{tag}0' ({tag}): ", operand, reason):
-            add(graph)
-        assert len(graph.ops) == 8
-
-
-def test_ops_given_as_data_are_checked() -> None:
-    """What only a file can get wrong: missing shapes, a wrong derived shape, wrong arity."""
-    graph = graph_with_operands()
-    cases: list[tuple[UnwindingOp, str]] = [
-        (ops.Sink(id="a", inputs=()), "op 'a' (sink): shape is missing"),
-        (ops.Reshape(id="a", inputs=("x4",)), "shape is missing (operands: 'x4' [4])"),
-        (ops.Expand(id="a", inputs=("x4",)), "shape is missing"),
-        (ops.SumLikeReduce(id="a", inputs=("x4",)), "shape is missing"),
-        (ops.Source(id="a", inputs=()), "shape is missing"),
-        (ops.Identity(id="a", inputs=("x4",), shape=(2, 2)), "the given shape [2, 2] must be [4]"),
-        (ops.Reverse(id="a", inputs=("x4",), dims=(-1,)), "dims names dimension -1"),
-        (ops.Concat(id="a", inputs=("x4",), axis=-1), "axis names dimension -1"),
-        (ops.DimShuffle(id="a", inputs=("x4",), permutation=(-1,)), "permutation [-1]"),
-        (ops.Reshape(id="a", inputs=("x4",), shape=(-1,)), "shape [-1] has a negative"),
-        (ops.Identity(id="a", inputs=("x4", "x4")), "takes 1 input(s), 2 given"),
-        (ops.Sink(id="a", inputs=("x4",), shape=(1,)), "takes 0 input(s), 1 given"),
-        (ops.SumLike(id="a", inputs=("x4",), unwindable_inputs=()), "unwindable_inputs is empty"),
-        (ops.Sink(id="", inputs=(), shape=(1,)), "the id must be a nonempty string"),
-        (ops.Sink(id="x4", inputs=(), shape=(1,)), "the id is already used"),
-    ]
-    for op, reason in cases:
-        with refused(reason):
-            graph.add(op)
-    assert len(graph.ops) == 8
 
 
 def test_huge_tensors_need_no_memory() -> None:

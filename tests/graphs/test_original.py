@@ -117,21 +117,6 @@ def test_kinds_are_told() -> None:
     assert graph.sources() == (s,)
 
 
-def test_call_with_a_wrong_number_of_values() -> None:
-    """Fewer or more values than copies are refused in one line, and nothing is added."""
-    for wrong, reason in [
-        ({"values_out": []}, "values_out has 0 entries for 1 copies"),
-        ({"values_out": [1, 2]}, "values_out has 2 entries for 1 copies"),
-        ({"values_in": []}, "values_in has 0 entries for 1 copies"),
-        ({"names": []}, "names has 0 entries for 1 copies"),
-    ]:
-        graph = Graph()
-        x, inside = graph.sink((2,)), graph.sink((2,))
-        with refused(reason):
-            graph.call([(x, inside)], [inside], **wrong)
-        assert (len(graph.ops), graph.pairs) == (2, [])
-
-
 def test_shape_of_a_reduce() -> None:
     """A reduce has a shape that broadcasts to its input's, and no other."""
     for shape in [(2, 3), (1, 3), (2, 1), (3,), (1,), (1, 1), ()]:

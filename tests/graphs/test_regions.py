@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import instance_bytes
 from layoutopt.unwinding import unwind
 from models.statement import view
-from tests.support import refused
 
 # Which elements come from where: every op against NumPy, and regions pushed both ways
 
@@ -236,57 +235,6 @@ class TestIndexMap:
                     assert found.reshape(-1).tolist() == reached[t]
                     come += t != start and max(reached[t], default=-1) >= 0
         assert come > 200
-
-
-BAD: list[tuple[Callable[[Graph], Any], str]] = [
-    (lambda g: g.in_regions("no", s_[:]), "unknown tensor 'no'"),
-    (
-        lambda g: g.in_regions("bar", s_[:]),
-        "output 0 of op 'bar' (barrier) does not have",
-    ),
-    (lambda g: g.out_regions("bar", s_[:], 0, 1), "does not have locations of input 0"),
-    (lambda g: g.out_regions("src", s_[:]), "op 'src' (source) has 0 input(s), but no input 0"),
-    (lambda g: g.in_regions("fix", s_[:]), "op 'fix' (fixed_point) does not have locations"),
-    (lambda g: g.in_regions("red", s_[:]), "op 'red' (sum_like_reduce) does not have locations"),
-    (
-        lambda g: g.in_regions("sum", s_[:]),
-        "op 'sum' (sum_like) does not have locations of input 0",
-    ),
-    (lambda g: g.in_regions("sum", s_[:], 2), "op 'sum' (sum_like) has 2 input(s), but no input 2"),
-    (lambda g: g.in_regions("sum", s_[:], -1), "has 2 input(s), but no input -1"),
-    (lambda g: g.in_regions("sum", s_[:], 1, 1), "has 1 output(s), but no output 1"),
-    (lambda g: g.is_unwindable("bar", 0, 2), "op 'bar' (barrier) has 2 output(s), but no output 2"),
-    (lambda g: g.is_unwindable("src"), "op 'src' (source) has 0 input(s), but no input 0"),
-    (
-        lambda g: g.in_regions("sum", np.ones((3, 2), bool), 1),
-        "array of shape [2, 3], not one of [3, 2]",
-    ),
-    (lambda g: g.in_regions("sum", np.ones((2, 3)), 1), "must be a Boolean array of shape [2, 3]"),
-    (
-        lambda g: g.out_regions("sum", [True], 1),
-        "a region of a tensor of shape [2, 3]: an index must consist of",
-    ),
-    (lambda g: g.out_regions("sum", s_[2], 1), "index 2 is out of range for dimension 0"),
-    (lambda g: g.out_regions("sum", s_[0, 0, 0], 1), "3 indices for 2 dimensions"),
-    (lambda g: g.index_map("x", "no"), "unknown tensor 'no'"),
-    (lambda g: g.index_map("bar", "x"), "'bar' has 2 outputs; choose one"),
-    (lambda g: g.index_map(Graph().sink((1,), name="z"), "x"), "'z' belongs to another graph"),
-]
-
-
-@pytest.mark.parametrize("row", range(len(BAD)))
-def test_wrong_arguments(row: int) -> None:
-    """Each wrong argument is one line that names op and input, or says which regions fit."""
-    ask, reason = BAD[row]
-    graph = Graph()
-    x, y = graph.sink((2, 3), name="x"), graph.sink((2, 3), name="y")
-    graph.barrier([x], shapes=[(2, 3), (2, 3)], name="bar")
-    graph.source((2, 3), name="src")
-    graph.fixed_point([x], (2, 3), name="fix")
-    graph.sum_like_reduce(x, (3,), name="red")
-    graph.sum_like([x, y], unwindable=1, name="sum")
-    with refused(reason):
-        ask(graph)
 
 
 # Locations of whole graphs, as numbers

@@ -20,7 +20,7 @@ from layoutopt.layout.grouping import (
     normalised_grouping,
     windows,
 )
-from tests.support import refused, rows
+from tests.support import refused
 
 # Grouped convolutions: the number of groups, channels, and shapes
 
@@ -188,71 +188,6 @@ def check_channels(found: Grouping) -> None:
     assert sorted(weights) == sorted(every)
 
 
-WRONG_SHAPES = rows("""
-# PlaidML checks none of these divisions, and rounds.
-9 | KCX | (2, 9, 3) | in_C | explicit | 4 | 4 groups do not divide 9 input channels
-8 | KCX | (6, 2, 3) | in_K | explicit | 4 | 4 groups do not divide 6 output channels
-8 | KCX | (9, 2, 3) | in_K | auto | 1 | 4 groups do not divide 9 output channels
-8 | KCX | (9, 1, 3) | in_K | depthwise | 1 | 8 groups do not divide 9 output channels
-8 | KCX | (6, 3, 3) | in_K | auto | 1 | the filter's 3 input channels do not divide
-2 | KCX | (6, 4, 3) | in_K | auto | 1 | the filter's 4 input channels do not divide
-9 | GKCX | (4, 2, 2, 3) | separate | auto | 1 | 4 groups do not divide 9 input channels
-# Channels of the filter that are not those of the group.
-8 | KCX | (6, 4, 3) | none | ungrouped | 1 | none has 8 input channels for 8 in 1 groups, got 4
-8 | KCX | (6, 4, 3) | none | auto | 4 | none has 8 input channels for 8 in 1 groups, got 4
-8 | KCX | (6, 4, 3) | in_K | ungrouped | 1 | has 8 input channels for 8 in 1 groups, got 4
-8 | KCX | (2, 2, 3) | in_C | explicit | 4 | in_C has 8 input channels for 8 in 4 groups, got 2
-8 | KCX | (2, 2, 3) | in_C | depthwise | 1 | in_C has 8 input channels for 8 in 8 groups, got 2
-8 | KCX | (8, 8, 3) | in_K | explicit | 4 | in_K has 2 input channels for 8 in 4 groups, got 8
-8 | KCX | (8, 2, 3) | in_K | depthwise | 1 | in_K has 1 input channels for 8 in 8 groups, got 2
-8 | GKCX | (4, 2, 1, 3) | separate | auto | 1 | has 2 input channels for 8 in 4 groups, got 1
-8 | GKCX | (8, 2, 2, 3) | separate | depthwise | 1 | has 1 input channels for 8 in 8 groups, got 2
-# A filter's axis of other groups than were asked for.
-8 | GKCX | (2, 2, 2, 3) | separate | explicit | 4 | the filter has 2 groups, not 4
-8 | GKCX | (2, 2, 1, 3) | separate | depthwise | 1 | the filter has 2 groups, not 8
-8 | GKCX | (2, 2, 8, 3) | separate | ungrouped | 1 | the filter has 2 groups, not 1
-# Words that do not go together.
-8 | GKCX | (4, 2, 2, 3) | none | auto | 1 | filter_layout GKCX has an axis G, group_layout is none
-8 | XGCK | (3, 4, 2, 2) | in_K | auto | 1 | filter_layout XGCK has an axis G, group_layout is in_K
-8 | KCX | (2, 2, 3) | separate | auto | 1 | KCX lacks an axis G, group_layout is separate
-8 | KCX | (2, 8, 3) | in_C | auto | 4 | autogroup auto cannot tell groups with group_layout in_C
-8 | KCX | (2, 8, 3) | none | explicit | 4 | need a group_layout: separate, in_C or in_K
-8 | KCX | (2, 8, 3) | in_C | explicit | 0 | groups must be an integer of 1 or more, got
-8 | KCX | (2, 8, 3) | in_C | ungrouped | 2 | autogroup ungrouped means groups 1, got
-8 | KCX | (2, 8, 3) | none | depthwise | 1 | depthwise needs a group_layout: separate, in_C or in_K
-8 | KCX | (2, 8, 3) | in_G | auto | 1 | must be one of none, separate, in_C, in_K; got 'in_G'
-8 | KCX | (2, 8, 3) | none | max | 1 | must be one of ungrouped, explicit, auto, depthwise; got
-8 | KCX | (2, 8, 3) | none | ungrouped | '1' | autogroup ungrouped means groups 1, got '1'
-8 | NXC | (2, 8, 3) | none | auto | 1 | filter_layout must be one of XCK, KCX, XGCK, GKCX; got 'NXC'
-8 | KC | (2, 8) | none | auto | 1 | filter_layout must be one of
-8 | None | (2, 8, 3) | none | auto | 1 | filter_layout must be one of
-# Ranks and sizes.
-8 | KCX | (2, 8, 3, 3) | none | auto | 1 | the input has 1 spatial dimensions, the filter 2
-8 | KCHW | (2, 8, 3) | none | auto | 1 | filter_shape (2, 8, 3) does not have the axes KCHW
-8 | GKCX | (2, 8) | separate | auto | 1 | filter_shape (2, 8) does not have the axes GKCX
-8 | KCX | (2, 0, 3) | in_K | auto | 1 | filter_shape (2, 0, 3): only the batch can be 0
-0 | KCX | (2, 2, 3) | in_K | auto | 1 | input_shape (2, 0, 5): only the batch can be 0
-8 | KCX | (2, -8, 3) | none | auto | 1 | filter_shape[1] must be an integer of 0 or more, got -8
-""")
-
-
-@pytest.mark.parametrize(
-    ("ci", "filters", "shape", "layout", "mode", "groups", "told"), WRONG_SHAPES
-)
-def test_refused_shapes(ci, filters, shape, layout, mode, groups, told: str) -> None:
-    """What is refused by the table, channels that do not divide or fit, and wrong words."""
-    with refused(told):
-        grouped_convolution(
-            (2, ci, 5),
-            shape,
-            input_layout="NCX",
-            filter_layout=filters,
-            group_layout=layout,
-            autogroup=mode,
-            groups=groups,
-        )
-
-
 def test_letters_of_dimensions() -> None:
     """With D, H, W in place of X, and in lower case, layouts are the same."""
     for letters, extent in {"W": (5,), "HW": (5, 6), "DHW": (5, 6, 7)}.items():
@@ -273,28 +208,6 @@ def test_little() -> None:
     assert grouped_convolution((2, 8), (8, 4)).output_shape == (2, 4)
     with refused("the input has 0 spatial dimensions, the filter 1"):
         grouped_convolution((2, 8), (3, 8, 4))
-
-
-WRONG_FILTERS = rows("""
-(9, 8, (3,)) | {'group_layout': 'in_C', 'groups': 4} | 4 groups do not divide 9 input channels
-(8, 9, (3,)) | {'group_layout': 'in_C', 'groups': 4} | 4 groups do not divide 9 output channels
-(8, 8, (3,)) | {'groups': 4} | need a group_layout: separate, in_C or in_K
-(8, 8, (3,)) | {'group_layout': 'in_K', 'groups': 0} | groups must be an integer of 1 or more, got
-(8, 8, (3,)) | {'group_layout': 'separate', 'groups': 4} | filter_layout XCK lacks an axis G
-(8, 8, (3,)) | {'filter_layout': 'XGCK'} | filter_layout XGCK has an axis G
-(8, 8, (3,)) | {'filter_layout': 'NXC'} | filter_layout must be one of
-(8, 8, (3,)) | {'filter_layout': 'HWCK'} | does not have the axes HWCK
-(8, 8, (0,)) | {} | kernel[0] must be an integer of 1 or more, got 0
-(0, 8, (3,)) | {} | ci must be an integer of 1 or more, got 0
-(8, 2.0, (3,)) | {} | co must be an integer of 1 or more, got 2.0
-""")
-
-
-@pytest.mark.parametrize(("sizes", "given", "told"), WRONG_FILTERS)
-def test_no_filter(sizes: Any, given: dict[str, Any], told: str) -> None:
-    """Groups that divide nothing, and words that do not go together, give no filter."""
-    with refused(told):
-        filter_shape(*sizes, **given)
 
 
 PADS = {"valid": "VALID", "same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER"}
@@ -394,31 +307,3 @@ def test_places_are_all_that_fit() -> None:
             assert abs(after - before) <= 1
             assert before <= after or autopad == "same_lower"
             assert after <= before or autopad == "same_upper"
-
-
-REFUSED = [
-    (
-        {"autopad": "same"},
-        "autopad must be one of explicit, none, valid, same_lower, same_upper; got 'same'",
-    ),
-    ({"autopad": None}, "autopad must be one of"),
-    ({"padding": (1, 1)}, "autopad same_upper takes no padding, got (1, 1)"),
-    ({"autopad": "valid", "padding": (0, 0)}, "autopad valid takes no padding"),
-    # PlaidML fills up one entry with zeros, and three with the first.
-    ({"autopad": "none", "padding": (1,)}, "padding must have 2 entries, 4 or none; got 1: (1,)"),
-    ({"autopad": "none", "padding": (1, 1, 1)}, "padding must have 2 entries, 4 or none"),
-    ({"autopad": "none", "padding": (1, -1)}, "padding[1] must be an integer of 0 or more, got -1"),
-    ({"strides": (1,)}, "strides must have 2 entries, got 1"),
-    ({"strides": (1, 0)}, "strides[1] must be an integer of 1 or more, got 0"),
-    ({"dilations": 2}, "dilations must be a list of integers, got 2"),
-    ({"data_dilations": (1, 1, 1)}, "data_dilations must have 2 entries, got 3"),
-    # PlaidML finds (5 - 9 + 1) / 1 = -3 places.
-    ({"autopad": "valid", "dilations": (4, 1)}, "a window over 9 elements does not fit into 5"),
-]
-
-
-@pytest.mark.parametrize(("given", "told"), REFUSED)
-def test_refused(given: dict[str, Any], told: str) -> None:
-    """Wrong words, numbers and padding, and windows that are too long, are refused in a line."""
-    with refused(told):
-        windows((5, 5), (3, 3), **given)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.layout.drawing import draw, memory_lines
-from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
+from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.mapping import layout_rule, tile_mapping
 from layoutopt.layout.placement import convert_shape, placement
 from layoutopt.layout.transform import apply, transform
@@ -412,87 +412,3 @@ def test_what_is_not_drawn(
     """What does not fit a picture is refused with the reason."""
     with pytest.raises(LayoutError, match=reason):
         draw(layout, shape, colour=colour)
-
-
-NC = placement("NC", (2, 3))
-
-REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: placement("NC", (2,)), "shape (2,) has 1 entries for the 2 axes 'NC' of layout NC"),
-    (lambda: placement("NC", (2, -1)), "shape[1] must be an integer of 0 or more, got -1"),
-    (lambda: placement("NC", (2, 1.5)), "shape[1] must be an integer of 0 or more, got 1.5"),
-    (lambda: placement("NC", "23"), "shape must be a list of integers, got '23'"),
-    (lambda: placement("N*C", (1, 1, 1)), "layout N*C leaves a dimension open (*)"),
-    (lambda: placement("*", (1,)), "layout * leaves a dimension open (*); name its axis"),
-    (lambda: placement("__undef__", ()), "an undefined layout says nothing"),
-    (lambda: placement("NC", (1, 1), "NN"), "logical order 'NN' must name each axis"),
-    (lambda: placement("NC", (1, 1), "N"), "of layout NC once, as 'NC' does"),
-    (lambda: placement("NC", (1, 1), ["N", "C"]), "['N', 'C'] must name each axis"),
-    (lambda: placement(3, (1, 1)), "a layout must be a text, got 3"),
-    (lambda: placement("NC", (2, 2), None, 0), "element_bytes must be an integer of 1 or"),
-    (lambda: placement("N", (2**63,), None, 1), "of shape (9223372036854775808,) takes"),
-    (lambda: placement("N", (2**62,), None, 2), "takes more bytes than 64 bits count"),
-    (lambda: placement("N[a=4611686018427387904]C", (2, 1)), "takes more bytes than 64 bits count"),
-    (lambda: placement("NCHW16c", (0, 2**62, 2, 2)), "takes more bytes than 64 bits count"),
-    (
-        lambda: placement(Layout((Dim((Block("C", 4),)),)), (1,)),
-        "layout 4c: axis C has no outermost block",
-    ),
-    (lambda: placement(Layout((Dim((Block("C"), Block("C"))),)), (1,)), "axis C is there twice"),
-    (
-        lambda: placement(Layout((Dim((Block("C"),), ("a=0",)),)), (1,)),
-        "layout C[a=0]: an alignment must be 1 or more",
-    ),
-    (lambda: placement("N", (2**50,)).zeros(), "a tensor of layout N needs about"),
-    (lambda: NC.offsets((0, 3)), "C: 3 is out of range; there are 3, from 0"),
-    (lambda: NC.offsets((-1, 0)), "N: -1 is out of range; there are 2, from 0"),
-    (lambda: NC.offsets((0, np.uint64(2**63))), "C: 9223372036854775808 is out of range"),
-    (lambda: NC.offsets((0, 2**70)), "C: indices must be integers, not object"),
-    (lambda: NC.offsets((0.0, 0)), "N: indices must be integers, not float64"),
-    (lambda: NC.offsets((True, 0)), "N: indices must be integers, not bool"),
-    (lambda: NC.offsets((0,)), "an index has 2 entries here, got 1"),
-    (lambda: NC.offsets(0), "an index has 2 arrays of integers, not 0"),
-    (lambda: NC.offsets(([[1], [1, 0]], 0)), "an index has 2 arrays of integers, not"),
-    (lambda: NC.offsets(([0, 1], [0, 1, 2])), "shapes (2,), (3,) do not broadcast"),
-    (lambda: placement("NC", (2, 0)).offsets((0, 0)), "C: 0 is out of range; there are 0, from 0"),
-    (lambda: NC.indices(6), "offset: 6 is out of range; there are 6, from 0"),
-    (lambda: placement("N4n", (3,)).indices([-1]), "offset: -1 is out of range; there are 4"),
-    (lambda: placement("NC", (2**20, 2**30)).offset_map(), "the offsets of all elements of shape"),
-    (lambda: placement("*", (2,)).offset_map(), "layout * leaves a dimension open"),
-    (lambda: NC.physical_index((0, 3)), "C: 3 is out of range; there are 3, from 0"),
-    (
-        lambda: placement("NC4c", (2, 3)).logical_index((0, 0, 4)),
-        "dimension 2: 4 is out of range; there are 4",
-    ),
-    (
-        lambda: placement("NC4c", (2, 3)).logical_index((0, 0, [1, 3])),
-        "index 3 along axis C of size 3 is padding of layout NC4c",
-    ),
-    (lambda: transform("NC4c", "NC", (2, 3)).index((0, 0, 3)), "is padding of layout NC4c"),
-    (
-        lambda: transform("NC", "NCH", (2, 3)).index((0, 0)),
-        "logical order 'NC' must name each axis",
-    ),
-    (lambda: transform("NC", "NC", (2, 3)).index(3), "an index has 2 arrays of integers, not 3"),
-    (lambda: convert_shape("NC", "NH", (2, 3)), "logical order 'NC' must name each axis of layout"),
-    (lambda: convert_shape("NC4c", "NC", (2, 3)), "has 2 entries for the 3 dimensions of layout"),
-    (lambda: convert_shape("NC4c", "NC", (2, 3, 5)), "(2, 3, 5) does not tell one size of each"),
-    (lambda: convert_shape("[4n4c]NC", "NC", (15, 1, 1)), "(15, 1, 1) does not tell one size"),
-    (
-        lambda: convert_shape(Layout((Dim((Block("N"), Block("C"))),)), "NC", (6,)),
-        "physical shape (6,) does not tell one size of each axis of layout [NC]",
-    ),
-    (lambda: convert_shape("*", "NC", (6,)), "layout * leaves a dimension open"),
-    (lambda: tile_mapping("N*", (2, 3), MEMORY), "layout N* leaves a dimension open"),
-    (lambda: tile_mapping("NC", (2,), MEMORY), "shape (2,) has 1 entries for the 2 axes 'NC'"),
-    (lambda: tile_mapping("NC", (2, 3), MEMORY, grain=0), "grain must be an integer of 1 or more"),
-    (lambda: tile_mapping("NC", (2, 3), MEMORY, boxes=3), "boxes must be true or false, got 3"),
-    (lambda: tile_mapping("__undef__", (), MEMORY), "an undefined layout says nothing"),
-    (lambda: tile_mapping("CN", (2**20, 2**30), MEMORY), "the tiles of all elements in layout CN"),
-]
-
-
-@pytest.mark.parametrize(("call", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
-def test_what_is_refused(call: Callable[[], Any], reason: str) -> None:
-    """Sizes, indices, offsets and tiles without a meaning are refused in one line that says why."""
-    with refused(reason):
-        call()

@@ -6,7 +6,6 @@ import ast
 import math
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from layoutopt.layout.factors import AxisFactor, items_of, order_of, steps
 from layoutopt.layout.placement import Placement
 from layoutopt.layout.transform import Transform, apply, restore, transform
 from tests.layout.drawn import Case, cases, cells, formed, forms
-from tests.support import refused
 
 ByHand = Callable[[np.ndarray], np.ndarray]
 
@@ -218,40 +216,3 @@ def test_steps_lead_from_any_form_to_any_other(data: st.DataObject, shape: tuple
     )
     assert kinds.count("permute") <= 1 + crossing
     assert order_of(source, shape) != order_of(target, shape) or kinds in ([], ["view"])
-
-
-ONES = np.ones((2, 3), np.float32)
-
-REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: transform("NC", "NH", (2, 3)), "logical order 'NC' must name each axis of layout NH"),
-    (lambda: transform("NC", "N", (2, 3)), "'NC' must name each axis of layout N once, as 'N'"),
-    (lambda: transform("NC", "NC", (2,)), "shape (2,) has 1 entries for the 2 axes 'NC'"),
-    (lambda: transform("*C", "NC", (2, 3)), "layout *C leaves a dimension open (*)"),
-    (lambda: transform("NC", "__undef__", (2, 3)), "an undefined layout says nothing"),
-    (lambda: transform("NC", "CN", (2, 3), 0), "element_bytes must be an integer of 1 or more"),
-    (
-        lambda: transform("NC", "CN", (2, 3)).apply(ONES.T),
-        "an array of shape (3, 2) does not fit layout NC for NC (2, 3); that has (2, 3)",
-    ),
-    (
-        lambda: transform("NC", "N[a=8]C", (2, 3)).apply(np.ones((2, 3))),
-        "layout N[a=8]C is aligned for elements of 4 bytes; these have 8",
-    ),
-    (
-        lambda: transform("NC", "CN", (2, 3)).then(transform("NC", "CN", (2, 3))),
-        "a transform from NC cannot follow one to CN",
-    ),
-    (
-        lambda: transform("NC", "CN", (2, 3)).then(transform("CN", "NC", (3, 2))),
-        "a transform of {'N': 3, 'C': 2} with 4 bytes cannot follow one of {'N': 2, 'C': 3} with 4",
-    ),
-    (lambda: apply("NCH", ONES), "shape (2, 3) has 2 entries for the 3 axes 'NCH' of layout NCH"),
-    (lambda: restore("NC4c", ONES, (2, 3)), "an array of shape (2, 3) does not fit layout NC4c"),
-]
-
-
-@pytest.mark.parametrize(("call", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
-def test_what_is_refused(call: Callable[[], Any], reason: str) -> None:
-    """Layouts of other axes, and arrays of other shapes, are refused in one line."""
-    with refused(reason):
-        call()
