@@ -12,7 +12,7 @@ from layoutopt.base.files import digest
 from layoutopt.conversion.rules.op import LATEST, Op, Shape, Size, any_layout, parse_operands
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import category_of
-from layoutopt.conversion.shapes import settled
+from layoutopt.conversion.shapes import infer
 from layoutopt.layout.layout import Layout, LayoutError
 from layoutopt.layout.parts import is_positional
 
@@ -241,7 +241,7 @@ class ConversionGraph:
             opset=self.opset,
             layouts=written,
         )
-        [result] = self._settled(op).output_shapes
+        [result] = self._completed(op).output_shapes
         if result is None:
             raise InputError(f"{op}: give its shape, which does not follow from its operands")
         return self.add(op, [element_bytes])[0]
@@ -262,7 +262,7 @@ class ConversionGraph:
         InputError
             If a name is taken or unknown, or a shape is wrong.
         """
-        op = self._settled(op)
+        op = self._completed(op)
         given = list(element_bytes)
         default = self.tensors[op.inputs[0]].element_bytes if op.has(0) else 4
         results = [
@@ -324,7 +324,7 @@ class ConversionGraph:
         """Return the ops that nothing is known of, and whose operands must stay as they are."""
         return [op for op in self.ops if category_of(op) is Category.OPAQUE]
 
-    def _settled(self, op: Op) -> Op:
+    def _completed(self, op: Op) -> Op:
         """Return an op that fits the graph, with all shapes that can be told."""
         if not op.name or op.name in self._op_names:
             what = f"name {op.name!r} is taken" if op.name else "it has no name"
@@ -342,7 +342,9 @@ class ConversionGraph:
         known = tuple(self.tensors[n].shape if n else None for n in op.inputs)
         if known != op.input_shapes:
             op = replace(op, input_shapes=known)
-        found = settled(op, tuple(map(checked_shape, shapes)))
+        found = tuple(map(checked_shape, shapes))
+        if None in found:
+            found = tuple(b if a is None else a for a, b in zip(found, infer(op), strict=True))
         if found != op.output_shapes:
             op = replace(op, output_shapes=found)
         for n, shape in enumerate(op.output_shapes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -70,26 +70,6 @@ def _with_channels_first(op: Op) -> Op:
 
 def _last(shape: Shape | None) -> Shape | None:
     return shape and (shape[0], *shape[2:], shape[1])
-
-
-def settled(op: Op, given: Sequence[Shape | None]) -> tuple[Shape | None, ...]:
-    """Return the shapes of an op's results, as given or else as they can be told.
-
-    Parameters
-    ----------
-    op
-        The op, with the shapes of its inputs.
-    given
-        The shape of each result, None for one that is not given.
-
-    Raises
-    ------
-    InputError
-        If operands do not fit each other.
-    """
-    if None not in given:
-        return tuple(given)
-    return tuple(b if a is None else a for a, b in zip(given, infer(op), strict=True))
 
 
 def _inferred(op: Op) -> list[Shape | None]:

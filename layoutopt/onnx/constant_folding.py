@@ -24,7 +24,7 @@ from layoutopt.base.numbers import sliced
 from layoutopt.onnx.folding import RANDOM, WINDOWS, run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
-from layoutopt.onnx.types import element_bytes, typed
+from layoutopt.onnx.types import element_bytes, shape_of, typed
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto
@@ -264,7 +264,7 @@ def _may(node: NodeProto) -> bool:
 
 def known_elements(kind: TypeProto | None) -> int | None:
     """Return the number of elements of a tensor of numbers, None if it is not known."""
-    shape = None if kind is None else typed(kind).shape
+    shape = shape_of(kind)
     sizes = [size for size in shape or () if isinstance(size, int)]
     return None if shape is None or len(sizes) < len(shape) else prod(sizes)
 
@@ -372,8 +372,7 @@ def reshape_target(
         return None
     if any(a.name == "allowzero" and a.i for a in node.attribute):
         return None
-    kind = types.get(node.input[0])
-    shape = (None if kind is None else typed(kind).shape) or ()
+    shape = shape_of(types.get(node.input[0])) or ()
     target, left = list[int](), 0
     for place, size in enumerate(wanted):
         same = isinstance(size, str) and place < len(shape) and shape[place] == size
@@ -394,8 +393,7 @@ def _entries(
     """Return what is known of a node's result; None if it does not hold sizes."""
     attributes = {a.name: a.i for a in node.attribute}
     if node.op_type == "Shape":
-        kind = types.get(node.input[0])
-        shape = None if kind is None else typed(kind).shape
+        shape = shape_of(types.get(node.input[0]))
         if shape is None:
             return None
         part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]

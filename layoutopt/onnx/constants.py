@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Relaid
 from layoutopt.layout.factors import steps
-from layoutopt.onnx.protobuf import is_standard
+from layoutopt.onnx.protobuf import copied, is_standard
 
 if TYPE_CHECKING:
     from onnx import NodeProto, SparseTensorProto, TensorProto
@@ -50,10 +50,7 @@ def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
 
 def relaid_fill(node: NodeProto, shape: TensorProto, name: str) -> NodeProto:
     """Return a node that fills another shape with the same value."""
-    from onnx import NodeProto
-
-    new = NodeProto()
-    new.CopyFrom(node)
+    new = copied(node)
     new.name = name if node.name else ""
     new.input[0], new.output[0] = shape.name, name
     return new

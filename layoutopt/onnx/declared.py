@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from layoutopt.conversion.rules.registry import type_facts
-from layoutopt.onnx.protobuf import captured, graphs, is_standard, type_of
-from layoutopt.onnx.types import differ, typed
+from layoutopt.onnx.protobuf import copied, graphs, is_standard, names_read, set_items, type_of
+from layoutopt.onnx.types import differ, turned_axes, typed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TypeProto
@@ -59,8 +59,7 @@ def take_declared(graph: GraphProto) -> Declared:
             _add(found, name, kind)
         own = {x.name for x in one.initializer}  # which have types themselves
         kept = [value for value in one.value_info if value.name not in made | own]
-        del one.value_info[:]
-        one.value_info.extend(kept)
+        set_items(one.value_info, kept)
         for value in one.output:
             tensor = value.type.HasField("tensor_type")
             if value.name in made and tensor:
@@ -90,14 +89,11 @@ def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declar
     told
         What follows from the nodes.
     """
-    from onnx import TypeProto
-
     found: Declared = {}
     for name, kind in declared.items():
         other = told.get(name)
         if kind is not None and (other is None or not other.tensor_type.HasField("shape")):
-            new = found[name] = TypeProto()
-            new.CopyFrom(kind)
+            new = found[name] = copied(kind)
             for dim in new.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
                 dim.Clear()
     return found
@@ -105,8 +101,6 @@ def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declar
 
 def _tell_before_transposes(graph: GraphProto) -> None:
     """Declare results that nothing is known of as their transposes are declared."""
-    from onnx import TypeProto
-
     kinds = {value.name: value.type for value in (*graph.value_info, *graph.output)}
     makers = {x: node for node in graph.node for x in node.output if x}
     for node in reversed(graph.node):
@@ -114,13 +108,11 @@ def _tell_before_transposes(graph: GraphProto) -> None:
         if node.op_type != "Transpose" or not is_standard(node.domain) or kind is None:
             continue
         [name], dims = node.input[:1], kind.tensor_type.shape.dim
-        given = [list(a.ints) for a in node.attribute if a.name == "perm"]
-        order = given[0] if given else list(range(len(dims)))[::-1]
+        order = turned_axes(node, len(dims))
         if name in kinds or name not in makers or sorted(order) != list(range(len(dims))):
             continue
         if kind.tensor_type.HasField("shape"):
-            kinds[name] = new = TypeProto()
-            new.CopyFrom(kind)
+            kinds[name] = new = copied(kind)
             for axis, dim in zip(order, dims, strict=True):
                 new.tensor_type.shape.dim[axis].CopyFrom(dim)
             if makers[name].op_type != "Transpose" and not is_standard(makers[name].domain):
@@ -139,10 +131,7 @@ def without_declared(model: ModelProto, unknown: bool) -> tuple[ModelProto, list
     unknown
         Whether only results of ops are meant that are not ONNX's own.
     """
-    from onnx import ModelProto
-
-    new = ModelProto()
-    new.CopyFrom(model)
+    new = copied(model)
     types: dict[str, None] = {}
     for one in graphs(new.graph):
         meant = (node for node in one.node if not (unknown and is_standard(node.domain)))
@@ -196,7 +185,7 @@ def declare_outputs(
 
 
 def _reads(graph: GraphProto) -> set[str]:
-    return {name for node in graph.node for name in (*node.input, *captured(node))}
+    return names_read(graph.node)
 
 
 def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:
@@ -251,13 +240,11 @@ def contradictions(declared: Mapping[str, TypeProto | None], told: Declared) -> 
 
 
 def _add(found: Declared, name: str, kind: TypeProto) -> None:
-    from onnx import TypeProto
 
     if name in found and found[name] != kind:
         found[name] = None
     else:
-        found[name] = TypeProto()
-        found[name].CopyFrom(kind)  # type: ignore[union-attr]
+        found[name] = copied(kind)
 
 
 def _differ(kind: TypeProto, other: TypeProto) -> bool:

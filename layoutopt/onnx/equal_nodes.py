@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.folding import RANDOM
-from layoutopt.onnx.protobuf import bodies, copied_except, is_standard, type_of
+from layoutopt.onnx.protobuf import bodies, copied, copied_except, is_standard, type_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
@@ -106,12 +106,9 @@ class NodeKeys:
 
 def attributes_key(node: NodeProto) -> Hashable:
     """Return what nodes with equal attributes have in common."""
-    from onnx import AttributeProto
-
     found = []
     for attribute in node.attribute:
-        own = AttributeProto()
-        own.CopyFrom(attribute)
+        own = copied(attribute)
         own.ClearField("doc_string")
         found.append(own.SerializeToString(deterministic=True))
     return tuple(sorted(found))

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.graphs.ops import Array, Shape, size
-from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, type_of
+from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, set_items, type_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -70,8 +70,7 @@ def fold(model: ModelProto, shapes: Mapping[str, Shape]) -> bool:
         nodes = [
             new for k, node in enumerate(model.graph.node) for new in _kept(node, folded.get(k))
         ]
-        del model.graph.node[:]
-        model.graph.node.extend(nodes)
+        set_items(model.graph.node, nodes)
     return bool(folded)
 
 

@@ -13,7 +13,7 @@ from layoutopt.conversion.shapes import infer
 from layoutopt.graphs.ops import Array
 from layoutopt.onnx.attributes import attributes, op_of
 from layoutopt.onnx.folding import WINDOWS, known_values
-from layoutopt.onnx.protobuf import SMALL, first_line, graphs, type_of, versions_of
+from layoutopt.onnx.protobuf import SMALL, copied, first_line, graphs, type_of, versions_of
 from layoutopt.onnx.types import fill_type, typed
 
 if TYPE_CHECKING:
@@ -36,13 +36,12 @@ def check_cropping(model: ModelProto) -> None:
     InputError
         If there is such a tensor; the text names it.
     """
-    from onnx import ModelProto, helper, shape_inference
+    from onnx import helper, shape_inference
 
     types = {node.op_type for graph in graphs(model.graph) for node in graph.node}
     if "Slice" not in types or not types & SHRINKING:
         return
-    trial = ModelProto()
-    trial.CopyFrom(model)
+    trial = copied(model)
     trial.opset_import.append(helper.make_opsetid(UNREAD, 1))
     slices = [n for g in graphs(trial.graph) for n in g.node if n.op_type == "Slice"]
     for node in slices:
@@ -183,10 +182,9 @@ def _results(
     versions: Mapping[str, int],
 ) -> Iterator[tuple[str, TypeProto]]:
     """Yield name and type of each result of a node that is known by its op alone."""
-    from onnx import NodeProto, TensorProto, helper
+    from onnx import TensorProto, helper
 
-    own = NodeProto()
-    own.CopyFrom(node)
+    own = copied(node)
     own.domain = "" if node.domain == UNREAD else node.domain
     op = op_of(own, versions, values)
     shapes = tuple(typed(kinds[x]).shape if x in kinds else None for x in op.inputs)

@@ -14,7 +14,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Op, OperandLayouts, parse_operands
 from layoutopt.conversion.rules.registry import operand_axes
 from layoutopt.layout.layout import Block, Layout
-from layoutopt.onnx.protobuf import graphs, is_standard, versions_of
+from layoutopt.onnx.protobuf import copied, graphs, is_standard, set_items, versions_of
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.validate import kinds_of, schema
 
@@ -164,8 +164,7 @@ class LayoutFunctions:
         others = [f for f in model.functions if not f.domain.startswith(f"{DOMAIN}.")]
         if [*others, *mine] == list(model.functions):
             return
-        del model.functions[:]
-        model.functions.extend([*others, *mine])
+        set_items(model.functions, [*others, *mine])
         model.ir_version = max(model.ir_version, SINCE_FUNCTIONS)
         known = {x.domain for x in model.opset_import}
         for domain in sorted({function.domain for function in mine} - known):
@@ -217,10 +216,7 @@ def references(node: NodeProto, op: Op) -> Iterator[AttributeProto]:
 
 def _nameless(function: FunctionProto) -> tuple[str, bytes]:
     """Return what tells two functions apart, whatever their names."""
-    from onnx import FunctionProto
-
-    copy = FunctionProto()
-    copy.CopyFrom(function)
+    copy = copied(function)
     copy.ClearField("name")
     return function.domain, copy.SerializeToString(deterministic=True)
 

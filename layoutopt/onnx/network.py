@@ -68,7 +68,7 @@ class OnnxGraphBuilder:
         self.network = shaped.model.graph
         self.roots = _roots(shaped)
         names = {name for node in self.network.node for name in node.output}
-        self.sketch = UnwindingGraphBuilder(graph, attractions, names | set(self.roots))
+        self.unwinding = UnwindingGraphBuilder(graph, attractions, names | set(self.roots))
         self.versions = versions_of(shaped.model)
         self.tensors: dict[str, Tensor] = {}
         self.wanted: set[str] = set()
@@ -89,7 +89,7 @@ class OnnxGraphBuilder:
         self.live, self.wanted = live_nodes(self.shaped)
         for name, shape in self.roots.items():
             if name in self.wanted:
-                self.tensors[name] = self.sketch.sink(name, shape)
+                self.tensors[name] = self.unwinding.sink(name, shape)
         for node in self.live:
             try:
                 self._add(node)
@@ -112,14 +112,14 @@ class OnnxGraphBuilder:
         """Return the outputs of a node: by its rule, or of a barrier if sizes are taken for 1."""
         build, guessed = build_of(type_of(node)), self.shaped.guessed
         if not guessed:
-            return _follow(build, self.sketch, ready)
+            return _follow(build, self.unwinding, ready)
         if guessed.isdisjoint(node.output):
-            by_rule = all_or_nothing(lambda _: _follow(build, self.sketch, ready))
+            by_rule = all_or_nothing(lambda _: _follow(build, self.unwinding, ready))
             try:
-                return by_rule(self.sketch.graph)
+                return by_rule(self.unwinding.graph)
             except InputError:  # other sizes fit
                 self.misfits[type_of(node)] += 1
-        return _follow(barrier, self.sketch, ready)
+        return _follow(barrier, self.unwinding, ready)
 
     def _inputs(self, node: NodeProto) -> Iterator[Tensor | None]:
         read = set(_reads(self.shaped, node))
@@ -138,9 +138,9 @@ class OnnxGraphBuilder:
         raise InputError(f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else ""))
 
 
-def _follow(build: Build, sketch: UnwindingGraphBuilder, node: Node) -> Sequence[Tensor | None]:
+def _follow(build: Build, builder: UnwindingGraphBuilder, node: Node) -> Sequence[Tensor | None]:
     """Return the outputs that a rule adds, of the shapes that they must have."""
-    made = build(sketch, node)
+    made = build(builder, node)
     outputs = [made] if isinstance(made, Tensor) else made
     for name, shape, x in zip(node.op.outputs, node.shapes, outputs, strict=True):
         if name and x is not None and x.shape != shape:
@@ -206,7 +206,7 @@ class Trainer:
 
     def __init__(self, builder: OnnxGraphBuilder) -> None:
         self.builder = builder
-        self.sketch = builder.sketch
+        self.unwinding = builder.unwinding
         self.floats = _floats(builder.network)
         self.trained = [
             (name, builder.tensors[name])
@@ -229,8 +229,8 @@ class Trainer:
         for name in dict.fromkeys(x.name for x in self.builder.network.output):
             y = self.builder.tensors[name]
             if y.index in self.flowing:
-                own = self.sketch.helper(name, "loss")
-                self._note(y, self.sketch.graph.fixed_point([y], y.shape, name=own))
+                own = self.unwinding.helper(name, "loss")
+                self._note(y, self.unwinding.graph.fixed_point([y], y.shape, name=own))
         for placed, wanted in zip(reversed(self.builder.placed), reversed(plans), strict=True):
             try:
                 self._go_back(placed, wanted)
@@ -277,7 +277,7 @@ class Trainer:
         if rule is UNKNOWN:
             self.opaque[type_of(placed.proto)] += 1
         use = Use(placed.node, outputs, gradients, wanted)
-        for position, dx in rule.build(self.sketch, use):
+        for position, dx in rule.build(self.unwinding, use):
             self._note(use.operand(position), dx)
 
     def _note(self, x: Tensor, gradient: Tensor) -> None:
@@ -287,22 +287,24 @@ class Trainer:
         """Return the gradient of a tensor, once all that reads it has been gone back through."""
         found = self.found.get(x.index, [])
         if len(found) > 1:
-            name = self.sketch.helper(x.name, "gradient.sum")
-            found[:] = [together(self.sketch, name, found, "gradient_sum")]
+            name = self.unwinding.helper(x.name, "gradient.sum")
+            found[:] = [together(self.unwinding, name, found, "gradient_sum")]
         return found[0] if found else None
 
     def _update(self, name: str, w: Tensor, states: Sequence[str]) -> None:
         gradient = self._gradient(w)
         assert gradient is not None  # tensors without one are not learned
-        kept = [self.sketch.sink(self.sketch.helper(name, state), w.shape) for state in states]
-        values = self.sketch.attractions
-        self.sketch.graph.grow_optimizer_step(
+        kept = [
+            self.unwinding.sink(self.unwinding.helper(name, state), w.shape) for state in states
+        ]
+        values = self.unwinding.attractions
+        self.unwinding.graph.grow_optimizer_step(
             w,
             gradient,
             kept,
             weights_value=values["optimiser.weights"],
             states_value=values["optimiser.states"],
-            name=self.sketch.helper(name, "update"),
+            name=self.unwinding.helper(name, "update"),
         )
 
 

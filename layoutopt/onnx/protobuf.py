@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from layoutopt.base.errors import InputError, needed
 from layoutopt.base.files import named, read_bytes, write_bytes, written
@@ -14,6 +14,8 @@ from layoutopt.graphs.ops import Array
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+Message = TypeVar("Message")
 
 SMALL = 1024
 """Tensors of up to so many elements keep their data, which may be shapes or axes."""
@@ -137,14 +139,32 @@ def copied_except(message: Any, target: Any, *left_out: str) -> None:
             setattr(target, field.name, value)
 
 
+def copied(message: Message) -> Message:
+    """Return a copy of a protobuf message."""
+    new: Any = type(message)()
+    new.CopyFrom(message)
+    return cast(Message, new)
+
+
+def set_items(field: Any, items: Iterable[Any]) -> None:
+    """Put items in the place of those that a repeated field of a protobuf message has."""
+    every = list(items)
+    del field[:]
+    field.extend(every)
+
+
+def names_read(nodes: Iterable[NodeProto]) -> set[str]:
+    """Return the names that nodes read, and the graphs inside them from outside."""
+    return {name for node in nodes for name in (*node.input, *captured(node))}
+
+
 def captured(node: NodeProto) -> set[str]:
     """Return the names that the graphs inside a node read from outside."""
     return {name for body in bodies(node) for name in _free_names(body)}
 
 
 def _free_names(graph: GraphProto) -> set[str]:
-    read = {name for node in graph.node for name in (*node.input, *captured(node))}
-    read.update(x.name for x in graph.output)
+    read = names_read(graph.node) | {x.name for x in graph.output}
     return read - defined(graph) - {""}
 
 
@@ -238,15 +258,6 @@ def loaded(model: ModelProto) -> Loaded:
     if _outside(model):
         raise InputError("its weights are in files; load them too, or give the file", file=name)
     return Loaded(model, name)
-
-
-def copied(model: ModelProto) -> ModelProto:
-    """Return a network that may be changed in place of another."""
-    from onnx import ModelProto
-
-    copy = ModelProto()
-    copy.CopyFrom(model)
-    return copy
 
 
 def load(path: str | Path) -> Loaded:

@@ -21,9 +21,9 @@ from layoutopt.conversion.rules.builder import Attractions
 from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.network import OnnxGraphBuilder, Trainer, check_training, live_nodes
-from layoutopt.onnx.protobuf import bodies, captured, load, load_model, type_of
+from layoutopt.onnx.protobuf import bodies, captured, copied, load, load_model, set_items, type_of
 from layoutopt.onnx.running import types_at_random
-from layoutopt.onnx.shapes import Shaped, infer, set_dims, settled
+from layoutopt.onnx.shapes import Shaped, infer, set_dims, with_known_shapes
 from layoutopt.onnx.validate import check_nodes, check_version, inlined, sort_nodes
 
 if TYPE_CHECKING:
@@ -157,14 +157,11 @@ def _origins(shaped: Shaped, unknown: set[str]) -> list[NodeProto]:
 
 def _ranked(shaped: Shaped, names: set[str]) -> dict[str, TypeProto]:
     """Return the types of those tensors that have a rank, with sizes of 1 where none is known."""
-    from onnx import TypeProto
-
     found = {}
     graph = shaped.model.graph
     for value in (*graph.value_info, *graph.output):
         if value.name in names and value.type.tensor_type.HasField("shape"):
-            kind = TypeProto()
-            kind.CopyFrom(value.type)
+            kind = copied(value.type)
             for dim in kind.tensor_type.shape.dim:
                 if not dim.HasField("dim_value"):
                     dim.dim_value = 1
@@ -207,13 +204,12 @@ def _with(shaped: Shaped, kinds: Mapping[str, TypeProto]) -> Shaped:
     """Return a network with types of some more tensors, and what follows from these."""
     graph = shaped.model.graph
     kept = [value for value in graph.value_info if value.name not in kinds]
-    del graph.value_info[:]
-    graph.value_info.extend(kept)
+    set_items(graph.value_info, kept)
     outputs = {value.name: value for value in graph.output}
     for name, kind in kinds.items():
         value = outputs.get(name) or graph.value_info.add(name=name)
         value.type.CopyFrom(kind)
-    new = settled(shaped.model)
+    new = with_known_shapes(shaped.model)
     return replace(shaped, model=new.model, shapes=new.shapes, values=new.values, others=new.others)
 
 

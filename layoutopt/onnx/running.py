@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.onnx.folding import RANDOM, known_values
-from layoutopt.onnx.protobuf import bodies, captured, graphs, is_standard, write_proto
+from layoutopt.onnx.protobuf import (
+    bodies,
+    captured,
+    copied,
+    first_line,
+    graphs,
+    is_standard,
+    write_proto,
+)
 from layoutopt.onnx.runtime import POLL, CrashError, RunError, Session, ending
 
 if TYPE_CHECKING:
@@ -322,7 +330,7 @@ def _run(
 def _not_run(error: RunError, what: str = "run it") -> NotRun:
     if isinstance(error, CrashError):
         return NotRun(f"onnxruntime cannot {what}: its process {error}")
-    return NotRun(f"onnxruntime cannot {what} ({_first_line(error)})")
+    return NotRun(f"onnxruntime cannot {what} ({first_line(error)})")
 
 
 def _older(model: ModelProto, refusal: str) -> ModelProto | None:
@@ -330,14 +338,11 @@ def _older(model: ModelProto, refusal: str) -> ModelProto | None:
 
     Most ops are the same in the next version; of the others onnxruntime says what it cannot run.
     """
-    from onnx import ModelProto
-
     format = re.search(r"max supported IR version: (\d+)", refusal)
     standard = re.search(r"support for domain ai.onnx is till opset (\d+)", refusal)
     if format is None and standard is None:
         return None
-    older = ModelProto()
-    older.CopyFrom(model)
+    older = copied(model)
     if format is not None:
         older.ir_version = min(int(format[1]), model.ir_version)
     for entry in older.opset_import:
@@ -381,7 +386,7 @@ def evaluate(
         alone.ir_version = model.ir_version
         data = alone.SerializeToString()
     except (KeyError, TypeError, ValueError) as error:  # no type of ONNX, or more than it holds
-        raise NotRun(f"onnxruntime cannot be given it ({_first_line(error)})") from None
+        raise NotRun(f"onnxruntime cannot be given it ({first_line(error)})") from None
     try:
         with Session(data) as session:
             found = session.run(inputs, results)
@@ -595,7 +600,3 @@ def _difference(before: Any, after: Any) -> float:
     scale = np.abs(a[np.isfinite(a)]).max(initial=0.0)
     largest = apart.max()
     return float(largest / scale) if np.isfinite(largest) and scale > 0 else float("inf")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,9 @@ from layoutopt.onnx.protobuf import (
     element_count,
     graphs,
     is_standard,
+    set_items,
 )
-from layoutopt.onnx.types import typed
+from layoutopt.onnx.types import turned_axes, typed
 from layoutopt.onnx.validate import sort_nodes
 
 if TYPE_CHECKING:
@@ -103,17 +104,17 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> Shaped:
     set_dims(model, dims)
     _check_inputs(model)
     declared = take_declared(model.graph)
-    shaped = settled(model)
+    shaped = with_known_shapes(model)
     told = types_of(shaped.model.graph)
     notes = _contradictions(declared, told)
     needed = {name: kind for name, kind in declared.items() if name not in shaped.shapes}
     if any(needed.values()):
         give_back(shaped.model.graph, needed, told)
-        shaped = settled(shaped.model)
+        shaped = with_known_shapes(shaped.model)
     return replace(shaped, notes=notes, declared=frozenset(needed))
 
 
-def settled(model: ModelProto) -> Shaped:
+def with_known_shapes(model: ModelProto) -> Shaped:
     """Return a model with what follows from the shapes that it has.
 
     Raises
@@ -219,6 +220,13 @@ def overridable(model: ModelProto) -> set[str]:
     return {x.name for x in model.graph.input} & {x.name for x in model.graph.initializer}
 
 
+def unlist_initialisers(model: ModelProto, names: Container[str]) -> None:
+    """Take initialisers out of the inputs of a network, where old files had to list them."""
+    if model.ir_version < SINCE_OVERRIDABLE:
+        set_items(model.graph.input, [x for x in model.graph.input if x.name not in names])
+        model.ir_version = SINCE_OVERRIDABLE
+
+
 def skeleton(model: ModelProto) -> ModelProto:
     """Return a network with all shapes that can be told, without the data of large tensors.
 
@@ -238,7 +246,7 @@ def skeleton(model: ModelProto) -> ModelProto:
     bare = bare_model(model)
     sort_nodes(bare.graph)
     declared = take_declared(bare.graph)
-    bare = settled(bare).model
+    bare = with_known_shapes(bare).model
     for _ in bare.graph.node:  # declared shapes, which may be wrong, tell no operands
         if not tell_operands(bare.graph):
             break
@@ -289,17 +297,16 @@ def _operand_sizes(
     from onnx import TensorShapeProto
 
     result = kinds.get(node.output[0])
-    given = [list(a.ints) for a in node.attribute if a.name == "perm"]
     if result is None or not result.type.tensor_type.HasField("shape"):
-        unknown = node.op_type == "Transpose" and given
-        return [TensorShapeProto.Dimension()] * len(given[0]) if unknown else None
+        given = turned_axes(node, 0) if node.op_type == "Transpose" else []
+        return [TensorShapeProto.Dimension()] * len(given) or None
     dims = list(result.type.tensor_type.shape.dim)
     if any(dim.HasField("dim_value") and not dim.dim_value for dim in dims):
         return None
     if node.op_type != "Transpose":
         known = type_facts(node.op_type).keeps_shape and node.input[0] in kinds
         return dims if known else None
-    order = given[0] if given else list(range(len(dims)))[::-1]
+    order = turned_axes(node, len(dims))
     if sorted(order) != list(range(len(dims))):
         return None
     return [dims[order.index(axis)] for axis in range(len(dims))]

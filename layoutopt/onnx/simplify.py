@@ -40,15 +40,18 @@ from layoutopt.onnx.protobuf import (
     SMALL,
     bodies,
     captured,
+    copied,
     copied_except,
     element_count,
     graphs,
     is_standard,
+    names_read,
+    set_items,
 )
 from layoutopt.onnx.result import PREFIX
-from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, bare_model, overridable
+from layoutopt.onnx.shapes import bare_model, overridable, unlist_initialisers
 from layoutopt.onnx.source import check_network
-from layoutopt.onnx.types import NARROW, type_name, typed
+from layoutopt.onnx.types import NARROW, shape_of, turned_axes, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 
 if TYPE_CHECKING:
@@ -98,7 +101,7 @@ class GivenTransposes:
 
     def _add(self, node: NodeProto, types: Declared, constant: bool) -> None:
         kind = types.get(node.input[0])
-        shape = None if kind is None else typed(kind).shape
+        shape = shape_of(kind)
         if kind is None or shape is None:
             free, size = constant, 0
         else:
@@ -128,9 +131,9 @@ class GivenTransposes:
 
 def _stays(node: NodeProto, shape: Shape) -> bool:
     """Return whether a transpose moves axes of size 1 only."""
-    given = [list(a.ints) for a in node.attribute if a.name == "perm"]
-    order = given[0] if given else list(range(len(shape)))[::-1]
-    axes = [axis for axis in order if axis >= len(shape) or shape[axis] != 1]
+    axes = [
+        axis for axis in turned_axes(node, len(shape)) if axis >= len(shape) or shape[axis] != 1
+    ]
     return axes == sorted(axes)
 
 
@@ -218,12 +221,7 @@ def _light(model: ModelProto, weights: dict[str, TensorProto]) -> ModelProto:
         else:
             _add_weight(light.graph, tensor.name, tensor, weights)
     _add_nodes(light.graph, model.graph.node, weights)
-    if light.ir_version < SINCE_OVERRIDABLE:
-        own = {x.name for x in light.graph.initializer}
-        kept = [value for value in light.graph.input if value.name not in own]
-        del light.graph.input[:]
-        light.graph.input.extend(kept)
-        light.ir_version = SINCE_OVERRIDABLE
+    unlist_initialisers(light, {x.name for x in light.graph.initializer})
     return light
 
 
@@ -282,8 +280,7 @@ def _fill_sparse(model: ModelProto, graph: GraphProto) -> None:
         sparse = sparse_value(node)
         if sparse is not None and prod(sparse.dims) <= SMALL:
             dense = numpy_helper.from_array(_read(node, node.output[0]))
-            del node.attribute[:]
-            node.attribute.append(helper.make_attribute("value", dense))
+            set_items(node.attribute, [helper.make_attribute("value", dense)])
 
 
 def _read(constant: Constant | SparseTensorProto, name: str) -> NDArray[Any]:
@@ -456,7 +453,7 @@ class _Simplifier:
                     kept.append(_identity(first.output[k], name))
                 if name and name != first.output[k] and name not in self.pinned:
                     same[name] = first.output[k]
-        self._set_nodes(graph, _renamed_outputs(kept, outputs - self.pinned, fixed))
+        set_items(graph.node, _renamed_outputs(kept, outputs - self.pinned, fixed))
 
     def _join_reshapes(self, graph: GraphProto, scope: _Outside) -> None:
         """Let reshapes to known shapes read what was there before other reshapes.
@@ -488,9 +485,9 @@ class _Simplifier:
 
     def _same_shape(self, one: str, other: str) -> bool:
         """Return whether two tensors are known to have the same sizes."""
-        kinds = self.types.get(one), self.types.get(other)
-        shapes = [None if kind is None else typed(kind).shape for kind in kinds]
-        return shapes[0] == shapes[1] and known_elements(kinds[0]) is not None
+        kind = self.types.get(one)
+        same = shape_of(kind) == shape_of(self.types.get(other))
+        return same and known_elements(kind) is not None
 
     def _separate(self, graph: GraphProto) -> None:
         """Give each transpose of what is made of constants alone its own, if others read it.
@@ -534,16 +531,13 @@ class _Simplifier:
                 made[node.output[0]] = node
             nodes.append(node)
         if len(nodes) > len(graph.node):
-            self._set_nodes(graph, nodes)
+            set_items(graph.node, nodes)
 
     def _copies(
         self, graph: GraphProto, name: str, made: Mapping[str, NodeProto]
     ) -> Iterator[NodeProto]:
         """Yield copies of a node that makes a tensor, and of what only it needs, that one last."""
-        from onnx import NodeProto
-
-        own = NodeProto()
-        own.CopyFrom(made[name])
+        own = copied(made[name])
         own.name, own.output[0] = "", self.names.fresh(name)
         if own.input[0] in made:
             for copy in self._copies(graph, own.input[0], made):
@@ -563,11 +557,6 @@ class _Simplifier:
         if graph is self.model.graph and name in self.weights:
             self.weights[new] = self.weights[name]
         return new
-
-    def _set_nodes(self, graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
-        every = list(nodes)
-        del graph.node[:]
-        graph.node.extend(every)
 
     def _may_copy(self, name: str) -> bool:
         """Return whether Identity takes a value: before operator set 14, tensors alone."""
@@ -690,7 +679,7 @@ class _Simplifier:
                     self._add_constant(graph, source, results.pop(name))
                 elif name in results:
                     self._add_constant(graph, name, results.pop(name))
-        self._set_nodes(graph, nodes)
+        set_items(graph.node, nodes)
         self.again = True
 
     def _settle_reshape(
@@ -720,7 +709,7 @@ class _Simplifier:
     def _size(self, node: NodeProto) -> NDArray[Any] | None:
         """Return how many elements a tensor has, where that is known."""
         kind = self.types.get(node.input[0]) if self.keys.is_standard(node) else None
-        return None if kind is None else shape_value(node, typed(kind).shape)
+        return shape_value(node, shape_of(kind))
 
     def _fits(self, name: str, value: object) -> bool:
         """Return whether a result is what was expected of it."""
@@ -756,19 +745,16 @@ class _Simplifier:
                 wanted.update(node.input, captured(node))
                 kept.append(node)
         if len(kept) < len(graph.node):
-            self._set_nodes(graph, kept[::-1])
+            set_items(graph.node, kept[::-1])
         inputs = {value.name for value in graph.input}
         tensors = [x for x in graph.initializer if x.name in wanted or x.name in inputs]
         if len(tensors) < len(graph.initializer):
             for name in {x.name for x in graph.initializer} - {x.name for x in tensors}:
                 if graph is self.model.graph:
                     self.weights.pop(name, None)
-            every = list(tensors)
-            del graph.initializer[:]
-            graph.initializer.extend(every)
+            set_items(graph.initializer, tensors)
         sparse = [x for x in graph.sparse_initializer if x.values.name in wanted]
-        del graph.sparse_initializer[:]
-        graph.sparse_initializer.extend(sparse)
+        set_items(graph.sparse_initializer, sparse)
 
 
 def _renamed_outputs(
@@ -797,7 +783,7 @@ def _identity(source: str, result: str) -> NodeProto:
 
 
 def _names_read(nodes: Iterable[NodeProto]) -> set[str]:
-    return {name for node in nodes for name in (*node.input, *captured(node))}
+    return names_read(nodes)
 
 
 def _kind(array: NDArray[Any]) -> int:

@@ -18,14 +18,10 @@ from layoutopt.conversion.shapes import infer
 from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.protobuf import bodies, captured, is_standard, versions_of
+from layoutopt.onnx.protobuf import bodies, captured, is_standard, names_read, versions_of
 from layoutopt.onnx.shapes import overridable, skeleton
 from layoutopt.onnx.types import Typed, differ, types
-from layoutopt.onnx.validate import (
-    check_functions,
-    check_nodes,
-    check_version,
-)
+from layoutopt.onnx.validate import check_functions, check_nodes, check_version
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -243,7 +239,7 @@ class _Reader:
                 graph.input(value.name, shape, element_bytes=size)
             elif value.name not in constants:
                 _hold(graph, value.name, shapes[value.name])
-        reads = {name for node in known.node for name in (*node.input, *captured(node))}
+        reads = names_read(known.node)
         reads |= {value.name for value in proto.output}
         made = {name for node in known.node for name in node.output}
         for name in sorted((reads & set(outside)) - made - set(graph.tensors) - set(constants)):
@@ -318,7 +314,7 @@ def _captured_by(graph: GraphProto) -> set[str]:
     made = {x.name for x in (*graph.input, *graph.initializer, *graph.output)}
     made.update(x.values.name for x in graph.sparse_initializer)
     made.update(name for node in graph.node for name in node.output)
-    return {name for node in graph.node for name in (*node.input, *captured(node))} - made
+    return names_read(graph.node) - made
 
 
 def _initialisers(constants: Mapping[str, Constant]) -> dict[str, TensorProto]:

@@ -8,7 +8,7 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.rules.op import Shape
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, TypeProto
+    from onnx import GraphProto, NodeProto, TypeProto
 
 TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
@@ -65,6 +65,17 @@ def typed(kind: TypeProto) -> Typed:
             for dim in tensor.shape.dim
         )
     return Typed(shape, element_bytes(tensor.elem_type), type_name(tensor.elem_type))
+
+
+def shape_of(kind: TypeProto | None) -> Shape | None:
+    """Return the shape that a type tells, None if it tells no rank or there is no type."""
+    return None if kind is None else typed(kind).shape
+
+
+def turned_axes(node: NodeProto, rank: int) -> list[int]:
+    """Return the order in which a Transpose of so many axes has these, reversed by default."""
+    given = [list(a.ints) for a in node.attribute if a.name == "perm"]
+    return given[0] if given else list(range(rank))[::-1]
 
 
 def type_name(kind: int) -> str:

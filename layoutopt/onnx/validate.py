@@ -12,9 +12,11 @@ from layoutopt.conversion.rules.registry import OPERATORS
 from layoutopt.onnx.protobuf import (
     bodies,
     captured,
+    copied,
     first_line,
     graphs,
     is_standard,
+    set_items,
     title,
     versions_of,
 )
@@ -67,9 +69,7 @@ def sort_nodes(graph: GraphProto, outside: Collection[str] = ()) -> None:
         name = next(x for x in every if x in maker and waits[maker[x]])
         raise InputError(f"it reads {name!r}, and nodes there form a cycle", title(node))
     if found != sorted(found):
-        nodes = list(graph.node)
-        del graph.node[:]
-        graph.node.extend(nodes[k] for k in found)
+        set_items(graph.node, [graph.node[k] for k in found])
     for node in graph.node:
         for body in bodies(node):
             sort_nodes(body, {*known, *maker})
@@ -100,7 +100,6 @@ def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
     model
         The network; it is not changed.
     """
-    from onnx import ModelProto
 
     def surplus(model: ModelProto) -> list[NodeProto]:
         nodes = (node for graph in graphs(model.graph) for node in graph.node)
@@ -109,8 +108,7 @@ def one_input_each(model: ModelProto) -> tuple[ModelProto, list[str]]:
 
     if not surplus(model):
         return model, []
-    new = ModelProto()
-    new.CopyFrom(model)
+    new = copied(model)
     notes = []
     for node in surplus(new):
         names = ", ".join(map(repr, node.input[1:]))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
-from layoutopt.conversion.rules.op import Shape
 from layoutopt.onnx.declared import take_declared, types_of
 from layoutopt.onnx.protobuf import (
     SMALL,
@@ -18,13 +17,14 @@ from layoutopt.onnx.protobuf import (
     first_line,
     graphs,
     is_standard,
+    set_items,
 )
 from layoutopt.onnx.shapes import SINCE_OVERRIDABLE, overridable
 from layoutopt.onnx.source import OnnxSource
-from layoutopt.onnx.types import typed
+from layoutopt.onnx.types import shape_of
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TensorProto, TypeProto
+    from onnx import GraphProto, ModelProto, TensorProto
 
     from layoutopt.onnx.source import Model
 
@@ -68,8 +68,7 @@ def _without_defaults(model: ModelProto, held: Container[str]) -> ModelProto:
     """Return a network whose initialisers are none that a caller may replace."""
     new = copied(model)
     kept = [x for x in new.graph.initializer if x.name not in held]
-    del new.graph.initializer[:]
-    new.graph.initializer.extend(kept)
+    set_items(new.graph.initializer, kept)
     return new
 
 
@@ -82,7 +81,7 @@ def _open_contradicted(model: ModelProto) -> None:
     told = types_of(shape_inference.infer_shapes(trial, data_prop=True).graph)
     for graph in graphs(model.graph):
         for value in (*graph.value_info, *graph.output):
-            own, right = _shape(value.type), _shape(told.get(value.name))
+            own, right = shape_of(value.type), shape_of(told.get(value.name))
             if own is None or right is None or len(own) != len(right):
                 continue
             for dim, a, b in zip(value.type.tensor_type.shape.dim, own, right, strict=True):
@@ -106,17 +105,13 @@ def _tell_lengths(model: ModelProto) -> bool:
         kinds = {value.name: value.type.tensor_type for value in values}
         for node in graph.node:
             sized = node.op_type == "Resize" and is_standard(node.domain)
-            shape = _shape(told.get(node.input[0])) if sized else None
+            shape = shape_of(told.get(node.input[0])) if sized else None
             for name in node.input[2:] if shape else ():
                 dims = list(kinds[name].shape.dim) if name in kinds else []
                 if len(dims) == 1 and not dims[0].HasField("dim_value"):
                     dims[0].dim_value = len(shape or ())
                     changed = True
     return changed
-
-
-def _shape(kind: TypeProto | None) -> Shape | None:
-    return None if kind is None else typed(kind).shape
 
 
 def without_weights(model: ModelProto) -> ModelProto:

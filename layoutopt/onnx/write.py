@@ -18,9 +18,9 @@ from layoutopt.onnx.constants import array_of, is_filled, relaid_fill, relaid_te
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
 from layoutopt.onnx.names import Names, recapture, rename
-from layoutopt.onnx.protobuf import bodies, captured, copied_except, graphs
+from layoutopt.onnx.protobuf import bodies, copied_except, graphs, names_read, set_items
 from layoutopt.onnx.result import tell
-from layoutopt.onnx.shapes import SINCE_OVERRIDABLE
+from layoutopt.onnx.shapes import unlist_initialisers
 from layoutopt.onnx.source import OnnxSource
 from layoutopt.onnx.types import NARROW, UNSQUEEZED, typed
 from layoutopt.onnx.validate import schema
@@ -158,10 +158,8 @@ class NodeWriter:
 
     def _set_operands(self, node: NodeProto, op: Op, count: int) -> None:
         """Name outputs and the first inputs; those behind are what graphs inside it capture."""
-        del node.input[:]
-        node.input.extend(self.new.get(name, name) for name in op.inputs[:count])
-        del node.output[:]
-        node.output.extend(self.new.get(name, name) for name in op.outputs)
+        set_items(node.input, [self.new.get(name, name) for name in op.inputs[:count]])
+        set_items(node.output, [self.new.get(name, name) for name in op.outputs])
 
     def _set_parameter(self, node: NodeProto, op: Op, name: str, value: Any) -> None:
         """Give a node an input that holds what older versions of its op have as attribute."""
@@ -240,8 +238,7 @@ def write_model(
     functions = LayoutFunctions(source.model)
     names = Names(source.model)
     _Writer(names, functions, dict(inside or {})).write(source, conversion, model.graph)
-    if model.ir_version < SINCE_OVERRIDABLE:
-        _forget_initialisers(source, model)
+    unlist_initialisers(model, {x.name for x in source.proto.initializer})
     functions.add_to(model)
     known = {x.domain for x in model.opset_import}
     used = {node.domain for graph in graphs(model.graph) for node in graph.node}
@@ -252,15 +249,6 @@ def write_model(
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own ops."""
-
-
-def _forget_initialisers(source: OnnxSource, model: ModelProto) -> None:
-    """Take initialisers out of the inputs, where old files had to list them."""
-    model.ir_version = SINCE_OVERRIDABLE
-    constants = {x.name for x in source.proto.initializer}
-    kept = [value for value in model.graph.input if value.name not in constants]
-    del model.graph.input[:]
-    model.graph.input.extend(kept)
 
 
 class _Writer:
@@ -316,7 +304,7 @@ class _Writer:
         for op, node in zip(ops, nodes, strict=True):
             self._recapture(source, op, node, new)
         nodes = list(_filled_once(nodes, {value.name for value in target.output}))
-        read = {name for node in nodes for name in (*node.input, *captured(node))}
+        read = names_read(nodes)
         read |= {value.name for value in (*target.input, *target.output)}
         self._write_constants(source, conversion, new, read, target)
         target.node.extend(nodes)
@@ -433,7 +421,7 @@ def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
 
 
 def _read(graph: GraphProto) -> set[str]:
-    found = {name for node in graph.node for name in (*node.input, *captured(node))}
+    found = names_read(graph.node)
     return found | {value.name for value in graph.output}
 
 

@@ -23,7 +23,7 @@ from layoutopt.graphs.unwinding import Graph
 
 
 def reduced(
-    sketch: UnwindingGraphBuilder, dy: Tensor, x: Tensor, placed: Shape | None = None
+    builder: UnwindingGraphBuilder, dy: Tensor, x: Tensor, placed: Shape | None = None
 ) -> Tensor:
     """Return the gradient of an operand that was broadcast: summed up, in its shape.
 
@@ -39,13 +39,13 @@ def reduced(
     shape = x.shape if placed is None else placed
     if dy.shape == x.shape:
         return dy
-    last = sketch.gradient_name(x)
-    name = last if shape == x.shape else sketch.helper(last, "reduce")
+    last = builder.gradient_name(x)
+    name = last if shape == x.shape else builder.helper(last, "reduce")
     if dominates(dy.shape, shape):
-        total = sketch.graph.sum_like_reduce(dy, shape, name=name)
+        total = builder.graph.sum_like_reduce(dy, shape, name=name)
     else:
-        total = sketch.graph.barrier([dy], shape, name=name)
-    return total if shape == x.shape else sketch.graph.reshape(total, x.shape, name=last)
+        total = builder.graph.barrier([dy], shape, name=name)
+    return total if shape == x.shape else builder.graph.reshape(total, x.shape, name=last)
 
 
 Saved: TypeAlias = Callable[[Use, int], list[int]]
@@ -82,7 +82,7 @@ def condition(_use: Use, _position: int) -> list[int]:
     return [0]
 
 
-def elementwise(sketch: UnwindingGraphBuilder, use: Use, saved: Saved = operands) -> Gradients:
+def elementwise(builder: UnwindingGraphBuilder, use: Use, saved: Saved = operands) -> Gradients:
     """Add one op that reads the output's gradient with all that was saved for it.
 
     It stands for the gradients of all operands; those of broadcast ones are summed up.
@@ -94,28 +94,28 @@ def elementwise(sketch: UnwindingGraphBuilder, use: Use, saved: Saved = operands
     for i in read:
         x = use.output if i < 0 else use.operand(i)
         if i == 1 and axis is not None:
-            x = sketch.aligned(x, len(dy.shape), axis, use.output.name, "gradient.1")
+            x = builder.aligned(x, len(dy.shape), axis, use.output.name, "gradient.1")
         beside[x.index] = x
     total = dy
     if beside:
-        name = sketch.helper(use.output.name, "gradient.back")
-        total = together(sketch, name, [dy, *beside.values()], "elementwise_gradient")
+        name = builder.helper(use.output.name, "gradient.back")
+        total = together(builder, name, [dy, *beside.values()], "elementwise_gradient")
     for position in use.wanted:
         x = use.operand(position)
         placed = axis is not None and position == 1
         shape = column(x.shape, len(dy.shape), axis or 0) if placed else None
-        yield position, reduced(sketch, total, x, shape)
+        yield position, reduced(builder, total, x, shape)
 
 
-def opaque(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
+def opaque(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add a barrier for each gradient, which reads all there is, drawn to its operand."""
     present = [dy for dy in use.gradients if dy is not None]
     read = tuple({x.index: x for x in (*present, *use.node.operands)}.values())
     for position in use.wanted:
-        yield position, _drawn_barrier(sketch, read, use.operand(position))
+        yield position, _drawn_barrier(builder, read, use.operand(position))
 
 
-def rowwise(sketch: UnwindingGraphBuilder, use: Use, inputs: bool = False) -> Gradients:
+def rowwise(builder: UnwindingGraphBuilder, use: Use, inputs: bool = False) -> Gradients:
     """Add a barrier that reads the output's gradient with the output, element by element.
 
     Parameters
@@ -126,12 +126,12 @@ def rowwise(sketch: UnwindingGraphBuilder, use: Use, inputs: bool = False) -> Gr
     dy, y, x = use.gradient, use.output, use.operand(0)
     read = [dy, y, x] if inputs else [dy, y]
     for saved in read[1:]:
-        sketch.pair(dy, saved, "barrier_gradient.saved")
+        builder.pair(dy, saved, "barrier_gradient.saved")
     for position in use.wanted:
-        yield position, _drawn_barrier(sketch, read, use.operand(position))
+        yield position, _drawn_barrier(builder, read, use.operand(position))
 
 
-def normalisation(sketch: UnwindingGraphBuilder, use: Use, channels: bool = True) -> Gradients:
+def normalisation(builder: UnwindingGraphBuilder, use: Use, channels: bool = True) -> Gradients:
     """Add a barrier that reads the output's gradient with data and gain, and reductions.
 
     Parameters
@@ -141,29 +141,29 @@ def normalisation(sketch: UnwindingGraphBuilder, use: Use, channels: bool = True
     """
     dy, x, gain = use.gradient, use.operand(0), use.node.optional(1)
     rank = len(x.shape)
-    sketch.pair(dy, x, "barrier_gradient.saved")
+    builder.pair(dy, x, "barrier_gradient.saved")
     read = [dy, x] if gain is None else [dy, x, gain]
     for position in use.wanted:
         p = use.operand(position)
         along = channels and p.shape == x.shape[1:2]
         if position:
-            yield position, reduced(sketch, dy, p, column(p.shape, rank, 1) if along else None)
+            yield position, reduced(builder, dy, p, column(p.shape, rank, 1) if along else None)
             continue
         if gain is not None:
-            name = sketch.helper(use.output.name, "gradient")
+            name = builder.helper(use.output.name, "gradient")
             wide = channels and gain.shape == x.shape[1:2]
-            beside = sketch.aligned(gain, rank, 1, name, "gain") if wide else gain
-            sketch.tie(dy, beside, "barrier_gradient.parameter", name, "gain")
-        yield position, _drawn_barrier(sketch, read, x)
+            beside = builder.aligned(gain, rank, 1, name, "gain") if wide else gain
+            builder.tie(dy, beside, "barrier_gradient.parameter", name, "gain")
+        yield position, _drawn_barrier(builder, read, x)
 
 
-def _drawn_barrier(sketch: UnwindingGraphBuilder, read: Collection[Tensor], x: Tensor) -> Tensor:
-    dx = sketch.graph.barrier(read, x.shape, name=sketch.gradient_name(x))
-    sketch.pair(dx, x, "barrier_gradient.operand")
+def _drawn_barrier(builder: UnwindingGraphBuilder, read: Collection[Tensor], x: Tensor) -> Tensor:
+    dx = builder.graph.barrier(read, x.shape, name=builder.gradient_name(x))
+    builder.pair(dx, x, "barrier_gradient.operand")
     return dx
 
 
-def view(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
+def view(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Pass the gradient back through the inverse of each view that the node became.
 
     What was cut away has a gradient of zeros, which are made where they are wanted.  A node
@@ -171,23 +171,53 @@ def view(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     """
     for position in use.wanted:
         t, dy, x = use.output, use.gradient, use.operand(position)
-        while t.index != x.index and type(t.op) in INVERSES:
-            inputs = sketch.graph.inputs(t)
+        while t.index != x.index:
+            inputs = builder.graph.inputs(t)
             slot = position if len(inputs) > 1 else 0
-            dy = INVERSES[type(t.op)](sketch, t.op, inputs, slot, dy)
-            t = inputs[slot]
-        if t.index == x.index:
-            yield position, dy
+            passed = _inverse(builder, t.op, inputs, slot, dy)
+            if passed is None:
+                yield from opaque(builder, Use(use.node, use.outputs, use.gradients, (position,)))
+                break
+            t, dy = inputs[slot], passed
         else:
-            yield from opaque(sketch, Use(use.node, use.outputs, use.gradients, (position,)))
+            yield position, dy
 
 
-def split(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
+def _inverse(
+    builder: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+) -> Tensor | None:
+    """Return the gradient of a view's input by that of the view, None if the op is no view."""
+    graph, x = builder.graph, inputs[slot] if inputs else dy
+    match op:
+        case ops.Identity():
+            return dy
+        case ops.Expand():
+            return reduced(builder, dy, x)
+        case ops.Reshape():
+            return graph.reshape(dy, x.shape, name=builder.gradient_name(x))
+        case ops.Reverse():
+            return graph.reverse(dy, op.dims, name=builder.gradient_name(x))
+        case ops.DimShuffle():
+            back = sorted(range(len(op.permutation)), key=op.permutation.__getitem__)
+            return graph.dim_shuffle(dy, back, name=builder.gradient_name(x))
+        case ops.Concat():
+            starts = [*accumulate((part.shape[op.axis] for part in inputs), initial=0)]
+            lower, upper = [0] * len(dy.shape), list(dy.shape)
+            lower[op.axis], upper[op.axis] = starts[slot], starts[slot + 1]
+            return graph.slice(dy, lower, upper, name=builder.gradient_name(x))
+        case ops.Slice():
+            return _padded(builder, op, x, dy)
+        case ops.SubSample():
+            return _interleaved(builder, op, x, dy)
+    return None
+
+
+def split(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Join the parts' gradients; parts that nobody learns from have zeros."""
     x = use.operand(0)
-    parts = [sketch.graph.op(y) for y in use.outputs if y is not None]
+    parts = [builder.graph.op(y) for y in use.outputs if y is not None]
     if not all(isinstance(op, ops.Slice) for op in parts):
-        yield from opaque(sketch, use)
+        yield from opaque(builder, use)
         return
     slices = cast(list[ops.Slice], parts)
     found = [dy for y, dy in zip(use.outputs, use.gradients, strict=True) if y is not None]
@@ -196,119 +226,56 @@ def split(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     order = sorted(zip(slices, found, strict=True), key=lambda pair: (pair[0].lower, pair[0].upper))
     for op, dy in order:
         if dy is not None:
-            pieces += [*_zeros(sketch, x, axis, op.lower[axis] - end), dy]
+            pieces += [*_zeros(builder, x, axis, op.lower[axis] - end), dy]
             end = op.upper[axis]
-    pieces += _zeros(sketch, x, axis, x.shape[axis] - end)
-    yield 0, sketch.graph.concat(pieces, axis, name=sketch.gradient_name(x))
+    pieces += _zeros(builder, x, axis, x.shape[axis] - end)
+    yield 0, builder.graph.concat(pieces, axis, name=builder.gradient_name(x))
 
 
-def _same(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
-) -> Tensor:
-    return dy
-
-
-def _reshape(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
-) -> Tensor:
-    x = inputs[slot]
-    return sketch.graph.reshape(dy, x.shape, name=sketch.gradient_name(x))
-
-
-def _dim_shuffle(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
-) -> Tensor:
-    forth = cast(ops.DimShuffle, op).permutation
-    back = sorted(range(len(forth)), key=forth.__getitem__)
-    return sketch.graph.dim_shuffle(dy, back, name=sketch.gradient_name(inputs[slot]))
-
-
-def _reverse(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
-) -> Tensor:
-    dims = cast(ops.Reverse, op).dims
-    return sketch.graph.reverse(dy, dims, name=sketch.gradient_name(inputs[slot]))
-
-
-def _concat(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
-) -> Tensor:
-    x, axis = inputs[slot], cast(ops.Concat, op).axis
-    starts = [*accumulate((part.shape[axis] for part in inputs), initial=0)]
-    lower, upper = [0] * len(dy.shape), list(dy.shape)
-    lower[axis], upper[axis] = starts[slot], starts[slot + 1]
-    return sketch.graph.slice(dy, lower, upper, name=sketch.gradient_name(x))
-
-
-def _expand(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
-) -> Tensor:
-    return reduced(sketch, dy, inputs[slot])
-
-
-def _slice(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
-) -> Tensor:
+def _padded(builder: UnwindingGraphBuilder, cut: ops.Slice, x: Tensor, dy: Tensor) -> Tensor:
     """Put zeros around, axis by axis."""
-    x, cut = inputs[slot], cast(ops.Slice, op)
     for axis, (low, high, n) in enumerate(zip(cut.lower, cut.upper, x.shape, strict=True)):
         if (low, high) != (0, n):
-            before = _zeros(sketch, x, axis, low, dy.shape)
-            after = _zeros(sketch, x, axis, n - high, dy.shape)
+            before = _zeros(builder, x, axis, low, dy.shape)
+            after = _zeros(builder, x, axis, n - high, dy.shape)
             pieces = [*before, dy, *after]
-            dy = sketch.graph.concat(pieces, axis, name=sketch.gradient_name(x))
+            dy = builder.graph.concat(pieces, axis, name=builder.gradient_name(x))
     return dy
 
 
-def _sub_sample(
-    sketch: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+def _interleaved(
+    builder: UnwindingGraphBuilder, op: ops.SubSample, x: Tensor, dy: Tensor
 ) -> Tensor:
     """Put zeros between, axis by axis: ``(n,) -> (n, 1) -> (n, s) -> (n s,)``, and cut the end."""
-    x, graph = inputs[slot], sketch.graph
-    for axis, stride in enumerate(cast(ops.SubSample, op).strides):
+    graph = builder.graph
+    for axis, stride in enumerate(op.strides):
         if stride == 1:
             continue
         shape = dy.shape
         apart = (*shape[: axis + 1], 1, *shape[axis + 1 :])
-        single = graph.reshape(dy, apart, name=sketch.gradient_name(x))
-        zeros = _zeros(sketch, x, axis + 1, stride - 1, apart)
-        wide = graph.concat([single, *zeros], axis + 1, name=sketch.gradient_name(x))
+        single = graph.reshape(dy, apart, name=builder.gradient_name(x))
+        zeros = _zeros(builder, x, axis + 1, stride - 1, apart)
+        wide = graph.concat([single, *zeros], axis + 1, name=builder.gradient_name(x))
         joined = (*shape[:axis], shape[axis] * stride, *shape[axis + 1 :])
-        dy = graph.reshape(wide, joined, name=sketch.gradient_name(x))
+        dy = graph.reshape(wide, joined, name=builder.gradient_name(x))
         upper = [*joined]
         upper[axis] = x.shape[axis]
-        dy = graph.slice(dy, [0] * len(upper), upper, name=sketch.gradient_name(x))
+        dy = graph.slice(dy, [0] * len(upper), upper, name=builder.gradient_name(x))
     return dy
 
 
 def _zeros(
-    sketch: UnwindingGraphBuilder, x: Tensor, axis: int, count: int, shape: Shape | None = None
+    builder: UnwindingGraphBuilder, x: Tensor, axis: int, count: int, shape: Shape | None = None
 ) -> list[Tensor]:
     """Return zeros of a shape but for one axis, or nothing if there are none."""
     full = list(x.shape if shape is None else shape)
     full[axis] = count
-    name = sketch.helper(x.name, "gradient.zeros") if count else ""
-    return [sketch.graph.fixed_point([], full, name=name)] if count else []
-
-
-INVERSES: dict[
-    type[UnwindingOp],
-    Callable[[UnwindingGraphBuilder, UnwindingOp, Sequence[Tensor], int, Tensor], Tensor],
-] = {
-    ops.Identity: _same,
-    ops.Reshape: _reshape,
-    ops.DimShuffle: _dim_shuffle,
-    ops.Reverse: _reverse,
-    ops.Slice: _slice,
-    ops.SubSample: _sub_sample,
-    ops.Concat: _concat,
-    ops.Expand: _expand,
-}
-"""From the gradient of a view to that of its input in the given slot, by type of view."""
+    name = builder.helper(x.name, "gradient.zeros") if count else ""
+    return [builder.graph.fixed_point([], full, name=name)] if count else []
 
 
 def convolution(
-    sketch: UnwindingGraphBuilder, use: Use, bias: int = 2, transposed: bool = False
+    builder: UnwindingGraphBuilder, use: Use, bias: int = 2, transposed: bool = False
 ) -> Gradients:
     """Add the convolutions that give the gradients of data and weights.
 
@@ -328,31 +295,31 @@ def convolution(
     for position in use.wanted:
         x = use.operand(position)
         if position == 0:
-            yield position, _data_gradient(sketch, use, transposed)
+            yield position, _data_gradient(builder, use, transposed)
         elif position == 1:
-            name = sketch.gradient_name(x)
-            dw = sketch.graph.fixed_point([use.operand(0), dy], x.shape, name=name)
-            sketch.target(use.operand(0), "weights_gradient.data", name, "data")
-            sketch.target(dy, "weights_gradient.gradient", name, "gradient")
+            name = builder.gradient_name(x)
+            dw = builder.graph.fixed_point([use.operand(0), dy], x.shape, name=name)
+            builder.target(use.operand(0), "weights_gradient.data", name, "data")
+            builder.target(dy, "weights_gradient.gradient", name, "gradient")
             yield position, dw
         elif position == bias:
-            yield position, reduced(sketch, dy, x, column(x.shape, len(dy.shape), 1))
+            yield position, reduced(builder, dy, x, column(x.shape, len(dy.shape), 1))
         else:
-            yield from opaque(sketch, Use(use.node, use.outputs, use.gradients, (position,)))
+            yield from opaque(builder, Use(use.node, use.outputs, use.gradients, (position,)))
 
 
-def _data_gradient(sketch: UnwindingGraphBuilder, use: Use, transposed: bool) -> Tensor:
+def _data_gradient(builder: UnwindingGraphBuilder, use: Use, transposed: bool) -> Tensor:
     x, w, dy = use.operand(0), use.operand(1), use.gradient
-    name = sketch.gradient_name(x)
-    used = w if transposed else _turned(sketch, w, use.node.op.integer("group", 1), name)
-    dx = sketch.graph.fixed_point([dy, used], x.shape, name=name)
-    sketch.target(dy, "data_gradient.gradient", name, "gradient")
-    sketch.target(used, "data_gradient.weights", name, "weights")
-    sketch.pair(dy, dx, "data_gradient.chain")
+    name = builder.gradient_name(x)
+    used = w if transposed else _turned(builder, w, use.node.op.integer("group", 1), name)
+    dx = builder.graph.fixed_point([dy, used], x.shape, name=name)
+    builder.target(dy, "data_gradient.gradient", name, "gradient")
+    builder.target(used, "data_gradient.weights", name, "weights")
+    builder.pair(dy, dx, "data_gradient.chain")
     return dx
 
 
-def _turned(sketch: UnwindingGraphBuilder, w: Tensor, groups: int, base: str) -> Tensor:
+def _turned(builder: UnwindingGraphBuilder, w: Tensor, groups: int, base: str) -> Tensor:
     """Return weights (M, C / g, ...) as (C, M / g, ...), exchanged in each group, and turned."""
     m, c, *kernel = w.shape
     spatial = range(3, 3 + len(kernel))
@@ -368,10 +335,10 @@ def _turned(sketch: UnwindingGraphBuilder, w: Tensor, groups: int, base: str) ->
         ]
     )
     steps.append((Graph.reverse, range(2, len(w.shape))))
-    return sketch.chain(w, sketch.helper(base, "weights.turned"), steps)
+    return builder.chain(w, builder.helper(base, "weights.turned"), steps)
 
 
-def matmul(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
+def matmul(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add the products ``dA = dY B'`` and ``dB = A' dY``, summed over what was broadcast.
 
     An operand of rank 1 counts as a row on the left, and as a column on the right.
@@ -379,46 +346,46 @@ def matmul(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
     a, b, dy = use.operand(0), use.operand(1), use.gradient
     if not (a.shape and b.shape):
         raise InputError("a product needs operands that are vectors or matrices")
-    left = _as(sketch, a, (1, *a.shape) if len(a.shape) == 1 else a.shape)
-    right = _as(sketch, b, (*b.shape, 1) if len(b.shape) == 1 else b.shape)
+    left = _as(builder, a, (1, *a.shape) if len(a.shape) == 1 else a.shape)
+    right = _as(builder, b, (*b.shape, 1) if len(b.shape) == 1 else b.shape)
     batch = broadcast([left.shape[:-2], right.shape[:-2]])
-    grown = _as(sketch, dy, (*batch, left.shape[-2], right.shape[-1]))
+    grown = _as(builder, dy, (*batch, left.shape[-2], right.shape[-1]))
     for position in use.wanted:
         x, placed = ((a, left), (b, right))[position]
         lhs, rhs = (left, grown) if position else (grown, right)
-        lhs, rhs = (_swapped(sketch, lhs), rhs) if position else (lhs, _swapped(sketch, rhs))
-        product = _product(sketch, lhs, rhs, x)
-        yield position, _as(sketch, reduced(sketch, product, placed), x.shape)
+        lhs, rhs = (_swapped(builder, lhs), rhs) if position else (lhs, _swapped(builder, rhs))
+        product = _product(builder, lhs, rhs, x)
+        yield position, _as(builder, reduced(builder, product, placed), x.shape)
 
 
-def gemm(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
+def gemm(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add the products for ``A' B' + C``, where a prime is a transposition, if asked for."""
     flags = [bool(use.node.op.integer(flag, 0)) for flag in ("transA", "transB")]
     dy = use.gradient
     for position in use.wanted:
         x = use.operand(position)
         if position == 2:
-            yield position, reduced(sketch, dy, x)
+            yield position, reduced(builder, dy, x)
             continue
         other, stored_turned = use.operand(1 - position), flags[1 - position]
-        other = other if stored_turned else _swapped(sketch, other)
+        other = other if stored_turned else _swapped(builder, other)
         operands = (other, dy) if position else (dy, other)
-        product = _product(sketch, *operands, x)
-        yield position, _swapped(sketch, product) if flags[position] else product
+        product = _product(builder, *operands, x)
+        yield position, _swapped(builder, product) if flags[position] else product
 
 
-def einsum(sketch: UnwindingGraphBuilder, use: Use) -> Gradients:
+def einsum(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
     """Add a product of the output's gradient and the other operand, if there are two."""
     if len(use.node.operands) != 2:
-        yield from opaque(sketch, use)
+        yield from opaque(builder, use)
         return
     for position in use.wanted:
         x, operands = use.operand(position), (use.gradient, use.operand(1 - position))
-        yield position, _product(sketch, *(operands[::-1] if position else operands), x, x.shape)
+        yield position, _product(builder, *(operands[::-1] if position else operands), x, x.shape)
 
 
 def _product(
-    sketch: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, x: Tensor, shape: Shape | None = None
+    builder: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, x: Tensor, shape: Shape | None = None
 ) -> Tensor:
     """Add a product, of the shape of a matrix product if not given, named as a gradient."""
     if shape is None:
@@ -426,21 +393,21 @@ def _product(
             raise InputError("a product needs operands that are matrices")
         batch = broadcast([lhs.shape[:-2], rhs.shape[:-2]])
         shape = (*batch, lhs.shape[-2], rhs.shape[-1])
-    out = sketch.graph.fixed_point([lhs, rhs], shape, name=sketch.gradient_name(x))
-    draw_product(sketch, lhs, rhs, out, "matmul_gradient")
+    out = builder.graph.fixed_point([lhs, rhs], shape, name=builder.gradient_name(x))
+    draw_product(builder, lhs, rhs, out, "matmul_gradient")
     return out
 
 
-def _swapped(sketch: UnwindingGraphBuilder, x: Tensor) -> Tensor:
+def _swapped(builder: UnwindingGraphBuilder, x: Tensor) -> Tensor:
     rank = len(x.shape)
     order: Sequence[int] = (*range(rank - 2), rank - 1, rank - 2)
-    return sketch.graph.dim_shuffle(x, order, name=sketch.helper(x.name, "transposed"))
+    return builder.graph.dim_shuffle(x, order, name=builder.helper(x.name, "transposed"))
 
 
-def _as(sketch: UnwindingGraphBuilder, x: Tensor, shape: Shape) -> Tensor:
+def _as(builder: UnwindingGraphBuilder, x: Tensor, shape: Shape) -> Tensor:
     if x.shape == shape:
         return x
-    return sketch.graph.reshape(x, shape, name=sketch.helper(x.name, "reshaped"))
+    return builder.graph.reshape(x, shape, name=builder.helper(x.name, "reshaped"))
 
 
 FLAT = Backward(opaque)

@@ -12,12 +12,7 @@ from typing import Any
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import window_count
 from layoutopt.conversion.rules.op import Op, Shape, Size
-from layoutopt.conversion.rules.operator import (
-    RemapError,
-    Remapped,
-    Rule,
-    permuted,
-)
+from layoutopt.conversion.rules.operator import RemapError, Remapped, Rule, permuted
 from layoutopt.layout.permutations import Permutation
 
 PER_SPATIAL_AXIS = ("kernel_shape", "strides", "dilations", "output_padding", "output_shape")

@@ -11,15 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from layoutopt.conversion.rules import (
-    axes,
-    blocks,
-    gradients,
-    products,
-    spatial,
-    unwinding,
-    views,
-)
+from layoutopt.conversion.rules import axes, blocks, gradients, products, spatial, unwinding, views
 from layoutopt.conversion.rules.builder import Backward
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import (

@@ -13,7 +13,7 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 
-def barrier(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def barrier(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add one barrier for each output that is read.
 
     They read the same operands, so they become known together, as the outputs of a single
@@ -21,12 +21,12 @@ def barrier(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     """
     operands = tuple({x.index: x for x in node.operands}.values())
     return [
-        None if shape is None else sketch.graph.barrier(operands, shape, name=name)
+        None if shape is None else builder.graph.barrier(operands, shape, name=name)
         for name, shape in zip(node.op.outputs, node.shapes, strict=True)
     ]
 
 
-def normalisation(sketch: UnwindingGraphBuilder, node: Node, channels: bool = True) -> Outputs:
+def normalisation(builder: UnwindingGraphBuilder, node: Node, channels: bool = True) -> Outputs:
     """Add a barrier whose parameters broadcast to the data.
 
     Parameters
@@ -38,12 +38,12 @@ def normalisation(sketch: UnwindingGraphBuilder, node: Node, channels: bool = Tr
     for i, p in enumerate(node.inputs[1:], 1):
         if p is not None:
             if channels and p.shape == x.shape[1:2]:
-                p = sketch.aligned(p, len(x.shape), 1, node.name, f"parameter{i}")
-            sketch.tie(x, p, "barrier.parameter", node.name, f"parameter{i}")
-    return barrier(sketch, node)
+                p = builder.aligned(p, len(x.shape), 1, node.name, f"parameter{i}")
+            builder.tie(x, p, "barrier.parameter", node.name, f"parameter{i}")
+    return barrier(builder, node)
 
 
-def unknown(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def unknown(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a barrier for an op of unknown meaning.
 
     Operands that broadcast to the first one, and are smaller, are taken for its parameters.
@@ -51,20 +51,20 @@ def unknown(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     first, *others = node.inputs or (None,)
     for i, p in enumerate(others, 1):
         if first is not None and p is not None and p.size < first.size:
-            sketch.tie(first, p, "barrier.parameter", node.name, f"parameter{i}")
-    return barrier(sketch, node)
+            builder.tie(first, p, "barrier.parameter", node.name, f"parameter{i}")
+    return barrier(builder, node)
 
 
-def constant(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def constant(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a tensor that depends on no data: its locations are free."""
-    return sketch.sink(node.name, node.shape)
+    return builder.sink(node.name, node.shape)
 
 
 NUMPY_SINCE = 7
 """Operator set since which operands broadcast by NumPy's rules."""
 
 
-def elementwise(sketch: UnwindingGraphBuilder, node: Node, first: int = 0) -> Outputs:
+def elementwise(builder: UnwindingGraphBuilder, node: Node, first: int = 0) -> Outputs:
     """Add an op whose locations follow the first operand of the output's shape.
 
     Parameters
@@ -76,8 +76,8 @@ def elementwise(sketch: UnwindingGraphBuilder, node: Node, first: int = 0) -> Ou
     axis = broadcast_axis(node)
     if axis is not None:
         x, y = operands
-        operands = x, sketch.aligned(y, len(x.shape), axis, node.name, "1")
-    return _sum_like(sketch, node, operands, first)
+        operands = x, builder.aligned(y, len(x.shape), axis, node.name, "1")
+    return _sum_like(builder, node, operands, first)
 
 
 def broadcast_axis(node: Node) -> int | None:
@@ -94,27 +94,27 @@ def broadcast_axis(node: Node) -> int | None:
     return node.op.integer("axis", 0) % rank if "axis" in node.op.attributes else None
 
 
-def prelu(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def prelu(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a leaky rectifier, whose slopes older operator sets give per channel."""
-    return (per_channel if node.op.opset < NUMPY_SINCE else elementwise)(sketch, node)
+    return (per_channel if node.op.opset < NUMPY_SINCE else elementwise)(builder, node)
 
 
-def per_channel(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def per_channel(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add an op whose parameters may be vectors along an axis of the first operand."""
     x, *others = node.operands
     axis = node.op.integer("axis", 1) % max(len(x.shape), 1)
     along = x.shape[axis : axis + 1]
     placed = [
-        sketch.aligned(p, len(x.shape), axis, node.name, str(i)) if p.shape == along else p
+        builder.aligned(p, len(x.shape), axis, node.name, str(i)) if p.shape == along else p
         for i, p in enumerate(others, 1)
     ]
     if all(dominates(x.shape, p.shape) for p in placed):
-        return _sum_like(sketch, node, (x, *placed))
-    return barrier(sketch, node)  # one parameter for each block of several elements
+        return _sum_like(builder, node, (x, *placed))
+    return barrier(builder, node)  # one parameter for each block of several elements
 
 
 def _sum_like(
-    sketch: UnwindingGraphBuilder, node: Node, operands: Sequence[Tensor], first: int = 0
+    builder: UnwindingGraphBuilder, node: Node, operands: Sequence[Tensor], first: int = 0
 ) -> Outputs:
     """Add the op, and a pair for every two operands of which one broadcasts to the other.
 
@@ -123,12 +123,12 @@ def _sum_like(
     order = [*range(first, len(operands)), *range(first)]
     carrier = next((i for i in order if operands[i].shape == node.shape), None)
     if carrier is None:
-        return barrier(sketch, node)
-    return together(sketch, node.name, operands, "elementwise", carrier)
+        return barrier(builder, node)
+    return together(builder, node.name, operands, "elementwise", carrier)
 
 
 def together(
-    sketch: UnwindingGraphBuilder,
+    builder: UnwindingGraphBuilder,
     name: str,
     operands: Sequence[Tensor],
     table: str,
@@ -145,59 +145,59 @@ def together(
         Position of the operand that the op lies like; it has the op's shape.
     """
     op = SumLike(id=name, inputs=tuple(x.name for x in operands), unwindable_inputs=(carrier,))
-    (out,) = sketch.graph.add(op)
+    (out,) = builder.graph.add(op)
     for (i, x), (j, y) in combinations(enumerate(operands), 2):
         if x.shape == y.shape:
-            sketch.pair(x, y, f"{table}.equal")
+            builder.pair(x, y, f"{table}.equal")
         elif dominates(x.shape, y.shape):
-            sketch.tie(x, y, f"{table}.broadcast", name, str(j))
+            builder.tie(x, y, f"{table}.broadcast", name, str(j))
         else:
-            sketch.tie(y, x, f"{table}.broadcast", name, str(i))
+            builder.tie(y, x, f"{table}.broadcast", name, str(i))
     return out
 
 
-def identity(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def identity(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand once more."""
-    return sketch.graph.identity(node.operand(0), name=node.name)
+    return builder.graph.identity(node.operand(0), name=node.name)
 
 
-def dropout(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def dropout(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the data once more, and for the mask a barrier."""
     x = node.operand(0)
     name, mask, *_ = (*node.op.outputs, "")
     return [
-        sketch.graph.identity(x, name=name) if name else None,
-        sketch.graph.barrier([x], x.shape, name=mask) if mask else None,
+        builder.graph.identity(x, name=name) if name else None,
+        builder.graph.barrier([x], x.shape, name=mask) if mask else None,
     ][: len(node.op.outputs)]
 
 
-def reshape(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def reshape(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the elements in another shape: Reshape, Flatten, Squeeze and Unsqueeze."""
-    return sketch.graph.reshape(node.operand(0), node.shape, name=node.name)
+    return builder.graph.reshape(node.operand(0), node.shape, name=node.name)
 
 
-def expand(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def expand(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the broadcast operand."""
-    return sketch.graph.expand(node.operand(0), node.shape, name=node.name)
+    return builder.graph.expand(node.operand(0), node.shape, name=node.name)
 
 
-def transpose(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def transpose(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand with its axes in another order, reversed if none is given."""
     x = node.operand(0)
     permutation = node.op.integers("perm") or range(len(x.shape))[::-1]
-    return sketch.graph.dim_shuffle(x, permutation, name=node.name)
+    return builder.graph.dim_shuffle(x, permutation, name=node.name)
 
 
-def concat(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def concat(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operands one after the other."""
     axis = _axis(node.op.integer("axis", 1), len(node.shape))
-    return sketch.graph.concat(node.operands, axis, name=node.name)
+    return builder.graph.concat(node.operands, axis, name=node.name)
 
 
-def split(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def split(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand's parts along an axis, of given sizes or all but the last alike."""
     if node.optional(1) is not None:
-        return barrier(sketch, node)
+        return barrier(builder, node)
     x, names = node.operand(0), node.op.outputs
     axis = _axis(node.op.integer("axis", 0), len(x.shape))
     sizes = node.op.integers("split")
@@ -212,17 +212,17 @@ def split(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     for name, (start, stop) in zip(names, pairwise(starts), strict=True):
         lower, upper = [0] * len(x.shape), list(x.shape)
         lower[axis], upper[axis] = start, stop
-        parts.append(sketch.graph.slice(x, lower, upper, name=name) if name else None)
+        parts.append(builder.graph.slice(x, lower, upper, name=name) if name else None)
     return parts
 
 
-def take(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def take(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a slice with steps; negative ones go backwards.
 
     See :func:`~layoutopt.base.numbers.sliced`.
     """
     if any(x is not None for x in node.inputs[1:]):
-        return barrier(sketch, node)
+        return barrier(builder, node)
     x = node.operand(0)
     rank = len(x.shape)
     lower, upper, strides, back = [0] * rank, list(x.shape), [1] * rank, []
@@ -236,7 +236,7 @@ def take(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
     stages: list[Step] = [(Graph.slice, lower, upper)]
     stages += [(Graph.reverse, back)] if back else []
     stages += [(Graph.sub_sample, strides)] if max(strides, default=1) > 1 else []
-    return sketch.chain(x, node.name, stages)
+    return builder.chain(x, node.name, stages)
 
 
 def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
@@ -253,19 +253,19 @@ def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
     return zip(starts, ends, axes, steps, strict=True)
 
 
-def tile(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def tile(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add the operand repeated along each axis: ``(n,) -> (1, n) -> (r, n) -> (r n,)``."""
     x = node.operand(0)
     repeats = node.op.integers("repeats")
     if repeats is None or len(repeats) != len(x.shape):
-        return barrier(sketch, node)
+        return barrier(builder, node)
     single = [k for n in x.shape for k in (1, n)]
     many = [k for r, n in zip(repeats, x.shape, strict=True) for k in (r, n)]
     stages = (Graph.reshape, single), (Graph.expand, many), (Graph.reshape, node.shape)
-    return sketch.chain(x, node.name, stages)
+    return builder.chain(x, node.name, stages)
 
 
-def depth_to_space(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def depth_to_space(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add channels moved into blocks of ``b x b`` pixels.
 
     The channel splits into (b, b, C) in mode DCR and into (C, b, b) in mode CRD.
@@ -278,10 +278,10 @@ def depth_to_space(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
         split, order = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
     else:
         split, order = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
-    return sketch.chain(x, node.name, _regrouped(split, order, node.shape))
+    return builder.chain(x, node.name, _regrouped(split, order, node.shape))
 
 
-def space_to_depth(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def space_to_depth(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add blocks of ``b x b`` pixels moved into channels.
 
     The channel becomes (b, b, C) in mode DCR and (C, b, b) in mode CRD.
@@ -292,7 +292,7 @@ def space_to_depth(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
         raise InputError(f"{h} x {w} pixels do not divide into blocks of {b} x {b}")
     split = (n, c, h // b, b, w // b, b)
     channels = (3, 5, 1) if node.op.attributes.get("mode", "DCR") == "DCR" else (1, 3, 5)
-    return sketch.chain(x, node.name, _regrouped(split, (0, *channels, 2, 4), node.shape))
+    return builder.chain(x, node.name, _regrouped(split, (0, *channels, 2, 4), node.shape))
 
 
 def _regrouped(split: Shape, order: Shape, joined: Shape) -> Sequence[Step]:
@@ -319,7 +319,11 @@ def _axis(axis: int, rank: int) -> int:
 
 
 def convolution(
-    sketch: UnwindingGraphBuilder, node: Node, data: int = 0, weights: int = 1, bias: int | None = 2
+    builder: UnwindingGraphBuilder,
+    node: Node,
+    data: int = 0,
+    weights: int = 1,
+    bias: int | None = 2,
 ) -> Outputs:
     """Add a convolution.
 
@@ -329,18 +333,18 @@ def convolution(
         Positions of the operands; the bias has one element per output channel.
     """
     x = node.operand(data)
-    out = _fixed_point(sketch, node)
-    sketch.target(x, "convolution.data", node.name, "data")
-    sketch.target(node.operand(weights), "convolution.weights", node.name, "weights")
+    out = _fixed_point(builder, node)
+    builder.target(x, "convolution.data", node.name, "data")
+    builder.target(node.operand(weights), "convolution.weights", node.name, "weights")
     addend = None if bias is None else node.optional(bias)
     if addend is not None:
-        column = sketch.aligned(addend, len(out.shape), 1, node.name, "bias")
-        sketch.tie(out, column, "convolution.bias", node.name, "bias")
-    sketch.pair(x, out, "convolution.chain")
+        column = builder.aligned(addend, len(out.shape), 1, node.name, "bias")
+        builder.tie(out, column, "convolution.bias", node.name, "bias")
+    builder.pair(x, out, "convolution.chain")
     return out
 
 
-def matmul(sketch: UnwindingGraphBuilder, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
+def matmul(builder: UnwindingGraphBuilder, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
     """Add a matrix product, of batches too.
 
     Parameters
@@ -350,7 +354,7 @@ def matmul(sketch: UnwindingGraphBuilder, node: Node, lhs: int = 0, rhs: int = 1
     """
     left, right = node.operand(lhs), node.operand(rhs)
     _check_summed(left, right)
-    return _product(sketch, node, left, right)
+    return _product(builder, node, left, right)
 
 
 def _check_summed(lhs: Tensor, rhs: Tensor) -> None:
@@ -359,33 +363,33 @@ def _check_summed(lhs: Tensor, rhs: Tensor) -> None:
         raise InputError(f"operands of shapes {list(lhs.shape)} and {list(rhs.shape)} do not fit")
 
 
-def gemm(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def gemm(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add ``A' B' + C``, where a prime stands for a transposition that the node may ask for."""
-    lhs = _transposed(sketch, node, 0, "transA", "lhs")
-    rhs = _transposed(sketch, node, 1, "transB", "rhs")
+    lhs = _transposed(builder, node, 0, "transA", "lhs")
+    rhs = _transposed(builder, node, 1, "transB", "rhs")
     _check_summed(lhs, rhs)
-    out = _product(sketch, node, lhs, rhs)
+    out = _product(builder, node, lhs, rhs)
     addend = node.optional(2)
     if addend is not None:
-        sketch.tie(out, addend, "matmul.bias", node.name, "bias")
+        builder.tie(out, addend, "matmul.bias", node.name, "bias")
     return out
 
 
-def einsum(sketch: UnwindingGraphBuilder, node: Node) -> Outputs:
+def einsum(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     """Add a product of two operands, or a barrier for any other number."""
     if len(node.operands) != 2:
-        return barrier(sketch, node)
-    return _product(sketch, node, node.operand(0), node.operand(1))
+        return barrier(builder, node)
+    return _product(builder, node, node.operand(0), node.operand(1))
 
 
-def _product(sketch: UnwindingGraphBuilder, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
-    out = _fixed_point(sketch, node)
-    draw_product(sketch, lhs, rhs, out, "matmul")
+def _product(builder: UnwindingGraphBuilder, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
+    out = _fixed_point(builder, node)
+    draw_product(builder, lhs, rhs, out, "matmul")
     return out
 
 
 def draw_product(
-    sketch: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, table: str
+    builder: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, table: str
 ) -> None:
     """Draw a product's operands to their targets, and to the output if they have its shape.
 
@@ -394,21 +398,21 @@ def draw_product(
     table
         The values' table, which has ``lhs``, ``rhs`` and ``chain``.
     """
-    sketch.target(lhs, f"{table}.lhs", out.name, "lhs")
-    sketch.target(rhs, f"{table}.rhs", out.name, "rhs")
-    sketch.pair(lhs, out, f"{table}.chain")
-    sketch.pair(rhs, out, f"{table}.chain")
+    builder.target(lhs, f"{table}.lhs", out.name, "lhs")
+    builder.target(rhs, f"{table}.rhs", out.name, "rhs")
+    builder.pair(lhs, out, f"{table}.chain")
+    builder.pair(rhs, out, f"{table}.chain")
 
 
 def _transposed(
-    sketch: UnwindingGraphBuilder, node: Node, position: int, flag: str, role: str
+    builder: UnwindingGraphBuilder, node: Node, position: int, flag: str, role: str
 ) -> Tensor:
     x = node.operand(position)
     if not node.op.integer(flag, 0):
         return x
-    name = sketch.helper(node.name, f"{role}.transposed")
-    return sketch.graph.dim_shuffle(x, (1, 0), name=name)
+    name = builder.helper(node.name, f"{role}.transposed")
+    return builder.graph.dim_shuffle(x, (1, 0), name=name)
 
 
-def _fixed_point(sketch: UnwindingGraphBuilder, node: Node) -> Tensor:
-    return sketch.graph.fixed_point(node.operands, node.shape, name=node.name)
+def _fixed_point(builder: UnwindingGraphBuilder, node: Node) -> Tensor:
+    return builder.graph.fixed_point(node.operands, node.shape, name=node.name)
