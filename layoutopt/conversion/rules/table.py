@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from layoutopt.conversion.rules import axes, blocks, gradients, products, spatial, unwinding, views
-from layoutopt.conversion.rules.builder import Backward
+from layoutopt.conversion.rules.builder import Backward, Build
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import (
     Category,
@@ -88,9 +88,9 @@ def _broadcast(
     return _elementwise(names, saved, operands=None, rank=rank, follow=all_axes(rank), **facts)
 
 
-def _view(names: str, category: Category, rule: Rule, **facts: Any) -> list[Operator]:
+def _view(names: str, category: Category, rule: Rule, build: Build, **facts: Any) -> list[Operator]:
     """Return ops that only move elements."""
-    return _each(names, category, rule, gradient=VIEW_GRADIENT, **facts)
+    return _each(names, category, rule, build=build, gradient=VIEW_GRADIENT, **facts)
 
 
 def _product(name: str, left: int, right: int, swap: bool = False, **facts: Any) -> list[Operator]:
@@ -133,17 +133,17 @@ ROWS: list[Operator] = [
     *_broadcast("Mul", gradients.others, keeps_zeros=True),
     *_broadcast("PRelu", build=unwinding.prelu),
     *_broadcast("Where", gradients.condition, build=partial(unwinding.elementwise, first=1)),
-    *_view("BitCast Cast", AGNOSTIC, axes.unchanged, build=unwinding.identity),
-    *_view("CastLike", AGNOSTIC, axes.unchanged, unread=(1,), build=unwinding.identity),
-    *_view("Identity", AGNOSTIC, axes.unchanged, keeps_zeros=True, build=unwinding.identity),
+    *_view("BitCast Cast", AGNOSTIC, axes.unchanged, unwinding.identity),
+    *_view("CastLike", AGNOSTIC, axes.unchanged, unwinding.identity, unread=(1,)),
+    *_view("Identity", AGNOSTIC, axes.unchanged, unwinding.identity, keeps_zeros=True),
     *_view(
         "Dropout",
         AGNOSTIC,
         axes.dropout,
+        unwinding.dropout,
         blocks=blocks.dropout,
         values={"training_mode": 2},
         structure=(1, 2),
-        build=unwinding.dropout,
     ),
     *_each(
         "DynamicQuantizeLinear",
@@ -188,12 +188,7 @@ ROWS: list[Operator] = [
         "CenterCropPad", axes.crop, parameters={"shape": 1}, at_run_time=("shape",), same_rank=True
     ),
     *_view(
-        "Concat",
-        LIGHT,
-        axes.axis_rule(None),
-        operands=None,
-        blocks=blocks.concat,
-        build=unwinding.concat,
+        "Concat", LIGHT, axes.axis_rule(None), unwinding.concat, operands=None, blocks=blocks.concat
     ),
     *_light(
         "ConstantOfShape",
@@ -209,11 +204,11 @@ ROWS: list[Operator] = [
         "Expand",
         LIGHT,
         axes.expand,
+        unwinding.expand,
         parameters={"shape": 1},
         at_run_time=("shape",),
         rank=axes.expanded_rank,
         follow=all_axes(axes.expanded_rank),
-        build=unwinding.expand,
     ),
     *_light("Hardmax", axes.flattened_hardmax),
     *_light("Hardmax", axes.axis_rule(-1), since=13, gradient=gradients.FLAT),
@@ -246,12 +241,12 @@ ROWS: list[Operator] = [
         "Slice",
         LIGHT,
         axes.cut,
+        unwinding.take,
         parameters={"axes": 3},
         blocks=blocks.taken,
         like=ShapeLike("Slice", range(5)),
         same_rank=True,
         values={"starts": 1, "ends": 2, "steps": 4},
-        build=unwinding.take,
     ),
     *_light(
         "Split",
@@ -266,9 +261,9 @@ ROWS: list[Operator] = [
         "Tile",
         LIGHT,
         axes.tile,
+        unwinding.tile,
         parameters={"repeats": 1},
         at_run_time=("repeats",),
-        build=unwinding.tile,
     ),
     *_light("TopK", axes.axis_rule(-1), values={"k": 1}),
     *_light(
@@ -297,33 +292,31 @@ ROWS: list[Operator] = [
     *_light("ScatterElements", axes.axis_rule(0), operands=(0, 1, 2), gradient=BARRIERS),
     *_light("ScatterND", axes.scatter_nd, gradient=BARRIERS),
     # Ops that give the same elements another shape
-    *_view("Flatten", VIEW, views.flatten, follow=unknown_axes, build=unwinding.reshape),
+    *_view("Flatten", VIEW, views.flatten, unwinding.reshape, follow=unknown_axes),
     *_view(
         "Reshape",
         VIEW,
         views.reshape,
+        unwinding.reshape,
         parameters={"shape": 1},
         follow=unknown_axes,
-        build=unwinding.reshape,
     ),
     *_view(
         "Squeeze",
         VIEW,
         views.squeeze,
+        unwinding.reshape,
         parameters={"axes": 1},
         follow=views.squeezed_axes,
-        build=unwinding.reshape,
     ),
-    *_view(
-        "Transpose", VIEW, views.transpose, follow=views.transposed_axes, build=unwinding.transpose
-    ),
+    *_view("Transpose", VIEW, views.transpose, unwinding.transpose, follow=views.transposed_axes),
     *_view(
         "Unsqueeze",
         VIEW,
         views.unsqueeze,
+        unwinding.reshape,
         parameters={"axes": 1},
         follow=views.unsqueezed_axes,
-        build=unwinding.reshape,
     ),
     # Products of matrices
     *_product(
@@ -452,8 +445,8 @@ ROWS: list[Operator] = [
         gradient=Backward(partial(gradients.rowwise, inputs=True)),
         pads_channels=True,
     ),
-    *_view("DepthToSpace", HEAVY, unmoved, axes="NCHW -> NCHW", build=unwinding.depth_to_space),
-    *_view("SpaceToDepth", HEAVY, unmoved, axes="NCHW -> NCHW", build=unwinding.space_to_depth),
+    *_view("DepthToSpace", HEAVY, unmoved, unwinding.depth_to_space, axes="NCHW -> NCHW"),
+    *_view("SpaceToDepth", HEAVY, unmoved, unwinding.space_to_depth, axes="NCHW -> NCHW"),
     *_heavy("GridSample", "NC+, N+* -> NC+"),
     *_heavy(
         "Resize Upsample",
