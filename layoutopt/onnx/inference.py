@@ -19,35 +19,51 @@ from layoutopt.onnx.types import fill_type, typed
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-SHRINKING = WINDOWS | {"Pad"}
-"""Op types whose results can be smaller than nothing."""
+SHRINKING = WINDOWS | {"CenterCropPad", "Multinomial", "Pad", "Split", "TopK"}
+"""Op types of whose results ONNX may infer sizes below 0."""
 
 UNREAD = "layoutopt.unread"
 """A domain of ops that nothing is known of."""
 
 
-def check_cropping(model: ModelProto) -> None:
-    """Check that no slice is taken of a tensor with a size below 0.
+def infer_shapes(model: ModelProto, **options: bool) -> ModelProto:
+    """Return what ONNX's inference makes of a model.
 
-    Slices are left out at first, and come in as what they are taken of becomes known.
+    A slice of a tensor with a size below 0 would end the process.  Slices are left out at first,
+    and come in as what they are taken of becomes known.
+
+    Parameters
+    ----------
+    model
+        The model; declared sizes below 0, which mean that they are not known, are taken away.
+    options
+        Those of ``onnx.shape_inference.infer_shapes``.
 
     Raises
     ------
     InputError
         If there is such a tensor; the text names it.
     """
+    from onnx import shape_inference
+
+    _without_negative_sizes(model)
+    types = {node.op_type for node in _nodes(model)}
+    if "Slice" in types and types & SHRINKING:
+        _check_slices(model, options.get("data_prop", False))
+    return shape_inference.infer_shapes(model, **options)
+
+
+def _check_slices(model: ModelProto, data_prop: bool) -> None:
+    """Check that no slice is taken of a tensor with a size below 0."""
     from onnx import helper, shape_inference
 
-    types = {node.op_type for graph in graphs(model.graph) for node in graph.node}
-    if "Slice" not in types or not types & SHRINKING:
-        return
     trial = copied(model)
     trial.opset_import.append(helper.make_opsetid(UNREAD, 1))
     slices = [n for g in graphs(trial.graph) for n in g.node if n.op_type == "Slice"]
     for node in slices:
         node.domain = UNREAD
     while slices:
-        shapes = _shapes(shape_inference.infer_shapes(trial).graph)
+        shapes = _shapes(shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
         for name, shape in shapes.items():
             if min(shape, default=0) < 0:
                 raise InputError(f"{name!r} would have a size below 0: {list(shape)}")
@@ -91,18 +107,16 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     """
     from onnx import checker, shape_inference
 
-    _without_negative_sizes(model)
     known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
     hidden = [k for k, node in enumerate(_nodes(model)) if _is_misread(node)]
     try:
-        check_cropping(model)
         _set_domains(model, hidden, UNREAD)
-        found = shape_inference.infer_shapes(model)
+        found = infer_shapes(model)
         while _tell_ranks(model, found) or _tell_results(model, found):
-            found = shape_inference.infer_shapes(model)
+            found = infer_shapes(model)
         short = _is_short(found)
         if short or strict:
-            found = shape_inference.infer_shapes(model, strict_mode=strict, data_prop=short)
+            found = infer_shapes(model, strict_mode=strict, data_prop=short)
     except InputError:
         raise
     except known as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
 from layoutopt.onnx.declared import take_declared, types_of
+from layoutopt.onnx.inference import infer_shapes
 from layoutopt.onnx.protobuf import (
     SMALL,
     bodies,
@@ -74,11 +75,9 @@ def _without_defaults(model: ModelProto, held: Container[str]) -> ModelProto:
 
 def _open_contradicted(model: ModelProto) -> None:
     """Leave declared sizes open that ONNX infers otherwise."""
-    from onnx import shape_inference
-
     trial = without_weights(model)
     take_declared(trial.graph)
-    told = types_of(shape_inference.infer_shapes(trial, data_prop=True).graph)
+    told = types_of(infer_shapes(trial, data_prop=True).graph)
     for graph in graphs(model.graph):
         for value in (*graph.value_info, *graph.output):
             own, right = shape_of(value.type), shape_of(told.get(value.name))
@@ -94,11 +93,9 @@ def _tell_lengths(model: ModelProto) -> bool:
 
     ONNX takes a vector whose length it does not know for an empty one.
     """
-    from onnx import shape_inference
-
     if not any(node.op_type == "Resize" for graph in graphs(model.graph) for node in graph.node):
         return False
-    told = types_of(shape_inference.infer_shapes(without_weights(model)).graph)
+    told = types_of(infer_shapes(without_weights(model)).graph)
     changed = False
     for graph in graphs(model.graph):
         values = (*graph.value_info, *graph.output, *graph.input)
@@ -147,18 +144,16 @@ def _add_input(graph: GraphProto, name: str, tensor: TensorProto) -> None:
 
 def _checked(model: ModelProto) -> None:
     """Hold a network against the checker, which wants outputs to have shapes."""
-    from onnx import checker, shape_inference
+    from onnx import checker
 
     kinds = [value.type for value in model.graph.output]
     if any(x.HasField("tensor_type") and not x.tensor_type.HasField("shape") for x in kinds):
-        model = shape_inference.infer_shapes(model)
+        model = infer_shapes(model)
     checker.check_model(model)
 
 
 def _typed(model: ModelProto) -> None:
-    from onnx import shape_inference
-
-    shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    infer_shapes(model, check_type=True, strict_mode=True)
 
 
 def _refusal(check: Callable[[ModelProto], None], model: ModelProto) -> str:

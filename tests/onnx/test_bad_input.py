@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
+import layoutopt
 from layoutopt.base.errors import InputError
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.read import read_onnx
@@ -365,6 +366,29 @@ def test_slices_of_less_than_nothing(before: Sequence[str], tmp_path: Path) -> N
         refused_of_wellformed(network, tmp_path)
         == "'small' would have a size below 0: [1, 1, -2, -2]"
     )
+
+
+SHRUNK = {
+    "Split": ([node("Split", "x k", "small big")], [-1, 3]),
+    "TopK": ([node("TopK", "x k", "small places", axis=0)], [-2]),
+    "CenterCropPad": ([node("CenterCropPad", "x k", "small")], [-3, 2]),
+    "CenterCropPad by what is computed": (
+        [node("Shape", "x", "s"), node("Sub", "s k", "d"), node("CenterCropPad", "x d", "small")],
+        [9, 0],
+    ),
+    "Multinomial": ([node("Multinomial", "x", "small", sample_size=-3)], []),
+}
+
+
+@pytest.mark.parametrize("case", SHRUNK)
+def test_slices_of_what_ends_the_process(case: str) -> None:
+    """ONNX infers sizes below 0 and ends the process at a slice of them."""
+    nodes, k = SHRUNK[case]
+    constants = {"k": np.array(k, np.int64), "zero": np.array([0]), "one": np.array([1])}
+    bounds = node("Slice", "small zero one one" if case == "Multinomial" else "small zero one")
+    network = model([*nodes, bounds], {"x": (2, 3)}, constants=constants, opset=18)
+    with pytest.raises(InputError, match="'small' would have a size below 0"):
+        layoutopt.convert(network)
 
 
 def test_sizes_below_0(tmp_path: Path) -> None:

@@ -115,3 +115,18 @@ def test_a_body_reads_what_it_captures_by_a_name_that_it_has_itself() -> None:
         one, other = other, one
     assert [list(x.input) for x in one.node] == [["x"], ["t_own", "t"]]
     assert list(other.node[0].input) == ["t"]
+
+
+def test_declared_sizes_of_minus_1_are_open() -> None:
+    """Some exporters write them; ONNX's inference ends the process at a slice of them."""
+    model = network(
+        """g (float[n,3,m] x) => (float[a,3,b] y) {
+        t = Transpose<perm=[2,1,0]>(x) s = Slice(t, zero, one) y = Transpose<perm=[2,1,0]>(s) }""",
+        {"zero": np.array([0]), "one": np.array([1])},
+    )
+    for value in (model.graph.input[0], model.graph.output[0]):
+        for axis in (0, 2):
+            value.type.tensor_type.shape.dim[axis].dim_value = -1
+    result = layoutopt.convert(model)
+    assert (result.after.transforms, result.notes) == (0, ())
+    assert run(result.model, {"x": np.zeros((2, 3, 4), np.float32)})["y"].shape == (2, 3, 1)
