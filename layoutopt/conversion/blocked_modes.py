@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from layoutopt.conversion.modes import Mode, mode_of
 from layoutopt.conversion.rules.blocks import Cut, unchanged
-from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.op import NARROW, Op, Shape
 from layoutopt.conversion.rules.operator import Category, RemapError
 from layoutopt.conversion.rules.products import permuted_equation
 from layoutopt.conversion.rules.registry import category_of, operator_of
@@ -133,6 +133,8 @@ def further_modes(op: Op, slot: int, order: Order, whole: Sequence[Mode]) -> lis
         Its modes on whole axes.
     """
     if op.layouts is not None or category_of(op) in (Category.HEAVY, Category.OPAQUE):
+        return []
+    if op.element_type in NARROW:
         return []
     shape = (*op.input_shapes, *op.output_shapes)[slot]
     if shape is not None and operator_of(op).each_alone:

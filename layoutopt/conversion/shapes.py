@@ -30,7 +30,7 @@ def infer(op: Op) -> list[Shape | None]:
     """
     first, known, count = op.shape(0), operator_of(op), len(op.outputs)
     facts = type_facts(op.type)
-    opaque = known.category is Category.OPAQUE and facts.like is None
+    opaque = known.category is Category.OPAQUE and facts.like is None and facts.shape is None
     if op.layouts is not None or opaque or first is None:
         return [None] * count
     if known.keeps_shape:
@@ -42,6 +42,9 @@ def infer(op: Op) -> list[Shape | None]:
     if (pooled := type_facts(op.type).shape) is not None:
         return [pooled(op, first)] * count
     rank = len(first) if facts.same_rank else None
+    if op.type == "Reshape" and op.rank(1) == 1:
+        [length] = op.shape(1) or ()
+        rank = length if isinstance(length, int) else None
     found = [(None,) * rank if rank and s is None else s for s in _inferred(op)]
     counts = {_elements(first), _elements(found[0])} - {None}
     if op.type == "Reshape" and len(counts) > 1:

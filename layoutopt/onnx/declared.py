@@ -10,7 +10,7 @@ from layoutopt.onnx.protobuf import copied, graphs, is_standard, names_read, set
 from layoutopt.onnx.types import differ, turned_axes, typed
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 Declared = dict[str, "TypeProto | None"]
 """Types by name; None for a name that several graphs declare otherwise."""
@@ -48,8 +48,7 @@ def take_declared(graph: GraphProto) -> Declared:
     found: Declared = {}
     for one in graphs(graph):
         _tell_before_transposes(one)
-        told = (n for n in one.node if is_standard(n.domain) or _is_inferred(type_of(n)))
-        made = {x for node in told for x in node.output}
+        made = {x for node in one.node if _is_inferred(node) for x in node.output}
         inputs = {value.name: value.type for value in one.input}
         dims = {x.name: x.dims for x in one.initializer}
         every = {value.name: value.type for value in one.value_info if value.name in made}
@@ -73,10 +72,10 @@ def take_declared(graph: GraphProto) -> Declared:
     return found
 
 
-def _is_inferred(type: str) -> bool:
-    """Return whether the results of an op of another domain have the shape of another op's."""
-    like = type_facts(type).like
-    return like is not None and like.type != ""
+def _is_inferred(node: NodeProto) -> bool:
+    """Return whether shapes of a node's results follow from those of its operands."""
+    like = type_facts(type_of(node)).like
+    return is_standard(node.domain) or (like is not None and like.type != "")
 
 
 def ranks_of(declared: Mapping[str, TypeProto | None], told: Declared) -> Declared:
@@ -115,7 +114,7 @@ def _tell_before_transposes(graph: GraphProto) -> None:
             kinds[name] = new = copied(kind)
             for axis, dim in zip(order, dims, strict=True):
                 new.tensor_type.shape.dim[axis].CopyFrom(dim)
-            if makers[name].op_type != "Transpose" and not is_standard(makers[name].domain):
+            if not _is_inferred(makers[name]):
                 graph.value_info.add(name=name).type.CopyFrom(new)
 
 

@@ -64,13 +64,13 @@ def _check_slices(model: ModelProto, data_prop: bool) -> None:
         node.domain = UNREAD
     while slices:
         shapes = _shapes(shape_inference.infer_shapes(trial, data_prop=data_prop).graph)
-        for name, shape in shapes.items():
-            if min(shape, default=0) < 0:
-                raise InputError(f"{name!r} would have a size below 0: {list(shape)}")
         ready = [node for node in slices if node.input and node.input[0] in shapes]
         if not ready:
             return
         for node in ready:
+            name, shape = node.input[0], shapes[node.input[0]]
+            if min(shape, default=0) < 0:
+                raise InputError(f"{name!r} would have a size below 0: {list(shape)}")
             node.domain = ""
         slices = [node for node in slices if node.domain]
 
@@ -147,12 +147,13 @@ def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> No
 
 
 def _is_misread(node: NodeProto) -> bool:
-    """Return whether ONNX's inference may tell other sizes of a pool than runtimes make."""
+    """Return whether ONNX's inference may tell other sizes than runtimes make."""
     if type_facts(type_of(node)).shape is None:
         return False
     given = attributes(node)
     same = str(given.get("auto_pad", "")).startswith("SAME")
-    return bool(given.get("ceil_mode")) or (same and max(given.get("dilations", (1,))) > 1)
+    dilated = same and max(given.get("dilations", (1,))) > 1
+    return dilated or bool(given.get("ceil_mode")) or node.op_type == "NonZero"
 
 
 def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
@@ -161,7 +162,7 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
     Parameters
     ----------
     model
-        The model, with pools that ONNX misreads in the domain :data:`UNREAD`; it is changed.
+        The model, with nodes that ONNX misreads in the domain :data:`UNREAD`; it is changed.
     inferred
         The same with shapes.
     """
@@ -211,12 +212,10 @@ def _results(
     like = kinds.get(op.inputs[place]) if op.has(place) else None
     for n, (name, shape) in enumerate(zip(op.outputs, found, strict=True)):
         element = like.tensor_type.elem_type if like is not None else 0
+        if op.type == "NonZero" or (n and op.type == "MaxPool"):
+            element = TensorProto.INT64
         if name and (shape is not None or element):
-            index = n and op.type == "MaxPool"
-            yield (
-                name,
-                helper.make_tensor_type_proto(TensorProto.INT64 if index else element, shape),
-            )
+            yield name, helper.make_tensor_type_proto(element, shape)
 
 
 def _tell_ranks(model: ModelProto, inferred: ModelProto) -> bool:

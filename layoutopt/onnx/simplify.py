@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.result import Tally
-from layoutopt.conversion.rules.op import Shape
+from layoutopt.conversion.rules.op import NARROW, Shape
 from layoutopt.onnx.constant_folding import (
     LARGEST_PRODUCT,
     Known,
@@ -51,7 +51,7 @@ from layoutopt.onnx.protobuf import (
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.shapes import bare_model, overridable, unlist_initialisers
 from layoutopt.onnx.source import check_network
-from layoutopt.onnx.types import NARROW, shape_of, turned_axes, type_name, typed
+from layoutopt.onnx.types import shape_of, turned_axes, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.graph import HELD, ConversionGraph
-from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.op import NARROW, Op
 from layoutopt.conversion.rules.operator import Category
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.shapes import infer
@@ -256,11 +256,12 @@ class _Reader:
         values: Mapping[str, NDArray[Any]],
     ) -> Op:
         op = op_of(node, self.versions, values, name=name, known=self.known)
+        kinds = [shapes.get(n, UNKNOWN).element_type for n in (*node.input, *node.output)]
         return replace(
             op,
             inputs=(*node.input, *sorted(captured(node))),
             output_shapes=tuple(shapes.get(n, UNKNOWN).shape if n else None for n in node.output),
-            element_type=shapes.get(op.inputs[0], UNKNOWN).element_type if op.has(0) else "",
+            element_type=next((kind for kind in kinds if kind in NARROW), (*kinds, "")[0]),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.op import Shape
+from layoutopt.conversion.rules.op import NARROW, Shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TypeProto
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 TEXT_BYTES = 8
 """What a text counts for, of which only a reference is moved."""
 
-
-NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
-"""Types of elements below a byte: runtimes transpose them, but neither reshape nor copy them."""
 
 UNSQUEEZED = {*NARROW, "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}
 """Types of elements whose axes of size 1 runtimes neither take away nor add."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from layoutopt.conversion.graph import HELD, ConversionGraph
 from layoutopt.conversion.result import Conversion
-from layoutopt.conversion.rules.op import Op, Shape
+from layoutopt.conversion.rules.op import NARROW, Op, Shape
 from layoutopt.conversion.rules.registry import parameter_places
 from layoutopt.layout.factors import padded_axes
 from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
@@ -22,7 +22,7 @@ from layoutopt.onnx.protobuf import bodies, copied_except, graphs, names_read, s
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.shapes import unlist_initialisers
 from layoutopt.onnx.source import OnnxSource
-from layoutopt.onnx.types import NARROW, UNSQUEEZED, typed
+from layoutopt.onnx.types import UNSQUEEZED, typed
 from layoutopt.onnx.validate import schema
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layoutopt.conversion.rules.op import Op
+from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.operator import (
     Axes,
     RemapError,
@@ -31,6 +31,19 @@ def axis_rule(default: int | None) -> Rule:
         return {"axis": permutation.index(op.axis(default, len(permutation)))}
 
     return moved
+
+
+def concatenated(op: Op, permutation: Permutation) -> Mapping[str, Any]:
+    """Move the attribute ``axis`` of operands that fit each other.
+
+    Runtimes take any sizes if an operand has no elements, where a version of ONNX infers nothing.
+    """
+    axis = op.axis(None, len(permutation))
+    shapes = [shape for shape in op.input_shapes if shape is not None]
+    for place, sizes in enumerate(zip(*shapes, strict=False)):
+        if place != axis and len({size for size in sizes if isinstance(size, int)}) > 1:
+            raise RemapError(f"{op}: its operands have other sizes along axis {place}")
+    return {"axis": permutation.index(axis)}
 
 
 def moved_axes(op: Op, permutation: Permutation) -> Mapping[str, Any]:
@@ -242,6 +255,11 @@ def _of_each(op: Op, name: str, rank: int) -> tuple[int, ...]:
     if values is None or len(values) != rank:
         raise RemapError(f"{op}: its {name} must be one for each of {rank} axes")
     return values
+
+
+def places_shape(op: Op, shape: Shape) -> Shape:
+    """Return the shape of the places of non-zeros: runtimes take a scalar for a vector."""
+    return (max(len(shape), 1), None)
 
 
 def one_new_axis(op: Op) -> tuple[Axes | None, ...]:

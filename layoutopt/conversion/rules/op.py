@@ -105,6 +105,9 @@ def _layout(text: str) -> Layout | None:
     return None if text == "default" else Layout.parse(text)
 
 
+NARROW = {"float4e2m1", "int2", "int4", "uint2", "uint4"}
+"""Types of elements below a byte: runtimes transpose them, but neither reshape nor copy them."""
+
 LATEST = 22
 """The version of ONNX's operator set that ops follow where none is given."""
 
@@ -131,7 +134,8 @@ class Op:
     layouts
         How its operands are written, where that is not ONNX's way.
     element_type
-        The type of the elements of its first input, ``float`` or ``int64``; "" if unknown.
+        The type of the elements of its first input, ``float`` or ``int64``; one below a byte if
+        any input or result has it; "" if unknown.
     """
 
     type: str

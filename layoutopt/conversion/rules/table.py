@@ -112,6 +112,8 @@ RECURRENT = "time, batch and features each have their place in it"
 ATTENTION = "heads, sequences and features each have their place in it"
 LOSS = "it takes axis 1 for the classes, and may add over all others in order"
 BOXES = "its axes hold boxes and scores, each in its place"
+UNSTATED = "no rule for it is known"
+ORDER = "its result counts elements or axes in their order"
 SIGNAL = "its last axis holds real and imaginary parts"
 
 
@@ -188,7 +190,7 @@ ROWS: list[Operator] = [
         "CenterCropPad", axes.crop, parameters={"shape": 1}, at_run_time=("shape",), same_rank=True
     ),
     *_view(
-        "Concat", LIGHT, axes.axis_rule(None), unwinding.concat, operands=None, blocks=blocks.concat
+        "Concat", LIGHT, axes.concatenated, unwinding.concat, operands=None, blocks=blocks.concat
     ),
     *_light(
         "ConstantOfShape",
@@ -470,6 +472,8 @@ ROWS: list[Operator] = [
     *_microsoft("BiasGelu FastGelu", axes.with_bias, like=FIRST),
     *_microsoft("QLinearLeakyRelu QLinearSigmoid", axes.unchanged, like=FIRST),
     *_microsoft("QLinearSoftmax", axes.softmax_of_opset, like=FIRST),
+    *_opaque("com.microsoft::Pad", UNSTATED, like=ShapeLike("Pad"), values={"pads": 1}),
+    *_opaque("com.microsoft::Inverse com.microsoft::Trilu", UNSTATED, like=FIRST),
     *_microsoft(
         "QLinearAdd QLinearMul",
         axes.unchanged,
@@ -493,9 +497,7 @@ ROWS: list[Operator] = [
         follow=all_axes(rank_of(2)),
         like=ShapeLike("Concat", range(2, 2**31, 3), 2),
     ),
-    *_opaque(
-        "com.microsoft::QLinearConv", "no rule for it is known", like=ShapeLike("Conv", (0, 3))
-    ),
+    *_opaque("com.microsoft::QLinearConv", UNSTATED, like=ShapeLike("Conv", (0, 3))),
     *_microsoft("QuantizeLinear", axes.scaled_axis, like=ShapeLike("Identity", (0,), 2)),
     *_microsoft("DequantizeLinear", axes.scaled_axis, like=ShapeLike("Identity", (0,), 1)),
     *_microsoft(
@@ -550,7 +552,8 @@ ROWS: list[Operator] = [
     *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant),
     *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT),
     *_opaque("If Loop Scan SequenceMap", "its body is a graph of its own"),
-    *_opaque("NonZero Unique", "its result counts elements or axes in their order"),
+    *_opaque("NonZero", ORDER, shape=axes.places_shape),
+    *_opaque("Unique", ORDER),
     *_opaque("Attention LinearAttention RotaryEmbedding TensorScatter", ATTENTION),
     *_opaque("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", LOSS, gradient=BARRIERS),
     *_opaque("AffineGrid", BOXES, structure=(1,)),
