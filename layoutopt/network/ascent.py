@@ -1,11 +1,11 @@
 """Prices of rows and messages of tables by dual ascent, for what is too large for an LP solver.
 
 Sequential tree-reweighted message passing (TRW-S, Kolmogorov, IEEE PAMI 28, 2006) raises the bound
-of the network without rows; in between a subgradient step with a moving average of solutions (the
-volume algorithm, Barahona and Anbil, Math. Program. 87, 2000) changes the prices of rows.  Messages
-stay as they are meanwhile.  Nodes are served colour by colour, so that no two of a colour are
-neighbours and all of one shape are served at once.  All numbers are doubles; whoever takes
-messages and prices computes the bound that they prove exactly.
+of the network without rows; in between the prices of rows change by a subgradient step from the
+best prices so far, along a moving average of solutions (the volume algorithm, Barahona and Anbil,
+Math. Program. 87, 2000).  Messages stay as they are meanwhile.  Nodes are served colour by colour,
+so that no two of a colour are neighbours and all of one shape are served at once.  All numbers are
+doubles; whoever takes messages and prices computes the bound that they prove exactly.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ NEVER = 1e15
 MENDED = 100
 """Most often what forbidden pairs cost is raised."""
 
-AVERAGE = 0.15
+AVERAGE = 0.3
 """Weight of the newest solution in the moving average."""
 
-PATIENCE = 10
-"""Steps without a better bound after which steps get smaller."""
+PATIENCE = 5
+"""Steps without a better bound after which steps get shorter."""
 
-SMALLEST, LARGEST = 0.01, 16.0
-"""Factors of steps: the one at which the ascent ends, and the largest."""
+FIRST, SMALLEST, LARGEST = 0.5, 1e-3, 2.0
+"""Factors of steps: the first one, the one at which the ascent ends, and the largest."""
+
+LONGER, SHORTER = 1.1, 0.66
+"""By what a factor changes after a step whose direction goes on to gain, and without gain."""
 
 GAIN = 1e-3
 """Share of the gap that :data:`LOOK` steps must close; else the ascent ends."""
@@ -288,8 +291,8 @@ class RowAscent:
         worth
             The cost of the best labelling known, without the problem's constant.
         """
-        factor, quiet, looked, step = 1.0, 0, -inf, 0
-        average: Floats | None = None
+        factor, worse, looked, step = FIRST, 0, -inf, 0
+        average = there = np.zeros(len(self.room))
         best = self._state()
         turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
         serving = looking = 0.0
@@ -309,13 +312,15 @@ class RowAscent:
                     worth = min(worth, offer(self._whole(self._improved(careful, limits))))
                 looking += LOOK_AT * len(chosen)
             self._backwards(priced)
+            over = self._over(chosen)
             if bound > self.bound + 1e-9 * abs(bound):
-                self.bound, best, quiet = bound, state, 0
-                factor = min(1.2 * factor, LARGEST)
+                self.bound, best, worse, there = bound, state, 0, over
+                if average @ over > 0:
+                    factor = min(LONGER * factor, LARGEST)
             else:
-                quiet += 1
-                if quiet >= PATIENCE:
-                    factor, quiet = factor / 2, 0
+                worse += 1
+                if worse >= PATIENCE:  # begin again from what the best prices led to
+                    factor, worse, average = SHORTER * factor, 0, there
             if self.bound >= worth - 1 + 1e-6 or factor < SMALLEST:
                 break
             step += 1
@@ -324,14 +329,13 @@ class RowAscent:
                 if self.bound - looked < GAIN * gap:
                     break
                 looked = self.bound
-            over = self._over(chosen)
             self.mean *= 1 - AVERAGE
             self.mean[self.begin + chosen] += AVERAGE
-            average = over if average is None else (1 - AVERAGE) * average + AVERAGE * over
+            average = (1 - AVERAGE) * average + AVERAGE * over if step > 1 else over
             aim = min(worth, self.bound + max(0.1 * abs(self.bound), 1.0))
-            size = factor * (aim - bound) / max(float(average @ average), 1e-12)
-            step_of = max(size, 0.0) * average / self.unit
-            self.prices = np.maximum(self.prices + step_of, 0.0)
+            way = np.where((best[0] > 0) | (average > 0), average, 0.0)
+            size = factor * (aim - self.bound) / max(float(way @ way), 1e-12)
+            self.prices = np.maximum(best[0] + size * way / self.unit, 0.0)
             limits.report("prices of rows", None, self.bound + self.work.constant)
         self._restore(best)
 

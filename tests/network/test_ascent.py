@@ -76,6 +76,27 @@ def test_messages_are_tight_on_trees(star: bool) -> None:
         assert min(network.cost(np.array(x)) for x in seen) >= wanted
 
 
+def test_prices_of_windows_come_near_those_of_the_relaxation() -> None:
+    """Rows that follow each other count nearly the same; HiGHS tells the relaxation's bounds."""
+    for seed, linear in enumerate((629, 715, 643)):
+        r = random.Random(seed)
+        net, nodes = CostNetwork(), [f"n{k}" for k in range(60)]
+        live, used = {}, {}
+        for node in nodes:
+            net.node(node, net.domain(3), [0, r.randint(3, 9), r.randint(10, 30)])
+            begin = r.randint(0, 180)
+            live[node] = begin, begin + r.randint(20, 100)
+            used[node] = [r.randint(20, 40), r.randint(5, 19), 0]
+        for one, two in itertools.pairwise(nodes):
+            net.table(one, two, [[0 if i == j else 4 for j in range(3)] for i in range(3)])
+        net.windows(live, used, 120)
+        network = net.build()
+        work, rows = work_of(network, Limits()), RowSet.of(network)
+        ascent = RowAscent(work, rows.one_sided(work))
+        ascent.run(Limits(), lambda _: float("inf"), float("inf"))
+        assert 0.99 * linear <= ascent.bound + work.constant <= linear
+
+
 def test_parts_make_labellings_better(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without search, parts of a few labels lead to what is mostly the best, and never break rows.
 
