@@ -7,14 +7,14 @@ import zlib
 from collections.abc import Sequence
 from fractions import Fraction
 from io import BytesIO
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
 from layoutopt.base.errors import InputError
 from layoutopt.network.document import FORMAT, exact_number, integers, known_unit
-from layoutopt.network.network import Array, CostTable, Domain, Network, Usage
+from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, spans_of
 from layoutopt.network.problem import exact_integers
 
 TEXT, WHOLE, TRUE = "U", "iu", "b"
@@ -64,8 +64,7 @@ def npz_bytes(network: Network) -> bytes:
         found |= {
             f"usages.{k}.nodes": usage.nodes,
             f"usages.{k}.amounts": _stacked(usage.at, usage.amounts),
-            f"usages.{k}.starts": usage.starts,
-            f"usages.{k}.members": usage.members,
+            f"usages.{k}.spans": usage.spans,
             f"usages.{k}.low": _texts(["" if x is None else str(x) for x in usage.low]),
             f"usages.{k}.high": _texts(["" if x is None else str(x) for x in usage.high]),
             f"usages.{k}.names": _texts(usage.names),
@@ -248,8 +247,7 @@ class _NpzReader:
                     nodes=self._integers(f"{key}.nodes", 1),
                     at=at,
                     amounts=amounts,
-                    starts=self._integers(f"{key}.starts", 1),
-                    members=self._integers(f"{key}.members", 1),
+                    spans=self._spans(key, len(low)),
                     low=low,
                     high=high,
                     names=tuple(self._array(f"{key}.names", TEXT, 1).tolist()),
@@ -257,6 +255,16 @@ class _NpzReader:
                 )
             )
         return tuple(found)
+
+    def _spans(self, key: str, rows: int) -> Array:
+        """Return spans, which older archives have as lists of the items of each row."""
+        if f"{key}.starts" not in self.arrays:
+            return _signed(self._array(f"{key}.spans", WHOLE, 2, columns=3), f"{key}.spans")
+        starts, members = (self._integers(f"{key}.{x}", 1) for x in ("starts", "members"))
+        lengths = np.diff(starts, prepend=0, append=len(members))
+        if len(starts) != rows + 1 or lengths[0] or lengths[-1] or (lengths < 0).any():
+            raise InputError("the lists of nodes that rows count do not follow each other", key)
+        return spans_of([members[a:b] for a, b in pairwise(starts.tolist())])
 
 
 def _signed(values: Array, key: str) -> Array:

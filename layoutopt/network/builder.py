@@ -13,7 +13,16 @@ import numpy as np
 
 from layoutopt.base.arguments import check_word, least
 from layoutopt.base.errors import InputError
-from layoutopt.network.network import Array, CostTable, Domain, Network, Sense, Usage
+from layoutopt.network.network import (
+    Array,
+    CostTable,
+    Domain,
+    Network,
+    Sense,
+    Usage,
+    span_windows,
+    spans_of,
+)
 
 Number: TypeAlias = int | Fraction | Decimal | float
 """Exact numbers; floats only where a network rounds them to ``digits`` or to a ``unit``."""
@@ -217,9 +226,8 @@ class CostNetwork:
             self._label(node, label): self._number(amount, f"of node {node!r}")
             for (node, label), amount in amounts.items()
         }
-        self._usages.append(
-            _Rows(own, [sorted({u for u, _ in own})], [self._limits(low, high)], [name])
-        )
+        spans = spans_of([sorted({u for u, _ in own})])
+        self._usages.append(_Rows(own, spans, [self._limits(low, high)], [name]))
 
     def windows(
         self,
@@ -251,10 +259,11 @@ class CostNetwork:
                 if found < 0:
                     raise InputError(f"node {node!r} uses {amount} of a window, less than nothing")
                 own[self._label(node, label)] = found
-        times, members = maximal_times([(self._node(node), spans) for node, spans in live.items()])
+        every = [(self._node(node), *span) for node, spans in live.items() for span in spans]
+        times, spans = span_windows(*np.array(every, np.int64).reshape(-1, 3).T)
         limits = [self._limits(None, limit)] * len(times)
-        names = [f"{name}@{time}" for time in times]
-        self._usages.append(_Rows(own, members, limits, names))
+        names = [f"{name}@{time}" for time in times.tolist()]
+        self._usages.append(_Rows(own, spans, limits, names))
 
     def _limits(
         self, low: Number | None, high: Number | None
@@ -483,11 +492,11 @@ class _Rows:
     def __init__(
         self,
         amounts: dict[tuple[int, int], Fraction | int],
-        members: Sequence[Sequence[int]],
+        spans: Array,
         limits: Sequence[tuple[Fraction | int | None, Fraction | int | None]],
         names: Sequence[str],
     ) -> None:
-        self.amounts, self.members, self.limits, self.names = amounts, members, limits, names
+        self.amounts, self.spans, self.limits, self.names = amounts, spans, limits, names
 
     def packed(self) -> Usage:
         unit = common_unit([*self.amounts.values(), *(x for own in self.limits for x in own if x)])
@@ -495,14 +504,13 @@ class _Rows:
             tuple(None if x is None else int(x / unit) for x in side)
             for side in zip(*self.limits, strict=True)
         )
-        nodes = sorted({*(u for u, _ in self.amounts), *(u for own in self.members for u in own)})
+        nodes = sorted({*(u for u, _ in self.amounts), *self.spans[:, 0].tolist()})
         place = {u: item for item, u in enumerate(nodes)}
         return Usage(
             nodes=np.array(nodes, np.int64),
             at=_pairs((place[u], i) for u, i in self.amounts),
             amounts=packed(self.amounts.values(), unit),
-            starts=np.cumsum([0, *map(len, self.members)]),
-            members=np.array([place[u] for own in self.members for u in own], np.int64),
+            spans=np.column_stack([np.searchsorted(nodes, self.spans[:, 0]), self.spans[:, 1:]]),
             low=low,
             high=high,
             names=tuple(self.names) if any(self.names) else (),
@@ -611,48 +619,3 @@ def _intervals(node: str, spans: Any) -> list[tuple[int, int]]:
         if len(span) != 2 or not all(isinstance(x, Integral) for x in span):
             raise InputError(f"node {node!r} is live from a whole number to another, got {span!r}")
     return [(int(a), int(b)) for a, b in every]
-
-
-def maximal_times(
-    live: Sequence[tuple[int, Sequence[tuple[int, int]]]],
-) -> tuple[list[int], list[list[int]]]:
-    """Return the times at which a set of nodes is live that no other time's set contains.
-
-    Between the last beginning and the next end a set is largest; of several equal or smaller
-    ones among neighbours the largest is returned.
-
-    Parameters
-    ----------
-    live
-        Nodes with their intervals ``(begin, end)``, without the end.
-
-    Returns
-    -------
-    times, members
-        The times, ascending, and the nodes that are live then.
-    """
-    events: dict[int, tuple[list[int], list[int]]] = {}
-    for node, spans in live:
-        for begin, end in spans:
-            if begin < end:
-                events.setdefault(begin, ([], []))[0].append(node)
-                events.setdefault(end, ([], []))[1].append(node)
-    now: dict[int, int] = {}
-    times: list[int] = []
-    members: list[list[int]] = []
-    grown, last = False, 0
-    for time in sorted(events):
-        begins, ends = events[time]
-        if grown and any(now[u] == ends.count(u) and u not in begins for u in ends):
-            times.append(last)
-            members.append(sorted(now))
-            grown = False
-        for u in ends:
-            now[u] -= 1
-            if not now[u]:
-                del now[u]
-        for u in begins:
-            grown = grown or u not in now
-            now[u] = now.get(u, 0) + 1
-        last = time
-    return times, members

@@ -81,7 +81,7 @@ def certify(
         "network": network.name,
         "network_hash": network_hash(network),
     }
-    entries = sum(len(usage.members) + len(usage.at) for usage in network.usages)
+    entries = sum(usage.entries + len(usage.at) for usage in network.usages)
     if entries > ENTRIES:
         return None, f"the network is too large for a certificate ({entries} entries of rows)"
     document = document_of(network)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.network import Array, CostTable, Network, Usage
+from layoutopt.network.network import Array, CostTable, Network, Usage, spans_of
 
 Refutes: TypeAlias = Callable[[Network, Limits], bool | None]
 """Whether a network has no allowed labelling; ``None`` if that was not found out."""
@@ -157,13 +157,12 @@ def _needed(conflict: NetworkConflict) -> set[int]:
     for usage, rows in _by_usage(net, conflict.rows):
         items, amounts = usage.at[:, 0], usage.amounts
         for row in rows:
-            counted = usage.members[usage.starts[row] : usage.starts[row + 1]]
             harder = np.zeros(len(amounts), bool)
             if usage.high[row] is not None:
                 harder |= np.asarray(amounts < 0, bool)
             if usage.low[row] is not None:
                 harder |= np.asarray(amounts > 0, bool)
-            found.update(usage.nodes[np.intersect1d(items[harder], counted)].tolist())
+            found.update(usage.nodes[np.intersect1d(items[harder], usage.counted(row))].tolist())
     return found
 
 
@@ -206,14 +205,12 @@ def _cut(usage: Usage, rows: list[int], place: Array) -> Usage:
     item = np.full(len(usage.nodes), -1)
     item[kept] = np.arange(len(kept))
     at = np.flatnonzero(item[usage.at[:, 0]] >= 0)
-    lists = [item[usage.members[usage.starts[k] : usage.starts[k + 1]]] for k in rows]
-    lists = [own[own >= 0] for own in lists]
+    lists = [item[usage.counted(k)] for k in rows]
     return Usage(
         nodes=place[usage.nodes[kept]],
         at=np.column_stack([item[usage.at[at, 0]], usage.at[at, 1]]),
         amounts=usage.amounts[at],
-        starts=np.cumsum([0, *map(len, lists)]),
-        members=np.concatenate([np.zeros(0, np.int64), *lists]),
+        spans=spans_of([own[own >= 0] for own in lists]),
         low=tuple(usage.low[k] for k in rows),
         high=tuple(usage.high[k] for k in rows),
         names=tuple(usage.name(k) for k in rows) if usage.names else (),

@@ -17,7 +17,7 @@ from layoutopt.base import files
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import MAX_EXPONENT, exact_decimal
 from layoutopt.network.builder import common_unit
-from layoutopt.network.network import Array, CostTable, Domain, Network, Usage
+from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, spans_of
 from layoutopt.network.problem import exact_integers
 
 FORMAT = "layoutopt/network/1"
@@ -31,6 +31,9 @@ Known = Annotated[Any, Meta(extra_json_schema=_NUMBER | {"type": ["number", "str
 
 Reference: TypeAlias = int | str
 """A node or a label, by number or by name."""
+
+ENTRIES = 10**7
+"""Most members that all rows of a usage may have; spans are written where there are more."""
 
 RATIO = re.compile(r"-?[0-9]+(/[0-9]+)?")
 
@@ -58,6 +61,7 @@ class UsageEntry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     rows: list[RowEntry]
     nodes: list[Reference] | None = None
     unit: Known = None
+    spans: list[tuple[Reference, int, int]] | None = None
 
 
 class NetworkDocument(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -191,12 +195,14 @@ class _JsonReader:
     def _usage(self, given: UsageEntry, place: str) -> Usage:
         at, amount_place = [item for item, *_ in given.amounts], f"{place}.amounts"
         rows = [f"{place}.rows[{i}]" for i in range(len(given.rows))]
+        lists: list[tuple[Sequence[Reference] | None, str]] = [
+            (row.members, where) for row, where in zip(given.rows, rows, strict=True)
+        ]
+        if given.spans is not None:
+            lists = [([item for item, *_ in given.spans], f"{place}.spans")]
         if given.nodes is None:  # items are nodes
             counted = self._nodes(at, amount_place)
-            members = [
-                None if row.members is None else self._nodes(row.members, where)
-                for row, where in zip(given.rows, rows, strict=True)
-            ]
+            members = [None if own is None else self._nodes(own, where) for own, where in lists]
             nodes = sorted({*counted, *(u for own in members if own for u in own)})
             item = {u: k for k, u in enumerate(nodes)}
             items = [item[u] for u in counted]
@@ -206,12 +212,12 @@ class _JsonReader:
             items = _items(at, len(nodes), amount_place)
             counted = [nodes[k] for k in items]
             chosen = [
-                None if row.members is None else _items(row.members, len(nodes), where)
-                for row, where in zip(given.rows, rows, strict=True)
+                None if own is None else _items(own, len(nodes), where) for own, where in lists
             ]
         labels = self._named(counted, [label for _, label, _ in given.amounts], amount_place)
         every = sorted(set(items))
-        lists = [every if own is None else own for own in chosen]
+        whole = [every if own is None else own for own in chosen]
+        spans = spans_of(whole) if given.spans is None else _spans(given, whole[0], place)
         amounts = exact([x for *_, x in given.amounts], amount_place)
         limits = [
             [None if x is None else exact([x], where)[0] for x in (row.low, row.high)]
@@ -230,8 +236,7 @@ class _JsonReader:
             nodes=integers(nodes, place),
             at=np.column_stack([integers(items, place), integers(labels, amount_place)]),
             amounts=multiples(amounts, unit, amount_place),
-            starts=np.cumsum([0, *map(len, lists)]),
-            members=integers([*chain(*lists)], place),
+            spans=spans,
             low=low,
             high=high,
             names=tuple(row.name for row in given.rows) if any(r.name for r in given.rows) else (),
@@ -246,6 +251,14 @@ def _domain(given: DomainEntry, place: str) -> Domain:
         return Domain(len(given.labels), tuple(given.labels), given.open)
     except InputError as error:
         raise error.located(place) from None
+
+
+def _spans(given: UsageEntry, items: Sequence[int], place: str) -> Array:
+    if any(row.members is not None for row in given.rows):
+        raise InputError("has both spans and rows with members", place)
+    given_spans = given.spans or []
+    begin, end = [begin for _, begin, _ in given_spans], [end for *_, end in given_spans]
+    return np.column_stack([integers(x, f"{place}.spans") for x in (items, begin, end)])
 
 
 def _items(given: Sequence[Reference], count: int, place: str) -> list[int]:
@@ -389,20 +402,22 @@ def json_bytes(network: Network) -> bytes:
 
 def _usage_entry(usage: Usage) -> UsageEntry:
     items = np.unique(usage.at[:, 0])
-    used = np.unique(usage.nodes[np.concatenate([items, usage.members])])
+    used = np.unique(usage.nodes[np.concatenate([items, usage.spans[:, 0]])])
     by_node = np.array_equal(usage.nodes, used)
     name = usage.nodes if by_node else np.arange(len(usage.nodes))
-    rows = []
+    rows, spans = [], None
+    if usage.entries > ENTRIES:
+        spans = np.column_stack([name[usage.spans[:, 0]], usage.spans[:, 1:]]).tolist()
     limits = zip(usage.low, usage.high, strict=True)
     for i, bounds in enumerate(limits):
-        members = usage.members[usage.starts[i] : usage.starts[i + 1]]
         low, high = (None if x is None else written([x], usage.unit)[0] for x in bounds)
+        members = items if spans else usage.counted(i)
         own = None if np.array_equal(members, items) else name[members].tolist()
         rows.append(RowEntry(low, high, usage.names[i] if usage.names else "", own))
     at = np.column_stack([name[usage.at[:, 0]], usage.at[:, 1]])
     amounts: Any = _triples(at, usage.amounts, usage.unit)
     unit = written([1], usage.unit)[0]
-    return UsageEntry(amounts, rows, None if by_node else usage.nodes.tolist(), unit)
+    return UsageEntry(amounts, rows, None if by_node else usage.nodes.tolist(), unit, spans)
 
 
 def _triples(at: Array, values: Array, unit: Fraction) -> list[list[Any]]:

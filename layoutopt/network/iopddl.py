@@ -24,7 +24,7 @@ import numpy as np
 
 from layoutopt.base import files
 from layoutopt.base.errors import InputError
-from layoutopt.network.network import Array, CostTable, Domain, Network, Usage
+from layoutopt.network.network import Array, CostTable, Domain, Network, Usage, span_windows
 
 FORBIDDEN = 10**18
 """The cost of what is forbidden, or more."""
@@ -292,9 +292,7 @@ def _usages(text: _Stream, parts: _Parts, limit: int) -> tuple[Usage, ...]:
         raise InputError(f"{text.name}: usages must not be negative")
     live = np.array([own.any() for own in parts.usages], bool) & (spans[:, 0] < spans[:, 1])
     nodes = np.flatnonzero(live)
-    begin, end = spans[nodes].T
-    times = _largest_times(begin, end)
-    rows = [np.flatnonzero((begin <= t) & (t < end)).astype(np.int32) for t in times.tolist()]
+    times, rows = span_windows(np.arange(len(nodes)), *spans[nodes].T)
     amounts = [parts.usages[u] for u in nodes.tolist()]
     at = _label_numbers(np.array([*map(len, amounts)], np.int64))
     flat = np.concatenate([np.zeros(0, np.int64), *amounts])
@@ -303,20 +301,9 @@ def _usages(text: _Stream, parts: _Parts, limit: int) -> tuple[Usage, ...]:
             nodes=nodes,
             at=at[flat != 0],
             amounts=flat[flat != 0],
-            starts=np.cumsum([0, *map(len, rows)]),
-            members=np.concatenate([np.zeros(0, np.int32), *rows]),
-            low=(None,) * len(rows),
-            high=(limit,) * len(rows),
+            spans=rows,
+            low=(None,) * len(times),
+            high=(limit,) * len(times),
             names=tuple(f"t={t}" for t in times.tolist()),
         ),
     )
-
-
-def _largest_times(begin: Array, end: Array) -> Array:
-    """Return the times of beginnings after which something ends before anything else begins."""
-    starts = np.unique(begin)
-    following = np.append(starts[1:], np.iinfo(np.int64).max)
-    first_end = np.sort(end)
-    place = np.searchsorted(first_end, starts, side="right")
-    ends = np.append(first_end, np.iinfo(np.int64).max)[place]
-    return np.asarray(starts[ends <= following])

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -93,8 +92,7 @@ class Usage:
     """Rows that count the same amounts over different sets of nodes.
 
     An item is what a node uses.  Row ``i`` holds where ``low[i] <= sum of a_k(x_u) <= high[i]``
-    over its items ``k``, which are ``members[starts[i] : starts[i + 1]]``, of nodes
-    ``u = nodes[k]``.
+    over the items ``k`` that it counts, of nodes ``u = nodes[k]``.
 
     Parameters
     ----------
@@ -104,8 +102,9 @@ class Usage:
         Shape ``(k, 2)``: item and named label of its node, each combination at most once.
     amounts
         Shape ``(k,)``: what the label uses, in the usage's own unit; others use 0.
-    starts, members
-        Shapes ``(rows + 1,)`` and ``(m,)``: the items of each row, each at most once.
+    spans
+        Shape ``(s, 3)``: an item, the first row that counts it, and the row after the last one.
+        An item of several spans, which do not overlap, is counted in all of their rows.
     low, high
         For each row its limits in the usage's own unit; ``None`` for no limit.
     names
@@ -117,8 +116,7 @@ class Usage:
     nodes: Array
     at: Array
     amounts: Array
-    starts: Array
-    members: Array
+    spans: Array
     low: tuple[int | None, ...]
     high: tuple[int | None, ...]
     names: tuple[str, ...] = ()
@@ -134,12 +132,76 @@ class Usage:
         own = np.zeros(len(self.nodes), self.amounts.dtype)
         chosen = labels[self.nodes[self.at[:, 0]]] == self.at[:, 1]
         own[self.at[chosen, 0]] = self.amounts[chosen]
-        ends = pairwise(self.starts.tolist())
-        return np.array([own[self.members[a:b]].sum() for a, b in ends], self.amounts.dtype)
+        item, begin, end = self.spans.T
+        change = np.zeros(self.rows + 1, self.amounts.dtype)
+        np.add.at(change, begin, own[item])
+        np.subtract.at(change, end, own[item])
+        return np.asarray(np.cumsum(change)[:-1])
+
+    @property
+    def entries(self) -> int:
+        """Number of items of all rows together."""
+        return int((self.spans[:, 2] - self.spans[:, 1]).sum())
+
+    def counted(self, row: int) -> Array:
+        """Return the items that a row counts, ascending."""
+        item, begin, end = self.spans.T
+        return np.sort(item[(begin <= row) & (row < end)])
 
     def name(self, row: int) -> str:
         """Return a row's name; its number if it has none."""
         return self.names[row] if self.names else str(row)
+
+
+def spans_of(rows: Sequence[Sequence[int] | Array]) -> Array:
+    """Return the spans of items in rows, shape ``(s, 3)``, from the items that each row counts."""
+    item = np.concatenate([np.zeros(0, np.int64), *(np.array(own, np.int64) for own in rows)])
+    row = np.repeat(np.arange(len(rows)), [*map(len, rows)])
+    order = np.lexsort((row, item))
+    item, row = item[order], row[order]
+    first = np.ones(len(item), bool)
+    first[1:] = (item[1:] != item[:-1]) | (row[1:] != row[:-1] + 1)
+    begin = np.flatnonzero(first)
+    last = np.append(begin[1:], len(item))[: len(begin)] - 1
+    return np.column_stack([item[begin], row[begin], row[last] + 1])
+
+
+def span_windows(item: Array, begin: Array, end: Array) -> tuple[Array, Array]:
+    """Return a row for each time at which a set of items is live that no other time's contains.
+
+    These are the beginnings after which something ends before anything else begins.
+
+    Parameters
+    ----------
+    item, begin, end
+        When items are live, from ``begin`` to before ``end``; intervals of one item may overlap.
+
+    Returns
+    -------
+    times, spans
+        The time of each row, ascending; and the spans of items in rows.
+    """
+    item, begin, end = _united(np.column_stack([item, begin, end])).T
+    starts, ends = np.unique(begin), np.sort(end)
+    never = np.iinfo(np.int64).max
+    following = np.append(starts[1:], never)[: len(starts)]
+    next_end = np.append(ends, never)[np.searchsorted(ends, starts, side="right")]
+    times = starts[next_end <= following]
+    rows = (np.searchsorted(times, x) for x in (begin, end))
+    return times, _united(np.column_stack([item, *rows]))
+
+
+def _united(spans: Array) -> Array:
+    """Return spans sorted, without empty ones, those of an item united that overlap or touch."""
+    found: list[list[int]] = []
+    for item, begin, end in spans[np.lexsort((spans[:, 1], spans[:, 0]))].tolist():
+        if begin >= end:
+            continue
+        if found and found[-1][0] == item and begin <= found[-1][2]:
+            found[-1][2] = max(found[-1][2], end)
+        else:
+            found.append([item, begin, end])
+    return np.array(found, np.int64).reshape(-1, 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,19 +346,19 @@ class Network:
                 raise InputError(f"an amount is of label {label[i]} that node {name!r} lacks")
             if _twice(item, label):
                 raise InputError("an amount of one label is given twice")
-        starts, names = usage.starts, len(usage.names) or usage.rows
-        if not len(usage.high) == names == usage.rows == len(starts) - 1:
-            raise InputError("rows need as many names, lower and upper limits, and lists of nodes")
-        if starts[0] != 0 or starts[-1] != len(usage.members) or (np.diff(starts) < 0).any():
-            raise InputError("the lists of nodes that rows count do not follow each other")
-        for a, b in pairwise(starts.tolist()):
-            own = usage.members[a:b]
-            if (own[1:] <= own[:-1]).any() and len(np.unique(own)) < len(own):
-                raise InputError("a row counts one node twice")
-        if len(usage.members) and not (
-            0 <= usage.members.min() <= usage.members.max() < len(usage.nodes)
-        ):
+        if not len(usage.high) == (len(usage.names) or usage.rows) == usage.rows:
+            raise InputError("rows need as many names, lower and upper limits")
+        if usage.spans.ndim != 2 or usage.spans.shape[1] != 3:
+            raise InputError(f"a span needs an item and two rows, got shape {usage.spans.shape}")
+        item, begin, end = usage.spans.T
+        if len(item) and not 0 <= item.min() <= item.max() < len(usage.nodes):
             raise InputError(f"rows count items 0 to {len(usage.nodes) - 1}")
+        if len(item) and (begin.min() < 0 or end.max() > usage.rows or (begin >= end).any()):
+            raise InputError(f"spans are of rows 0 to {usage.rows - 1}, one at least")
+        order = np.lexsort((begin, item))
+        again = item[order[1:]] == item[order[:-1]]
+        if (again & (begin[order[1:]] < end[order[:-1]])).any():
+            raise InputError("a row counts one node twice")
 
     def _check_tables(self) -> None:
         if not len(self.table_of):

@@ -219,7 +219,7 @@ def _grouped(usage: Usage, sizes: Array, first: int) -> _Group:
     high = [free if x is None else max(-free, min(x, free)) for x in usage.high]
     # Sums of sums stay within four times the largest.
     kind: Any = np.int64 if 8 * free * max(1, len(usage.nodes)) < 2**62 else object
-    item, begin, end = _runs(usage)
+    item, begin, end = usage.spans.T
     return _Group(
         usage.nodes[item].tolist(),
         [amounts[k] for k in item.tolist()],
@@ -229,26 +229,6 @@ def _grouped(usage: Usage, sizes: Array, first: int) -> _Group:
         np.array(high, kind),
         first + np.arange(len(high)),
     )
-
-
-def _runs(usage: Usage) -> tuple[Array, Array, Array]:
-    """Return items and the rows that they stand in, from a first to before a last one."""
-    since = np.full(len(usage.nodes), -1)  # the first row of a run that goes on
-    found = [np.zeros((0, 3), np.int64)]
-    before = np.zeros(0, np.int64)
-    for r in range(usage.rows + 1):
-        now = usage.members[usage.starts[r] : usage.starts[r + 1]] if r < usage.rows else before[:0]
-        since[before] += usage.rows + 1  # marked, unless they go on
-        on = now[since[now] > usage.rows]
-        since[on] -= usage.rows + 1
-        over = before[since[before] > usage.rows]
-        ended = since[over] - usage.rows - 1
-        found.append(np.column_stack([over, ended, np.full(len(over), r)]))
-        since[over] = -1
-        since[now[since[now] < 0]] = r
-        before = now
-    item, begin, end = np.concatenate(found).T
-    return item, begin, end
 
 
 def _narrowed(group: _Group, work: Work) -> list[int]:

@@ -90,7 +90,7 @@ def best_labels(network: Network) -> Array | None:
     for usage in network.usages:
         for row, (low, high) in enumerate(zip(usage.low, usage.high, strict=True)):
             used = np.zeros(len(every), object)
-            for item in usage.members[usage.starts[row] : usage.starts[row + 1]].tolist():
+            for item in usage.counted(row).tolist():
                 for (own, i), amount in zip(usage.at.tolist(), usage.amounts.tolist(), strict=True):
                     if own == item:
                         used[every[:, usage.nodes[item]] == i] += amount

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import random
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +16,7 @@ import pytest
 
 from layoutopt.base.errors import InputError
 from layoutopt.network import CostNetwork, Network, read, write
+from layoutopt.network.network import span_windows
 from tests.network.oracle import draw
 
 ENDINGS = (".json", ".json.gz", ".npz")
@@ -115,6 +118,7 @@ def test_the_example_of_the_docs_is_read(tmp_path: Path) -> None:
 
 
 HEAD = '{"format": "layoutopt/network/1", "domains": [{"labels": 2}], "nodes": ["a", "b"]'
+SPANS = HEAD + ', "usages": [{"amounts": [[0, 1, 3]], "rows": [{"high": 2}, {"low": 1}], "spans": '
 
 BAD = {
     "": "is empty",
@@ -139,6 +143,12 @@ BAD = {
     HEAD.replace("2}", "2000000000000}") + "}": "$.domains[0]: a domain has fewer than",
     HEAD + ', "usages": [{"amounts": [[0, 0, 1], [0, 0, 2]], "rows": [{"low": 1}]}]}': "twice",
     HEAD + ', "usages": [{"amounts": [], "rows": [{"members": [0, 0]}]}]}': "one node twice",
+    SPANS + "[[0, 0, 2], [0, 1, 2]]}]}": "one node twice",
+    SPANS + "[[0, 0, 3]]}]}": "rows 0 to 1",
+    SPANS + "[[0, 1, 1]]}]}": "rows 0 to 1",
+    SPANS + '[["c", 0, 1]]}]}': "$.usages[0].spans[0]: there is no node 'c'",
+    SPANS
+    + '[]}, {"amounts": [], "spans": [], "rows": [{"members": [0]}]}]}': "both spans and rows",
 }
 
 
@@ -151,6 +161,46 @@ def test_bad_files_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
         read(path)
     assert str(caught.value).startswith(str(path))
     assert BAD[text] in str(caught.value)
+
+
+def test_spans_and_lists_of_members_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are written as spans where their lists are long; archives once held lists of items."""
+    monkeypatch.setattr("layoutopt.network.document.ENTRIES", 2)
+    path, network = tmp_path / "n.json", odd()
+    write(network, path)
+    assert '"spans"' in path.read_text()
+    assert_same(network, read(path))
+    old = tmp_path / "n.npz"
+    write(network, old)
+    with np.load(old) as archive:
+        arrays = dict(archive)
+    for k, usage in enumerate(network.usages):
+        del arrays[f"usages.{k}.spans"]
+        lists = [usage.counted(row).tolist() for row in range(usage.rows)]
+        arrays[f"usages.{k}.starts"] = np.cumsum([0, *map(len, lists)])
+        arrays[f"usages.{k}.members"] = np.array([*itertools.chain(*lists)], np.int64)
+    np.savez(old, **arrays)
+    assert_same(network, read(old))
+    np.savez(old, **(arrays | {"usages.0.starts": np.array([0, 99])}))
+    with pytest.raises(InputError, match="lists of nodes"):
+        read(old)
+
+
+def test_windows_are_the_largest_sets_of_live_nodes() -> None:
+    """Each row counts a set of nodes that are live at its time, and no set is within another."""
+    for seed in range(200):
+        r = random.Random(seed)
+        live = [(r.randrange(4), r.randrange(9), r.randrange(9)) for _ in range(r.randrange(9))]
+        times, spans = span_windows(*np.array(live, np.int64).reshape(-1, 3).T)
+        sets = [frozenset(u for u, a, b in live if a <= time < b) for time in range(9)]
+        largest = {own for own in sets if own and not any(own < other for other in sets)}
+        counted = [
+            frozenset(u for u, a, b in spans.tolist() if a <= row < b) for row in range(len(times))
+        ]
+        assert counted == [sets[time] for time in times.tolist()]
+        assert largest <= set(counted)
 
 
 def test_archives_are_read_by_their_content(tmp_path: Path) -> None:
@@ -168,10 +218,12 @@ def test_archives_are_read_by_their_content(tmp_path: Path) -> None:
         ("costs", np.zeros((1, 2), np.int64)),
         ("domain_of", np.array([0.5])),
         ("nodes", np.array([1, 2])),
-        ("usages.0.starts", np.array([0, 99])),
+        ("usages.0.spans", np.array([[0, 0, 99]])),
         ("unit", np.array("0")),
         ("strange", np.array(1)),
     ):
         np.savez(path, **(good | {key: wrong}))
-        with pytest.raises(InputError, match=key.partition(".")[0] if "." not in key else "lists"):
+        with pytest.raises(
+            InputError, match=key.partition(".")[0] if "." not in key else "rows 0 to"
+        ):
             read(path)
