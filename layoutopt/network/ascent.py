@@ -57,7 +57,7 @@ PADDED = 1e30
 AT_ONCE = 2**20
 """Entries of tables that are added to at once."""
 
-LOOKED_FOR, LOOK_AT = 0.3, 4000
+LOOKED_FOR, LOOK_AT = 0.3, 1000
 """Labellings take such a share of the effort, in entries of tables that are served, and so much for
 each node."""
 
