@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from layoutopt.base.numbers import exact
 from layoutopt.certify import ordering
 from layoutopt.cli import check
 from tests.cli.conftest import Run
@@ -44,22 +42,6 @@ def test_a_bound_that_is_not_proved_is_told(
     )
     assert run("check", instance, result, "--certificate", path).code == 1
     assert run("check", instance, "--certificate", path).code == 0
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        (Fraction(15), "15"),
-        (Fraction(-12345), "-12,345"),
-        (Fraction(3, 8), "0.375"),
-        (10**30 + Fraction(1, 2), f"{10**30:,}.5"),
-        (10**40 - Fraction(1, 10**20), f"{10**40 - 1:,}." + "9" * 20),
-        (Fraction(1, 3), "1/3 (about 0.333333)"),
-    ],
-)
-def test_numbers_are_told_in_full(value: Fraction, told: str) -> None:
-    """No digit of a score or bound is left out, however many there are."""
-    assert exact(value) == told
 
 
 def test_checking_ends_in_time(

@@ -9,9 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from layoutopt import Change, Graph, explain_pair, explain_sink, read, unwind
-from layoutopt.base.numbers import exact
 from layoutopt.explain.explanation import explanation_bytes
-from layoutopt.explain.words import costs, listed
 from tests.explain.test_pair import split
 
 FIGURES = Path(__file__).parents[2] / "instances" / "figures"
@@ -127,15 +125,3 @@ def test_json() -> None:
     assert (sink["sink"], sink["left"], len(sink["pairs"])) == ("x", 0, 3)
     [other] = sink["alternatives"]
     assert other["cost"] == 5
-
-
-def test_words() -> None:
-    """Lists leave out what is many; fractions are exact."""
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b", "c", "d"]) == "a, b, c and d"
-    assert listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert exact(Fraction(5, 2)) == "2.5"
-    assert exact(Fraction(4000, 3)) == "4,000/3 (about 1,333.33)"
-    assert costs([]) == "cost nothing"
-    assert costs([(Decimal("1.5"), "x")]) == "cost 1.5 of x"
-    assert costs([(Decimal(2), "x"), (Decimal(1), "y")]) == "cost 3: 2 of x and 1 of y"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -129,117 +128,6 @@ def test_optimum_of_optimizer_step(target: int, values: dict[str, int], best: in
 
 
 # Calls, loops and conditions: copies into and out of subgraphs
-
-
-def subgraphs() -> Graph:
-    """Return a graph with outside tensors ``a``, ``b`` and two bodies ``x -> y``, ``u -> v``."""
-    graph = Graph()
-    for name in ("a", "b", "x", "u"):
-        graph.sink((2,), name=name)
-    graph.sink((3,), name="long")
-    graph.reverse("x", [0], name="y")
-    graph.reverse("u", [0], name="v")
-    return graph
-
-
-Case = tuple[Callable[[Graph], Any], list[str], list[tuple[str, str, int]]]
-
-CASES: dict[str, Case] = {
-    "call": (
-        lambda g: g.call([("a", "x"), ("b", "u")], ["y", "v"], 4, names=["r", "s"]),
-        ["r", "s"],
-        [("a", "x", 4), ("b", "u", 4), ("y", "r", 4), ("v", "s", 4)],
-    ),
-    "call with a value per copy": (
-        lambda g: g.call([("a", "x"), ("b", "u")], ["y", "v"], 1, [5, 6], [7, 8], ["r", "s"]),
-        ["r", "s"],
-        [("a", "x", 5), ("b", "u", 6), ("y", "r", 7), ("v", "s", 8)],
-    ),
-    "call with values of one kind": (
-        lambda g: g.call(iter([("a", "x")]), iter(["y"]), values_out=(v for v in [9])),
-        ["sink0"],
-        [("a", "x", 1), ("y", "sink0", 9)],
-    ),
-    "call of nothing": (lambda g: g.call([], []), [], []),
-    "call that returns what it got": (
-        lambda g: g.call([("a", "x")], ["x", "x"], 2),
-        ["sink0", "sink1"],
-        [("a", "x", 2), ("x", "sink0", 2), ("x", "sink1", 2)],
-    ),
-    "loop": (
-        lambda g: g.loop([("a", "x"), ("b", "u")], [("y", "x")], ["v"], 4),
-        ["sink0"],
-        [("a", "x", 4), ("b", "u", 4), ("y", "x", 4), ("v", "sink0", 4)],
-    ),
-    "loop with a value per copy": (
-        lambda g: g.loop(
-            [("a", "x"), ("b", "u")],
-            [("y", "u"), ("v", "x")],
-            ["v", "y"],
-            values_in=[1, 2],
-            values_carried=[30, 40],
-            values_out=[5, 6],
-            names=["r", "s"],
-        ),
-        ["r", "s"],
-        [
-            ("a", "x", 1),
-            ("b", "u", 2),
-            ("y", "u", 30),
-            ("v", "x", 40),
-            ("v", "r", 5),
-            ("y", "s", 6),
-        ],
-    ),
-    "loop that only carries": (lambda g: g.loop([], [("y", "x")], [], 3), [], [("y", "x", 3)]),
-    "cond": (
-        lambda g: g.cond([[("a", "x"), ("b", "x")], [("a", "u")]], [["y"], ["v"]], 4),
-        ["sink0"],
-        [("a", "x", 4), ("b", "x", 4), ("a", "u", 4), ("y", "sink0", 4), ("v", "sink0", 4)],
-    ),
-    "cond with a value per copy": (
-        lambda g: g.cond(
-            [[("a", "x"), ("b", "x")], [("a", "u")]],
-            [["y", "x"], ["v", "u"]],
-            values_in=[[1, 2], [3]],
-            values_out=[[4, 5], [6, 7]],
-            names=["r", "s"],
-        ),
-        ["r", "s"],
-        [
-            ("a", "x", 1),
-            ("b", "x", 2),
-            ("a", "u", 3),
-            ("y", "r", 4),
-            ("x", "s", 5),
-            ("v", "r", 6),
-            ("u", "s", 7),
-        ],
-    ),
-    "cond of three branches": (
-        lambda g: g.cond([[("a", "x")], [("a", "u")], []], [["y"], ["v"], ["b"]], 2, names=["r"]),
-        ["r"],
-        [("a", "x", 2), ("a", "u", 2), ("y", "r", 2), ("v", "r", 2), ("b", "r", 2)],
-    ),
-    "cond without results": (
-        lambda g: g.cond([[("a", "x")], []], [[], []]),
-        [],
-        [("a", "x", 1)],
-    ),
-}
-"""What is added for each, worked out by hand: new sinks, and pairs in order."""
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_sinks_and_pairs(case: str) -> None:
-    """There is a new sink for each result, a pair for each copy, and nothing else."""
-    add, names, pairs = CASES[case]
-    graph = subgraphs()
-    before = len(graph.ops)
-    sinks = add(graph)
-    assert [s.name for s in sinks] == names == [op.id for op in graph.ops[before:]]
-    assert all(s.kind is Kind.SINK and s.shape == (2,) for s in sinks)
-    assert named_pairs(graph) == pairs
 
 
 def two_branches(first: Any, second: Any, out: Any) -> Graph:

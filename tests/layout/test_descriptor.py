@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from layoutopt.base.errors import SizeError
 from layoutopt.layout.descriptor import Descriptor
 from layoutopt.layout.layout import Block, Dim, Layout, LayoutError
-from layoutopt.layout.reshape import reshape_dims
 
 # Memory descriptors: where elements lie, and other dims for the same bytes
 
@@ -98,33 +97,6 @@ def test_places_of_tags(drawn: tuple[Shape, str, list[tuple[str, int]]]) -> None
         assert str(d.layout) == tag
 
 
-NUMBERS = [
-    ((2, 3, 4, 5), "acdb", (60, 1, 15, 3), (2, 3, 4, 5), ()),
-    ((2, 15, 3, 4), "aBcd16b", (192, 192, 64, 16), (2, 16, 3, 4), ((1, 16),)),
-    ((2, 15, 3, 4), "ABcd16b16a", (3072, 3072, 1024, 256), (16, 16, 3, 4), ((1, 16), (0, 16))),
-    ((2, 15, 3, 4), "nChw16c", (192, 192, 64, 16), (2, 16, 3, 4), ((1, 16),)),
-    ((32, 16, 1, 1), "OIhw16i16o", (256, 256, 256, 256), (32, 16, 1, 1), ((1, 16), (0, 16))),
-    ((2, 3, 0, 2), "abcd", (6, 2, 2, 1), (2, 3, 0, 2), ()),
-]
-
-
-@pytest.mark.parametrize(("dims", "tag", "strides", "padded", "blocks"), NUMBERS)
-def test_numbers_of_tags(dims: Shape, tag: str, strides: Shape, padded: Shape, blocks) -> None:
-    """Strides, padding and blocks of some tags, by hand."""
-    d = tagged(dims, tag)
-    assert (d.dims, d.strides, d.padded_dims, d.blocks) == (dims, strides, padded, blocks)
-
-
-def test_room() -> None:
-    """Padding and gaps take room, tensors without elements take none."""
-    assert tagged((1, 4, 1, 1), "nChw8c").size == 8
-    assert Descriptor((6, 2), (4, 1), (6, 4)).size == 24
-    assert Descriptor((6, 2), (3, 1)).size == 17
-    assert Descriptor((6, 2), (0, 1)).size == 2
-    assert tagged((2, 0), "ab").size == 0
-    assert Descriptor((), ()).size == 1
-
-
 def test_equal() -> None:
     """As in oneDNN's test, strides of axes of size 1 make no difference, but padding does."""
     simple, strided = Descriptor((1, 1, 1, 1), (1, 1, 1, 1)), Descriptor((1, 1, 1, 1), (8, 4, 2, 1))
@@ -157,21 +129,6 @@ def test_most_axes_and_places() -> None:
     with pytest.raises(LayoutError, match="a layout has up to 26 axes, not 27"):
         _ = Descriptor((1,) * 27, (1,) * 27).layout
     assert Descriptor((2,), (2**63 - 2,)).offsets().tolist() == [0, 2**63 - 2]
-
-
-ADDED = [
-    ((3, 4, 5, 6), "ABcd16b16a", (1, 3, 4, 5, 6), "aBCde16c16b"),
-    ((32, 32, 3), "ABc16b16a", (1, 32, 32, 3), "aBCd16c16b"),
-    ((2, 3), "ab", (1, 2, 1, 1, 3, 1, 1), "abcdefg"),
-    ((2, 3), "ba", (2, 1, 3), "bca"),
-    ((2, 32), "aB16b", (2, 1, 1, 32), "abcD16d"),
-]
-
-
-@pytest.mark.parametrize(("dims", "tag", "new", "found"), ADDED)
-def test_tags_with_added_axes(dims: Shape, tag: str, new: Shape, found: str) -> None:
-    """A new axis of size 1 stands outside of the one behind it."""
-    assert str(tagged(dims, tag).reshape(new).layout) == found
 
 
 RESHAPED = [
@@ -325,36 +282,3 @@ def test_offsets_beyond_any_memory(dims: Shape) -> None:
     """Of two axes of 2^25 each, and of an empty one beside one of 2^50, which would be listed."""
     with pytest.raises(SizeError, match="offsets of all elements"):
         Descriptor.from_tag(dims, "ab").offsets()
-
-
-# Reshapes with sizes left open, and groups of dimensions
-
-
-DIMS = [
-    ((2, 3, 4), (6, 4), (6, 4)),
-    ((2, 3, 4), (0, 12), (2, 12)),
-    ((2, 3, 4), ("match", "fill"), (2, 12)),
-    # PlaidML writes through a pointer that the next dimension may have made stale.
-    ((2, 3, 4), (-1, 0, 2), (4, 3, 2)),
-    ((2, 3, 4), (0, 0, 0), (2, 3, 4)),
-    ((2, 3, 4), (-1,), (24,)),
-    ((2, 3, 4), ("match", 1, -1, 1), (2, 1, 12, 1)),
-    ((2, 3, 4), (24, "fill"), (24, 1)),
-    ((), (), ()),
-    ((), (-1,), (1,)),
-    ((1, 1), (), ()),
-    ((0, 3), (3, -1), (3, 0)),
-    ((0, 3), (0, 5), (0, 5)),
-    ((5, 0), (-1, 0, 3), None),
-    (np.array([2, 6]), [np.int64(3), -1], (3, 4)),
-]
-
-
-@pytest.mark.parametrize(("shape", "wanted", "found"), DIMS)
-def test_open_sizes(shape, wanted, found) -> None:
-    """Sizes that match are the input's, and one is what the others leave."""
-    if found is None:
-        with pytest.raises(LayoutError, match="without elements"):
-            reshape_dims(shape, wanted)
-    else:
-        assert reshape_dims(shape, wanted) == found

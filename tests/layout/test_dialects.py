@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -195,94 +194,7 @@ def test_what_dialects_cannot_say(dialect: Dialect, text: str, reason: str) -> N
             layout.to(dialect, logical=layout.logical)
 
 
-def test_wrong_arguments() -> None:
-    """What is no text, dialect, axis, block or logical order is refused with what is allowed."""
-    wrong: Any
-    for wrong in [None, 3, b"NCHW", ["N"]]:
-        with refused(f"a layout must be a text, got {wrong!r}"):
-            Layout.parse(wrong)
-    for wrong in ["TVM", "", 3]:
-        for call in [lambda d: Layout.parse("NCHW", d), Layout.parse("N").to, _with_dialect]:
-            with refused(f"dialect must be one of glow, tvm, onednn, xla, got {wrong!r}"):
-                call(wrong)
-    for wrong in ["n", "NC", "", 3, "É"]:
-        with refused(f"an axis must be an upper-case letter or '*', got {wrong!r}"):
-            Block(wrong)
-    for axis, size in [("N", 0), ("*", 4)]:
-        with refused("a block must be 1 or more values of a letter's axis"):
-            Block(axis, size)
-    with refused("a dimension must have a block"):
-        Dim(())
-    for wrong, reason in [
-        ("NHW", "must have the axes NCHW in some order"),
-        ("NCHWW", "must have the axes NCHW in some order"),
-        ("nchw", "must be upper-case letters"),
-        (5, "must be upper-case letters"),
-    ]:
-        with refused("layout 'NHWC'", reason, repr(wrong)):
-            Layout.parse("NHWC").to("xla", wrong)
-    for wrong in ["NCH", "NCHWO", "NCCH", "BACD"]:
-        with refused(f"logical must name 4 different axes, got {wrong!r}"):
-            Layout.parse("acdb").to("tvm", wrong)
-
-
-def _with_dialect(dialect: Any) -> Layout:
-    """Return a scalar's layout of a dialect."""
-    return Layout((), dialect)
-
-
-CONVERTED: list[tuple[str, Dialect, str | None, str]] = [
-    ("NCHW16c", "onednn", None, "nChw16c"),
-    ("NCHW16c", "onednn", "NCHW", "aBcd16b"),
-    ("NCHW16c", "xla", None, "{3,2,1,0:T(16,1,1)}"),
-    ("NHWC", "xla", None, "{1,3,2,0}"),
-    ("NHWC", "xla", "NHWC", "{3,2,1,0}"),
-    ("nhwc", "tvm", None, "NHWC"),
-    ("hwio", "onednn", "OIHW", "cdba"),
-    ("acdb", "tvm", "NCHW", "NHWC"),
-    ("acdb", "tvm", None, "ACDB"),
-    ("acdb", "onednn", "NCHW", "nhwc"),
-    ("acdb", "xla", "NCHW", "{1,3,2,0}"),
-    ("{1,3,2,0}", "glow", "NCHW", "NHWC"),
-    ("{1,0:T(8,128)(2,1)}", "onednn", None, "AB4a128b2a"),
-    ("{1,0:T(8,128)(2,1)}", "xla", None, "{1,0:T(8,128)(2,1)}"),
-    ("N[a=2]*[x:y]", "glow", None, "N[a=2]*[x:y]"),
-    ("", "xla", None, "{}"),
-    ("__undef__", "onednn", None, "undef"),
-    ("undef", "tvm", None, "__undef__"),
-]
-
-
-@pytest.mark.parametrize(("text", "target", "logical", "expected"), CONVERTED)
-def test_conversions(text: str, target: Dialect, logical: str | None, expected: str) -> None:
-    """Letters become positions in logical order, and positions the letters that are given."""
-    assert str(Layout.parse(text).to(target, logical)) == expected
-
-
 # Glow strings: the values and refusals of Glow's own tests, and where this reader is stricter
-
-
-ALIGNMENTS = {
-    "NHWC": (1, 1, 1, 1),
-    "N[a=32]HW[a=64]C": (32, 1, 64, 1),
-    "N[a=32][after:align]C[mal:reynolds][answer:42]HW[before:alignment][a=64]": (32, 1, 1, 64),
-    "N[a=32]*H*[a=64]": (32, 1, 1, 64),
-    "****": (1, 1, 1, 1),
-    "": (),
-    # Glow looks for "a=" anywhere, and finds 7, 7 and 5 here.
-    "N[ns:alpha=7]": (1,),
-    "N[ns:a=7]": (1,),
-    "N[a=5:x]": (1,),
-    "N[ns:a=7][a=2]": (2,),
-}
-
-
-@pytest.mark.parametrize("text", ALIGNMENTS)
-def test_alignments(text: str) -> None:
-    """Each dimension has its alignment, 1 by default; namespaces are never looked into."""
-    layout = Layout.parse(text, "glow")
-    assert layout.alignments == ALIGNMENTS[text]
-    assert str(layout) == text
 
 
 def test_extensions_are_kept() -> None:
@@ -306,74 +218,6 @@ def test_blanks() -> None:
     assert layout == Layout.parse("N[a=32]H[x: y]")
     assert str(layout) == "N[a=32]H[x: y]"
     assert Layout.parse(" \0", "glow") == Layout.parse("", "glow")
-
-
-def test_any() -> None:
-    """A layout is ANY only if every dimension is ``*`` and no more is said."""
-    anys = ["", "*", "****"]
-    others = ["N", "N[a=32]*H*[a=64]", "***C", "**[a=64]", "*[x:y]"]
-    assert all(Layout.parse(text).is_any for text in anys)
-    assert not any(Layout.parse(text).is_any for text in others)
-    assert not Layout.parse("__undef__").is_any
-
-
-def test_attributes() -> None:
-    """Attributes are found, set and replaced by the name that they begin with."""
-    layout = Layout.parse("N[a=16][answer:q=42]HW[x:1][answer:42][x:2]C")
-    assert layout.attribute(0, "question") == ""
-    assert layout.attribute(0, "a=") == "16"
-    assert layout.attribute(0, "answer:q=") == "42"
-    assert layout.attribute(0, "answer:") == "q=42"
-    assert layout.attribute(2, "answer:") == "42"
-    assert layout.attribute(2, "x:") == "1"
-    assert layout.attribute(2, "answer") == ""
-    assert layout.attribute(3, "answer:") == ""
-    assert Layout.parse("N[ns:a=7]").attribute(0, "a=") == ""
-    assert Layout.parse("N[ns:answer:42]").attribute(0, "answer:") == ""
-    changed = layout.with_attribute(0, "answer:q=", "h2g2")
-    assert str(changed) == "N[a=16][answer:q=h2g2]HW[x:1][answer:42][x:2]C"
-    assert str(changed.with_attribute(2, "x:", "3")) == (
-        "N[a=16][answer:q=h2g2]HW[answer:42][x:3]C"
-    )
-    assert str(layout.with_attribute(1, "a=", "4")).startswith("N[a=16][answer:q=42]H[a=4]W")
-
-
-def test_changes_that_are_refused() -> None:
-    """What could not be read back cannot be set, nor anything of a dimension that is not there."""
-    layout = Layout.parse("NHWC")
-    with refused("dim must be one of the 4 dimensions of NHWC, from 0, got 4"):
-        layout.with_alignment(4, 8)
-    with refused("from 0, got -1"):
-        layout.attribute(-1, "a=")
-    with refused("from 0, got 1.0"):
-        layout.attribute(1.0, "a=")  # type: ignore[arg-type]
-    with refused("bytes must be a number from 1 to 2^63 - 1, got 0"):
-        layout.with_alignment(0, 0)
-    with refused("bytes must be a number from 1 to 2^63 - 1, got 1.5"):
-        layout.with_alignment(0, 1.5)  # type: ignore[arg-type]
-    with refused("name must be 'a=' or a namespace with its colon, got 'answer'"):
-        layout.with_attribute(0, "answer", "42")
-    with refused("cannot contain ']'"):
-        layout.with_attribute(0, "answer:", "4]2")
-    with refused("expected an alignment in bytes, found 'x'"):
-        layout.with_attribute(0, "a=", "x")
-
-
-def test_layouts_by_hand() -> None:
-    """A layout that no dialect can say prints as TVM's blocks with Glow's extensions."""
-    layout = Layout.parse("NCHW16c").with_alignment(1, 64)
-    assert str(layout) == "NC[a=64]HW16c"
-    assert layout.alignments == (1, 64, 1, 1, 1)
-    assert layout.dialect == "glow"
-    for dims in [
-        (Dim((Block("N"),), ("b=3",)),),
-        (Dim((Block("N"),), ("a=1", "a=2")),),
-        (Dim((Block("N"),), ("x:]",)),),
-        (Dim((Block("N"), Block("C"))),),
-        (Dim((Block("N"),)), Dim((Block("N"),))),
-    ]:
-        with refused("cannot be written as glow"):
-            Layout(dims).to("glow")
 
 
 # oneDNN's tags: positions, aliases, blocks; refusals
@@ -415,42 +259,6 @@ def test_letters_that_onednn_has_not() -> None:
 
 
 # TVM strings: the values and refusals of TVM's own tests, and where this reader is stricter
-
-
-def test_index_and_factor() -> None:
-    """Axes, blocks and packed dimensions have positions; axes have factors."""
-    layout = Layout.parse("NCHW16c")
-    assert [layout.index_of(name) for name in ["N", "C", "W", "16c", "c"]] == [0, 1, 3, 4, 4]
-    assert layout.factor_of("C") == layout.factor_of("c") == 16
-    assert layout.factor_of("N") == 1  # TVM says -1
-    assert Layout.parse("OIHW[4o4i]").index_of("4o4i") == 4
-    assert Layout.parse("OIHW[4o3i]").factor_of("I") == 3
-    several = Layout.parse("OIhw4i16o2i")
-    assert several.factor_of("I") == 8
-    assert [several.index_of(name) for name in ["4i", "2i", "i", "16o"]] == [4, 6, 4, 5]
-
-
-def test_index_and_factor_of_nothing() -> None:
-    """What a layout does not have, has no position or factor; TVM says -1 for these."""
-    layout = Layout.parse("NCHW16c")
-    for name in ["O", "8c", "n", "16C", "", "CH"]:
-        with refused(f"layout NCHW16c has no dimension {name!r}"):
-            layout.index_of(name)
-    for axis in ["O", "", "NC"]:
-        with refused(f"layout NCHW16c has no axis {axis!r}"):
-            layout.factor_of(axis)
-
-
-def test_layouts_by_hand_of_tvm() -> None:
-    """Dimensions that are no TVM layout are not written as one."""
-    c, four = Block("C"), Block("C", 4)
-    for dims, reason in [
-        ((Dim((four,)),), "axis C has no outermost block"),
-        ((Dim((c,)), Dim((c,))), "axis C is there twice"),
-        ((Dim((Block("N"), c)),), "packs only blocks with sizes, unlike [NC]"),
-    ]:
-        with refused("cannot be written as tvm", reason):
-            Layout(dims, "tvm").to("tvm")
 
 
 # XLA's layouts: orders, tiles as nested blocks, refusals

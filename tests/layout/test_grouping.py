@@ -250,38 +250,6 @@ def test_against_onnx(autopad: Any, groups: int) -> None:
 # Places of windows that slide, and padding
 
 
-BY_HAND = [
-    ((5,), (3,), {}, (5,), ((1, 1),)),
-    ((5,), (2,), {}, (5,), ((0, 1),)),
-    ((5,), (2,), {"autopad": "same_lower"}, (5,), ((1, 0),)),
-    ((5,), (3,), {"strides": (2,)}, (3,), ((1, 1),)),
-    ((6,), (3,), {"strides": (2,)}, (3,), ((0, 1),)),
-    ((6,), (3,), {"strides": (2,), "autopad": "same_lower"}, (3,), ((1, 0),)),
-    ((6,), (1,), {"strides": (4,)}, (2,), ((0, 0),)),
-    ((5,), (3,), {"autopad": "valid"}, (3,), ((0, 0),)),
-    ((7,), (3,), {"autopad": "valid", "dilations": (3,)}, (1,), ((0, 0),)),
-    ((3,), (3,), {"autopad": "valid", "data_dilations": (2,)}, (3,), ((0, 0),)),
-    ((5,), (3,), {"autopad": "explicit"}, (3,), ((0, 0),)),
-    ((5,), (3,), {"autopad": "none", "padding": (2,)}, (7,), ((2, 2),)),
-    ((5,), (3,), {"autopad": "explicit", "padding": (2, 0)}, (5,), ((2, 0),)),
-    (
-        (5, 8),
-        (3, 4),
-        {"autopad": "explicit", "padding": (0, 1, 1, 3), "strides": (1, 2)},
-        (4, 5),
-        ((0, 1), (1, 3)),
-    ),
-    ((5, 8), (3, 4), {"autopad": "explicit", "padding": (0, 1)}, (3, 7), ((0, 0), (1, 1))),
-    ((), (), {}, (), ()),
-]
-
-
-@pytest.mark.parametrize(("size", "window", "given", "places", "pads"), BY_HAND)
-def test_by_hand(size, window, given: dict[str, Any], places, pads) -> None:
-    """Places and padding of small windows."""
-    assert windows(size, window, **given) == (places, pads)
-
-
 def test_places_are_all_that_fit() -> None:
     """For all small numbers there are as many places as starts in the padded data, one by one."""
     numbers = itertools.product(range(1, 8), range(1, 4), range(1, 4), (1, 2), (1, 2))

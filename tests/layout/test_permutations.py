@@ -10,98 +10,15 @@ import numpy as np
 import pytest
 
 from layoutopt.layout.descriptor import Descriptor, transpose_by_copy, transpose_by_permutation
-from layoutopt.layout.layout import LayoutError
 from layoutopt.layout.permutations import (
     Permutation,
-    checked,
-    compose,
-    inverse,
     library_shape,
     parse_permutation,
-    permutation_between,
     required_permutation,
 )
 from layoutopt.layout.semantics import SemanticAxes, consumed_as
 
 # Permutations, and the one that a consumer of a tensor requires
-
-
-TEXTS = {
-    "0312": (0, 3, 1, 2),
-    "(3201)": (3, 2, 0, 1),
-    "2, 0, 3, 1": (2, 0, 3, 1),
-    "": (),
-    "()": (),
-    "0": (0,),
-    "0,": (0,),
-    "10,0,1,2,3,4,5,6,7,8,9": (10, *range(10)),
-}
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_parsed(text: str) -> None:
-    """Digits stand for themselves; with commas, numbers may have more of them."""
-    assert parse_permutation(text) == TEXTS[text]
-
-
-WRONG_TEXTS = {
-    "0122": "permutation (0, 1, 2, 2): 2 is there twice",
-    "0124": "permutation (0, 1, 2, 4): 4 is not in 0 to 3",
-    "012-1": "a permutation is written as 0312 or 0,3,1,2; got '012-1'",
-    "(01": "a permutation is written as 0312 or 0,3,1,2; got '(01'",
-    "0,,1": "a permutation is written as 0312 or 0,3,1,2; got '0,,1'",
-    "nchw": "a permutation is written as 0312 or 0,3,1,2; got 'nchw'",
-    "1\u00b2": "a permutation is written as 0312 or 0,3,1,2; got '1\u00b2'",
-}
-
-
-@pytest.mark.parametrize("text", WRONG_TEXTS)
-def test_not_parsed(text: str) -> None:
-    """Anything else is refused with what is wrong."""
-    with pytest.raises(LayoutError) as caught:
-        parse_permutation(text)
-    assert str(caught.value) == WRONG_TEXTS[text]
-
-
-def test_not_a_text() -> None:
-    """Numbers are no text of a permutation."""
-    with pytest.raises(LayoutError, match="got 312"):
-        parse_permutation(312)
-
-
-WRONG = [(0, 1, 2, 2), (0, 1, 2, 4), (0, 1, 2, -1), (1,), (0, 1.0), (True, False), "01", None]
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_no_permutation(wrong: Permutation) -> None:
-    """Duplicates, numbers out of range or negative, and other things, are refused everywhere."""
-    for function in (checked, inverse, lambda p: compose(p, p), lambda p: library_shape((1,), p)):
-        with pytest.raises(LayoutError, match="permutation"):
-            function(wrong)
-
-
-def test_ranks_must_agree() -> None:
-    """Permutations of different length neither compose nor fit a shape."""
-    for short, long in itertools.permutations([(0, 1), (0, 2, 1)]):
-        with pytest.raises(LayoutError, match="entries"):
-            compose(short, long)
-        with pytest.raises(LayoutError, match="entries"):
-            required_permutation(short, long)
-        with pytest.raises(LayoutError, match="entries"):
-            library_shape((4,) * len(short), long)
-
-
-def test_orders_of_letters() -> None:
-    """The RFC's tables: data in NHWC has permutation 0312, weights in HWIO 3201."""
-    assert permutation_between("NCHW", "NHWC") == (0, 3, 1, 2)
-    assert permutation_between("OIHW", "HWIO") == (3, 2, 0, 1)
-
-
-@pytest.mark.parametrize("pair", [("NCHW", "NHW"), ("NCHW", "NHWK"), ("NCCW", "NCCW")])
-def test_orders_of_other_letters(pair: tuple[str, str]) -> None:
-    """Two orders need the same letters, each once."""
-    with pytest.raises(LayoutError, match="must have the same letters, each once"):
-        permutation_between(*pair)
 
 
 def test_example_of_the_rfc() -> None:
@@ -148,65 +65,6 @@ def test_example_of_the_rfc_of_semantics() -> None:
         assert line in told
 
 
-CASES = [
-    ("NCHW", "NCHW", None),
-    ("OIHW", "OIHW", None),
-    ("NHWC", "HWIO", "N is read as H, H is read as W, W is read as I, C is read as O"),
-    ("OIHW", "NCHW", "O is read as N, I is read as C"),
-    ("NCHW", "NHWC", "C is read as H, H is read as W, W is read as C"),
-    (("N", "C", "HW"), "NCW", "HW is read as W"),
-    (("1", "C", "H", "1"), "NCHW", None),
-    ("NCW", "OIHW", "3 axes, not 4"),
-    ("KCHW", "NCHW", "K is read as N"),
-    ("AB", "NC", "A is read as N, B is read as C"),
-    ("", "", None),
-]
-
-
-@pytest.mark.parametrize(("axes", "wanted", "told"), CASES)
-def test_consumed(axes: str, wanted: str, told: str | None) -> None:
-    """Axes that are read as others are listed in one line; one of size 1 may mean anything."""
-    found = consumed_as(axes, wanted)
-    assert found is None if told is None else found is not None and found.endswith(f": {told}")
-    assert "\n" not in (found or "")
-
-
-def test_whose_axes() -> None:
-    """Data, weights and other tensors are called so."""
-    for axes, name in {
-        "NCHW": "a convolution's data (N, C, H, W)",
-        "NHWC": "a convolution's data (N, H, W, C)",
-        "NC": "a convolution's data (N, C)",
-        "NHW": "a tensor (N, H, W)",
-        "GOIHW": "a convolution's weights (G, O, I, H, W)",
-        "HWCK": "a convolution's weights (H, W, C, K)",
-        "AB": "a tensor (A, B)",
-    }.items():
-        assert str(consumed_as(axes, "X")).startswith(f"{name} consumed as a tensor (X): ")
-
-
-NAMES = [
-    ((2, 12, 4, 6), (2, 12, 24), ("N", "C", "HW")),
-    ((2, 12, 4, 6), (24, 24), ("NC", "HW")),
-    ((2, 12, 4, 6), (2, 3, 4, 4, 6), ("N", "C/4", "C%4", "H", "W")),
-    ((2, 12, 4, 6), (2, 2, 3, 2, 4, 6), ("N", "C/6", "C/2%3", "C%2", "H", "W")),
-    ((2, 12, 4, 6), (2, 12, 2, 12), ("N", "C", "H/2", "H%2W")),
-    ((2, 12, 4, 6), (2, 12, 3, 8), ("N", "C", "HW/8", "HW%8")),
-    ((2, 12, 4, 6), (1, 2, 12, 4, 6, 1), ("1", "N", "C", "H", "W", "1")),
-    ((1, 12, 4, 1), (12, 4), ("C", "H")),
-    ((1, 12, 4, 1), (1, 48, 1), ("N", "CH", "W")),
-    ((0, 12, 4, 6), (0, 12, 24), ("N", "C", "HW")),
-]
-
-
-@pytest.mark.parametrize(("dims", "new", "names"), NAMES)
-def test_reshaped(dims: tuple[int, ...], new: tuple[int, ...], names: tuple[str, ...]) -> None:
-    """Joined axes mean all of theirs, split ones quotient and remainder."""
-    after = SemanticAxes.named("NCHW", dims).reshape(new)
-    assert after.dims == new
-    assert after.names == names
-
-
 def test_split_and_joined_again() -> None:
     """Axes that are split and joined again, or joined and split again, are what they were."""
     axes = SemanticAxes.named("NCHW", (2, 12, 4, 6))
@@ -249,19 +107,6 @@ def test_meanings_along_random_chains() -> None:
                 digits = np.unravel_index(i, [f.size for f in factors]) if factors else ()
                 assert [values[f.axis] // f.stride % f.size for f in factors] == [*digits]
     assert checked > 150
-
-
-def test_refused() -> None:
-    """Wrong names, sizes, permutations and reshapes are refused."""
-    axes = SemanticAxes.named("NCHW", (2, 12, 4, 6))
-    with pytest.raises(LayoutError, match="dims must have 4 entries, got 3"):
-        SemanticAxes.named("NCHW", (1, 2, 3))
-    with pytest.raises(LayoutError, match="axes N, C, C must have different names"):
-        SemanticAxes.named("NCC", (1, 2, 3))
-    with pytest.raises(LayoutError, match="1 is there twice"):
-        axes.permute_axes((0, 1, 1, 2))
-    with pytest.raises(LayoutError, match="no reshape"):
-        axes.reshape((2, 12, 4))
 
 
 # A framework's transpose, in the permutation or in the bytes
@@ -334,14 +179,3 @@ def test_both_ways(descriptor: Descriptor, permutation: Permutation) -> None:
         places = seen(descriptor, permutation, np.arange(len(memory))).transpose(axes)
         stays = np.array_equal(places.transpose(permutation), copy.descriptor.offsets())
         assert copy.moves_bytes is not stays
-
-
-@pytest.mark.parametrize(
-    ("permutation", "axes"), [((0, 1, 2), (0, 1)), ((0, 1), (0, 0)), ((0, 2), (0, 1)), ((0,), (0,))]
-)
-def test_wrong_transposes(permutation: Permutation, axes: Permutation) -> None:
-    """Other ranks and no permutations are refused by both."""
-    d = Descriptor.from_tag((2, 3), "ab")
-    for transpose in (transpose_by_permutation, transpose_by_copy):
-        with pytest.raises(LayoutError, match="permutation"):
-            transpose(d, permutation, axes)

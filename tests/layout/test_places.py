@@ -27,46 +27,6 @@ from tests.support import proved, refused
 # Physical shapes, strides and bytes
 
 
-STRIDES = [
-    # Glow's Type.h: dims [3, 5, 10], alignments [3, 32, 1], elements of a byte.
-    ("N[a=3]C[a=32]H", (3, 5, 10), 1, (162, 32, 1), 486),
-    ("NCHW", (2, 3, 4, 5), 4, (60, 20, 5, 1), 480),
-    # Rows of 3 floats take 12 bytes, 16 with alignment; 4 of these 64, and so on.
-    ("NCH[a=16]W", (1, 2, 4, 3), 4, (32, 16, 4, 1), 128),
-    ("N[a=64]CH[a=16]W", (3, 3, 1, 3), 4, (16, 4, 4, 1), 192),
-    # 6 bytes are no whole floats: the next multiple of both is 12.
-    ("NC[a=6]", (2, 2), 4, (6, 3), 48),
-    ("N[a=6]C", (2, 2), 4, (3, 1), 24),
-    ("N[a=6]C", (2, 4), 4, (6, 1), 48),
-    ("NC[a=8]", (2, 3), 4, (6, 2), 48),
-    ("N[a=8][after:x]C", (2, 3), 4, (4, 1), 32),
-    ("N[a=64]C", (1, 3), 4, (16, 1), 64),
-    ("", (), 8, (), 8),
-    ("NCHW16c", (1, 20, 2, 2), 2, (128, 64, 32, 16, 1), 256),
-    ("N[a=32]C", (0, 3), 4, (8, 1), 0),
-    ("N[a=32]C", (3, 0), 4, (8, 1), 0),
-]
-"""Layout, shape, bytes of an element, strides in elements, bytes in all."""
-
-
-@pytest.mark.parametrize(("layout", "shape", "width", "expected", "total"), STRIDES)
-def test_strides_and_bytes(
-    layout: str, shape: tuple[int, ...], width: int, expected: tuple[int, ...], total: int
-) -> None:
-    """A stride is what lies inside, rounded up to the alignment; the outermost one tells bytes."""
-    place = placement(layout, shape, element_bytes=width)
-    assert place.strides == expected
-    assert place.byte_strides == tuple(width * step for step in expected)
-    assert place.nbytes == total
-    assert place.padding == total - width * int(np.prod(shape, dtype=int))
-
-
-def test_padded_shapes_are_logical() -> None:
-    """Rounded up to whole blocks, in the order of the tensor's shape."""
-    assert placement("OIhw4i16o4i", (20, 40, 3, 3)).padded_shape == (32, 48, 3, 3)
-    assert placement("OIhw4i16o4i", (3, 3, 40, 20), "HWIO").padded_shape == (3, 3, 48, 32)
-
-
 @given(cases())
 def test_sizes_are_those_of_the_memory_written_down(case: Case) -> None:
     """Bytes and padding are counted in the memory of random layouts, cell by cell."""
@@ -120,29 +80,6 @@ def test_offsets_of_some_elements(case: Case) -> None:
         found = place.offsets(index)
         assert found.shape == ()
         assert found == every[index]
-
-
-def test_values_by_hand() -> None:
-    """TVM's index (0, 18, 6, 6) of NCHW is (0, 1, 6, 6, 2) of NCHW16c; the others are drawn."""
-    assert placement("NCHW16c", (1, 32, 7, 7)).offsets((0, 18, 6, 6)) == 16 * (49 + 6 * 7 + 6) + 2
-    for layout, shape, logical, width, expected in MAPS:
-        found = placement(layout, shape, logical, width).offset_map()
-        assert found.tolist() == expected, layout
-
-
-MAPS: list[tuple[str, tuple[int, ...], str | None, int, list[Any]]] = [
-    ("HW", (2, 3), None, 4, [[0, 1, 2], [3, 4, 5]]),
-    ("WH", (2, 3), None, 4, [[0, 2, 4], [1, 3, 5]]),
-    ("HW", (3, 2), "WH", 4, [[0, 3], [1, 4], [2, 5]]),
-    ("HW2h", (3, 2), None, 4, [[0, 2], [1, 3], [4, 6]]),
-    ("4cC", (6,), None, 4, [0, 2, 4, 6, 1, 3]),
-    # Two floats of a row in 16 bytes.
-    ("N[a=16]C", (2, 2), None, 4, [[0, 1], [4, 5]]),
-    ("N[a=16]C", (2, 2), None, 8, [[0, 1], [2, 3]]),
-    # Tiles (2, 4), and in them (2, 1) of XLA: neighbours along the outer axis lie side by side.
-    ("{1,0:T(2,4)(2,1)}", (2, 8), None, 4, [[*range(0, 16, 2)], [*range(1, 16, 2)]]),
-]
-"""Layout, shape, logical order, bytes of an element, and all offsets."""
 
 
 def test_padding_is_marked() -> None:
@@ -211,40 +148,6 @@ def own_rules() -> Iterator[None]:
     yield
     for name in RULES.keys() - BUILT_IN:
         del RULES[name]
-
-
-BY_HAND: list[tuple[str, tuple[int, ...], dict[str, Any], list[int]]] = [
-    # Four rows of two on four tiles, as they lie and across.
-    ("HW", (4, 2), {}, [0, 0, 1, 1, 2, 2, 3, 3]),
-    ("WH", (4, 2), {}, [0, 2, 0, 2, 1, 3, 1, 3]),
-    ("HW2h", (4, 2), {}, [0, 1, 0, 1, 2, 3, 2, 3]),
-    # Six places for five elements, two to a tile.
-    ("C3c", (5,), {}, [0, 0, 1, 1, 2]),
-    ("2cC", (5,), {}, [0, 1, 0, 2, 1]),
-    # Runs of at least three places; rows of padding fill the fourth tile.
-    ("WH", (4, 2), {"min_elements_per_tile": 3}, [0, 1, 0, 1, 0, 2, 1, 2]),
-    ("HW4h", (2, 2), {}, [0, 2, 0, 2]),
-    ("WH", (4, 2), {"grain": 8}, [0] * 8),
-    ("WH", (4, 2), {"logical": "WH"}, [0, 0, 1, 1, 2, 2, 3, 3]),
-    # Gaps of alignment are on no tile.
-    ("W[a=64]H", (4, 2), {}, [0, 2, 0, 2, 1, 3, 1, 3]),
-    # Columns of three places on four tiles: runs of two cross them, boxes do not.
-    ("WH", (3, 2), {}, [0, 1, 0, 2, 1, 2]),
-    ("WH", (3, 2), {"boxes": True}, [0, 2, 0, 2, 1, 3]),
-    ("", (), {}, [0]),
-    ("NC", (0, 3), {}, []),
-    ("CN4n", (0, 3), {"boxes": True}, []),
-]
-
-
-@pytest.mark.parametrize(("layout", "shape", "options", "tiles"), BY_HAND)
-def test_tiles_by_hand(
-    layout: str, shape: tuple[int, ...], options: dict[str, Any], tiles: list[int]
-) -> None:
-    """Tiles get equal runs of the physical array, or boxes of it, padding included."""
-    found = tile_mapping(layout, shape, MEMORY, **options)
-    assert found.dtype == np.int64
-    assert found.tolist() == tiles
 
 
 @given(cases(), st.integers(1, 9), st.sampled_from((None, 1, 3)), st.integers(1, 4))

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from layoutopt.pictures.chart import ZERO, ChartAxis, power, scale
+from layoutopt.pictures.chart import ZERO, ChartAxis, scale
 
 
 def told(axis: ChartAxis, *values: float) -> list[str]:
@@ -87,12 +87,3 @@ def test_a_given_low_end_stays() -> None:
     """Also where all values are near it, as those of a solver that is always fastest."""
     found = scale(ChartAxis("factor", log=True, low=1.0), [1.0, 1.1])
     assert (found.low, found.high, found.at(1.0)) == (1, 2, 0)
-
-
-def test_large_and_small_powers_are_short() -> None:
-    """Where digits would be many there is a power of ten."""
-    assert power(1e-6) == "10⁻⁶"
-    assert power(5e8) == "5·10⁸"
-    assert power(0.001) == "0.001"
-    assert power(1e-6, percent=True) == "10⁻⁶"
-    assert power(1e-5, percent=True) == "0.001%"

@@ -1,0 +1,268 @@
+"""Calls of graphs and layouts: what they answer, and what they are refused for, worked out by hand.
+
+``calls.txt`` has sections, each with calls and, below each call, ``= answer`` or the one line that
+says why there is none; then nothing was added.  ``python -m tests.examples.test_calls`` writes what
+is said now where it is something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import layoutopt as lo
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import exact, number, ratio
+from layoutopt.explain.words import costs, listed
+from layoutopt.graphs import ops
+from layoutopt.graphs.ops import Kind
+from layoutopt.graphs.tensor import Tensor
+from layoutopt.graphs.unwinding import Graph
+from layoutopt.layout.descriptor import Descriptor, transpose_by_copy, transpose_by_permutation
+from layoutopt.layout.grouping import filter_shape, grouped_convolution, windows
+from layoutopt.layout.layout import Block, Dim, Layout
+from layoutopt.layout.mapping import tile_mapping
+from layoutopt.layout.permutations import (
+    checked,
+    compose,
+    inverse,
+    library_shape,
+    parse_permutation,
+    permutation_between,
+    required_permutation,
+)
+from layoutopt.layout.placement import convert_shape, placement
+from layoutopt.layout.reshape import reshape_dims
+from layoutopt.layout.semantics import SemanticAxes, consumed_as
+from layoutopt.layout.transform import apply, restore, transform
+from layoutopt.network.costs.problem import LARGEST, Problem, cost
+from layoutopt.network.problem import Labelling
+from layoutopt.pictures.arrange import columns, groups, lanes
+from layoutopt.pictures.chart import ChartAxis, power, scale
+from layoutopt.pictures.svg import abbreviations, distinct, shortened
+from layoutopt.tiles.memory import TileMemory
+from tests.capacity.cases import case
+from tests.support import labelling, named_pairs
+
+PAGE = Path(__file__).with_name("calls.txt")
+
+
+class Call(NamedTuple):
+    """A call, the section that it stands in, and what is said."""
+
+    section: str
+    call: str
+    said: str
+
+
+def calls() -> Iterator[Call]:
+    """Yield the calls of the page in order."""
+    section = call = ""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("# "):
+            section = line[2:]
+        elif line.startswith("  "):
+            yield Call(section, call, line[2:])
+        elif line:
+            call = line
+
+
+def graph_of(**shapes: tuple[int, ...]) -> Graph:
+    """Return a graph with a sink of each name and shape."""
+    graph = Graph()
+    for name, shape in shapes.items():
+        graph.sink(shape, name=name)
+    return graph
+
+
+def operands() -> Graph:
+    """Return a graph with a sink of each of several shapes, named by shape."""
+    shapes: list[tuple[int, ...]] = [(), (0,), (4,), (2, 3), (2, 1), (3,), (1, 3, 1), (2, 3, 4)]
+    return graph_of(**{"x" + "_".join(map(str, shape)): shape for shape in shapes})
+
+
+def subgraphs() -> Graph:
+    """Return a graph with outside tensors ``a``, ``b`` and two bodies ``x -> y``, ``u -> v``."""
+    graph = graph_of(a=(2,), b=(2,), x=(2,), u=(2,), long=(3,))
+    graph.reverse("x", [0], name="y")
+    graph.reverse("u", [0], name="v")
+    return graph
+
+
+def kinds() -> Graph:
+    """Return a graph with an op of most kinds."""
+    graph = graph_of(x=(2, 3), y=(2, 3))
+    graph.barrier(["x"], shapes=[(2, 3), (2, 3)], name="bar")
+    graph.source((2, 3), name="src")
+    graph.fixed_point(["x"], (2, 3), name="fix")
+    graph.sum_like_reduce("x", (3,), name="red")
+    graph.sum_like(["x", "y"], unwindable=1, name="sum")
+    return graph
+
+
+def conv(*shapes: tuple[int, ...], **given: Any) -> None:
+    """Ask for a convolution of ``x`` by ``y``, perhaps with a bias ``z``, of these shapes."""
+    shaped = dict(zip("xyz", shapes, strict=False))
+    graph = graph_of(**shaped)
+    try:
+        graph.grow_conv("x", "y", **given)
+    finally:
+        assert graph == graph_of(**shaped)
+
+
+def small() -> Graph:
+    """Return a graph of one sink, worth 12."""
+    graph = Graph("small")
+    x, t = graph.sink((2, 3), name="x"), graph.source((3, 2), name="t")
+    graph.valued_pair(graph.dim_shuffle(x, (1, 0), name="y"), t, 2)
+    return graph
+
+
+def sizes(layout: str, shape: tuple[int, ...], width: int) -> tuple[Any, ...]:
+    """Return strides in elements and in bytes, bytes in all, and bytes of padding."""
+    place = placement(layout, shape, element_bytes=width)
+    return place.strides, place.byte_strides, place.nbytes, place.padding
+
+
+def offsets(layout: str, shape: tuple[int, ...], *more: Any) -> Any:
+    """Return the offsets of all elements of a layout."""
+    return placement(layout, shape, *more).offset_map().tolist()
+
+
+def ticks(axis: ChartAxis, *values: float) -> list[str]:
+    """Return what the ticks of an axis say."""
+    return [words for _, words in scale(axis, values).ticks]
+
+
+def tiles(layout: str, shape: tuple[int, ...], **options: Any) -> Any:
+    """Return the tiles of all elements on a machine of four."""
+    found = tile_mapping(layout, shape, NAMES["MEMORY"], **options)
+    assert found.dtype == np.int64
+    return found.tolist()
+
+
+def made(graph: Graph, sinks: Sequence[Tensor]) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Return the names of new sinks of two elements, all that was added, and the graph's pairs."""
+    names = [sink.name for sink in sinks]
+    assert [op.id for op in graph.ops[len(subgraphs().ops) :]] == names
+    assert all(sink.kind is Kind.SINK and sink.shape == (2,) for sink in sinks)
+    return names, [(a, b, str(value)) for a, b, value in named_pairs(graph)]
+
+
+PAIR = Problem.of(
+    [[3, None], [0, -2, 5]],
+    [(0, 1, [[1, 2, None], [0, 0, 0]]), (1, 0, [[7, 0], [9, 0], [0, 0]])],
+)
+"""Two edges, one in each direction."""
+
+ODD = small()
+
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    "ops of operands": operands,
+    "short forms": lambda: graph_of(x=(2, 3), s=()),
+    "copies into subgraphs": subgraphs,
+    "regions": kinds,
+    "handles": lambda: graph_of(x=(4, 6)),
+    "sums and steps": lambda: graph_of(
+        x=(2, 3), y=(2, 3), row=(1, 3), w=(2,), v=(2,), m=(2,), long=(3,), z=(4, 3)
+    ),
+    "convolutions": Graph,
+    "layouts": Graph,
+    "descriptors and windows": Graph,
+    "cost problems": Graph,
+    "permutations": Graph,
+    "words and pictures": Graph,
+    "notations": Graph,
+    "odd arguments": lambda: ODD,
+}
+"""The graph of each section, called ``g``; its first tensor is ``x``."""
+
+NAMES: dict[str, Any] = {
+    "Block": Block,
+    "Descriptor": Descriptor,
+    "Dim": Dim,
+    "GIVEN": case([0, 0, 1], [2, 3], [1, 1, 4], [9, 9], {(0, 1): 1}),
+    "GRAPH": ODD,
+    "Graph": Graph,
+    "LARGEST": LARGEST,
+    "Labelling": Labelling,
+    "Layout": Layout,
+    "MEMORY": TileMemory(4, 1024),
+    "NC": placement("NC", (2, 3)),
+    "PAIR": PAIR,
+    "Problem": Problem,
+    "RESULT": lo.unwind(ODD),
+    "ONES": np.ones((2, 3), np.float32),
+    "apply": apply,
+    "conv": conv,
+    "cost": cost,
+    "labelling": labelling,
+    "made": made,
+    "replace": replace,
+    "convert_shape": convert_shape,
+    "filter_shape": filter_shape,
+    "grouped_convolution": grouped_convolution,
+    "lo": lo,
+    "np": np,
+    "ops": ops,
+    "placement": placement,
+    "reshape_dims": reshape_dims,
+    "restore": restore,
+    "small": small,
+    "tagged": Descriptor.from_tag,
+    "tile_mapping": tile_mapping,
+    "transform": transform,
+    "windows": windows,
+    **{f.__name__: f for f in (checked, compose, consumed_as, inverse, library_shape, offsets)},
+    **{f.__name__: f for f in (parse_permutation, permutation_between, required_permutation)},
+    **{f.__name__: f for f in (sizes, tiles, transpose_by_copy, transpose_by_permutation)},
+    **{f.__name__: f for f in (abbreviations, columns, distinct, groups, lanes, number, power)},
+    **{f.__name__: f for f in (costs, exact, listed, ratio, shortened, ticks)},
+    "ChartAxis": ChartAxis,
+    "Decimal": Decimal,
+    "Fraction": Fraction,
+    "SemanticAxes": SemanticAxes,
+    "parse": Layout.parse,
+}
+
+
+def said(section: str, call: str) -> str:
+    """Return the answer to a call, or its refusal, which must be one line and change nothing."""
+    graph = GRAPHS[section]()
+    names = NAMES | {"g": graph, **{x.name: x for x in graph.tensors()[:1]}}
+    try:
+        return f"= {eval(call, names)!r}"  # of the page beside this file
+    except InputError as error:
+        assert graph == GRAPHS[section]()
+        [line] = str(error).splitlines()
+        return line
+
+
+def fits(found: str, words: str) -> bool:
+    """Return whether something is said in these words, of which ``...`` stands for any."""
+    start, dots, end = words.partition("...")
+    return found == words or bool(dots and found.startswith(start) and found.endswith(end))
+
+
+@pytest.mark.parametrize("row", list(calls()), ids=lambda row: f"{row.section}: {row.call}")
+def test_calls(row: Call) -> None:
+    """The answer, or the line that says why there is none, is that of the page."""
+    found = said(row.section, row.call)
+    assert fits(found, row.said), found
+
+
+if __name__ == "__main__":
+    lines: list[str] = []
+    for one in calls():
+        if (head := f"# {one.section}") not in lines:
+            lines += ["", head, ""]
+        now = said(one.section, one.call)
+        lines += [one.call, f"  {one.said if fits(now, one.said) else now}"]
+    PAGE.write_text("\n".join(lines).strip() + "\n")
