@@ -23,10 +23,10 @@ from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
 from layoutopt.onnx.declared import declare_outputs, without_declared
-from layoutopt.onnx.protobuf import Loaded, copied, load, loaded
+from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
 from layoutopt.onnx.result import ConversionResult, describe, whole
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
-from layoutopt.onnx.simplify import Simplified, given_transposes, simplified
+from layoutopt.onnx.simplify import SimplifiedModel, given_transposes, simplified
 from layoutopt.onnx.source import OnnxSource, read_model
 from layoutopt.onnx.validate import one_input_each
 from layoutopt.onnx.verifying import Attempt, Found, Key, Unsound, fault, soundest
@@ -156,7 +156,7 @@ class _Wanted:
 class _Call:
     """One call of :func:`convert` on a network that was read."""
 
-    def __init__(self, given: Loaded, wanted: _Wanted, limits: Limits) -> None:
+    def __init__(self, given: LoadedModel, wanted: _Wanted, limits: Limits) -> None:
         model, self.notes = one_input_each(given.model)
         self.given, self.wanted, self.limits = given._replace(model=model), wanted, limits
         self.clock = _Clock(limits.started)
@@ -274,7 +274,7 @@ class _Ready:
     """A network that was read, with valid declared shapes only, and simplified where possible."""
 
     model: Model
-    plain: Simplified
+    plain: SimplifiedModel
     source: OnnxSource
     unsimplified: bool = False
 
@@ -314,7 +314,7 @@ def _simplified_or_not(model: Model) -> _Ready:
             f"the network is converted without being simplified ({type(error).__name__}: {error}), "
             f"{DEFECT}. Fewer transforms may be possible, and the bound is 0"
         )
-    plain = Simplified(model, {}, NOTHING, (note,))
+    plain = SimplifiedModel(model, {}, NOTHING, (note,))
     return _Ready(model, plain, read_model(model), unsimplified=True)
 
 

@@ -32,7 +32,7 @@ from layoutopt.conversion.result import Conversion
 from layoutopt.network.evidence import evidence
 from layoutopt.onnx.protobuf import load, loaded
 from layoutopt.onnx.result import ConversionResult, whole
-from layoutopt.onnx.simplify import Simplified, simplified
+from layoutopt.onnx.simplify import SimplifiedModel, simplified
 from layoutopt.onnx.source import read_model
 
 if TYPE_CHECKING:
@@ -376,7 +376,7 @@ def check_certificate(
 
 
 def _source(
-    model: Model | str | Path, simplify: Callable[[Model], Simplified] | None = None
+    model: Model | str | Path, simplify: Callable[[Model], SimplifiedModel] | None = None
 ) -> OnnxSource:
     given = load(model) if isinstance(model, str | Path) else loaded(model)
     try:

@@ -90,7 +90,7 @@ class CandidateModes:
         return found
 
 
-class Joined:
+class JoinedModes:
     """All modes of all ops, by the orders that they take and give.
 
     Parameters
@@ -202,7 +202,7 @@ def choices(
     return every
 
 
-class _Closing(Joined):
+class _Closing(JoinedModes):
     """Useful families, and what has not been looked at yet."""
 
     def __init__(self, values: Values, every: list[CandidateModes], whole: set[int]) -> None:

@@ -21,8 +21,8 @@ from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.costs import (
     NO_TIMES,
     Costs,
+    OpTimes,
     Pair,
-    Times,
     measured,
     parse_objective,
     size_of,
@@ -34,8 +34,8 @@ from layoutopt.conversion.heuristics import Task, labels_of
 from layoutopt.conversion.labelling import ConversionLabelling, labelling, proved, stated
 from layoutopt.conversion.modes import ModeTable, as_written
 from layoutopt.conversion.requirements import Requirements
-from layoutopt.conversion.result import Conversion, Remaining, Stated, Tally
-from layoutopt.conversion.rewrite import Moved, Rewritten, rewrite
+from layoutopt.conversion.result import Conversion, Remaining, StatedProblem, Tally
+from layoutopt.conversion.rewrite import MovedValue, Rewritten, rewrite
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import written_input
 from layoutopt.conversion.values import Value, Values, transposition, values_of
@@ -127,14 +127,14 @@ def unconverted(
         Why nothing is proved.
     """
     tallied = tally(graph) if tallied is None else tallied
-    times = Times(graph, costs).total() if costs else 0
+    times = OpTimes(graph, costs).total() if costs else 0
     read = {op.name: op.inputs[0] for op in graph.ops if op.inputs}
     lines = [
         Remaining(name, read.get(name, ""), "", "", size, "", (), why)
         for name, size in tallied.by_op.items()
     ]
 
-    def state() -> Stated:
+    def state() -> StatedProblem:
         raise InputError(f"graph {graph.name!r}: it is left as it is given; nothing is proved")
 
     return Conversion(
@@ -161,7 +161,7 @@ def state_graph(
     objective: str = "bytes",
     free_io: bool = False,
     microsoft: bool = False,
-) -> Stated:
+) -> StatedProblem:
     """Return what :func:`convert_graph` chooses from, as plain data, and the graph as it is given.
 
     The arguments are the same.
@@ -218,7 +218,7 @@ class _Run:
 
     def _choose(self) -> None:
         graph = self.graph
-        times = Times(graph, self.costs) if self.costs else None
+        times = OpTimes(graph, self.costs) if self.costs else None
         layouts = carried(graph) if self.desired is not None else {}
         table = ModeTable(self.desired, times, self.written, self.microsoft, layouts)
         self.values = values_of(graph)
@@ -255,7 +255,7 @@ class _Run:
             why = f"{what}: {error.reason}; one objective needs smaller numbers"
             raise OptionError(why) from None
 
-    def stated(self, labels: IntArray | None) -> Stated:
+    def stated(self, labels: IntArray | None) -> StatedProblem:
         """Return the problem as plain data, and what is chosen."""
         assert labels is not None
         kept = [name for name in self.graph.outputs if name in self.kept]
@@ -305,7 +305,7 @@ class _Run:
             before = tally(self.graph)
             forms = written.forms
             after = tally(written.graph, forms.relaid, forms.padding, forms.narrow)
-            ops = Times(written.graph, self.times).total()
+            ops = OpTimes(written.graph, self.times).total()
             found = measured(after, self.names, self.times, ops)
             solved = self.weights.split((answer.objective or 0) + self.problem.constant)
             self._check(found, solved)
@@ -402,7 +402,7 @@ def remaining(
     old: ConversionGraph,
     new: ConversionGraph,
     values: Values,
-    moved: Mapping[str, Moved],
+    moved: Mapping[str, MovedValue],
     costly: Collection[str],
     single: Collection[str],
 ) -> tuple[Remaining, ...]:
@@ -436,7 +436,7 @@ def _line(
     op: Op,
     single: Collection[str],
     value: Value,
-    how: Moved,
+    how: MovedValue,
     letters: list[str] | None,
 ) -> Remaining:
     source = _origin(graph, op.inputs[0])

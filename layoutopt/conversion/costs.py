@@ -12,7 +12,7 @@ from layoutopt.conversion.cost_table import OpCosts
 from layoutopt.conversion.desired import Desired
 from layoutopt.conversion.graph import ConversionGraph
 from layoutopt.conversion.required import required
-from layoutopt.conversion.result import Relaid, Tally
+from layoutopt.conversion.result import Tally, TransformedConstant
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.values import transposition
 from layoutopt.layout.factors import Order, order_of
@@ -20,7 +20,7 @@ from layoutopt.layout.factors import Order, order_of
 
 def tally(
     graph: ConversionGraph,
-    relaid: Mapping[str, Relaid] | None = None,
+    relaid: Mapping[str, TransformedConstant] | None = None,
     padding: Mapping[str, str] | None = None,
     narrow: Mapping[str, Shape] | None = None,
 ) -> Tally:
@@ -43,11 +43,11 @@ def tally(
     narrow
         Shapes of tensors that are padded, without padding, by name.
     """
-    copies: dict[str, Relaid] = {}
+    copies: dict[str, TransformedConstant] = {}
     for name, tensor in graph.tensors.items():
         if tensor.kind == "constant":
             shape = tensor.shape or ()
-            written = Relaid(name, tuple(range(len(shape))), shape)
+            written = TransformedConstant(name, tuple(range(len(shape))), shape)
             copies[name] = (relaid or {}).get(name, written)
     free, by_op = 0, dict[str, int]()
     pads, read = padding or {}, set(graph.outputs)
@@ -78,7 +78,7 @@ def tally(
     return Tally(len(by_op), sum(by_op.values()), free, by_op)
 
 
-def _further(copies: Mapping[str, Relaid]) -> Iterator[str]:
+def _further(copies: Mapping[str, TransformedConstant]) -> Iterator[str]:
     """Yield the constants that are not the first of their source, in another layout than others."""
     seen: dict[str, set[Order]] = {}
     for name, one in copies.items():
@@ -99,7 +99,7 @@ def _stays(axes: list[int]) -> bool:
     return axes == sorted(axes)
 
 
-class Times:
+class OpTimes:
     """Costs of the ops of one graph.
 
     Parameters

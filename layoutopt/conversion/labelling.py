@@ -24,9 +24,9 @@ import numpy as np
 from layoutopt.base.deadline import run_phase
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
-from layoutopt.conversion.candidates import CandidateModes, Joined, ModeRow
+from layoutopt.conversion.candidates import CandidateModes, JoinedModes, ModeRow
 from layoutopt.conversion.costs import Costs, measured
-from layoutopt.conversion.result import Stated, Tally
+from layoutopt.conversion.result import StatedProblem, Tally
 from layoutopt.conversion.values import Need, Values
 from layoutopt.layout.factors import AxisFactor, Order, has_factors, sort_key
 from layoutopt.network.costs.problem import FORBIDDEN, CostAnswer, Problem, cost, integers
@@ -42,7 +42,7 @@ def stated(
     kept: Sequence[str],
     modes: Sequence[int],
     orders: Mapping[int, Order],
-) -> Stated:
+) -> StatedProblem:
     """Return a choice of layouts as plain data.
 
     Parameters
@@ -60,7 +60,7 @@ def stated(
     modes, orders
         What is chosen: the number of the mode of each op, and the order of each free value.
     """
-    joined = Joined(values, list(every))
+    joined = JoinedModes(values, list(every))
     numbers = [_numbers(one) for one in every]
     rows = [[joined.row((at, n)) for n in own] for at, own in enumerate(numbers)]
     useful = [[n in one.rows for n in own] for one, own in zip(every, numbers, strict=True)]
@@ -83,7 +83,7 @@ def stated(
     chosen = [own.index(orders[v]) for v, own in places.items()]
     chosen += [own.index(mode) for own, mode in zip(numbers, modes, strict=True)]
     chosen += [0] * (len(write.ops) - len(chosen))
-    return Stated(write.document, write.useful, chosen)
+    return StatedProblem(write.document, write.useful, chosen)
 
 
 def _numbers(one: CandidateModes) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from layoutopt.base.errors import InputError, OptionError
 from layoutopt.conversion.carried import letters_of
-from layoutopt.conversion.costs import Times
+from layoutopt.conversion.costs import OpTimes
 from layoutopt.conversion.required import Forms, Required, in_order, required
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op, OperandLayouts, Shape
@@ -136,7 +136,7 @@ class ModeTable:
     def __init__(
         self,
         requirements: Requirements | None = None,
-        times: Times | None = None,
+        times: OpTimes | None = None,
         written: Collection[str] = (),
         microsoft: bool = False,
         layouts: Mapping[str, Layout] = MappingProxyType({}),
@@ -179,7 +179,7 @@ class ModeTable:
         needed = required(op, requirements)
         return None if needed is None else _required(op, needed)
 
-    def _priced(self, op: Op, times: Times) -> list[Mode]:
+    def _priced(self, op: Op, times: OpTimes) -> list[Mode]:
         """Return the modes of a table of costs, that in which the op is written first."""
         found: dict[tuple[Order, ...], Mode] = {}
         for line, time in times.of(op):

@@ -14,7 +14,7 @@ from layoutopt.layout.permutations import Permutation
 
 
 @dataclass(frozen=True)
-class Relaid:
+class TransformedConstant:
     """A constant that takes the place of another.
 
     Parameters
@@ -89,7 +89,7 @@ class Remaining:
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedProblem:
     """A choice of layouts as plain data.
 
     Parameters
@@ -141,7 +141,7 @@ class Conversion:
     """
 
     graph: ConversionGraph
-    relaid: Mapping[str, Relaid]
+    relaid: Mapping[str, TransformedConstant]
     freed: Mapping[str, Permutation]
     objectives: tuple[str, ...]
     objective: tuple[int, ...]
@@ -151,7 +151,7 @@ class Conversion:
     before: Tally
     after: Tally
     explain: Callable[[], tuple[Remaining, ...]] = field(repr=False)
-    state: Callable[[], Stated] = field(repr=False)
+    state: Callable[[], StatedProblem] = field(repr=False)
     changed: frozenset[str] = field(default=frozenset(), repr=False)
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any
 from layoutopt.conversion.candidates import CandidateModes
 from layoutopt.conversion.graph import HELD, ConversionGraph, ConversionTensor
 from layoutopt.conversion.modes import Mode
-from layoutopt.conversion.result import Relaid
+from layoutopt.conversion.result import TransformedConstant
 from layoutopt.conversion.rules.op import Op, Shape
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.values import Values
@@ -110,7 +110,7 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 @dataclass
-class Laid:
+class ValueForms:
     """The forms in which a value is there.
 
     Parameters
@@ -228,7 +228,7 @@ PADDING = ("Pad", "Slice")
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedValue:
     """Effect of a transpose of the new graph.
 
     Parameters
@@ -275,11 +275,11 @@ class Forms:
         self.old, self.values = graph, values
         self.new = ConversionGraph(graph.name, graph.opset)
         self.names = TensorNames(graph, values)
-        self.laid: list[Laid] = [Laid(value.shape) for value in values.every]
-        self.moved: dict[str, Moved] = {}
+        self.laid: list[ValueForms] = [ValueForms(value.shape) for value in values.every]
+        self.moved: dict[str, MovedValue] = {}
         self.padding: dict[str, str] = {}
         self.narrow: dict[str, Shape] = {}
-        self.relaid: dict[str, Relaid] = {}
+        self.relaid: dict[str, TransformedConstant] = {}
         self.waiting: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._gathered: dict[tuple[str, tuple[int, ...]], str] = {}
 
@@ -336,7 +336,7 @@ class Forms:
         """Return the name of a value in a form of another order than it has."""
         laid, shape = self.laid[number], self.values.every[number].shape
         source = laid.forms[0]
-        how, name = Moved(number, source, form), self._made(laid.name(source) or "")
+        how, name = MovedValue(number, source, form), self._made(laid.name(source) or "")
         ops = list(ops_of(source, steps(source, form, shape), shape))
         alone = any(step.type in PADDING for step in ops)  # padded tensors are not shared
         padding, transposing = "", ""
@@ -405,7 +405,7 @@ class Forms:
         laid.add(form, name)
         whole = tuple(range(len(value.shape)))
         if name != value.root or same(form, value.shape) != same(whole, value.shape):
-            self.relaid[name] = Relaid(value.root, form, value.shape)
+            self.relaid[name] = TransformedConstant(value.root, form, value.shape)
         return name
 
 

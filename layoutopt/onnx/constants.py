@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.result import Relaid
+from layoutopt.conversion.result import TransformedConstant
 from layoutopt.layout.factors import steps
 from layoutopt.onnx.protobuf import copied, is_standard
 
@@ -23,7 +23,7 @@ def is_filled(constant: NodeProto) -> bool:
     return constant.op_type == "ConstantOfShape"
 
 
-def relaid_tensor(constant: Constant, how: Relaid, name: str) -> TensorProto:
+def relaid_tensor(constant: Constant, how: TransformedConstant, name: str) -> TensorProto:
     """Return a constant in another layout, as an initialiser.
 
     Raises

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 
-class Names:
+class NetworkNames:
     """The names of tensors, and of nodes, of a network.
 
     Parameters
@@ -38,7 +38,7 @@ class Names:
         return name
 
 
-def unshadow(graph: GraphProto, names: Names) -> None:
+def unshadow(graph: GraphProto, names: NetworkNames) -> None:
     """Give what graphs inside a graph make other names than what the graphs around them make.
 
     So a value that is read in there by another name, as it is the same, is not taken for theirs.
@@ -57,7 +57,7 @@ def unshadow(graph: GraphProto, names: Names) -> None:
             unshadow(body, names)
 
 
-def recapture(node: NodeProto, captured: Mapping[str, str], names: Names) -> None:
+def recapture(node: NodeProto, captured: Mapping[str, str], names: NetworkNames) -> None:
     """Let the graphs inside a node read what they capture by other names.
 
     Where a graph inside gives such a name to something of its own, this gets another one.
@@ -101,7 +101,7 @@ def rename(node: NodeProto, names: Mapping[str, str], *, results: bool = False) 
         _rename(body, names)
 
 
-def _rename_own(graph: GraphProto, hidden: Collection[str], names: Names) -> None:
+def _rename_own(graph: GraphProto, hidden: Collection[str], names: NetworkNames) -> None:
     """Give what a graph, and those inside it, make under some names other ones."""
     own = {name: names.fresh(f"{name}_own") for name in sorted(defined(graph).intersection(hidden))}
     if own:

@@ -25,7 +25,7 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.attributes import op_of
 from layoutopt.onnx.protobuf import captured, is_standard, title, type_of, versions_of
-from layoutopt.onnx.shapes import Shaped
+from layoutopt.onnx.shapes import ShapedModel
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
@@ -63,7 +63,7 @@ class OnnxGraphBuilder:
         The pairs' values.
     """
 
-    def __init__(self, shaped: Shaped, graph: Graph, attractions: Attractions) -> None:
+    def __init__(self, shaped: ShapedModel, graph: Graph, attractions: Attractions) -> None:
         self.shaped = shaped
         self.network = shaped.model.graph
         self.roots = _roots(shaped)
@@ -150,7 +150,7 @@ def _follow(build: Build, builder: UnwindingGraphBuilder, node: Node) -> Sequenc
     return outputs
 
 
-def live_nodes(shaped: Shaped) -> tuple[list[NodeProto], set[str]]:
+def live_nodes(shaped: ShapedModel) -> tuple[list[NodeProto], set[str]]:
     """Return the nodes that outputs depend on as data, in order, and the names that these read."""
     live: list[NodeProto] = []
     wanted = {x.name for x in shaped.model.graph.output}
@@ -161,7 +161,7 @@ def live_nodes(shaped: Shaped) -> tuple[list[NodeProto], set[str]]:
     return live[::-1], wanted
 
 
-def _reads(shaped: Shaped, node: NodeProto) -> Iterator[str]:
+def _reads(shaped: ShapedModel, node: NodeProto) -> Iterator[str]:
     """Yield the names of what a node reads as data."""
     facts = type_facts(type_of(node))
     for i, name in enumerate(node.input):
@@ -171,7 +171,7 @@ def _reads(shaped: Shaped, node: NodeProto) -> Iterator[str]:
     yield from captured(node)
 
 
-def _roots(shaped: Shaped) -> dict[str, Shape]:
+def _roots(shaped: ShapedModel) -> dict[str, Shape]:
     """Return what comes from outside: inputs, then initialisers, in order."""
     graph = shaped.model.graph
     names = [x.name for x in (*graph.input, *graph.initializer)]

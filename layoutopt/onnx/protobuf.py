@@ -222,7 +222,7 @@ LARGEST = 2**31 - 1
 """Most bytes of one protobuf message."""
 
 
-class Loaded(NamedTuple):
+class LoadedModel(NamedTuple):
     """A network as it was given, weights included.
 
     Parameters
@@ -243,7 +243,7 @@ class Loaded(NamedTuple):
     files: frozenset[Path] = frozenset()
 
 
-def loaded(model: ModelProto) -> Loaded:
+def loaded(model: ModelProto) -> LoadedModel:
     """Return a network that is in memory already.
 
     Raises
@@ -257,10 +257,10 @@ def loaded(model: ModelProto) -> Loaded:
     name = model.graph.name
     if _outside(model):
         raise InputError("its weights are in files; load them too, or give the file", file=name)
-    return Loaded(model, name)
+    return LoadedModel(model, name)
 
 
-def load(path: str | Path) -> Loaded:
+def load(path: str | Path) -> LoadedModel:
     """Read a network, with weights that are in files of their own.
 
     Raises
@@ -283,7 +283,7 @@ def load(path: str | Path) -> Loaded:
     except Exception as error:  # validation errors of its own, and those of the system
         reason = " ".join(str(error).split())
         raise InputError(f"its weights cannot be read ({reason})", file=str(path)) from None
-    return Loaded(model, str(path), names, files)
+    return LoadedModel(model, str(path), names, files)
 
 
 def _outside(model: ModelProto) -> list[TensorProto]:

@@ -23,7 +23,7 @@ from layoutopt.graphs.unwinding import Graph
 from layoutopt.onnx.network import OnnxGraphBuilder, Trainer, check_training, live_nodes
 from layoutopt.onnx.protobuf import bodies, captured, copied, load, load_model, set_items, type_of
 from layoutopt.onnx.running import types_at_random
-from layoutopt.onnx.shapes import Shaped, infer, set_dims, with_known_shapes
+from layoutopt.onnx.shapes import ShapedModel, infer, set_dims, with_known_shapes
 from layoutopt.onnx.validate import check_nodes, check_version, inlined, sort_nodes
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _entries(raw: bytes, file: str) -> dict[str, Decimal]:
     return entries
 
 
-def sized(shaped: Shaped, whole: Callable[[], ModelProto]) -> Shaped:
+def sized(shaped: ShapedModel, whole: Callable[[], ModelProto]) -> ShapedModel:
     """Return a network with shapes for all tensors that have at least a rank.
 
     They are those of one run on random inputs if there is one; else sizes that nothing tells
@@ -113,7 +113,7 @@ def sized(shaped: Shaped, whole: Callable[[], ModelProto]) -> Shaped:
     return _guessed(replace(_with(shaped, found), notes=(*shaped.notes, note)))
 
 
-def _guessed(shaped: Shaped) -> Shaped:
+def _guessed(shaped: ShapedModel) -> ShapedModel:
     """Return a network with sizes of 1 where tensors have a rank but no known shape."""
     counts: Counter[str] = Counter()
     for k in range(ROUNDS + 1):
@@ -134,17 +134,17 @@ def _guessed(shaped: Shaped) -> Shaped:
     return replace(shaped, notes=(*shaped.notes, note))
 
 
-def _unknown(shaped: Shaped) -> set[str]:
+def _unknown(shaped: ShapedModel) -> set[str]:
     """Return the tensors that matter whose shapes are not known."""
     return _made(shaped) - shaped.shapes.keys() - set(shaped.others)
 
 
-def _made(shaped: Shaped) -> set[str]:
+def _made(shaped: ShapedModel) -> set[str]:
     nodes, wanted = live_nodes(shaped)
     return {name for node in nodes for name in node.output if name in wanted}
 
 
-def _origins(shaped: Shaped, unknown: set[str]) -> list[NodeProto]:
+def _origins(shaped: ShapedModel, unknown: set[str]) -> list[NodeProto]:
     """Return the nodes that make tensors of unknown shape of those of known ones."""
     return [
         node
@@ -155,7 +155,7 @@ def _origins(shaped: Shaped, unknown: set[str]) -> list[NodeProto]:
     ]
 
 
-def _ranked(shaped: Shaped, names: set[str]) -> dict[str, TypeProto]:
+def _ranked(shaped: ShapedModel, names: set[str]) -> dict[str, TypeProto]:
     """Return the types of those tensors that have a rank, with sizes of 1 where none is known."""
     found = {}
     graph = shaped.model.graph
@@ -175,7 +175,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def _measured(
-    shaped: Shaped, whole: Callable[[], ModelProto], names: set[str]
+    shaped: ShapedModel, whole: Callable[[], ModelProto], names: set[str]
 ) -> dict[str, TypeProto]:
     """Return types of tensors as one run on random inputs makes them.
 
@@ -200,7 +200,7 @@ def _measured(
     }
 
 
-def _with(shaped: Shaped, kinds: Mapping[str, TypeProto]) -> Shaped:
+def _with(shaped: ShapedModel, kinds: Mapping[str, TypeProto]) -> ShapedModel:
     """Return a network with types of some more tensors, and what follows from these."""
     graph = shaped.model.graph
     kept = [value for value in graph.value_info if value.name not in kinds]
@@ -336,7 +336,7 @@ def read_network(
     return UnwindingModel(graph, counts[0], counts[1], counts[2], shaped.notes + notes)
 
 
-def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> Shaped:
+def _shaped(model: ModelProto, path: str | Path, dims: Mapping[str, int]) -> ShapedModel:
     """Return a network with all shapes, whose nodes are in order.
 
     Parameters

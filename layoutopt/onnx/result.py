@@ -11,7 +11,7 @@ from layoutopt import __version__
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Status, Stopped
 from layoutopt.conversion.result import Conversion, Remaining, Tally
-from layoutopt.onnx.protobuf import Loaded, write_proto
+from layoutopt.onnx.protobuf import LoadedModel, write_proto
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -70,7 +70,7 @@ class ConversionResult:
     instance_hash: str
     removed: Tally
     version: str = __version__
-    source: Loaded = field(repr=False)
+    source: LoadedModel = field(repr=False)
     notes: tuple[str, ...] = ()
     partial: bool = False
     unmet: bool = False
@@ -156,7 +156,7 @@ class ConversionResult:
         return {*self.source.outside, *(x.name for x in new if len(x.raw_data) >= BESIDE)}
 
 
-def check_output(path: Path, source: Loaded, overwrite: bool) -> None:
+def check_output(path: Path, source: LoadedModel, overwrite: bool) -> None:
     """Refuse to write where a network was read from, or what the user did not offer.
 
     Raises

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
-class Draw(NamedTuple):
+class InputDraw(NamedTuple):
     """Random inputs.
 
     Parameters
@@ -58,15 +58,15 @@ class Draw(NamedTuple):
 SMALL_SIZES = (2, 3, 4, 5, 6, 7)
 
 DRAWS = (
-    Draw(SMALL_SIZES),
-    Draw(SMALL_SIZES, integers=(0, 1)),
-    Draw((64,), 1),
-    Draw((64,), 1, (0, 1)),
-    Draw((16,), 1, (0, 1)),
-    Draw((1,), 1, (0, 1)),
-    Draw((512,), 1),
-    Draw((4096,), 1),
-    Draw((64,), 1, (1, 2)),
+    InputDraw(SMALL_SIZES),
+    InputDraw(SMALL_SIZES, integers=(0, 1)),
+    InputDraw((64,), 1),
+    InputDraw((64,), 1, (0, 1)),
+    InputDraw((16,), 1, (0, 1)),
+    InputDraw((1,), 1, (0, 1)),
+    InputDraw((512,), 1),
+    InputDraw((4096,), 1),
+    InputDraw((64,), 1, (1, 2)),
 )
 """Ways to draw inputs, tried in turn until a network runs: not each fits every index and window."""
 
@@ -283,7 +283,7 @@ def _arrays(value: Any) -> Sequence[NDArray[Any]]:
     return value if isinstance(value, list) else [value]
 
 
-def _drawn_size(model: ModelProto, draw: Draw) -> int:
+def _drawn_size(model: ModelProto, draw: InputDraw) -> int:
     """Return how many elements inputs have that are tensors."""
     sizes: dict[str, int] = {}
     every = ((x.name, x.type.tensor_type) for x in _inputs(model))
@@ -398,7 +398,7 @@ def evaluate(
 
 
 def random_inputs(
-    model: ModelProto, seed: int = 0, draw: Draw = DRAWS[0]
+    model: ModelProto, seed: int = 0, draw: InputDraw = DRAWS[0]
 ) -> dict[str, NDArray[Any]]:
     """Return random inputs of a network; its initialisers are left as they are.
 
@@ -531,7 +531,7 @@ def _large(model: ModelProto) -> set[str]:
 
 
 def _random(
-    value: ValueInfoProto, sizes: dict[str, int], generator: np.random.Generator, draw: Draw
+    value: ValueInfoProto, sizes: dict[str, int], generator: np.random.Generator, draw: InputDraw
 ) -> Any:
     """Return a random value of the type of an input: a tensor, or a sequence of two."""
     kind = value.type
@@ -545,7 +545,7 @@ def _random(
     return _random_tensor(value.name, kind.tensor_type, sizes, generator, draw)
 
 
-def _shape(name: str, kind: TypeProto.Tensor, sizes: dict[str, int], draw: Draw) -> list[int]:
+def _shape(name: str, kind: TypeProto.Tensor, sizes: dict[str, int], draw: InputDraw) -> list[int]:
     """Return the shape of a tensor, with sizes for its open dimensions; they are noted by name."""
     shape = []
     for axis, dim in enumerate(kind.shape.dim):
@@ -564,7 +564,7 @@ def _random_tensor(
     kind: TypeProto.Tensor,
     sizes: dict[str, int],
     generator: np.random.Generator,
-    draw: Draw,
+    draw: InputDraw,
 ) -> NDArray[Any]:
     from onnx import helper
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Shaped:
+class ShapedModel:
     """A model all of whose shapes are as known as they will be.
 
     Parameters
@@ -86,7 +86,7 @@ class Shaped:
         return ""
 
 
-def infer(model: ModelProto, dims: Mapping[str, int]) -> Shaped:
+def infer(model: ModelProto, dims: Mapping[str, int]) -> ShapedModel:
     """Infer shapes, folding what computes them, until nothing more is found.
 
     Parameters
@@ -114,7 +114,7 @@ def infer(model: ModelProto, dims: Mapping[str, int]) -> Shaped:
     return replace(shaped, notes=notes, declared=frozenset(needed))
 
 
-def with_known_shapes(model: ModelProto) -> Shaped:
+def with_known_shapes(model: ModelProto) -> ShapedModel:
     """Return a model with what follows from the shapes that it has.
 
     Raises
@@ -126,7 +126,7 @@ def with_known_shapes(model: ModelProto) -> Shaped:
         model = with_shapes(model)
         shapes = _known_shapes(model)
         if not fold(model, shapes):
-            return Shaped(model, shapes, known_values(model.graph), _no_tensors(model))
+            return ShapedModel(model, shapes, known_values(model.graph), _no_tensors(model))
 
 
 def _contradictions(declared: Declared, told: Declared) -> tuple[str, ...]:

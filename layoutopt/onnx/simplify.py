@@ -35,7 +35,7 @@ from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
 from layoutopt.onnx.inference import with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
-from layoutopt.onnx.names import Names, rename, unshadow
+from layoutopt.onnx.names import NetworkNames, rename, unshadow
 from layoutopt.onnx.protobuf import (
     SMALL,
     bodies,
@@ -138,7 +138,7 @@ def _stays(node: NodeProto, shape: Shape) -> bool:
 
 
 @dataclass(frozen=True)
-class Simplified:
+class SimplifiedModel:
     """A network that computes the same with fewer nodes.
 
     Parameters
@@ -159,7 +159,7 @@ class Simplified:
     notes: tuple[str, ...]
 
 
-def simplified(model: ModelProto) -> Simplified:
+def simplified(model: ModelProto) -> SimplifiedModel:
     """Return a network without what does nothing.
 
     What becomes of a network depends on nothing else.
@@ -330,7 +330,7 @@ class _Simplifier:
 
     def __init__(self, model: ModelProto, weights: dict[str, TensorProto]) -> None:
         self.model, self.weights = model, weights
-        self.names = Names(model)
+        self.names = NetworkNames(model)
         unshadow(model.graph, self.names)
         self.keys = NodeKeys(model)
         self.held = overridable(model)
@@ -348,7 +348,7 @@ class _Simplifier:
         if model.training_info:  # reads and sets tensors of the network by their names
             self.pinned |= self.names.taken
 
-    def run(self) -> Simplified:
+    def run(self) -> SimplifiedModel:
         """Simplify until nothing changes any more."""
         graph = self.model.graph
         declared = take_declared(graph)
@@ -364,7 +364,7 @@ class _Simplifier:
             self._separate(one)
         give_back(graph, declared, self.types)
         notes = tuple(contradictions(declared, self.types))
-        return Simplified(self.model, self.weights, given.gone(graph), notes)
+        return SimplifiedModel(self.model, self.weights, given.gone(graph), notes)
 
     def _infer(self) -> None:
         self.types = types_of(with_shapes(bare_model(self.model)).graph)

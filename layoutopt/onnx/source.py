@@ -20,7 +20,7 @@ from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.protobuf import bodies, captured, is_standard, names_read, versions_of
 from layoutopt.onnx.shapes import overridable, skeleton
-from layoutopt.onnx.types import Typed, differ, types
+from layoutopt.onnx.types import TensorType, differ, types
 from layoutopt.onnx.validate import check_functions, check_nodes, check_version
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class OnnxSource:
 OLDEST = 7
 """The oldest version of ONNX's own operator set that is read; the latest is that of ``onnx``."""
 
-UNKNOWN = Typed(None, 4)
+UNKNOWN = TensorType(None, 4)
 
 
 def read_model(model: ModelProto, weights: Mapping[str, TensorProto] | None = None) -> OnnxSource:
@@ -174,7 +174,7 @@ class _Reader:
         self,
         proto: GraphProto,
         known: GraphProto,
-        outside: Mapping[str, Typed],
+        outside: Mapping[str, TensorType],
         values: Mapping[str, NDArray[Any]],
         weights: Mapping[str, TensorProto],
     ) -> OnnxSource:
@@ -227,8 +227,8 @@ class _Reader:
         proto: GraphProto,
         known: GraphProto,
         constants: Mapping[str, Constant],
-        shapes: Mapping[str, Typed],
-        outside: Mapping[str, Typed],
+        shapes: Mapping[str, TensorType],
+        outside: Mapping[str, TensorType],
     ) -> None:
         """Add inputs, what must stay as it is, and constants."""
         own = {x.name for x in proto.input}
@@ -252,7 +252,7 @@ class _Reader:
         self,
         node: NodeProto,
         name: str,
-        shapes: Mapping[str, Typed],
+        shapes: Mapping[str, TensorType],
         values: Mapping[str, NDArray[Any]],
     ) -> Op:
         op = op_of(node, self.versions, values, name=name, known=self.known)
@@ -265,7 +265,9 @@ class _Reader:
         )
 
 
-def _permuted(known: GraphProto, shapes: Mapping[str, Typed]) -> Iterator[tuple[str, Typed]]:
+def _permuted(
+    known: GraphProto, shapes: Mapping[str, TensorType]
+) -> Iterator[tuple[str, TensorType]]:
     """Yield tensors of unknown rank that are transposed, with the rank that these permute."""
     for node in known.node:
         perm = next((a.ints for a in node.attribute if a.name == "perm"), ())
@@ -276,14 +278,14 @@ def _permuted(known: GraphProto, shapes: Mapping[str, Typed]) -> Iterator[tuple[
                     yield name, kind._replace(shape=(None,) * len(perm))
 
 
-def _typed(graph: ConversionGraph, shapes: Mapping[str, Typed]) -> dict[str, Typed]:
+def _typed(graph: ConversionGraph, shapes: Mapping[str, TensorType]) -> dict[str, TensorType]:
     return {
-        name: Typed(t.shape, t.element_bytes, shapes.get(name, UNKNOWN).element_type)
+        name: TensorType(t.shape, t.element_bytes, shapes.get(name, UNKNOWN).element_type)
         for name, t in graph.tensors.items()
     }
 
 
-def _hold(graph: ConversionGraph, name: str, kind: Typed) -> None:
+def _hold(graph: ConversionGraph, name: str, kind: TensorType) -> None:
     op = Op(HELD, outputs=(name,), output_shapes=(kind.shape,), name=f"{HELD} {name}")
     graph.add(op, [kind.element_bytes])
 

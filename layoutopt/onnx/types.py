@@ -18,7 +18,7 @@ UNSQUEEZED = {*NARROW, "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5
 """Types of elements whose axes of size 1 runtimes neither take away nor add."""
 
 
-class Typed(NamedTuple):
+class TensorType(NamedTuple):
     """Type and shape of a tensor.
 
     Parameters
@@ -36,22 +36,22 @@ class Typed(NamedTuple):
     element_type: str = ""
 
 
-def types(graph: GraphProto) -> dict[str, Typed]:
+def types(graph: GraphProto) -> dict[str, TensorType]:
     """Return what is known of the tensors of a graph; what is no tensor has no rank."""
     found = {
         value.name: typed(value.type) for value in (*graph.value_info, *graph.output, *graph.input)
     }
     found.update(
-        (x.name, Typed(tuple(x.dims), element_bytes(x.data_type), type_name(x.data_type)))
+        (x.name, TensorType(tuple(x.dims), element_bytes(x.data_type), type_name(x.data_type)))
         for x in graph.initializer
     )
     return found
 
 
-def typed(kind: TypeProto) -> Typed:
+def typed(kind: TypeProto) -> TensorType:
     """Return what a type tells: sizes are numbers, names, or None."""
     if not kind.HasField("tensor_type"):
-        return Typed(None, TEXT_BYTES)
+        return TensorType(None, TEXT_BYTES)
     tensor = kind.tensor_type
     shape = None
     if tensor.HasField("shape"):
@@ -61,7 +61,7 @@ def typed(kind: TypeProto) -> Typed:
             else dim.dim_param or None
             for dim in tensor.shape.dim
         )
-    return Typed(shape, element_bytes(tensor.elem_type), type_name(tensor.elem_type))
+    return TensorType(shape, element_bytes(tensor.elem_type), type_name(tensor.elem_type))
 
 
 def shape_of(kind: TypeProto | None) -> Shape | None:

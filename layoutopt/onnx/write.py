@@ -17,7 +17,7 @@ from layoutopt.onnx.attributes import changed, is_attribute, set_attribute
 from layoutopt.onnx.constants import array_of, is_filled, relaid_fill, relaid_tensor
 from layoutopt.onnx.equal_nodes import attributes_key
 from layoutopt.onnx.layout_functions import LayoutFunctions
-from layoutopt.onnx.names import Names, recapture, rename
+from layoutopt.onnx.names import NetworkNames, recapture, rename
 from layoutopt.onnx.protobuf import bodies, copied_except, graphs, names_read, set_items
 from layoutopt.onnx.result import tell
 from layoutopt.onnx.shapes import unlist_initialisers
@@ -120,7 +120,11 @@ class NodeWriter:
     """
 
     def __init__(
-        self, source: OnnxSource, new: Mapping[str, str], names: Names, functions: LayoutFunctions
+        self,
+        source: OnnxSource,
+        new: Mapping[str, str],
+        names: NetworkNames,
+        functions: LayoutFunctions,
     ) -> None:
         self.source = source
         self.new = new
@@ -236,7 +240,7 @@ def write_model(
     model = ModelProto()
     copied_except(source.model, model, "graph")
     functions = LayoutFunctions(source.model)
-    names = Names(source.model)
+    names = NetworkNames(source.model)
     _Writer(names, functions, dict(inside or {})).write(source, conversion, model.graph)
     unlist_initialisers(model, {x.name for x in source.proto.initializer})
     functions.add_to(model)
@@ -265,7 +269,10 @@ class _Writer:
     """
 
     def __init__(
-        self, names: Names, functions: LayoutFunctions, conversions: Mapping[OnnxSource, Conversion]
+        self,
+        names: NetworkNames,
+        functions: LayoutFunctions,
+        conversions: Mapping[OnnxSource, Conversion],
     ) -> None:
         self.names = names
         self.functions = functions

@@ -13,7 +13,7 @@ from onnx import ModelProto, numpy_helper, parser
 
 from layoutopt.base.result import Stopped
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.result import Conversion, Relaid, Stated, Tally
+from layoutopt.conversion.result import Conversion, StatedProblem, Tally, TransformedConstant
 from layoutopt.conversion.rules.op import Op
 from layoutopt.onnx.source import OnnxSource, read_model
 
@@ -75,7 +75,7 @@ def random_array(shape: Sequence[int]) -> Any:
 
 def conversion(
     graph: ConversionGraph,
-    relaid: Mapping[str, Relaid] | None = None,
+    relaid: Mapping[str, TransformedConstant] | None = None,
     freed: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Conversion:
     """Return a conversion that says nothing of cost."""
@@ -91,7 +91,7 @@ def conversion(
         before=NOTHING,
         after=NOTHING,
         explain=tuple,
-        state=lambda: Stated({}, [], []),
+        state=lambda: StatedProblem({}, [], []),
     )
 
 

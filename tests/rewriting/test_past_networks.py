@@ -8,7 +8,7 @@ from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
 import layoutopt
-from layoutopt.onnx.names import Names, recapture
+from layoutopt.onnx.names import NetworkNames, recapture
 from layoutopt.onnx.protobuf import bodies
 from layoutopt.onnx.running import run, transposes
 from tests.rewriting.networks import cases, network
@@ -109,7 +109,7 @@ def test_a_body_reads_what_it_captures_by_a_name_that_it_has_itself() -> None:
         else_branch = b () => (float[2,3] v) { v = Abs(h) } > }"""
     )
     node = model.graph.node[0]
-    recapture(node, {"h": "t", "x": "x"}, Names(model))
+    recapture(node, {"h": "t", "x": "x"}, NetworkNames(model))
     one, other = bodies(node)
     if one.output[0].name != "u":
         one, other = other, one

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import layoutopt
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.result import Relaid
+from layoutopt.conversion.result import TransformedConstant
 from layoutopt.conversion.rules.op import Op, parse_operands
 from layoutopt.onnx.constants import relaid_tensor
 from layoutopt.onnx.running import largest_difference
@@ -107,7 +107,7 @@ def test_constants_of_nodes_are_relaid(kind: str) -> None:
     graph.add(Op("Add", {}, ("x_last", "k_last"), ("a_last",), name="add"))
     graph.op("Transpose", ["a_last"], {"perm": (0, 3, 1, 2)}, name="y")
     graph.output("y")
-    relaid = {"k_last": Relaid("k", (0, 2, 3, 1), (2, 3, 1, 1))}
+    relaid = {"k_last": TransformedConstant("k", (0, 2, 3, 1), (2, 3, 1, 1))}
     new = write_model(source, conversion(graph, relaid))
     assert ("ConstantOfShape" in kinds(new)) is (kind == "fill")
     assert "k" not in {x.name for x in new.graph.initializer}
@@ -151,7 +151,7 @@ def test_a_constant_whose_bytes_are_not_there_is_refused() -> None:
     """An initialiser with fewer bytes than elements cannot be re-laid, and is named."""
     tensor = TensorProto(name="k", data_type=TensorProto.FLOAT, dims=[2, 2], raw_data=b"123")
     with refused("constant 'k' cannot be re-laid ("):
-        relaid_tensor(tensor, Relaid("k", (1, 0), (2, 2)), "k_turned")
+        relaid_tensor(tensor, TransformedConstant("k", (1, 0), (2, 2)), "k_turned")
 
 
 def test_freed_inputs_and_outputs_tell_their_new_shapes() -> None:
@@ -202,7 +202,7 @@ def test_ops_in_other_layouts_are_calls_of_functions(bias: bool) -> None:
     )
     graph.op("Transpose", ["y_last"], {"perm": (0, 3, 1, 2)}, name="y")
     graph.output("y")
-    relaid = {"w_last": Relaid("w", (2, 3, 1, 0), (8, 4, 3, 3))}
+    relaid = {"w_last": TransformedConstant("w", (2, 3, 1, 0), (8, 4, 3, 3))}
     new = write_model(source, conversion(graph, relaid))
     assert kinds(new) == ["Transpose", "layoutopt.nhwc::Conv", "Transpose"]
     assert new.graph.node[1].metadata_props[0].value == "NHWC,HWIO->NHWC"
@@ -253,7 +253,7 @@ def test_two_functions_of_one_name_are_told_apart() -> None:
         graph.add(Op("Conv", {}, inputs, op.outputs, (), op.output_shapes, op.name, 17, layouts))
     graph.output("y")
     new = write_model(
-        source, conversion(graph, {"w_last": Relaid("w", (2, 3, 1, 0), (4, 4, 1, 1))})
+        source, conversion(graph, {"w_last": TransformedConstant("w", (2, 3, 1, 0), (4, 4, 1, 1))})
     )
     calls = ["layoutopt.nchw::Conv", "layoutopt.nchw::Conv", "layoutopt.nchw::Conv_2"]
     assert kinds(new) == calls
@@ -306,7 +306,7 @@ def test_new_ops_and_relaid_constants_are_written() -> None:
     graph.add(Op("Add", {}, ("a_last", "k_last"), ("b_last",), name="add"))
     graph.op("Reshape", ["b_last"], {"shape": (1, 4, 4, 3)}, name="y")
     graph.output("y")
-    relaid = {"k_last": Relaid("k", (1, -1, 0), (3, 4))}
+    relaid = {"k_last": TransformedConstant("k", (1, -1, 0), (3, 4))}
     new = write_model(source, conversion(graph, relaid))
     assert kinds(new) == ["Transpose", "Mul", "Add", "Reshape"]
     assert not new.graph.value_info
