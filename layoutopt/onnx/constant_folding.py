@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
-from layoutopt.onnx.folding import RANDOM, WINDOWS, run_alone
+from layoutopt.conversion.rules.registry import type_facts
+from layoutopt.onnx.folding import WINDOWS, run_alone
 from layoutopt.onnx.protobuf import SMALL, bodies, captured, is_standard
 from layoutopt.onnx.running import evaluate
 from layoutopt.onnx.types import element_bytes, shape_of, typed
@@ -255,7 +256,8 @@ def _may(node: NodeProto) -> bool:
 
     DequantizeLinear says in which numbers a network computes.
     """
-    barred = node.op_type in (RANDOM | WINDOWS | {"DequantizeLinear", "Dropout"}) - SLIDING
+    barred = node.op_type in (WINDOWS | {"DequantizeLinear", "Dropout"}) - SLIDING
+    barred = barred or type_facts(node.op_type).random
     sizes = [n for a in node.attribute if a.name in WINDOW for n in a.ints or [max(a.i, 1)]]
     bounded = min(sizes, default=1) > 0 and prod(sizes) <= LARGEST_KERNEL
     bounded = bounded or node.op_type not in SLIDING

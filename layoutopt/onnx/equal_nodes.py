@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from layoutopt.conversion.rules.registry import OPERATORS
-from layoutopt.onnx.folding import RANDOM
+from layoutopt.conversion.rules.registry import OPERATORS, type_facts
 from layoutopt.onnx.protobuf import bodies, copied, copied_except, is_standard, type_of
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class NodeKeys:
             return self._pure[called]
         if is_standard(node.domain):
             drops = node.op_type == "Dropout" and not only_passes(node, values)
-            return node.op_type not in RANDOM and not drops
+            return not (type_facts(node.op_type).random or drops)
         return type_of(node) in OPERATORS or node.domain == "ai.onnx.ml"
 
     def node(

@@ -15,16 +15,6 @@ from layoutopt.onnx.protobuf import SMALL, array, bodies, is_standard, set_items
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-RANDOM = {
-    "Bernoulli",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-}
-"""Op types whose outputs are no function of their inputs."""
-
 WINDOWS = {
     *("AffineGrid", "AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose", "DFT"),
     *("DeformConv", "GridSample", "LpPool", "MaxPool", "MaxRoiPool", "MaxUnpool"),
@@ -120,7 +110,8 @@ def _evaluated(
         value = shape_value(node, shapes.get(node.input[0]))
         return None if value is None else {node.output[0]: value}
     inputs = {name: values.get(name) for name in node.input if name}
-    barred = node.op_type in RANDOM | WINDOWS or any(bodies(node)) or not is_standard(node.domain)
+    barred = type_facts(type_of(node)).random or node.op_type in WINDOWS
+    barred = barred or any(bodies(node)) or not is_standard(node.domain)
     small = node.op_type in UNTOLD or all(
         name in shapes and size(shapes[name]) <= SMALL for name in node.output if name
     )

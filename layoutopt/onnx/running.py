@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
-from layoutopt.onnx.folding import RANDOM, known_values
+from layoutopt.conversion.rules.registry import type_facts
+from layoutopt.onnx.folding import known_values
 from layoutopt.onnx.protobuf import (
     bodies,
     captured,
@@ -171,7 +172,7 @@ def _draws(node: NodeProto, values: Mapping[str, NDArray[Any]]) -> bool:
     """Return whether a node draws numbers; Dropout may, unless it is known not to train."""
     given = node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] != ""
     training = given and bool(values.get(node.input[2], np.array(True)).any())
-    return is_standard(node.domain) and (training or node.op_type in RANDOM)
+    return is_standard(node.domain) and (training or type_facts(node.op_type).random)
 
 
 def tolerance(model: ModelProto) -> float:

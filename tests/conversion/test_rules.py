@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.conversion.modes import ModeTable
+from layoutopt.conversion.rules.axes import unchanged
 from layoutopt.conversion.rules.op import Op, Shape, parse_operands
 from layoutopt.conversion.rules.operator import Category, Operator, RemapError, Remapped
 from layoutopt.conversion.rules.products import permuted_equation
@@ -26,6 +27,7 @@ from layoutopt.conversion.rules.registry import (
     operator_of,
     register,
     remap,
+    type_facts,
 )
 from layoutopt.layout.permutations import Permutation
 from tests.conversion.onnx_ops import op_of, results
@@ -286,7 +288,7 @@ def test_resize_of_channels_last_data_says_so() -> None:
 
 @pytest.mark.usefixtures("registry")
 def test_rules_of_ones_own() -> None:
-    """A decorated function is asked for ops of its types, from its version on."""
+    """A decorated function is asked for ops of its types, from its version on; all else stays."""
 
     @operator("my::Roll", "my::Unroll", category="lightly sensitive", since=2)
     def roll(given: Op, permutation: Permutation) -> Mapping[str, Any]:
@@ -295,6 +297,11 @@ def test_rules_of_ones_own() -> None:
     assert remap(op("my::Roll", (2, 3, 4), axis=1), (1, 0, 2)).attributes == {"axis": 0}
     assert remap(op("my::Unroll", (2, 3, 4)), (2, 0, 1)).attributes == {"axis": 0}
     assert category_of(op("my::Roll", opset=1)) is Category.OPAQUE
+    before = type_facts("GroupNormalization")
+    operator("GroupNormalization", since=21)(unchanged)
+    after = type_facts("GroupNormalization")
+    assert after.rule is unchanged
+    assert (after.like, after.gradient) == (before.like, before.gradient)
 
 
 @pytest.mark.usefixtures("registry")

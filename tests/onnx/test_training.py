@@ -14,7 +14,6 @@ from onnx import NodeProto, helper, numpy_helper
 
 from layoutopt.base.errors import InputError
 from layoutopt.graphs.unwinding import Graph
-from layoutopt.onnx.network import STATES
 from layoutopt.onnx.read import read_network, read_onnx
 from layoutopt.reading import read
 from tests.onnx.networks import FLOAT, Shapes, model, node, pairs, passed_on, save, types
@@ -377,10 +376,6 @@ def test_offsets_of_a_deformed_convolution(tmp_path: Path) -> None:
     assert (kinds["w.gradient"], kinds["o.gradient"]) == ("fixed_point", "barrier")
     assert kinds["b.gradient.reduce"] == "sum_like_reduce"
     assert set(graph.op("o.gradient").inputs) == {"y.loss", "x", "w", "o", "b"}
-
-
-def test_states_of_optimisers() -> None:
-    assert STATES == {"sgd": (), "momentum": ("momentum",), "adam": ("m", "v")}
 
 
 def parameters(path: Path) -> int:

@@ -285,6 +285,8 @@ class Operator:
     values
         Inputs whose values the rule does not change, but shapes depend on, or whether the op is
         random, with their positions.
+    random
+        Whether results are no function of the inputs.
     structure
         Positions of inputs that hold axes, sizes or settings, which are no data if they are known;
         by default those of ``parameters`` and ``values``.
@@ -322,6 +324,7 @@ class Operator:
     like: ShapeLike | None = None
     same_rank: bool = False
     values: Mapping[str, int] = field(default_factory=dict)
+    random: bool = False
     structure: tuple[int, ...] | None = None
     unread: tuple[int, ...] = ()
     build: Build | None = None

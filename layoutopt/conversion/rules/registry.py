@@ -58,6 +58,13 @@ UNKNOWN = Operator(
 """What is known of other types: nothing."""
 
 
+OTHER_FACTS = (
+    *("pads_channels", "keeps_zeros", "shape", "like", "same_rank", "values", "random"),
+    *("structure", "unread", "build", "gradient"),
+)
+"""Facts of op types that do not depend on the order of axes."""
+
+
 def register(entry: Operator) -> None:
     """Add what is known of a type of op; it replaces what was known of the same version."""
     OPERATORS[entry.type] = _with(OPERATORS.get(entry.type, ()), entry)
@@ -73,6 +80,8 @@ def operator(
     axes: str | Callable[[Op], str] = "",
 ) -> Callable[[AnyRule], AnyRule]:
     """Register a rule for types of ops, as a decorator of ``rule(op, permutation)``.
+
+    What is known of a type besides the order of axes stays.
 
     Parameters
     ----------
@@ -100,7 +109,9 @@ def operator(
 
     def add(rule: AnyRule) -> AnyRule:
         for name in types:
-            register(replace(entry, type=name, rule=rule))
+            known = OPERATORS.get(name, (entry,))[0]
+            facts = {fact: getattr(known, fact) for fact in OTHER_FACTS}
+            register(replace(entry, type=name, rule=rule, **facts))
         return rule
 
     return add

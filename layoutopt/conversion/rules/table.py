@@ -541,13 +541,15 @@ ROWS: list[Operator] = [
     *_opaque("SequenceErase SequenceInsert SequenceLength SplitToSequence", SEQUENCE),
     *_opaque("StringNormalizer StringSplit TfIdfVectorizer", SEQUENCE),
     *_opaque("StringConcat", SEQUENCE, build=unwinding.elementwise, gradient=ELEMENTWISE_GRADIENT),
-    *_opaque("Bernoulli Multinomial", SOURCE, gradient=gradients.FLAT),
+    *_opaque("Bernoulli Multinomial", SOURCE, random=True, gradient=gradients.FLAT),
     *_opaque(
         "BlackmanWindow HammingWindow HannWindow", SOURCE, structure=(0,), build=unwinding.constant
     ),
     *_opaque("Constant", SOURCE, build=unwinding.constant),
-    *_opaque("EyeLike RandomNormalLike RandomUniformLike", SOURCE, unread=(0,)),
-    *_opaque("ImageDecoder RandomNormal RandomUniform", SOURCE),
+    *_opaque("EyeLike", SOURCE, unread=(0,)),
+    *_opaque("ImageDecoder", SOURCE),
+    *_opaque("RandomNormal RandomUniform", SOURCE, random=True),
+    *_opaque("RandomNormalLike RandomUniformLike", SOURCE, random=True, unread=(0,)),
     *_opaque("MelWeightMatrix", SOURCE, structure=(0, 1, 2, 3, 4), build=unwinding.constant),
     *_opaque("Range", SOURCE, structure=(0, 1, 2), build=unwinding.constant),
     *_opaque("CausalConvWithState GRU LSTM RNN", RECURRENT),
