@@ -8,14 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.builder import (
-    Attractions,
-    Backward,
-    Build,
-    Node,
-    UnwindingGraphBuilder,
-    Use,
-)
+from layoutopt.conversion.rules.builder import Attractions, Backward, Build, GraphBuilder, Node, Use
 from layoutopt.conversion.rules.gradients import FLAT, UNKNOWN
 from layoutopt.conversion.rules.registry import build_of, type_facts
 from layoutopt.conversion.rules.unwinding import barrier, together
@@ -68,7 +61,7 @@ class OnnxGraphBuilder:
         self.network = shaped.model.graph
         self.roots = _roots(shaped)
         names = {name for node in self.network.node for name in node.output}
-        self.unwinding = UnwindingGraphBuilder(graph, attractions, names | set(self.roots))
+        self.unwinding = GraphBuilder(graph, attractions, names | set(self.roots))
         self.versions = versions_of(shaped.model)
         self.tensors: dict[str, Tensor] = {}
         self.wanted: set[str] = set()
@@ -138,7 +131,7 @@ class OnnxGraphBuilder:
         raise InputError(f"the shape of {name!r} cannot be inferred" + (f" ({why})" if why else ""))
 
 
-def _follow(build: Build, builder: UnwindingGraphBuilder, node: Node) -> Sequence[Tensor | None]:
+def _follow(build: Build, builder: GraphBuilder, node: Node) -> Sequence[Tensor | None]:
     """Return the outputs that a rule adds, of the shapes that they must have."""
     made = build(builder, node)
     outputs = [made] if isinstance(made, Tensor) else made

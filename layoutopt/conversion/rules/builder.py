@@ -105,7 +105,7 @@ class Use:
 
 Outputs: TypeAlias = Tensor | Sequence[Tensor | None]
 
-Build: TypeAlias = Callable[["UnwindingGraphBuilder", Node], Outputs]
+Build: TypeAlias = Callable[["GraphBuilder", Node], Outputs]
 """Adds the ops and pairs of a node to a graph, and returns the node's outputs."""
 
 Gradients: TypeAlias = Iterator[tuple[int, Tensor]]
@@ -126,7 +126,7 @@ class Backward:
         Whether all outputs have gradients, or the first only.
     """
 
-    build: Callable[[UnwindingGraphBuilder, Use], Gradients]
+    build: Callable[[GraphBuilder, Use], Gradients]
     constant: Collection[int] = ()
     every: bool = False
 
@@ -140,7 +140,7 @@ Step: TypeAlias = tuple[Callable[..., Tensor], *tuple[Any, ...]]
 """A method of the graph that adds a view, and its arguments."""
 
 
-class UnwindingGraphBuilder:
+class GraphBuilder:
     """An unwinding graph, and the ways in which op types add to it.
 
     Parameters

@@ -7,14 +7,7 @@ from itertools import accumulate
 from typing import TypeAlias, cast
 
 from layoutopt.base.errors import InputError
-from layoutopt.conversion.rules.builder import (
-    Backward,
-    Gradients,
-    Step,
-    UnwindingGraphBuilder,
-    Use,
-    column,
-)
+from layoutopt.conversion.rules.builder import Backward, Gradients, GraphBuilder, Step, Use, column
 from layoutopt.conversion.rules.unwinding import broadcast_axis, draw_product, together
 from layoutopt.graphs import ops
 from layoutopt.graphs.ops import Shape, UnwindingOp, broadcast, dominates
@@ -22,9 +15,7 @@ from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 
-def reduced(
-    builder: UnwindingGraphBuilder, dy: Tensor, x: Tensor, placed: Shape | None = None
-) -> Tensor:
+def reduced(builder: GraphBuilder, dy: Tensor, x: Tensor, placed: Shape | None = None) -> Tensor:
     """Return the gradient of an operand that was broadcast: summed up, in its shape.
 
     Parameters
@@ -82,7 +73,7 @@ def condition(_use: Use, _position: int) -> list[int]:
     return [0]
 
 
-def elementwise(builder: UnwindingGraphBuilder, use: Use, saved: Saved = operands) -> Gradients:
+def elementwise(builder: GraphBuilder, use: Use, saved: Saved = operands) -> Gradients:
     """Add one op that reads the output's gradient with all that was saved for it.
 
     It stands for the gradients of all operands; those of broadcast ones are summed up.
@@ -107,7 +98,7 @@ def elementwise(builder: UnwindingGraphBuilder, use: Use, saved: Saved = operand
         yield position, reduced(builder, total, x, shape)
 
 
-def opaque(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
+def opaque(builder: GraphBuilder, use: Use) -> Gradients:
     """Add a barrier for each gradient, which reads all there is, drawn to its operand."""
     present = [dy for dy in use.gradients if dy is not None]
     read = tuple({x.index: x for x in (*present, *use.node.operands)}.values())
@@ -115,7 +106,7 @@ def opaque(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
         yield position, _drawn_barrier(builder, read, use.operand(position))
 
 
-def rowwise(builder: UnwindingGraphBuilder, use: Use, inputs: bool = False) -> Gradients:
+def rowwise(builder: GraphBuilder, use: Use, inputs: bool = False) -> Gradients:
     """Add a barrier that reads the output's gradient with the output, element by element.
 
     Parameters
@@ -131,7 +122,7 @@ def rowwise(builder: UnwindingGraphBuilder, use: Use, inputs: bool = False) -> G
         yield position, _drawn_barrier(builder, read, use.operand(position))
 
 
-def normalisation(builder: UnwindingGraphBuilder, use: Use, channels: bool = True) -> Gradients:
+def normalisation(builder: GraphBuilder, use: Use, channels: bool = True) -> Gradients:
     """Add a barrier that reads the output's gradient with data and gain, and reductions.
 
     Parameters
@@ -157,13 +148,13 @@ def normalisation(builder: UnwindingGraphBuilder, use: Use, channels: bool = Tru
         yield position, _drawn_barrier(builder, read, x)
 
 
-def _drawn_barrier(builder: UnwindingGraphBuilder, read: Collection[Tensor], x: Tensor) -> Tensor:
+def _drawn_barrier(builder: GraphBuilder, read: Collection[Tensor], x: Tensor) -> Tensor:
     dx = builder.graph.barrier(read, x.shape, name=builder.gradient_name(x))
     builder.pair(dx, x, "barrier_gradient.operand")
     return dx
 
 
-def view(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
+def view(builder: GraphBuilder, use: Use) -> Gradients:
     """Pass the gradient back through the inverse of each view that the node became.
 
     What was cut away has a gradient of zeros, which are made where they are wanted.  A node
@@ -184,7 +175,7 @@ def view(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
 
 
 def _inverse(
-    builder: UnwindingGraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
+    builder: GraphBuilder, op: UnwindingOp, inputs: Sequence[Tensor], slot: int, dy: Tensor
 ) -> Tensor | None:
     """Return the gradient of a view's input by that of the view, None if the op is no view."""
     graph, x = builder.graph, inputs[slot] if inputs else dy
@@ -212,7 +203,7 @@ def _inverse(
     return None
 
 
-def split(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
+def split(builder: GraphBuilder, use: Use) -> Gradients:
     """Join the parts' gradients; parts that nobody learns from have zeros."""
     x = use.operand(0)
     parts = [builder.graph.op(y) for y in use.outputs if y is not None]
@@ -232,7 +223,7 @@ def split(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
     yield 0, builder.graph.concat(pieces, axis, name=builder.gradient_name(x))
 
 
-def _padded(builder: UnwindingGraphBuilder, cut: ops.Slice, x: Tensor, dy: Tensor) -> Tensor:
+def _padded(builder: GraphBuilder, cut: ops.Slice, x: Tensor, dy: Tensor) -> Tensor:
     """Put zeros around, axis by axis."""
     for axis, (low, high, n) in enumerate(zip(cut.lower, cut.upper, x.shape, strict=True)):
         if (low, high) != (0, n):
@@ -243,9 +234,7 @@ def _padded(builder: UnwindingGraphBuilder, cut: ops.Slice, x: Tensor, dy: Tenso
     return dy
 
 
-def _interleaved(
-    builder: UnwindingGraphBuilder, op: ops.SubSample, x: Tensor, dy: Tensor
-) -> Tensor:
+def _interleaved(builder: GraphBuilder, op: ops.SubSample, x: Tensor, dy: Tensor) -> Tensor:
     """Put zeros between, axis by axis: ``(n,) -> (n, 1) -> (n, s) -> (n s,)``, and cut the end."""
     graph = builder.graph
     for axis, stride in enumerate(op.strides):
@@ -265,7 +254,7 @@ def _interleaved(
 
 
 def _zeros(
-    builder: UnwindingGraphBuilder, x: Tensor, axis: int, count: int, shape: Shape | None = None
+    builder: GraphBuilder, x: Tensor, axis: int, count: int, shape: Shape | None = None
 ) -> list[Tensor]:
     """Return zeros of a shape but for one axis, or nothing if there are none."""
     full = list(x.shape if shape is None else shape)
@@ -275,7 +264,7 @@ def _zeros(
 
 
 def convolution(
-    builder: UnwindingGraphBuilder, use: Use, bias: int = 2, transposed: bool = False
+    builder: GraphBuilder, use: Use, bias: int = 2, transposed: bool = False
 ) -> Gradients:
     """Add the convolutions that give the gradients of data and weights.
 
@@ -308,7 +297,7 @@ def convolution(
             yield from opaque(builder, Use(use.node, use.outputs, use.gradients, (position,)))
 
 
-def _data_gradient(builder: UnwindingGraphBuilder, use: Use, transposed: bool) -> Tensor:
+def _data_gradient(builder: GraphBuilder, use: Use, transposed: bool) -> Tensor:
     x, w, dy = use.operand(0), use.operand(1), use.gradient
     name = builder.gradient_name(x)
     used = w if transposed else _turned(builder, w, use.node.op.integer("group", 1), name)
@@ -319,7 +308,7 @@ def _data_gradient(builder: UnwindingGraphBuilder, use: Use, transposed: bool) -
     return dx
 
 
-def _turned(builder: UnwindingGraphBuilder, w: Tensor, groups: int, base: str) -> Tensor:
+def _turned(builder: GraphBuilder, w: Tensor, groups: int, base: str) -> Tensor:
     """Return weights (M, C / g, ...) as (C, M / g, ...), exchanged in each group, and turned."""
     m, c, *kernel = w.shape
     spatial = range(3, 3 + len(kernel))
@@ -338,7 +327,7 @@ def _turned(builder: UnwindingGraphBuilder, w: Tensor, groups: int, base: str) -
     return builder.chain(w, builder.helper(base, "weights.turned"), steps)
 
 
-def matmul(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
+def matmul(builder: GraphBuilder, use: Use) -> Gradients:
     """Add the products ``dA = dY B'`` and ``dB = A' dY``, summed over what was broadcast.
 
     An operand of rank 1 counts as a row on the left, and as a column on the right.
@@ -358,7 +347,7 @@ def matmul(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
         yield position, _as(builder, reduced(builder, product, placed), x.shape)
 
 
-def gemm(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
+def gemm(builder: GraphBuilder, use: Use) -> Gradients:
     """Add the products for ``A' B' + C``, where a prime is a transposition, if asked for."""
     flags = [bool(use.node.op.integer(flag, 0)) for flag in ("transA", "transB")]
     dy = use.gradient
@@ -374,7 +363,7 @@ def gemm(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
         yield position, _swapped(builder, product) if flags[position] else product
 
 
-def einsum(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
+def einsum(builder: GraphBuilder, use: Use) -> Gradients:
     """Add a product of the output's gradient and the other operand, if there are two."""
     if len(use.node.operands) != 2:
         yield from opaque(builder, use)
@@ -385,7 +374,7 @@ def einsum(builder: UnwindingGraphBuilder, use: Use) -> Gradients:
 
 
 def _product(
-    builder: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, x: Tensor, shape: Shape | None = None
+    builder: GraphBuilder, lhs: Tensor, rhs: Tensor, x: Tensor, shape: Shape | None = None
 ) -> Tensor:
     """Add a product, of the shape of a matrix product if not given, named as a gradient."""
     if shape is None:
@@ -398,13 +387,13 @@ def _product(
     return out
 
 
-def _swapped(builder: UnwindingGraphBuilder, x: Tensor) -> Tensor:
+def _swapped(builder: GraphBuilder, x: Tensor) -> Tensor:
     rank = len(x.shape)
     order: Sequence[int] = (*range(rank - 2), rank - 1, rank - 2)
     return builder.graph.dim_shuffle(x, order, name=builder.helper(x.name, "transposed"))
 
 
-def _as(builder: UnwindingGraphBuilder, x: Tensor, shape: Shape) -> Tensor:
+def _as(builder: GraphBuilder, x: Tensor, shape: Shape) -> Tensor:
     if x.shape == shape:
         return x
     return builder.graph.reshape(x, shape, name=builder.helper(x.name, "reshaped"))

@@ -7,14 +7,7 @@ from itertools import permutations, product
 from typing import Any
 
 from layoutopt.conversion.rules.op import Op
-from layoutopt.conversion.rules.operator import (
-    Axes,
-    Follow,
-    RemapError,
-    Remapped,
-    Rule,
-    fitted,
-)
+from layoutopt.conversion.rules.operator import Axes, Follow, RemapError, Remapped, Rule, fitted
 from layoutopt.layout.permutations import Permutation
 
 

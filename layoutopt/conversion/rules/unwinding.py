@@ -7,13 +7,13 @@ from itertools import accumulate, combinations, pairwise
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import sliced
-from layoutopt.conversion.rules.builder import Node, Outputs, Step, UnwindingGraphBuilder
+from layoutopt.conversion.rules.builder import GraphBuilder, Node, Outputs, Step
 from layoutopt.graphs.ops import Shape, SumLike, dominates
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 
 
-def barrier(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def barrier(builder: GraphBuilder, node: Node) -> Outputs:
     """Add one barrier for each output that is read.
 
     They read the same operands, so they become known together, as the outputs of a single
@@ -26,7 +26,7 @@ def barrier(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     ]
 
 
-def normalisation(builder: UnwindingGraphBuilder, node: Node, channels: bool = True) -> Outputs:
+def normalisation(builder: GraphBuilder, node: Node, channels: bool = True) -> Outputs:
     """Add a barrier whose parameters broadcast to the data.
 
     Parameters
@@ -43,7 +43,7 @@ def normalisation(builder: UnwindingGraphBuilder, node: Node, channels: bool = T
     return barrier(builder, node)
 
 
-def unknown(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def unknown(builder: GraphBuilder, node: Node) -> Outputs:
     """Add a barrier for an op of unknown meaning.
 
     Operands that broadcast to the first one, and are smaller, are taken for its parameters.
@@ -55,7 +55,7 @@ def unknown(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     return barrier(builder, node)
 
 
-def constant(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def constant(builder: GraphBuilder, node: Node) -> Outputs:
     """Add a tensor that depends on no data: its locations are free."""
     return builder.sink(node.name, node.shape)
 
@@ -64,7 +64,7 @@ NUMPY_SINCE = 7
 """Operator set since which operands broadcast by NumPy's rules."""
 
 
-def elementwise(builder: UnwindingGraphBuilder, node: Node, first: int = 0) -> Outputs:
+def elementwise(builder: GraphBuilder, node: Node, first: int = 0) -> Outputs:
     """Add an op whose locations follow the first operand of the output's shape.
 
     Parameters
@@ -94,12 +94,12 @@ def broadcast_axis(node: Node) -> int | None:
     return node.op.integer("axis", 0) % rank if "axis" in node.op.attributes else None
 
 
-def prelu(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def prelu(builder: GraphBuilder, node: Node) -> Outputs:
     """Add a leaky rectifier, whose slopes older operator sets give per channel."""
     return (per_channel if node.op.opset < NUMPY_SINCE else elementwise)(builder, node)
 
 
-def per_channel(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def per_channel(builder: GraphBuilder, node: Node) -> Outputs:
     """Add an op whose parameters may be vectors along an axis of the first operand."""
     x, *others = node.operands
     axis = node.op.integer("axis", 1) % max(len(x.shape), 1)
@@ -114,7 +114,7 @@ def per_channel(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
 
 
 def _sum_like(
-    builder: UnwindingGraphBuilder, node: Node, operands: Sequence[Tensor], first: int = 0
+    builder: GraphBuilder, node: Node, operands: Sequence[Tensor], first: int = 0
 ) -> Outputs:
     """Add the op, and a pair for every two operands of which one broadcasts to the other.
 
@@ -128,7 +128,7 @@ def _sum_like(
 
 
 def together(
-    builder: UnwindingGraphBuilder,
+    builder: GraphBuilder,
     name: str,
     operands: Sequence[Tensor],
     table: str,
@@ -156,12 +156,12 @@ def together(
     return out
 
 
-def identity(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def identity(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the operand once more."""
     return builder.graph.identity(node.operand(0), name=node.name)
 
 
-def dropout(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def dropout(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the data once more, and for the mask a barrier."""
     x = node.operand(0)
     name, mask, *_ = (*node.op.outputs, "")
@@ -171,30 +171,30 @@ def dropout(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     ][: len(node.op.outputs)]
 
 
-def reshape(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def reshape(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the elements in another shape: Reshape, Flatten, Squeeze and Unsqueeze."""
     return builder.graph.reshape(node.operand(0), node.shape, name=node.name)
 
 
-def expand(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def expand(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the broadcast operand."""
     return builder.graph.expand(node.operand(0), node.shape, name=node.name)
 
 
-def transpose(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def transpose(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the operand with its axes in another order, reversed if none is given."""
     x = node.operand(0)
     permutation = node.op.integers("perm") or range(len(x.shape))[::-1]
     return builder.graph.dim_shuffle(x, permutation, name=node.name)
 
 
-def concat(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def concat(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the operands one after the other."""
     axis = _axis(node.op.integer("axis", 1), len(node.shape))
     return builder.graph.concat(node.operands, axis, name=node.name)
 
 
-def split(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def split(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the operand's parts along an axis, of given sizes or all but the last alike."""
     if node.optional(1) is not None:
         return barrier(builder, node)
@@ -216,7 +216,7 @@ def split(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     return parts
 
 
-def take(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def take(builder: GraphBuilder, node: Node) -> Outputs:
     """Add a slice with steps; negative ones go backwards.
 
     See :func:`~layoutopt.base.numbers.sliced`.
@@ -253,7 +253,7 @@ def _bounds(node: Node) -> Iterable[tuple[int, int, int, int]]:
     return zip(starts, ends, axes, steps, strict=True)
 
 
-def tile(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def tile(builder: GraphBuilder, node: Node) -> Outputs:
     """Add the operand repeated along each axis: ``(n,) -> (1, n) -> (r, n) -> (r n,)``."""
     x = node.operand(0)
     repeats = node.op.integers("repeats")
@@ -265,7 +265,7 @@ def tile(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     return builder.chain(x, node.name, stages)
 
 
-def depth_to_space(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def depth_to_space(builder: GraphBuilder, node: Node) -> Outputs:
     """Add channels moved into blocks of ``b x b`` pixels.
 
     The channel splits into (b, b, C) in mode DCR and into (C, b, b) in mode CRD.
@@ -281,7 +281,7 @@ def depth_to_space(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     return builder.chain(x, node.name, _regrouped(split, order, node.shape))
 
 
-def space_to_depth(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def space_to_depth(builder: GraphBuilder, node: Node) -> Outputs:
     """Add blocks of ``b x b`` pixels moved into channels.
 
     The channel becomes (b, b, C) in mode DCR and (C, b, b) in mode CRD.
@@ -319,7 +319,7 @@ def _axis(axis: int, rank: int) -> int:
 
 
 def convolution(
-    builder: UnwindingGraphBuilder,
+    builder: GraphBuilder,
     node: Node,
     data: int = 0,
     weights: int = 1,
@@ -344,7 +344,7 @@ def convolution(
     return out
 
 
-def matmul(builder: UnwindingGraphBuilder, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
+def matmul(builder: GraphBuilder, node: Node, lhs: int = 0, rhs: int = 1) -> Outputs:
     """Add a matrix product, of batches too.
 
     Parameters
@@ -363,7 +363,7 @@ def _check_summed(lhs: Tensor, rhs: Tensor) -> None:
         raise InputError(f"operands of shapes {list(lhs.shape)} and {list(rhs.shape)} do not fit")
 
 
-def gemm(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def gemm(builder: GraphBuilder, node: Node) -> Outputs:
     """Add ``A' B' + C``, where a prime stands for a transposition that the node may ask for."""
     lhs = _transposed(builder, node, 0, "transA", "lhs")
     rhs = _transposed(builder, node, 1, "transB", "rhs")
@@ -375,22 +375,20 @@ def gemm(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
     return out
 
 
-def einsum(builder: UnwindingGraphBuilder, node: Node) -> Outputs:
+def einsum(builder: GraphBuilder, node: Node) -> Outputs:
     """Add a product of two operands, or a barrier for any other number."""
     if len(node.operands) != 2:
         return barrier(builder, node)
     return _product(builder, node, node.operand(0), node.operand(1))
 
 
-def _product(builder: UnwindingGraphBuilder, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
+def _product(builder: GraphBuilder, node: Node, lhs: Tensor, rhs: Tensor) -> Tensor:
     out = _fixed_point(builder, node)
     draw_product(builder, lhs, rhs, out, "matmul")
     return out
 
 
-def draw_product(
-    builder: UnwindingGraphBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, table: str
-) -> None:
+def draw_product(builder: GraphBuilder, lhs: Tensor, rhs: Tensor, out: Tensor, table: str) -> None:
     """Draw a product's operands to their targets, and to the output if they have its shape.
 
     Parameters
@@ -404,9 +402,7 @@ def draw_product(
     builder.pair(rhs, out, f"{table}.chain")
 
 
-def _transposed(
-    builder: UnwindingGraphBuilder, node: Node, position: int, flag: str, role: str
-) -> Tensor:
+def _transposed(builder: GraphBuilder, node: Node, position: int, flag: str, role: str) -> Tensor:
     x = node.operand(position)
     if not node.op.integer(flag, 0):
         return x
@@ -414,5 +410,5 @@ def _transposed(
     return builder.graph.dim_shuffle(x, (1, 0), name=name)
 
 
-def _fixed_point(builder: UnwindingGraphBuilder, node: Node) -> Tensor:
+def _fixed_point(builder: GraphBuilder, node: Node) -> Tensor:
     return builder.graph.fixed_point(node.operands, node.shape, name=node.name)
