@@ -177,10 +177,7 @@ class ModeFamily:
 
 
 def choices(
-    values: Values,
-    ops: Iterable[tuple[Op, Modes]],
-    kept: Sequence[str],
-    whole: Iterable[str] = (),
+    values: Values, ops: Iterable[tuple[Op, Modes]], kept: Sequence[str], whole: Iterable[str] = ()
 ) -> list[CandidateModes]:
     """Return the useful modes of ops.
 

@@ -65,10 +65,7 @@ class NodeKeys:
         return type_of(node) in OPERATORS or node.domain == "ai.onnx.ml"
 
     def node(
-        self,
-        node: NodeProto,
-        keys: Mapping[str, Hashable],
-        values: Mapping[str, NDArray[Any]],
+        self, node: NodeProto, keys: Mapping[str, Hashable], values: Mapping[str, NDArray[Any]]
     ) -> Hashable | None:
         """Return what nodes that compute the same have in common, None for one like no other.
 

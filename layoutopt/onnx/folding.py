@@ -100,10 +100,7 @@ def _of_shapes(graph: GraphProto, values: Mapping[str, Array]) -> set[int]:
 
 
 def _evaluated(
-    model: ModelProto,
-    node: NodeProto,
-    values: Mapping[str, Array],
-    shapes: Mapping[str, Shape],
+    model: ModelProto, node: NodeProto, values: Mapping[str, Array], shapes: Mapping[str, Shape]
 ) -> dict[str, Array] | None:
     """Return a node's outputs by name, or nothing if they are not known or not small."""
     if node.op_type in ("Shape", "Size") and is_standard(node.domain):

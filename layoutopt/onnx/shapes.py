@@ -34,14 +34,7 @@ from layoutopt.onnx.types import turned_axes, typed
 from layoutopt.onnx.validate import sort_nodes
 
 if TYPE_CHECKING:
-    from onnx import (
-        GraphProto,
-        ModelProto,
-        NodeProto,
-        TensorShapeProto,
-        TypeProto,
-        ValueInfoProto,
-    )
+    from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 
 @dataclass(frozen=True, eq=False)

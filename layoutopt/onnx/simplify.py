@@ -660,11 +660,7 @@ class _Simplifier:
         self._replace(graph, gone, results, fixed)
 
     def _replace(
-        self,
-        graph: GraphProto,
-        gone: set[int],
-        results: dict[str, NDArray[Any]],
-        fixed: set[str],
+        self, graph: GraphProto, gone: set[int], results: dict[str, NDArray[Any]], fixed: set[str]
     ) -> None:
         """Put constants in the place of nodes."""
         nodes = []

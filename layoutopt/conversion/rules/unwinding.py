@@ -128,11 +128,7 @@ def _sum_like(
 
 
 def together(
-    builder: GraphBuilder,
-    name: str,
-    operands: Sequence[Tensor],
-    table: str,
-    carrier: int = 0,
+    builder: GraphBuilder, name: str, operands: Sequence[Tensor], table: str, carrier: int = 0
 ) -> Tensor:
     """Add an op that lies like one of its operands, and draw every two of these together.
 
@@ -319,11 +315,7 @@ def _axis(axis: int, rank: int) -> int:
 
 
 def convolution(
-    builder: GraphBuilder,
-    node: Node,
-    data: int = 0,
-    weights: int = 1,
-    bias: int | None = 2,
+    builder: GraphBuilder, node: Node, data: int = 0, weights: int = 1, bias: int | None = 2
 ) -> Outputs:
     """Add a convolution.
 
