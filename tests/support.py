@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -241,16 +240,3 @@ def proved(graph: Graph) -> UnwindingResult:
     result = unwind(graph)
     assert result.status is Status.OPTIMAL
     return result
-
-
-def rows(text: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a table: one a line, cells between bars, literals of Python or texts."""
-    lines = (line for line in text.strip().splitlines() if not line.startswith("#"))
-    return [tuple(_cell(cell) for cell in line.split(" | ")) for line in lines]
-
-
-def _cell(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text

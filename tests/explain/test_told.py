@@ -8,31 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from layoutopt import Change, Graph, explain_pair, explain_sink, read, unwind
+from layoutopt import Change, Graph, explain_pair, explain_sink, unwind
 from layoutopt.explain.explanation import explanation_bytes
 from tests.explain.test_pair import split
 
 FIGURES = Path(__file__).parents[2] / "instances" / "figures"
-
-CHAINED = """\
-(x, target_x)  value 10, matches 0 of 6, loses 60
-  why       winning 6 positions would earn 60 and cost 66: 54 of (x, matmul), 6 of (a, x) and \
-6 of (b, x)
-  if won    124 in all, 6 less than now
-  value     winning it is optimal from 11 on
-  without   if (x, matmul) were worth nothing, winning it would be optimal"""
-
-
-def test_a_pair_as_text() -> None:
-    """A line for each answer; what does not apply is left out."""
-    graph = read(FIGURES / "chained_calls_copies.json")
-    result = unwind(graph)
-    assert str(explain_pair(graph, result, "x", "target_x")) == CHAINED
-    assert str(explain_pair(graph, result, "x", "matmul")).splitlines() == [
-        "(x, matmul)  value 9, matches 6 of 6, loses 0",
-        "  why       it matches everywhere",
-        "  value     winning it is optimal down to 8",
-    ]
 
 
 def test_what_is_not_proved_says_so() -> None:
@@ -66,14 +46,6 @@ def test_a_tie_as_text() -> None:
     assert why.endswith("; that would be as good")
     assert won == "  if won    6 in all, as much as now"
     assert value == "  value     winning it is optimal down to 3"
-
-
-def test_a_sink_as_text() -> None:
-    """First where it lies, then each alternative."""
-    graph = read(FIGURES / "chained_calls_copies.json")
-    found = explain_sink(graph, unwind(graph), "x")
-    head = "x: 6 elements\n  6 lie where matmul does and earn 72\n\n"
-    assert str(found) == head + CHAINED
 
 
 def test_html() -> None:
