@@ -86,30 +86,32 @@ class Cut:
         return dim._replace(size=size // dim.stride) if fits else None
 
 
-BlockRule: TypeAlias = Callable[
-    [Cut, bool], tuple[Mapping[str, Any], list[Form | None] | None] | None
-]
-"""``(cut, whether a result's order is given)``, returning attributes, and the forms of results.
+Outcome: TypeAlias = tuple[Mapping[str, Any], list[Form | None] | None] | None
+"""Attributes, and the forms of results; None for forms where results are cut as operands are.
 
-None for forms: results are cut as operands are.  None: the op cannot run so.
+None for both: the op cannot run so.
 """
 
+BlockRule: TypeAlias = Callable[[Cut, bool], Outcome]
+"""``(cut, whether a result's order is given)``, returning what becomes of the op."""
 
-def unchanged(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None]:
+
+def unchanged(cut: Cut, from_result: bool) -> Outcome:
     """Change no attribute: elementwise ops."""
     return {}, None
 
 
-def refused(cut: Cut, from_result: bool) -> None:
+def refused(cut: Cut, from_result: bool) -> Outcome:
     """Refuse: an op that counts elements, or looks at all of them."""
+    return None
 
 
-def dropout(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
+def dropout(cut: Cut, from_result: bool) -> Outcome:
     """Refuse a Dropout that may drop elements, by their order."""
     return None if cut.op.has(2) else ({}, None)
 
 
-def quantised(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
+def quantised(cut: Cut, from_result: bool) -> Outcome:
     """Change nothing where there is one scale for all elements."""
     return ({}, None) if cut.op.rank(1) == 0 else None
 
@@ -123,14 +125,14 @@ def along(default: int | None) -> BlockRule:
         The axis of an op that names none.
     """
 
-    def moved(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
+    def moved(cut: Cut, from_result: bool) -> Outcome:
         place = cut.place(cut.op.axis(default, len(cut.shape)))
         return None if place is None else ({"axis": place}, None)
 
     return moved
 
 
-def concat(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
+def concat(cut: Cut, from_result: bool) -> Outcome:
     """Join along the outermost part of the axis."""
     places = cut.places(cut.op.axis(None, len(cut.shape)))
     if any(is_group(cut.dims[i]) for i in places):
@@ -142,7 +144,7 @@ def concat(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None
     return {"axis": place}, None
 
 
-def reduced(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], list[Form | None]] | None:
+def reduced(cut: Cut, from_result: bool) -> Outcome:
     """Reduce all parts of each axis."""
     axes = cut.op.axes(len(cut.shape))
     if not axes or from_result:
@@ -151,9 +153,7 @@ def reduced(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], list[Form |
     return {"axes": places}, [_left(cut, axes)]
 
 
-def reduced_to_index(
-    cut: Cut, from_result: bool
-) -> tuple[Mapping[str, Any], list[Form | None]] | None:
+def reduced_to_index(cut: Cut, from_result: bool) -> Outcome:
     """Look for the largest or smallest along an axis that is not cut."""
     axis = cut.op.axis(0, len(cut.shape))
     place = cut.place(axis)
@@ -174,7 +174,7 @@ def _left(cut: Cut, axes: tuple[int, ...]) -> Form:
     return tuple(found)
 
 
-def padded(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
+def padded(cut: Cut, from_result: bool) -> Outcome:
     """Pad axes that are not cut."""
     pads, rank = cut.op.integers("pads"), len(cut.shape)
     axes = cut.op.axes(rank)
@@ -189,7 +189,7 @@ def padded(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None
     return {"pads": (*new[0], *new[1])}, None
 
 
-def taken(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
+def taken(cut: Cut, from_result: bool) -> Outcome:
     """Cut slices from axes that are not in parts."""
     rank, starts = len(cut.shape), cut.op.integers("starts")
     axes = cut.op.axes(rank)
@@ -198,6 +198,6 @@ def taken(cut: Cut, from_result: bool) -> tuple[Mapping[str, Any], None] | None:
     return _moved_axes(cut, range(len(starts or ())) if axes is None else axes)
 
 
-def _moved_axes(cut: Cut, axes: Iterable[int]) -> tuple[Mapping[str, Any], None] | None:
+def _moved_axes(cut: Cut, axes: Iterable[int]) -> Outcome:
     places = [cut.place(axis) for axis in axes]
     return None if None in places else ({"axes": tuple(places)}, None)
