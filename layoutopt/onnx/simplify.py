@@ -510,7 +510,8 @@ class _Simplifier:
         for node in graph.node:
             standard = self.keys.is_standard(node)
             known = constants.issuperset({*node.input} - {""})
-            if standard and (node.op_type, known) in MADE_OF_CONSTANTS:
+            own = standard or node.domain == "com.microsoft"
+            if own and (node.op_type, known) in MADE_OF_CONSTANTS:
                 made[node.output[0]] = node
                 nodes.append(node)
                 continue
