@@ -7,6 +7,7 @@ permuted, and some of them the batch as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import permutations
 from typing import Any
 
 from layoutopt.base.errors import InputError
@@ -109,6 +110,60 @@ def resize(op: Op, permutation: Permutation) -> Mapping[str, Any]:
     if not {"scales", "sizes"} & set(found):
         raise RemapError(f"{op}: it has neither scales nor sizes")
     return found
+
+
+def resize_orders(op: Op) -> Iterator[Remapped]:
+    """Yield a Resize in all orders of axes in which onnxruntime runs it (seen with 1.31).
+
+    That is every order if it takes nearest elements.  Floats are interpolated linearly along axes
+    behind the first two, along the middle axes of four, and along all of up to three; by cubes
+    along the last two of four axes, and both of two.
+    """
+    if (rank := op.rank(0)) is None:
+        return
+    axes = op.axes(rank)
+    names = ("roi", "scales", "sizes") if op.type == "Resize" and op.opset >= 11 else ("scales",)
+    unknown = [n for n, name in enumerate(names, 1) if op.has(n) and name not in op.attributes]
+    vectors = all(op.shape(n) in (None, (None,), (rank,)) for n in unknown)
+    crops = op.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    if crops or (1 in unknown and names[0] == "roi") or not (axes or vectors):
+        return
+    for order in permutations(range(rank)):
+        if not _resizes(op, order):
+            continue
+        entries = {} if axes else dict.fromkeys(unknown, order)
+        try:
+            found = {} if entries else resize(op, order)
+        except RemapError:
+            return
+        inputs = (order, *(None for _ in op.inputs[1:]))
+        yield Remapped({**op.attributes, **found}, inputs, (order,), entries)
+
+
+def _resizes(op: Op, order: Permutation) -> bool:
+    """Return whether onnxruntime runs a Resize with its axes in an order."""
+    mode, rank = op.attributes.get("mode", "nearest"), len(order)
+    policy = op.attributes.get("keep_aspect_ratio_policy", "stretch")
+    if mode == "nearest":
+        return True
+    grown = _grown(op, rank) if policy == "stretch" and op.element_type == "float" else None
+    if grown is None or (mode == "cubic" and rank not in (2, 4)):
+        return False
+    places = set(map(order.index, grown))
+    middle = mode == "linear" and rank == 4 and places <= {1, 2}
+    return rank <= 3 or middle or (rank <= 5 and min(places, default=2) >= 2)
+
+
+def _grown(op: Op, rank: int) -> set[int] | None:
+    """Return the axes whose sizes a Resize may change, None if that is unknown."""
+    axes, scales, sizes = op.axes(rank), op.attributes.get("scales"), op.attributes.get("sizes")
+    if axes:
+        return set(axes)
+    if scales is not None and len(scales) == rank:
+        return {i for i, scale in enumerate(scales) if float(scale) != 1}
+    if sizes is not None and len(sizes) == rank:
+        return {i for i, size in enumerate(op.shape(0) or ()) if size != sizes[i]}
+    return None
 
 
 def resize_axes(op: Op) -> str:
