@@ -22,7 +22,7 @@ from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph, network_hash
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.result import Conversion, Tally
-from layoutopt.onnx.declared import declare_outputs, without_declared
+from layoutopt.onnx.declared import declare_outputs, open_sizes, without_declared
 from layoutopt.onnx.protobuf import LoadedModel, copied, load, loaded
 from layoutopt.onnx.result import ConversionResult, describe, whole
 from layoutopt.onnx.running import NotRun, Outputs, peer_transposes, tolerance
@@ -375,6 +375,9 @@ class _Trial:
             known = {name: tensor.shape for name, tensor in own.graph.tensors.items()}
             declare_outputs(new, self.given, own.freed, known)
             why = fault(self.given, new)
+            if why:
+                open_sizes((*new.graph.value_info, *new.graph.output), known)
+                why = fault(self.given, new)
             self.clock.end("write")
             if not why and not written:
                 self.sound = Attempt(found, new, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from layoutopt.conversion.rules.registry import type_facts
@@ -10,7 +10,7 @@ from layoutopt.onnx.protobuf import copied, graphs, is_standard, names_read, set
 from layoutopt.onnx.types import differ, turned_axes, typed
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 Declared = dict[str, "TypeProto | None"]
 """Types by name; None for a name that several graphs declare otherwise."""
@@ -151,7 +151,8 @@ def declare_outputs(
 ) -> None:
     """Give outputs without a shape the one that a given network declares, or that is known.
 
-    Sizes that nobody tells are left open of outputs that nodes read now, and did not before.
+    Sizes that nobody tells are left open: of tensors inside, whose readers are others now, and of
+    outputs that nodes read now, and did not before.
 
     Parameters
     ----------
@@ -167,7 +168,8 @@ def declare_outputs(
     from onnx import helper
 
     shapes = {value.name: value for value in given.graph.output}
-    new_reads = _reads(model.graph) - _reads(given.graph)
+    new_reads = names_read(model.graph.node) - names_read(given.graph.node)
+    open_sizes(model.graph.value_info, known)
     for value in model.graph.output:
         kind = value.type.tensor_type
         if value.name in shapes and value.name not in freed and not kind.HasField("shape"):
@@ -177,14 +179,19 @@ def declare_outputs(
             continue
         if not kind.HasField("shape"):
             kind.CopyFrom(helper.make_tensor_type_proto(kind.elem_type, sizes).tensor_type)
-        elif value.name in new_reads:  # by which a wrong size would spread
-            for dim, size in zip(kind.shape.dim, sizes, strict=False):
-                if not isinstance(size, int):
-                    dim.Clear()
+        elif value.name in new_reads:
+            open_sizes([value], known)
 
 
-def _reads(graph: GraphProto) -> set[str]:
-    return names_read(graph.node)
+def open_sizes(
+    values: Iterable[ValueInfoProto], known: Mapping[str, Sequence[int | str | None] | None]
+) -> None:
+    """Leave declared sizes open that are not known, as wrong ones would spread."""
+    for value in values:
+        dims = value.type.tensor_type.shape.dim
+        for dim, size in zip(dims, known.get(value.name) or (), strict=False):
+            if not isinstance(size, int) and size != dim.dim_param:
+                dim.Clear()
 
 
 def give_back(graph: GraphProto, declared: Mapping[str, TypeProto | None], told: Declared) -> None:

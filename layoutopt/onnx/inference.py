@@ -108,7 +108,7 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     from onnx import checker, shape_inference
 
     known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
-    hidden = [k for k, node in enumerate(_nodes(model)) if _is_misread(node)]
+    hidden = [k for k, node in enumerate(_nodes(model)) if is_misread(node)]
     try:
         _set_domains(model, hidden, UNREAD)
         found = infer_shapes(model)
@@ -146,7 +146,7 @@ def _set_domains(model: ModelProto, numbers: Collection[int], domain: str) -> No
             node.domain = domain
 
 
-def _is_misread(node: NodeProto) -> bool:
+def is_misread(node: NodeProto) -> bool:
     """Return whether ONNX's inference may tell other sizes than runtimes make."""
     if type_facts(type_of(node)).shape is None:
         return False

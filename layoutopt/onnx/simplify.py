@@ -137,6 +137,10 @@ def _stays(node: NodeProto, shape: Shape) -> bool:
     return axes == sorted(axes)
 
 
+OF_MANY = {"Concat", "Max", "Mean", "Min", "Sum"}
+"""Op types that pass on a single operand."""
+
+
 @dataclass(frozen=True)
 class SimplifiedModel:
     """A network that computes the same with fewer nodes.
@@ -571,7 +575,7 @@ class _Simplifier:
         if not self.keys.is_standard(node) or self.pinned.intersection(node.input):
             return None
         source: str = node.input[0] if node.input else ""
-        if node.op_type == "Identity":
+        if node.op_type == "Identity" or (node.op_type in OF_MANY and len(node.input) == 1):
             return source
         if node.op_type == "Reshape" and self._same_shape(source, node.output[0]):
             return source

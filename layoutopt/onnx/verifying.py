@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from layoutopt.conversion.result import Conversion
 from layoutopt.onnx.declared import take_declared, types_of
-from layoutopt.onnx.inference import infer_shapes
+from layoutopt.onnx.inference import infer_shapes, is_misread
 from layoutopt.onnx.protobuf import (
     SMALL,
     bodies,
@@ -41,13 +41,16 @@ def fault(before: ModelProto, after: ModelProto) -> str:
     ----------
     before, after
         The network as it was given, and as it is to be written.  The second is changed:
-        declared sizes that only defaults contradict, which a caller may replace, are left open.
+        declared sizes that only defaults contradict, which a caller may replace, or that ONNX
+        would misread, are left open.
     """
     reason = _fault(before, after)
     if reason and _tell_lengths(after):
         reason = _fault(before, after)
     held = overridable(after)
-    if reason and held and not _fault(before, _without_defaults(after, held)):
+    misread = any(is_misread(node) for graph in graphs(after.graph) for node in graph.node)
+    defaults = reason and held and not _fault(before, _without_defaults(after, held))
+    if reason and (misread or defaults):
         _open_contradicted(after)
         reason = _fault(before, after)
     return reason

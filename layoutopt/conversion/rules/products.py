@@ -44,10 +44,9 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
         swapped = second == column or last == row
         if swapped and not swap:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
-        first, other = (right, left) if swapped else (left, right)
-        sizes = (1,) * (len(permutation) - (op.rank(other) or 0)) + (op.shape(other) or ())
+        first = right if swapped else left
         new = swapped or front != [*range(row)]
-        if new and first in alone and 0 in [sizes[axis] for axis in front]:
+        if new and first in alone and 0 in (*(op.shape(left) or ()), *(op.shape(right) or ())):
             raise RemapError(f"{op}: runtimes take no matrix before a batch without elements")
         # Both operands have the result's axes, but for one that is summed over: of the left
         # operand that is the last, of the right one the last but one.

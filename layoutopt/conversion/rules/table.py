@@ -474,7 +474,7 @@ ROWS: list[Operator] = [
     *_microsoft("BiasGelu FastGelu", axes.with_bias, like=FIRST),
     *_microsoft("QLinearLeakyRelu QLinearSigmoid", axes.unchanged, like=FIRST),
     *_microsoft("QLinearSoftmax", axes.softmax_of_opset, like=FIRST),
-    *_opaque("com.microsoft::Pad", UNSTATED, like=ShapeLike("Pad"), values={"pads": 1}),
+    *_opaque("com.microsoft::Pad", UNSTATED, like=ShapeLike("Pad", (0, 1)), values={"pads": 1}),
     *_opaque("com.microsoft::Inverse com.microsoft::Trilu", UNSTATED, like=FIRST),
     *_microsoft(
         "QLinearAdd QLinearMul",

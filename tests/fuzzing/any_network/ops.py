@@ -152,7 +152,7 @@ def _operand(
         if _word(value) in allowed
         and (first is None or _meets(value.shape, first.shape))
         and (first is None or _fits_one_way(op, value.shape, first.shape))
-        and (value.size or not op.startswith("Reduce"))  # onnxruntime gives them other shapes
+        and (value.size or not op.startswith(("Reduce", "Arg")))  # onnxruntime errs in shapes
     ]
     same = [n for n in fits if first is not None and scope.visible()[n].shape == first.shape]
     if fits and (first is None or draw.random() < 0.65):
