@@ -227,7 +227,8 @@ def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple
 def pool_layouts(op: Op) -> Iterator[Remapped]:
     """Yield a pool in the other of the orders that ``channels_last`` tells."""
     rank = op.rank(0)
-    if rank is None or rank < 3:
+    empty = any(0 in (shape or ()) for shape in op.output_shapes)  # a crash of onnxruntime
+    if rank is None or rank < 3 or empty:
         return
     last = op.integer("channels_last", 0)
     order = (0, rank - 1, *range(1, rank - 1)) if last else (0, *range(2, rank), 1)
