@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -213,6 +214,11 @@ class RowAscent:
                     self.at.append((key4, len(own)))
                     own.append((one, two, cells))
         self.groups = {key: self._grouped(key[2:], own) for key, own in sorted(groups.items())}
+        places = dict(zip(self.ends, self.at, strict=True))
+        self.sent = [
+            [self._link(*places[min(a, b), max(a, b)], b) for b, _ in near]
+            for a, near in enumerate(self.near)
+        ]
         count = 1 + max(self.colour, default=0)
         later, earlier = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
         for group in self.groups.values():
@@ -227,6 +233,10 @@ class RowAscent:
         firsts = np.zeros(len(self.own), bool)
         firsts[self.begin] = True
         self.starts = [np.flatnonzero(firsts[at]) for at in self.of_colour]
+
+    def _link(self, key: tuple[int, int, int, int], at: int, to: int) -> tuple[_Edges, int, bool]:
+        """Return where an edge's messages to a node are: group, place, and whether to the first."""
+        return self.groups[key], at, int(self.groups[key].first[at]) == to
 
     def _coloured(self) -> list[int]:
         """Return a colour for each node, other ones than its neighbours have."""
@@ -296,6 +306,7 @@ class RowAscent:
         best = self._state()
         turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
         serving = looking = 0.0
+        order, draw = self._least_first(), Random(limits.seed)
         while not limits.over:
             priced = self._priced()
             for _ in range(SWEEPS - 1):
@@ -307,7 +318,8 @@ class RowAscent:
             chosen = self._decoded(priced)
             serving += turn
             if looking <= LOOKED_FOR * serving and (step >= FIRST_LOOK or len(chosen) <= FEW):
-                careful = self._careful(priced, limits)
+                careful = self._careful(priced, order, limits)
+                draw.shuffle(order)
                 if careful is not None:
                     worth = min(worth, offer(self._whole(self._improved(careful, limits))))
                 looking += LOOK_AT * len(chosen)
@@ -414,15 +426,24 @@ class RowAscent:
                 np.add.at(belief, group.two, np.minimum(rows, NEVER))
         return chosen
 
-    def _careful(self, priced: Floats, limits: Limits) -> list[int] | None:
-        """Return a labelling that keeps rows: nodes one by one; ``None`` in a dead end."""
-        room = self.room.copy()
-        belief = priced.copy()
-        for group in self.groups.values():
-            np.add.at(belief, group.one, group.to_first)
+    def _least_first(self) -> list[int]:
+        """Return nodes in an order of what they may use, over all rows together."""
+        most = [
+            sum((end - begin) * float(amounts.max()) for begin, end, amounts in uses)
+            for uses in self.uses
+        ]
+        return sorted(range(len(most)), key=most.__getitem__)
+
+    def _careful(self, priced: Floats, order: list[int], limits: Limits) -> list[int] | None:
+        """Return a labelling that keeps rows: nodes one by one; ``None`` in a dead end.
+
+        A node takes the best label for the labels that neighbours have, and for the messages of
+        those that have none yet.
+        """
+        room, belief = self.room.copy(), self._heard(priced)
         chosen = [-1] * len(self.nodes)
-        of, begins = self.colour, self.begin.tolist()
-        for count, k in enumerate(sorted(range(len(self.nodes)), key=of.__getitem__)):
+        begins = self.begin.tolist()
+        for count, k in enumerate(order):
             if count % 1000 == 0 and limits.over:
                 return None
             own = belief[begins[k] : begins[k] + len(self.labels[k])]
@@ -434,9 +455,11 @@ class RowAscent:
             chosen[k] = best
             for begin, end, amounts in self.uses[k]:
                 room[begin:end] -= amounts[best]
-            for b, table in self.near[k]:
-                if of[b] > of[k]:
-                    belief[begins[b] : begins[b] + table.shape[1]] += np.minimum(table[best], NEVER)
+            for (b, table), (group, at, first) in zip(self.near[k], self.sent[k], strict=True):
+                if chosen[b] < 0:
+                    cost, size = np.minimum(table[best], NEVER), table.shape[1]
+                    heard = (group.to_first if first else group.to_second)[at]
+                    belief[begins[b] : begins[b] + size] += cost - heard[:size]
         return chosen
 
     def _improved(self, chosen: list[int], limits: Limits) -> list[int]:
