@@ -417,7 +417,12 @@ def _numbers(found: Evaluation, result: UnwindingResult) -> Iterator[str]:
         return
     for i, (own, claimed) in enumerate(zip(found.pairs, result.pairs, strict=True)):
         if own != claimed:
-            yield f"pairs[{i}]: is {own}, the result says {claimed}"
+            yield f"pairs[{i}]: is {_pair(own)}, the result says {_pair(claimed)}"
+
+
+def _pair(pair: PairScore) -> str:
+    matched = f"{pair.matched} of {pair.elements} elements matched"
+    return f"{pair.a} and {pair.b}, value {pair.value}, {matched}"
 
 
 def _status(

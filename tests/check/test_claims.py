@@ -61,6 +61,8 @@ def test_contradictions() -> None:
     )
 
 
+UP_SHOWN = "up and x, value 100, 4 of 4 elements matched"
+DOWN_SHOWN = "down and y, value 100, 0 of 2 elements matched"
 UP, DOWN = PairScore("up", "x", Decimal(100), 4, 4), PairScore("down", "y", Decimal(100), 2, 0)
 
 NONE: dict[str, Any] = {"objective": None, "bound": None, "labelling": None}
@@ -86,8 +88,8 @@ CLAIMS: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"pairs": (DOWN, UP)},
         [
-            f"pairs[0]: is {UP}, the result says {DOWN}",
-            f"pairs[1]: is {DOWN}, the result says {UP}",
+            f"pairs[0]: is {UP_SHOWN}, the result says {DOWN_SHOWN}",
+            f"pairs[1]: is {DOWN_SHOWN}, the result says {UP_SHOWN}",
         ],
     ),
     ({"order": ("x", "y")}, ["order: 'x' is set before the barrier at its origin is known"]),
