@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from math import inf
 from random import Random
@@ -71,7 +72,7 @@ PART = 120
 """Labels of a part that is solved while all other nodes keep theirs, or of a half or a quarter."""
 
 STALE = 100
-"""Parts without a better labelling, and two for each node, after which there are no more."""
+"""Parts without a better labelling, and two for each node, after which they are made larger."""
 
 LATE = 1.0
 """Seconds of processor time that the exact bound of prices may take when time is over."""
@@ -213,7 +214,7 @@ class _Solver:
                 return self._least(bound)
             before = sum(map(len, map(work.labels, work.left())))
             left = self.limits.left
-            found = self._price(work, rows)
+            found = self._price(work, rows, bound)
             if found is None:
                 break
             bound = max(bound, found)
@@ -247,8 +248,13 @@ class _Solver:
     def _least(self, bound: int) -> int:
         return bound if self.worth is None else min(bound, self.worth)
 
-    def _price(self, work: Work, rows: RowSet) -> int | None:
+    def _price(self, work: Work, rows: RowSet, known: int) -> int | None:
         """Price rows by the relaxation, forbid what is too dear, and look for a labelling.
+
+        Parameters
+        ----------
+        known
+            The best bound so far.
 
         Returns
         -------
@@ -260,7 +266,7 @@ class _Solver:
             return None
         single = rows.one_sided(work)
         linear = cells(work) <= (SEARCHED if self.ascended else CELLS)
-        found = (self._relaxed if linear else self._ascend)(work, single)
+        found = self._relaxed(work, single) if linear else self._ascend(work, single, known)
         if found is None:
             return None
         scale = 1 << min(64, 16 + sum(single.room).bit_length())  # rounding loses next to nothing
@@ -311,8 +317,8 @@ class _Solver:
         prices = zip(found.prices, single.room, strict=True)
         return replace(found, prices=[price / max(room, 1) for price, room in prices])
 
-    def _ascend(self, work: Work, single: PricedRows) -> Relaxed | None:
-        """Approach the relaxation by dual ascent."""
+    def _ascend(self, work: Work, single: PricedRows, bound: int) -> Relaxed | None:
+        """Approach the relaxation by dual ascent; progress has no worse bound than is known."""
         self.ascended = True
         ascent = RowAscent(work, single)
 
@@ -322,7 +328,8 @@ class _Solver:
             return inf if self.worth is None else float(self.worth - work.constant)
 
         known = inf if self.worth is None else float(self.worth - work.constant)
-        ascent.run(self.limits.within(SHARE * self.limits.left), offer, known)
+        short = self.limits.within(SHARE * self.limits.left)
+        ascent.run(short.restated(lambda x: x, partial(max, bound)), offer, known)
         messages: list[Message] = [([], two) for two in ascent.messages()]
         return Relaxed(ascent.means, messages, ascent.prices.tolist())
 
@@ -401,7 +408,8 @@ class _Solver:
     def _rebuild(self, limits: Limits) -> None:
         """Solve small parts exactly, all other nodes keeping their labels, as long as time lasts.
 
-        Parts are what is around a node, or around several that a row counts.
+        Parts are what is around a node, or around several that a row counts.  Where there is a
+        deadline, parts become twice as large once small ones gain nothing more.
         """
         if self.best is None:
             return
@@ -409,13 +417,17 @@ class _Solver:
         nodes, labels = work.left(), list(self.best)
         held, every = [group.nodes for group in rows.groups], rows.nodes
         draw, stale, taken = Random(self.limits.seed), 0, time.monotonic()
-        better = False
-        while not limits.over and stale < STALE + 2 * len(nodes):
+        better, size, every_label = False, PART, sum(len(work.labels(u)) for u in nodes)
+        while not limits.over:
+            if stale == STALE + 2 * len(nodes):
+                stale, size = 0, 2 * size
+                if limits.deadline == inf or size > every_label:
+                    break
             stale += 1
             seeds = [draw.choice(draw.choice(held)) if draw.random() < 0.7 else draw.choice(nodes)]
             if seeds[0] in every and draw.random() < 0.5:
                 seeds.append(draw.choice(draw.choice(held)))
-            around = _around(work, seeds, PART * draw.choice((1, 2, 4)), draw)
+            around = _around(work, seeds, size * draw.choice((1, 2, 4)), draw)
             part = _Part(work, rows.part(labels, around), labels, around, limits.silent())
             if part.improve():
                 stale, better = 0, True
