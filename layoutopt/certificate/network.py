@@ -288,15 +288,16 @@ class _Usage:
             if label in own.setdefault(item, {}):
                 raise Refused("an amount is given twice")
             own[item][label] = _exact(x[2])
-        counted = sorted(own)
-        sides, lists = list[list[Fraction | int | None]](), list[list[int]]()
-        for row in _list(given, "rows"):
-            if not isinstance(row, dict):
-                raise Refused("a row must be an object")
-            limits = [row.get("low"), row.get("high")]
-            sides.append([None if x is None else _exact(x) for x in limits])
-            members = row.get("members")
-            chosen = counted if members is None else listed(members, None, "members of a row")
+        rows = _list(given, "rows")
+        if not all(isinstance(row, dict) for row in rows):
+            raise Refused("a row must be an object")
+        limits = [(row.get("low"), row.get("high")) for row in rows]
+        sides = [[None if x is None else _exact(x) for x in pair] for pair in limits]
+        held = self._held(given, rows) if given.get("spans") is not None else None
+        lists = list[list[int]]()
+        for k, row in enumerate(rows):
+            members = row.get("members") if held is None else held[k]
+            chosen = sorted(own) if members is None else listed(members, None, "members of a row")
             if items is None:
                 chosen = [stated.node(u) for u in chosen]
             lists.append(numbered(chosen, [len(nodes)] * len(chosen), "members of a row"))
@@ -308,6 +309,20 @@ class _Usage:
             self.amounts[item] = {i: int(x * parts) for i, x in amounts.items()}
         whole = [[None if x is None else int(x * parts) for x in side] for side in sides]
         self.rows = [(low, high, chosen) for (low, high), chosen in zip(whole, lists, strict=True)]
+
+    def _held(self, given: dict[str, Any], rows: list[dict[str, Any]]) -> list[list[object]]:
+        """Return the members of each row as its usage's spans state them."""
+        if any(row.get("members") is not None for row in rows):
+            raise Refused("a usage has both spans and rows with members")
+        held, entries = [list[object]() for _ in rows], 0
+        for item, *ends in _list(given, "spans", 3):
+            begin, end = numbered(ends, [len(rows) + 1] * 2, "rows of a span")
+            entries += max(end - begin, 0)
+            if entries > MOST_ENTRIES:
+                raise Refused(f"rows have more than {MOST_ENTRIES} members")
+            for own in held[begin:end]:
+                own.append(item)
+        return held
 
     @cached_property
     def ranges(self) -> dict[int, tuple[int, int]]:

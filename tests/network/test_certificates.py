@@ -41,6 +41,32 @@ def certified(network: Network) -> dict[str, Any]:
     return certificate
 
 
+def test_spans_and_members_state_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker counts the nodes of spans, and accepts a certificate of either statement."""
+    seen = 0
+    for seed in range(60):
+        network = draw(seed, rows=True)
+        certificate, listed = certified(network), document_of(network)
+        with monkeypatch.context() as patch:
+            patch.setattr("layoutopt.network.document.ENTRIES", -1)
+            spanned = document_of(network)
+        assert all("spans" in usage for usage in spanned["usages"])
+        one, two = StatedNetwork(listed), StatedNetwork(spanned)
+        assert [own.rows for own in one.usages] == [own.rows for own in two.usages]
+        assert check_network(spanned, certificate) == check_network(listed, certificate)
+        for usage in spanned["usages"]:
+            rows = len(usage["rows"])
+            for wrong in ([0, 0, rows + 1], [0, -1, rows], [-1, 0, rows], [0, rows]):
+                changed = usage | {"spans": [*usage["spans"], wrong]}
+                with pytest.raises(Refused):
+                    StatedNetwork(spanned | {"usages": [changed]})
+            members = [usage["rows"][0] | {"members": []}, *usage["rows"][1:]]
+            with pytest.raises(Refused, match="both spans"):
+                StatedNetwork(spanned | {"usages": [usage | {"rows": members}]})
+            seen += 1
+    assert seen > 20
+
+
 def kinds(found: Any) -> set[str]:
     """Return the kinds of evidence that are in some evidence."""
     if isinstance(found, list):
