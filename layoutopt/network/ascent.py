@@ -302,7 +302,7 @@ class RowAscent:
             The cost of the best labelling known, without the problem's constant.
         """
         factor, worse, looked, step = FIRST, 0, -inf, 0
-        average = there = np.zeros(len(self.room))
+        average = at_best = np.zeros(len(self.room))
         best = self._state()
         turn = float(sum(group.table.size for group in self.groups.values())) * SWEEPS
         serving = looking = 0.0
@@ -324,15 +324,15 @@ class RowAscent:
                     worth = min(worth, offer(self._whole(self._improved(careful, limits))))
                 looking += LOOK_AT * len(chosen)
             self._backwards(priced)
-            over = self._over(chosen)
+            excess = self._excess(chosen)
             if bound > self.bound + 1e-9 * abs(bound):
-                self.bound, best, worse, there = bound, state, 0, over
-                if average @ over > 0:
+                self.bound, best, worse, at_best = bound, state, 0, excess
+                if average @ excess > 0:
                     factor = min(LONGER * factor, LARGEST)
             else:
                 worse += 1
                 if worse >= PATIENCE:  # begin again from what the best prices led to
-                    factor, worse, average = SHORTER * factor, 0, there
+                    factor, worse, average = SHORTER * factor, 0, at_best
             if self.bound >= worth - 1 + 1e-6 or factor < SMALLEST:
                 break
             step += 1
@@ -343,15 +343,15 @@ class RowAscent:
                 looked = self.bound
             self.mean *= 1 - AVERAGE
             self.mean[self.begin + chosen] += AVERAGE
-            average = (1 - AVERAGE) * average + AVERAGE * over if step > 1 else over
+            average = (1 - AVERAGE) * average + AVERAGE * excess if step > 1 else excess
             aim = min(worth, self.bound + max(0.1 * abs(self.bound), 1.0))
-            way = np.where((best[0] > 0) | (average > 0), average, 0.0)
-            size = factor * (aim - self.bound) / max(float(way @ way), 1e-12)
-            self.prices = np.maximum(best[0] + size * way / self.unit, 0.0)
+            direction = np.where((best[0] > 0) | (average > 0), average, 0.0)
+            size = factor * (aim - self.bound) / max(float(direction @ direction), 1e-12)
+            self.prices = np.maximum(best[0] + size * direction / self.unit, 0.0)
             limits.report("prices of rows", None, self.bound + self.work.constant)
         self._restore(best)
 
-    def _over(self, chosen: Numbers) -> Floats:
+    def _excess(self, chosen: Numbers) -> Floats:
         """Return by how much a labelling exceeds each row, as a share of its limit."""
         used = self.amounts[np.array(self.first_amount, int) + chosen[np.array(self.item_of, int)]]
         change = np.zeros(len(self.room) + 1)
