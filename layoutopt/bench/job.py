@@ -1,7 +1,7 @@
 """Jobs of batch runs: an instance, the solves of it, and their outcomes.
 
 :func:`outcomes` carries one job out, by a :class:`Worker` of this process or by another process
-with the same methods (:class:`layoutopt.bench.process.WorkerProcess`).
+with the same methods (:class:`layoutopt.bench.executors.WorkerProcess`).
 """
 
 from __future__ import annotations

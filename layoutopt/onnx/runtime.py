@@ -10,9 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Self
 
 from layoutopt.base.errors import lacking
+from layoutopt.base.processes import end_with, ending, start_python
 
 POLL = 0.1
 """Seconds between two moments at which whoever waits can be interrupted."""
@@ -160,17 +159,9 @@ class _Process:
         (heard, self.to), (self.back, said) = Pipe(duplex=False), Pipe(duplex=False)
         ends = [heard.fileno(), said.fileno()]
         numbers = [str(number) for number in (*ends, os.getpid())]
-        words = [sys.executable, "-P", "-m", "layoutopt.onnx.runtime", *numbers]
+        words = ["-m", "layoutopt.onnx.runtime", *numbers]
         try:
-            self.process = subprocess.Popen(
-                words,
-                pass_fds=ends,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                start_new_session=True,  # Ctrl-C on the terminal is not for it
-            )
+            self.process = start_python(words, descriptors=ends)
         finally:
             heard.close()
             said.close()
@@ -230,15 +221,6 @@ def _end() -> None:
         _IDLE.pop().kill()
 
 
-def ending(code: int) -> str:
-    """Return how a process ended: its exit code, or the name of a signal."""
-    if code >= 0:
-        return f"exit code {code}"
-    with suppress(ValueError):
-        return signal.Signals(-code).name
-    return f"signal {-code}"
-
-
 class _Server:
     """What the process does."""
 
@@ -279,7 +261,7 @@ def main() -> None:
     line = Connection(heard, writable=False)
     back = Connection(said, readable=False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    end_with(parent)
     missing = None
     try:
         import onnxruntime
@@ -298,13 +280,6 @@ def main() -> None:
             except Exception as error:  # classes of its own for each status, some private
                 answer = "refused", str(error).strip() or type(error).__name__
             back.send(answer)
-    os._exit(0)
-
-
-def _leave_with(parent: int) -> None:
-    """End this process soon after the one that began it, whatever it is doing."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
     os._exit(0)
 
 

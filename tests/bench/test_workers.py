@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutopt.bench.executors import Processes
+from layoutopt.bench.executors import Processes, WorkerError, WorkerPool, WorkerProcess
 from layoutopt.bench.job import InstanceSource, Job, Outcome, Solve, outcomes
-from layoutopt.bench.process import WorkerError, WorkerPool, WorkerProcess
 from layoutopt.io.instance import write_instance
 from tests.bench.support import install_bad_solvers, pair_graph
 from tests.support import refused
@@ -160,7 +159,7 @@ SLEEPING = (Solve("sleeps", 600.0), Solve("greedy0", 600.0))
 ORPHAN = """
 import sys
 from layoutopt.bench.job import Job, Solve, InstanceSource, outcomes
-from layoutopt.bench.process import WorkerProcess
+from layoutopt.bench.executors import WorkerProcess
 path, solver, limit = sys.argv[1:]
 worker = WorkerProcess()
 worker.solvers()

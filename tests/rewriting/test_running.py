@@ -10,13 +10,8 @@ import numpy as np
 import pytest
 
 import layoutopt
-from layoutopt.onnx.running import (
-    largest_difference,
-    optimised_transposes,
-    peer_transposes,
-    random_inputs,
-    transposes,
-)
+from layoutopt.onnx.peers import optimised_transposes, peer_transposes, transposes
+from layoutopt.onnx.running import largest_difference, random_inputs
 from layoutopt.onnx.runtime import CrashError, Session
 from tests.rewriting.networks import network
 from tests.support import refused

@@ -17,8 +17,8 @@ from layoutopt.base.errors import InputError
 from layoutopt.conversion.backends import BACKENDS
 from layoutopt.conversion.convert import SOLVERS
 from layoutopt.onnx.declared import take_declared
+from layoutopt.onnx.peers import optimised_transposes, transposes
 from layoutopt.onnx.protobuf import is_standard
-from layoutopt.onnx.running import optimised_transposes, transposes
 from layoutopt.onnx.runtime import RunError
 from tests.fuzzing.any_network.draw import Case
 from tests.fuzzing.any_network.scope import Value, execute
