@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from layoutopt.base import files
+from layoutopt.base.entries import LazyTable
 from layoutopt.base.errors import InputError
-from layoutopt.network.archive import npz_bytes, parse_npz
-from layoutopt.network.document import json_bytes, parse_json
 from layoutopt.network.network import Network
 
 PACKED = (".gz", ".xz")
@@ -16,6 +16,28 @@ PACKED = (".gz", ".xz")
 
 ENDINGS = (".json", ".npz", ".cfn", ".wcsp", ".uai")
 """How the names of networks end, but for :data:`PACKED`."""
+
+
+PARSERS: LazyTable[Callable[..., Network]] = LazyTable(
+    {
+        ".json": "layoutopt.network.document:parse_json",
+        ".npz": "layoutopt.network.archive:parse_npz",
+        ".cfn": "layoutopt.network.toulbar2:parse_cfn",
+        ".wcsp": "layoutopt.network.toulbar2:parse_wcsp",
+        ".uai": "layoutopt.network.toulbar2:parse_uai",
+        "iopddl": "layoutopt.network.iopddl:read",
+    }
+)
+"""For each format the network of a file's bytes and name; of IOPDDL's, that of a path."""
+
+WRITERS: LazyTable[Callable[[Network], bytes]] = LazyTable(
+    {
+        ".json": "layoutopt.network.document:json_bytes",
+        ".npz": "layoutopt.network.archive:npz_bytes",
+        ".cfn": "layoutopt.network.toulbar2:cfn_bytes",
+    }
+)
+"""For each format the bytes of a network's file."""
 
 
 def read(path: str | Path, *, digits: int = 6) -> Network:
@@ -38,20 +60,9 @@ def read(path: str | Path, *, digits: int = 6) -> Network:
     target = files.named(path)
     kind = _kind(target, files.read_bytes(target, HEAD))
     if kind == "iopddl":
-        from layoutopt.network import iopddl
-
-        return iopddl.read(target)
-    raw = files.read_bytes(target)
-    if kind == ".npz":
-        return parse_npz(raw, str(path))
-    if kind in (".cfn", ".wcsp", ".uai"):
-        from layoutopt.network import toulbar2
-
-        if kind == ".uai":
-            return toulbar2.parse_uai(raw, str(path), digits)
-        parse = toulbar2.parse_cfn if kind == ".cfn" else toulbar2.parse_wcsp
-        return parse(raw, str(path))
-    return parse_json(raw, str(path))
+        return PARSERS[kind](target)
+    more = [digits] if kind == ".uai" else []
+    return PARSERS[kind](files.read_bytes(target), str(path), *more)
 
 
 HEAD = 4096
@@ -90,14 +101,9 @@ def write(network: Network, path: str | Path, *, overwrite: bool = True) -> None
         is false.
     """
     target = files.named(path)
-    if target.name.endswith(".npz"):
-        data = npz_bytes(network)
-    elif target.name.endswith(files.INSTANCES):
-        data = json_bytes(network)
-    elif target.name.endswith((".cfn", ".cfn.gz")):
-        from layoutopt.network.toulbar2 import cfn_bytes
-
-        data = cfn_bytes(network)
-    else:
+    ending = (
+        target.suffix if target.suffix == ".npz" else Path(target.name.removesuffix(".gz")).suffix
+    )
+    if ending not in WRITERS:
         raise InputError("must end in .json, .npz, .cfn, .json.gz or .cfn.gz", file=str(path))
-    files.write_bytes(target, data, overwrite=overwrite)
+    files.write_bytes(target, WRITERS[ending](network), overwrite=overwrite)
