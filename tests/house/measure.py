@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,8 +52,47 @@ def traced(*arguments: object) -> tuple[int, int]:
     return run, imported
 
 
+DOORS = {"__main__", "network"}
+"""Modules that only name what visitors may use, as the package's front door does."""
+
+NAMED = re.compile(r"(?:layoutopt\.)?([a-z0-9_.]+):[A-Za-z_]\w*")
+"""A function or class in a table of names, as ``module:attribute``."""
+
+
+def table_rows(house: Path = HOUSE) -> set[str]:
+    """Return the modules whose contents are rows of a table.
+
+    A dictionary, list or tuple at the top of a module is such a table if it holds what three or
+    more modules of that room define, or names three or more modules as ``module:attribute``.
+    """
+    every, found = modules(house), set[str]()
+    for name, path in every.items():
+        home: dict[str, str] = {}
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("layoutopt."):
+                for alias in node.names:
+                    inner = f"{node.module}.{alias.name}".removeprefix("layoutopt.")
+                    inner = inner if inner in every else inner.rpartition(".")[0]
+                    home[alias.asname or alias.name] = inner
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                parts = list(ast.walk(node.value))
+                if any(isinstance(part, ast.Dict | ast.List | ast.Tuple) for part in parts):
+                    own = {home.get(part.id, "") for part in parts if isinstance(part, ast.Name)}
+                    words = (part.value for part in parts if isinstance(part, ast.Constant))
+                    places = (NAMED.fullmatch(word) for word in words if isinstance(word, str))
+                    for rows in (
+                        {m for m in own & every.keys() if room_of(m) == room_of(name)},
+                        {place[1] for place in places if place and place[1] in every},
+                    ):
+                        found |= rows if len(rows) > 2 else set()
+    return found
+
+
 def single_importers(house: Path = HOUSE) -> dict[str, str]:
-    """Return the modules that a single other module imports, of the same room, and that one."""
+    """Return the modules that a single other module imports, of the same room, and that one.
+
+    Rows of tables are left out, and what only a front door names.
+    """
     every = modules(house)
     users: dict[str, set[str]] = defaultdict(set)
     for name, path in every.items():
@@ -63,7 +103,12 @@ def single_importers(house: Path = HOUSE) -> dict[str, str]:
             if target.startswith("layoutopt.") and parts and ".".join(parts) != name:
                 users[".".join(parts)].add(name)
     alone = {name: next(iter(who)) for name, who in users.items() if len(who) == 1}
-    return {m: u for m, u in sorted(alone.items()) if room_of(m) == room_of(u) != DOOR}
+    left_out = table_rows(house)
+    return {
+        m: u
+        for m, u in sorted(alone.items())
+        if room_of(m) == room_of(u) != DOOR and u not in DOORS and m not in left_out
+    }
 
 
 def class_names(house: Path = HOUSE) -> dict[str, int]:

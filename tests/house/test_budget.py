@@ -15,6 +15,7 @@ from tests.house.measure import (
     measured,
     over,
     single_importers,
+    table_rows,
 )
 
 HEAVY = {"scipy", "ortools", "networkx", "pandas", "onnx", "matplotlib"}
@@ -72,3 +73,21 @@ def test_single_importers_and_homonyms_are_found(tmp_path: Path) -> None:
     (tmp_path / "tiles/c.py").write_text("class _Own: ...\n")
     assert single_importers(tmp_path) == {"tiles.b": "tiles.a"}
     assert class_names(tmp_path) == {"Kind": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("from layoutopt.tiles import b, c, d\nROWS = {1: b.x, 2: c.x, 3: d.x}\n", True),
+        ("import layoutopt\nROWS = ['tiles.b:x', 'layoutopt.tiles.c:x', 'tiles.d:x']\n", True),
+        ("from layoutopt.tiles import b, c, d\nROWS = {1: b.x, 2: c.x, 3: c.x}\n", False),
+        ("from layoutopt.tiles import b, c, d\nTOTAL = b.x + c.x + d.x\n", False),
+    ],
+)
+def test_rows_of_tables_are_no_single_importers(tmp_path: Path, text: str, left_out: bool) -> None:
+    """Three modules or more that a table holds or names are its rows; nothing else is."""
+    (tmp_path / "tiles").mkdir()
+    (tmp_path / "tiles/a.py").write_text(text)
+    for name in "bcd":
+        (tmp_path / f"tiles/{name}.py").write_text("x = 1\n")
+    assert table_rows(tmp_path) == ({"tiles.b", "tiles.c", "tiles.d"} if left_out else set())
