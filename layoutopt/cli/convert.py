@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 FORMAT = "layoutopt/conversion/1"
 
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model; - reads standard input.")
-]
 Output = Annotated[
     Path | None,
     typer.Option(
@@ -104,7 +101,7 @@ Explain = Annotated[
 
 
 def command(
-    model: Model,
+    model: options.Model,
     output: Output = None,
     layout: Layout = None,
     pad: Pad = False,

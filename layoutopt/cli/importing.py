@@ -14,9 +14,7 @@ from layoutopt.cli.streams import say, write_out
 
 @options.grouped
 def command(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model; - reads standard input.")
-    ],
+    model: options.Model,
     output: Annotated[
         Path | None,
         typer.Option(

@@ -134,6 +134,9 @@ _INSTANCE = f"{_GRAPH}; or a cost network (.json, .npz, .cfn, .wcsp, .uai)."
 GraphPath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=f"{_GRAPH}.")]
 InstancePath = Annotated[Path, typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
 InstancePaths = Annotated[list[Path], typer.Argument(metavar="INSTANCE", help=_INSTANCE)]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model; - reads standard input.")
+]
 SOLVER_NAMES = (
     "Exact: auto, cpsat, mip.  Heuristics: refined, isolating-cuts, alpha-expansion, rounded, "
     "random-greedy, greedy0.  Or your own, as module:function."

@@ -9,7 +9,6 @@ import typer
 
 from layoutopt.base.errors import InputError
 from layoutopt.cli import options
-from layoutopt.cli.convert import Model
 from layoutopt.cli.streams import say, write_out
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ VIOLATION = 1
 
 
 def command(
-    model: Model,
+    model: options.Model,
     backend: Annotated[
         str, typer.Option(metavar="NAME", help="Backend: canonical, nchw, nhwc or blocked.")
     ],

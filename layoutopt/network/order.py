@@ -22,7 +22,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.components import reachable, strong_components
+from layoutopt.network.components import strong_components
 from layoutopt.network.parts import solve_parts
 from layoutopt.network.problem import IntArray, Labelling, Parts, Precedence, split, take
 
@@ -110,7 +110,7 @@ BAN_BYTES = 100
 
 def with_hopeless(problem: Labelling, order: Precedence, parts: Parts) -> Labelling:
     """Return a problem without rules that has no use for what no order allows."""
-    hopeless = pairs_of(hopeless_choices(order))
+    hopeless = pairs_of(order.hopeless())
     whole = replace(problem, precedence=None)
     pieces = [
         without(part, hopeless, order.label_barrier[labels], order.node_readers[nodes])
@@ -172,19 +172,6 @@ def without(
 def pairs_of(table: IntArray) -> list[tuple[int, int]]:
     """Return reader sets and barriers of the entries of a table of barriers by reader sets."""
     return [(s, b) for b, s in np.argwhere(table).tolist()]
-
-
-def hopeless_choices(order: Precedence) -> IntArray:
-    """Return which barriers' labels no node with a given reader set can ever take.
-
-    Shape ``(barriers + 1, sets)``; the last row is for labels of no barrier.
-    """
-    before = reachable(order.barriers, order.arcs)
-    table = np.zeros((order.barriers + 1, len(order.reader_sets)), bool)
-    for s, readers in enumerate(order.reader_sets):
-        for c in readers:
-            table[:-1, s] |= before[c]
-    return table
 
 
 Arcs = frozenset[Arc]
@@ -358,7 +345,7 @@ class _Decomposition:
 
 def _coupled(order: Precedence, parts: Parts) -> list[_Part]:
     """Return the components that need arcs which could be part of a cycle."""
-    hopeless = hopeless_choices(order)
+    hopeless = order.hopeless()
     shut = pairs_of(hopeless)
     needs: list[dict[tuple[int, int], set[Arc]]] = []
     links: list[Arc] = [(b, c) for b, c in order.arcs.tolist()]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from layoutopt.base.limits import Limits
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result
-from layoutopt.network.components import components
+from layoutopt.network.components import components, reachable
 
 IntArray: TypeAlias = NDArray[Any]
 """Arrays of indices, of any integer type."""
@@ -64,6 +64,18 @@ class Precedence:
     label_barrier: IntArray
     reader_sets: tuple[tuple[int, ...], ...]
     node_readers: IntArray
+
+    def hopeless(self) -> IntArray:
+        """Return which barriers' labels no node with a given reader set can ever take.
+
+        Shape ``(barriers + 1, sets)``; the last row is for labels of no barrier.
+        """
+        before = reachable(self.barriers, self.arcs)
+        table = np.zeros((self.barriers + 1, len(self.reader_sets)), bool)
+        for s, readers in enumerate(self.reader_sets):
+            for c in readers:
+                table[:-1, s] |= before[c]  # c comes before b anyway
+        return table
 
 
 def _pairs() -> IntArray:

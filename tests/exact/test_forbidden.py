@@ -10,7 +10,7 @@ import pytest
 
 from layoutopt.base.errors import SizeError
 from layoutopt.network import order
-from layoutopt.network.order import hopeless_choices, pairs_of, with_hopeless, without
+from layoutopt.network.order import pairs_of, with_hopeless, without
 from layoutopt.network.problem import split
 from tests.support import allowed, labelling, optimum, random_labels, random_problem
 
@@ -74,7 +74,7 @@ def test_hopeless_labels_of_a_whole() -> None:
         free = with_hopeless(problem, order, parts)
         assert free.precedence is None
         assert optimum(problem) <= optimum(free)
-        table = hopeless_choices(order)
+        table = order.hopeless()
         hopeless = set(pairs_of(table))
         every = [
             (u, label)

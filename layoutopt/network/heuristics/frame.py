@@ -19,7 +19,6 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.result import Result, Stopped
 from layoutopt.network.components import reachable
-from layoutopt.network.order import hopeless_choices
 from layoutopt.network.problem import (
     IntArray,
     Labelling,
@@ -247,7 +246,7 @@ def _in_order(
         own = np.where(out, problem.labels + np.arange(problem.nodes), begun)
         return _chosen(choose, small, limits, own)
 
-    wish = under(hopeless_choices(order), replace(limits, tell=None))
+    wish = under(order.hopeless(), replace(limits, tell=None))
     if in_order(order, wish):
         return wish
     found = [under(choices.forbidden(wish))]

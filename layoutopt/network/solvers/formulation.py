@@ -28,7 +28,7 @@ from layoutopt.base.limits import Limits
 from layoutopt.base.memory import require
 from layoutopt.base.numbers import unique
 from layoutopt.base.result import Result, Stopped
-from layoutopt.network.components import components, reachable
+from layoutopt.network.components import components
 from layoutopt.network.problem import IntArray, Labelling, Precedence, WeightArray
 from layoutopt.network.solvers import cpsat, highs
 from layoutopt.network.solvers.programme import (
@@ -316,13 +316,8 @@ def _banned(problem: Labelling, node: IntArray, label: IntArray) -> IntArray:
     banned = np.isin(node * span + label, problem.banned @ np.array([span, 1]))
     order = problem.precedence
     if order is not None:
-        before = reachable(order.barriers, order.arcs)
-        hopeless = np.zeros((order.barriers + 1, len(order.reader_sets)), bool)
-        for s, readers in enumerate(order.reader_sets):
-            for c in readers:
-                hopeless[:-1, s] |= before[c]  # c comes before b anyway
         barrier = np.append(order.label_barrier, np.full(problem.nodes, -1))[label]
-        banned |= hopeless[barrier, order.node_readers[node]]
+        banned |= order.hopeless()[barrier, order.node_readers[node]]
     return banned
 
 
