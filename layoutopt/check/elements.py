@@ -37,10 +37,11 @@ from layoutopt.check.hooked import Hooked, same_tile, without_hooks
 from layoutopt.check.matching import Layouts, Matching
 from layoutopt.check.occupancy import sure_to_fit
 from layoutopt.check.order import dependencies
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind, Source, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import TILE, hooked, root_tiles
+from layoutopt.graphs.tiling import hooked, root_tiles
 from layoutopt.tiles.blocks import TileMap
 
 

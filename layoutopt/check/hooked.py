@@ -16,17 +16,10 @@ from layoutopt.base.memory import require
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
 from layoutopt.check.affine import carried
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import (
-    TILE,
-    check_hooks,
-    hook_of,
-    hooked,
-    output_tiles,
-    root_tiles,
-    viewed,
-)
+from layoutopt.graphs.tiling import check_hooks, hook_of, hooked, output_tiles, root_tiles, viewed
 
 ELEMENT_BYTES = 24
 """Bytes per element."""

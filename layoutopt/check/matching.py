@@ -14,9 +14,10 @@ from layoutopt.boxes.box import Box, canonical, unfolded
 from layoutopt.boxes.equation import Equations, Term
 from layoutopt.boxes.join import BoxIndex, common, image
 from layoutopt.check.tracing import Tracing
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind, Shape, Source, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
+from layoutopt.graphs.tiling import every_tile, memory_of, root_tiles
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.counting import together
 

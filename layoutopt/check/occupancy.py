@@ -10,10 +10,11 @@ import numpy as np
 from layoutopt.boxes.box import Box, canonical
 from layoutopt.check.hooked import UNKNOWN, Hooked, takes_hooked
 from layoutopt.check.matching import Layouts
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import TILE, every_tile, memory_of, root_tiles
+from layoutopt.graphs.tiling import every_tile, memory_of, root_tiles
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.counting import on_each
 

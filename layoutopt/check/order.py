@@ -23,9 +23,10 @@ from layoutopt.check.affine import STEPS, carried, either
 from layoutopt.check.matching import Layouts
 from layoutopt.check.tracing import Tracing
 from layoutopt.graphs import ops
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, hook_of
+from layoutopt.graphs.tiling import hook_of
 
 
 @dataclass(frozen=True)

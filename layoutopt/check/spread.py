@@ -22,9 +22,10 @@ from layoutopt.check.affine import SMALL, STEPS, carried, either
 from layoutopt.check.elements import coverage
 from layoutopt.check.hooked import UNKNOWN, Hooked
 from layoutopt.check.matching import Layouts, Matching
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, hooked, root_tiles
+from layoutopt.graphs.tiling import hooked, root_tiles
 from layoutopt.tiles.blocks import TileMap
 from layoutopt.tiles.counting import on_both, on_each
 

@@ -15,7 +15,7 @@ from layoutopt.base.result import PairScore, Piece, Status, pairs_shown
 from layoutopt.base.shown import Part, Shown, Words
 from layoutopt.base.table import Table
 from layoutopt.explain.words import listed, paired, sure
-from layoutopt.graphs.tiling import TILE
+from layoutopt.graphs.locations import TILE
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
 
-from layoutopt.base.result import UnwindingResult
+import numpy as np
+from msgspec.structs import asdict
+
+from layoutopt.base import numbers, result
+from layoutopt.base.errors import InputError
+from layoutopt.base.numbers import number, unique
+from layoutopt.base.result import Piece, UnwindingResult, elements
 from layoutopt.base.shown import Part, Words
 from layoutopt.base.table import Table
-from layoutopt.graphs.locations import check_layouts
-from layoutopt.graphs.ops import Kind, type_name
+from layoutopt.graphs.locations import (
+    TILE,
+    Locations,
+    check_layouts,
+    checked_pieces,
+    flow,
+    sink_number,
+)
+from layoutopt.graphs.ops import Array, Kind, Shape, Source, UnwindingOp, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.pictures.svg import Picture, shortened
-
-if TYPE_CHECKING:
-    from layoutopt.graphs.drawing import Layouts
+from layoutopt.graphs.tiling import hook_of, root_tiles
+from layoutopt.pictures import grids
+from layoutopt.pictures.cards import Card, OpCard, Tie
+from layoutopt.pictures.colours import palette
+from layoutopt.pictures.figure import figure, summary
+from layoutopt.pictures.grids import BLANK, OTHERS, OWN, CellGrid, Stripe
+from layoutopt.pictures.svg import Picture, abbreviations, distinct, shortened
 
 MOST_OPS = 60
 """Largest number of ops in a table."""
@@ -53,6 +72,495 @@ def _cell(entries: Iterable[str]) -> str:
     return ", ".join(every[:MOST_IN_CELL] + ([f"and {left} more"] if left > 0 else []))
 
 
+ALONE, NAMED = -1, -2
+"""Stand-ins for a root tensor: unshared locations, and locations named by mappings."""
+
+
+def shares(
+    numbers: Locations,
+    where: Mapping[int, Array],
+    given: Mapping[int, Array | Sequence[Piece]],
+    chosen: Iterable[int],
+    shared: Container[int],
+) -> dict[int, Counter[int]]:
+    """Count, for each tensor, its elements at the locations of each root tensor.
+
+    Parameters
+    ----------
+    where
+        The location number of each element, by tensor number.
+    given
+        Layouts of sinks by tensor number; arrays, and those in ``where``, are ignored.
+    chosen
+        Further tensors; those at their own locations are counted, sinks excepted.
+    shared
+        Locations of sinks that other tensors share.
+    """
+    graph = numbers.graph
+    roots = np.array(list(numbers.first), np.int64)
+    starts = np.array(list(numbers.first.values()), np.int64)
+    end = numbers.count - len(numbers.pool)
+    sinks = [graph.ops[graph.producers[t]].kind is Kind.SINK for t in roots]
+    found: dict[int, Counter[int]] = {}
+    for t, array in where.items():
+        flat = array.reshape(-1)
+        own = flat[flat < end]
+        owner = np.searchsorted(starts, own, "right") - 1
+        alone = np.array(sinks)[owner]
+        common = [n for n in unique(own[alone]).tolist() if n in shared]
+        alone &= ~np.isin(own, common)
+        each, counts = np.unique(np.where(alone, ALONE, roots[owner]), return_counts=True)
+        found[t] = Counter(dict(zip(each.tolist(), counts.tolist(), strict=True)))
+        found[t] += Counter({NAMED: len(flat) - len(own)})
+    for t in chosen:
+        fixed = graph.ops[graph.producers[t]].kind not in (Kind.SINK, Kind.VIEW)
+        if fixed and t not in where:
+            found[t] = Counter({t: size(graph.shapes[t])})
+    names = {t: graph.tensor_name(t) for t in given}
+    lent = {p[0] for t, layout in given.items() for p in _pieces(layout) if p[0] != names[t]}
+    for t in given.keys() - where.keys():
+        found[t] = Counter()
+        for piece in _pieces(given[t]):
+            fresh = piece[0] == names[t] and piece[0] not in lent
+            found[t][ALONE if fresh else graph.number(piece[0])] += elements(piece)
+    return found
+
+
+def _pieces(layout: Array | Sequence[Piece]) -> Sequence[Piece]:
+    return () if isinstance(layout, np.ndarray) else layout
+
+
+WORDS_FIT = 100
+"""Largest number of coloured locations for which cells have text."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Appearance of a location: colour, short name and description."""
+
+    fill: str
+    word: str
+    tip: str
+
+
+class LocationNames:
+    """Tensors of location numbers, and their names."""
+
+    def __init__(self, numbers: Locations) -> None:
+        self.graph = numbers.graph
+        self._roots, self._starts = list(numbers.first), list(numbers.first.values())
+        self._values = {number: value for value, number in numbers.pool.items()}
+        self._mapped: dict[int | str, int] = {}
+        for i, op in enumerate(self.graph.ops):
+            if isinstance(op, Source):
+                for value in op.mapping or ():
+                    self._mapped.setdefault(value, self.graph.op_outputs[i][0])
+
+    def root(self, number: int) -> int:
+        """Return the first root tensor with a location; -1 if no mapping names it."""
+        if number in self._values:
+            return self._mapped.get(self._values[number], -1)
+        return self._roots[bisect_right(self._starts, number) - 1]
+
+    def family(self, number: int) -> tuple[bool, int]:
+        """Return a location's key for hues: a root tensor, or a value of mappings."""
+        named = number in self._values
+        return named, number if named else self.root(number)
+
+    def kind(self, number: int) -> Kind:
+        """Return the kind of the root tensor of a location."""
+        if number in self._values:
+            return Kind.SOURCE
+        return self.graph.ops[self.graph.producers[self.root(number)]].kind
+
+    def full(self, number: int) -> str:
+        """Return the name of a location."""
+        if number in self._values:
+            what = "location" if self.graph.tile_memory is None else "tile"
+            return f"{what} {self._values[number]!r}"
+        t = self.root(number)
+        return self.graph.tensor_name(t) + indexed(self._element(number), self.graph.shapes[t])
+
+    def short(self, locations: Iterable[int]) -> dict[int, str]:
+        """Return a short name for each location, unless two would have the same."""
+        every = list(locations)
+        own = [n for n in every if n not in self._values]
+        tensors = {n: self.graph.tensor_name(self.root(n)) for n in own}
+        values = {n: str(self._values[n]) for n in every if n in self._values}
+        heads = abbreviations(tensors.values())
+        short = abbreviations(value for value in values.values() if len(value) > 3)
+        words = {n: self._word(heads[name], n) for n, name in tensors.items()}
+        words |= {n: short.get(value, value) for n, value in values.items()}
+        times = Counter(words.values())
+        return {n: word for n, word in words.items() if times[word] == 1}
+
+    def _word(self, head: str, number: int) -> str:
+        if size(self.graph.shapes[self.root(number)]) == 1:
+            return head
+        return f"{head}{'.' if head[-1].isdigit() else ''}{self._element(number)}"
+
+    def _element(self, number: int) -> int:
+        return number - self._starts[bisect_right(self._starts, number) - 1]
+
+
+Family: TypeAlias = tuple[bool, bool, int]
+"""Key for hues: whether it is a sink's, whether a mapping's value, and its number."""
+
+
+class Looks:
+    """Appearance of locations.
+
+    Parameters
+    ----------
+    unknown
+        Root tensors whose locations are not known.
+    shared
+        Locations of sinks that other tensors share.
+    owners
+        Root tensors that always have a colour.
+
+    Attributes
+    ----------
+    of
+        Appearance of each location.
+    hues
+        A colour of each family.
+    """
+
+    def __init__(
+        self,
+        names: LocationNames,
+        locations: Iterable[int],
+        unknown: Container[int],
+        shared: Container[int],
+        owners: Iterable[int] = (),
+    ) -> None:
+        self.of: dict[int, Look] = {}
+        self.names = names
+        families: dict[Family, list[int]] = {self.family(owner): [] for owner in owners}
+        for n in sorted(locations):
+            root, sink = names.root(n), names.kind(n) is Kind.SINK
+            if root in unknown and sink:
+                self.of[n] = Look(BLANK, "", "not yet placed")
+            elif sink and n not in shared:
+                self.of[n] = Look(OWN, "", "at a location of its own")
+            else:  # sinks last, so that other colours are the same in all solutions
+                families.setdefault((sink, *names.family(n)), []).append(n)
+        order = sorted(families)
+        coloured = [n for family in order for n in families[family]]
+        words = names.short(coloured) if len(coloured) <= WORDS_FIT else {}
+        colours = palette([max(1, len(families[family])) for family in order])
+        self.hues = {f: fills[len(fills) // 2] for f, fills in zip(order, colours, strict=True)}
+        for family, fills in zip(order, colours, strict=True):
+            for n, fill in zip(families[family], fills, strict=False):
+                self.of[n] = Look(fill, words.get(n, ""), f"at {names.full(n)}")
+                if names.root(n) in unknown:
+                    self.of[n] = Look(BLANK, "", "depends on unplaced sinks")
+
+    def family(self, owner: int) -> Family:
+        """Return the family of all locations of a root tensor."""
+        graph = self.names.graph
+        return graph.ops[graph.producers[owner]].kind is Kind.SINK, False, owner
+
+    def stripe(self, owner: int, count: int) -> Stripe:
+        """Return the stripe for ``count`` elements at an owner's locations."""
+        if owner == ALONE:
+            return Stripe(OWN, count, f"{count:,} at locations of their own")
+        if owner == NAMED:
+            return Stripe(OTHERS, count, f"{count:,} at locations named by mappings")
+        name = self.names.graph.tensor_name(owner)
+        return Stripe(self.hues[self.family(owner)], count, f"{count:,} at locations of {name}")
+
+
+def cells(
+    numbers: Locations,
+    where: Mapping[int, Array],
+    unknown: Container[int],
+    shared: Container[int],
+    shares: Mapping[int, Counter[int]],
+) -> dict[int, CellGrid | tuple[Stripe, ...]]:
+    """Return the appearance of tensors: cells, or stripes for many elements.
+
+    Parameters
+    ----------
+    where
+        The location number of each element, by tensor number.
+    unknown, shared
+        As for :class:`Looks`.
+    shares
+        Counts by :func:`layoutopt.graphs.display.shares` of other tensors.
+    """
+    graph = numbers.graph
+    found: dict[int, CellGrid | tuple[Stripe, ...]] = {}
+    every = {n for array in where.values() for n in unique(array).tolist()}
+    owners = {owner for counts in shares.values() for owner in counts if owner >= 0}
+    looks = Looks(LocationNames(numbers), every, unknown, shared, owners)
+    for t, counts in shares.items():
+        found[t] = tuple(looks.stripe(*item) for item in counts.most_common())
+    for t, array in where.items():
+        shown = [looks.of[n] for n in array.reshape(-1).tolist()]
+        name, shape = graph.tensor_name(t), graph.shapes[t]
+        found[t] = CellGrid(
+            tuple(one.fill for one in shown),
+            tuple(one.word for one in shown),
+            tuple(f"{name}{indexed(i, shape)}: {one.tip}" for i, one in enumerate(shown)),
+        )
+    return found
+
+
+def indexed(element: int, shape: Shape) -> str:
+    """Return the index of a flat element, in brackets; an empty string for rank 0."""
+    index = []
+    for n in reversed(shape):
+        element, i = divmod(element, n)
+        index.append(i)
+    return str(index[::-1]) if shape else ""
+
+
+Layouts: TypeAlias = Mapping[Any, Sequence[Piece] | Array]
+"""Layouts of sinks, by name or handle: pieces, or arrays of location numbers."""
+
+CELLS, ALL_CELLS = 256, 1200
+"""Largest number of elements drawn as cells, per tensor and in total; others are plain boxes."""
+
+TRACED = 2**20
+"""Tensors with larger roots are plain boxes, and their elements are not counted."""
+
+
+def figure_of(graph: GraphStore, layouts: Layouts | None, chosen: Sequence[int]) -> str:
+    """Draw tensors, given by number, with all ops and ValuedPairs between them, as SVG.
+
+    Raises
+    ------
+    InputError
+        If layouts do not fit the graph.
+    """
+    laid, place = layouts is not None, {t: i for i, t in enumerate(chosen)}
+    numbers = Locations(graph) if graph.tile_memory is None else _Tiles(graph, laid)
+    counted = [t for t in chosen if laid or size(graph.shapes[t]) <= CELLS]
+    given = _given(numbers, layouts or {})
+    where = _locations(numbers, given, counted)
+    shown = {t: where[t] for t in _drawn_as_grids(graph, where)}
+    unknown = _depending_on_sinks(graph) if layouts is None else set()
+    shared = _shared(numbers, where)
+    counts = {}
+    if laid and graph.tile_memory is None:  # owners of locations matter little on tiles
+        large = {t: array for t, array in where.items() if t not in shown and array.size}
+        huge = {t: layout for t, layout in given.items() if t in place and t not in where}
+        counts = shares(numbers, large, huge, [t for t in chosen if t not in where], shared)
+    looks = cells(numbers, shown, unknown, shared, counts)
+    names = distinct(map(graph.tensor_name, chosen))
+    return figure(
+        graph.name or "graph",
+        [_card(graph, t, names[graph.tensor_name(t)], looks.get(t)) for t in chosen],
+        _steps(graph, place),
+        _ties(graph, place, None if layouts is None else where),
+        "valued pair: value" + ("" if layouts is None else " · matched of all"),
+    )
+
+
+class _Tiles(Locations):
+    """Tiles as locations, named by their numbers; outputs of hooks have locations of their own.
+
+    Parameters
+    ----------
+    laid
+        Whether unplaced sinks lie on the tiles of the linear rule.
+    """
+
+    def __init__(self, graph: GraphStore, laid: bool) -> None:
+        super().__init__(graph)
+        self.laid = laid
+
+    def on(self, tiles: Array) -> Array:
+        """Return the location numbers of tiles."""
+        self.pool.update({tile: self.count + tile for tile in unique(tiles).tolist()})
+        return tiles + self.count
+
+    def own(self, t: int) -> Array:
+        """Return the location numbers of a root tensor's own tiles, flat."""
+        producer = self.graph.producers[t]
+        open_yet = not self.laid and self.graph.ops[producer].kind is Kind.SINK
+        if open_yet or hook_of(self.graph, producer) is not None:
+            return super().own(t)
+        return self.on(root_tiles(self.graph, t).tiles())
+
+    def at(self, origin: str, elements: Array) -> Array:
+        """Return the location numbers of elements of an origin of pieces."""
+        if origin == TILE:
+            return self.on(elements)
+        t = self.graph.number(origin)
+        if hook_of(self.graph, self.graph.producers[t]) is not None:
+            return self.own(t)[elements]
+        return self.on(root_tiles(self.graph, t).at(elements))
+
+    def numbered(self, locations: Array) -> Array:
+        """Return the numbers of the tiles of locations; tiles are returned unchanged."""
+        known = locations >= self.count
+        tensors, elements = Locations(self.graph).origins(np.where(known, -1, locations))
+        found = locations.copy()
+        for t in unique(tensors[~known]).tolist():
+            found[tensors == t] = self.at(self.graph.tensor_name(t), elements[tensors == t])
+        return found
+
+
+def _given(numbers: Locations, layouts: Layouts) -> dict[int, Array | list[Piece]]:
+    """Return checked layouts: location numbers, flat, or pieces."""
+    graph = numbers.graph
+    found: dict[int, Array | list[Piece]] = {}
+    for key, layout in layouts.items():
+        t = sink_number(graph, key)
+        if isinstance(layout, np.ndarray):
+            found[t] = _of_array(numbers, t, layout)
+        else:
+            found[t] = checked_pieces(graph, t, layout)
+    return found
+
+
+def _of_array(numbers: Locations, t: int, layout: Array) -> Array:
+    shape, high = numbers.graph.shapes[t], numbers.count
+    fits = layout.shape == shape and np.issubdtype(layout.dtype, np.integer)
+    if not fits or (layout.size and not -1 <= layout.min() <= layout.max() < high):
+        raise InputError(
+            f"layouts: sink {numbers.graph.tensor_name(t)!r} needs an array of shape {list(shape)} "
+            f"with location numbers from 0 to {high - 1}, or -1"
+        )
+    flat = layout.reshape(-1)
+    return np.where(flat < 0, numbers.own(t), flat)
+
+
+def _locations(
+    numbers: Locations, given: Mapping[int, Array | list[Piece]], chosen: Iterable[int]
+) -> dict[int, Array]:
+    """Return the locations of tensors, except those with very large roots."""
+    graph = numbers.graph
+    largest: list[int] = []
+    for t, producer in enumerate(graph.producers):
+        before = (largest[c] for c in graph.carriers(producer))
+        largest.append(max([size(graph.shapes[t]), *before]))
+    wanted = [t for t in chosen if largest[t] <= TRACED]
+    needed, todo = set(wanted), list(wanted)
+    while todo:
+        new = set(graph.carriers(graph.producers[todo.pop()])) - needed
+        needed |= new
+        todo.extend(new)
+    roots = {
+        t: _taken(numbers, t, given.get(t, [])).reshape(graph.shapes[t])
+        for t in needed & numbers.first.keys()
+    }
+    every = flow(graph, roots, wanted)
+    return {t: every[t] for t in wanted}
+
+
+def _taken(numbers: Locations, t: int, layout: Array | list[Piece]) -> Array:
+    """Return the locations of a root tensor's elements, flat; by default its own."""
+    if isinstance(layout, np.ndarray):
+        return numbers.numbered(layout) if isinstance(numbers, _Tiles) else layout
+    where = numbers.own(t)
+    for piece in layout:
+        if isinstance(numbers, _Tiles):
+            where[result.written(piece)] = numbers.at(piece[0], result.read(piece))
+            continue
+        origin = numbers.graph.number(piece[0])
+        op, elements = numbers.graph.ops[numbers.graph.producers[origin]], result.read(piece)
+        mapped = isinstance(op, Source) and op.mapping is not None
+        # No array is made of an origin without mapping, as it may be very large.
+        taken = numbers.own(origin)[elements] if mapped else numbers.first[origin] + elements
+        where[result.written(piece)] = taken
+    return where
+
+
+def _drawn_as_grids(graph: GraphStore, tensors: Iterable[int]) -> list[int]:
+    """Return the tensors drawn cell by cell: the smallest ones, up to the limits."""
+    found, total = [], 0
+    for t in sorted(tensors, key=lambda t: size(graph.shapes[t])):
+        count = size(graph.shapes[t])
+        total += count
+        if count <= CELLS and total <= ALL_CELLS and grids.plan(graph.shapes[t]) is not None:
+            found.append(t)
+    return found
+
+
+def _depending_on_sinks(graph: GraphStore) -> set[int]:
+    """Return the tensors that depend on sinks through views and barriers."""
+    found: set[int] = set()
+    for i, op in enumerate(graph.ops):
+        needs = graph.op_inputs[i] if op.kind is Kind.BARRIER else graph.carriers(i)
+        if op.kind is Kind.SINK or not found.isdisjoint(needs):
+            found.update(graph.op_outputs[i])
+    return found
+
+
+def _shared(numbers: Locations, where: Mapping[int, Array]) -> set[int]:
+    """Return locations where a pair matches, or that a sink takes from another root."""
+    graph = numbers.graph
+    ends = {(a, b) for a, b, _ in graph.pairs if a != b and a in where and b in where}
+    parts = [where[a][where[a] == where[b]] for a, b in ends]
+    for t in where.keys() & numbers.first.keys():
+        own = numbers.first[t] <= where[t]
+        own &= where[t] < numbers.first[t] + size(graph.shapes[t])
+        parts.append(where[t][~own])
+    return {n for part in parts for n in unique(part).tolist()}
+
+
+def _card(
+    graph: GraphStore, t: int, title: str, look: CellGrid | tuple[Stripe, ...] | None
+) -> Card:
+    """Return a tensor's card."""
+    op, shape = graph.ops[graph.producers[t]], graph.shapes[t]
+    name, dims = graph.tensor_name(t), str(list(shape))
+    kind = op.kind.value
+    note = f"{kind} {dims}" if op.kind in (Kind.SINK, Kind.SOURCE) else dims
+    tip = f"{name}: {type_name(op)} of shape {dims}"
+    if not isinstance(look, tuple):
+        return Card(title, shortened(note, 28), tip, kind, shape, look)
+    tip += "".join(f"\n{stripe.tip}" for stripe in look)
+    return Card(title, shortened(note, 28), tip, kind, shape, None, look)
+
+
+def _steps(graph: GraphStore, place: Mapping[int, int]) -> list[OpCard]:
+    """Return the ops with a drawn output."""
+    steps = []
+    for i in dict.fromkeys(graph.producers[t] for t in place):
+        op, carriers = graph.ops[i], graph.carriers(i)
+        label = "" if op.kind in (Kind.SINK, Kind.SOURCE) else type_name(op)
+        drawn = dict.fromkeys(t for t in graph.op_inputs[i] if t in place)
+        inputs = tuple((place[t], t in carriers) for t in drawn)
+        outputs = tuple(place[t] for t in graph.op_outputs[i] if t in place)
+        steps.append(OpCard(label, _op_text(op), inputs, outputs))
+    return steps
+
+
+def _op_text(op: UnwindingOp) -> str:
+    """Return an op's type, name, inputs and attributes as text."""
+    rest = {k: v for k, v in asdict(op).items() if k not in ("id", "inputs") and v is not None}
+    words = ", ".join(f"{name} {value}" for name, value in rest.items())
+    return shortened(f"{type_name(op)} {op.id!r}({', '.join(op.inputs)}) {words}".rstrip(), 160)
+
+
+def _ties(
+    graph: GraphStore, place: Mapping[int, int], where: Mapping[int, Array] | None
+) -> list[Tie]:
+    """Return the ValuedPairs of drawn tensors, those of the same two tensors merged."""
+    values: dict[tuple[int, int], Decimal] = {}
+    for a, b, value in graph.pairs:
+        if a in place and b in place:
+            ends = (b, a) if (b, a) in values else (a, b)
+            values[ends] = numbers.total([values.get(ends, Decimal(0)), value])
+    ties = []
+    for (a, b), value in values.items():
+        count = size(graph.shapes[a])
+        label, earns = number(value), True
+        tip = f"{graph.tensor_name(a)} ~ {graph.tensor_name(b)}: {label} for each of {count:,}"
+        if where is not None and a in where and b in where:
+            matched = int(np.count_nonzero(where[a] == where[b]))
+            label += f" · {matched:,} of {count:,}"
+            tip += f", {matched:,} match: {number(numbers.times(value, matched))}"
+            earns = matched > 0
+        ties.append(Tie(place[a], place[b], label, tip, earns))
+    return ties
+
+
 TENSORS = 40
 """Largest number of tensors in a picture."""
 
@@ -65,30 +573,7 @@ def draw(
     layouts: Layouts | UnwindingResult | None = None,
     tensors: Iterable[Tensor | str] | Tensor | str | None = None,
 ) -> Picture:
-    """Draw tensors as grids, a cell for each element, coloured by location.
-
-    Equal colours are equal locations; pale elements are at locations that nothing else shares.
-    Without layouts, sinks and tensors that depend on them are white.  ValuedPairs are dashed lines.
-
-    Parameters
-    ----------
-    layouts
-        A result, or for each sink its pieces, or an array of location numbers as of
-        :meth:`layoutopt.Graph.locations`.  Missing elements are at fresh locations.
-    tensors
-        Names or handles of the tensors to draw; all by default.
-
-    Returns
-    -------
-    Picture
-        Tensors of more than 256 elements are plain boxes; of more than 40 tensors, only their
-        number is shown.
-
-    Raises
-    ------
-    InputError
-        If tensors or layouts do not fit the graph.
-    """
+    """Draw tensors; see :meth:`layoutopt.Graph.draw`."""
     if tensors is None:
         chosen: Sequence[int] = range(len(graph.shapes))
     else:
@@ -100,7 +585,6 @@ def draw(
         layouts = layouts.layouts
     if len(chosen) > TENSORS:
         return Picture(_summary(graph, len(chosen)), reduced=True)
-    from layoutopt.graphs.drawing import figure_of
 
     return Picture(figure_of(graph, layouts, chosen))
 
@@ -139,7 +623,4 @@ def _summary(graph: GraphStore, wanted: int) -> str:
     if len(types) > 12:
         rows.append((f"{sum(n for _, n in types[12:]):,}", "other ops"))
     note = f"{wanted:,} tensors are too many to draw; choose up to {TENSORS} by tensors=[...]"
-
-    from layoutopt.pictures.figure import summary
-
     return summary(graph.name or "unnamed graph", rows, note)

@@ -30,6 +30,9 @@ from layoutopt.tiles.blocks import TileMap, tile_map_of
 Origins: TypeAlias = dict[int, tuple[Array, Array]]
 """For each sink, by number: root tensor and flat element that own each element's location."""
 
+TILE = "tile"
+"""The origin of pieces that give tiles by number."""
+
 
 class Locations:
     """The numbers of a graph's locations.
@@ -312,6 +315,51 @@ def given_layouts(graph: GraphStore, given: object) -> Layouts:
                 "to_stride), ...))"
             ) from None
     return layouts
+
+
+def sink_number(graph: GraphStore, key: Tensor | str) -> int:
+    """Return the number of a sink with a layout.
+
+    Raises
+    ------
+    InputError
+        If there is no such tensor, or it is no sink.
+    """
+    t = graph.number(key)
+    if graph.ops[graph.producers[t]].kind is not Kind.SINK:
+        raise InputError(
+            f"layouts: {graph.tensor_name(t)!r} is not a sink; only sinks have layouts"
+        )
+    return t
+
+
+def checked_pieces(graph: GraphStore, t: int, layout: Iterable[Any]) -> list[Piece]:
+    """Return the pieces of a sink, given by number.
+
+    Raises
+    ------
+    InputError
+        If one is malformed, of an origin without locations of its own, or beyond its tensors.
+    """
+    title = f"layouts: sink {graph.tensor_name(t)!r}"
+    try:
+        given = list(layout)
+        pieces = list(map(plain_piece, given))
+    except (TypeError, ValueError):
+        need = "pieces (origin, from, to, loops), or an array of location numbers"
+        raise InputError(f"{title} needs {need}") from None
+    for (origin, *_), piece in zip(given, pieces, strict=True):
+        if graph.tile_memory is not None and origin == TILE:
+            count = graph.tile_memory.tiles
+        else:
+            source = graph.number(origin)
+            if graph.ops[graph.producers[source]].kind is Kind.VIEW:
+                raise InputError(f"{title}: {piece[0]!r} has no locations of its own")
+            count = size(graph.shapes[source])
+        fault = result.fault(piece, size(graph.shapes[t]), count)
+        if fault is not None:
+            raise InputError(f"{title}: {fault}")
+    return pieces
 
 
 def plain_piece(piece: Any) -> Piece:

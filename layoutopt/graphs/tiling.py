@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.result import Piece
-from layoutopt.graphs.locations import Tiled
+from layoutopt.graphs.locations import TILE, Tiled
 from layoutopt.graphs.ops import (
     Array,
     Barrier,
@@ -36,9 +36,6 @@ from layoutopt.graphs.store import GraphStore
 from layoutopt.tiles.blocks import TileMap, even_steps, tile_map_of
 from layoutopt.tiles.hooks import Strided, hooked_tiles, read_elements, strided_outputs
 from layoutopt.tiles.memory import TileMemory
-
-TILE = "tile"
-"""The origin of pieces that give tiles by number."""
 
 
 def root_tiles(graph: GraphStore, t: int) -> TileMap:

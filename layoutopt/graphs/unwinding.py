@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
 from layoutopt.base.memory import require
-from layoutopt.base.shown import Shown
-from layoutopt.graphs import contractions, display, growers, indexing
+from layoutopt.base.shown import Part, Shown
+from layoutopt.graphs import contractions, growers, indexing
 from layoutopt.graphs.builder import Builder, Operand, Value, all_or_nothing, listed, one_each
 from layoutopt.graphs.locations import flow, locations_of
 from layoutopt.graphs.ops import Array, Kind, OpError, Shape, size, type_name
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
+
+if TYPE_CHECKING:
+    from layoutopt.base.result import UnwindingResult
+    from layoutopt.graphs.display import Layouts
+    from layoutopt.pictures.svg import Picture
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -437,6 +442,48 @@ class Graph(Builder, Shown):
     in_regions = in_regions
     out_regions = out_regions
     index_map = index_map
-    draw = display.draw
-    shown_parts = display.shown_parts
-    __str__ = display.table
+
+    def draw(
+        self,
+        layouts: Layouts | UnwindingResult | None = None,
+        tensors: Iterable[Tensor | str] | Tensor | str | None = None,
+    ) -> Picture:
+        """Draw tensors as grids, a cell for each element, coloured by location.
+
+        Equal colours are equal locations; pale elements are at locations that nothing else shares.
+        Without layouts, sinks and tensors that depend on them are white.  ValuedPairs are dashed
+        lines.
+
+        Parameters
+        ----------
+        layouts
+            A result, or for each sink its pieces, or an array of location numbers as of
+            :meth:`layoutopt.Graph.locations`.  Missing elements are at fresh locations.
+        tensors
+            Names or handles of the tensors to draw; all by default.
+
+        Returns
+        -------
+        Picture
+            Tensors of more than 256 elements are plain boxes; of more than 40 tensors, only their
+            number is shown.
+
+        Raises
+        ------
+        InputError
+            If tensors or layouts do not fit the graph.
+        """
+        from layoutopt.graphs.display import draw
+
+        return draw(self, layouts, tensors)
+
+    def shown_parts(self) -> Iterator[Part]:
+        """Yield what notebooks show: a picture, or a table of a large graph."""
+        from layoutopt.graphs.display import shown_parts
+
+        return shown_parts(self)
+
+    def __str__(self) -> str:
+        from layoutopt.graphs.display import table
+
+        return table(self)

@@ -14,10 +14,9 @@ from layoutopt.base import files
 from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import SUM_DIGITS
 from layoutopt.base.result import PairScore, Piece, Status, Step, UnwindingResult
-from layoutopt.graphs.display import draw
-from layoutopt.graphs.locations import check_result
+from layoutopt.graphs.locations import TILE, check_result, checked_pieces, sink_number
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE, opaque
+from layoutopt.graphs.tiling import opaque
 from layoutopt.io.instance import PATTERN, check_hash, known_hash
 
 FORMAT = "layoutopt/result/1"
@@ -199,7 +198,8 @@ def with_graph(result: UnwindingResult, graph: GraphStore, file: str) -> Unwindi
     if graph.name != result.instance:
         raise InputError(f"belongs to {result.instance!r}, not to {graph.name!r}", file=file)
     try:
-        draw(graph, result, tensors=[])  # checks all layouts
+        for sink, layout in (result.layouts or {}).items():
+            checked_pieces(graph, sink_number(graph, sink), layout)
     except InputError as error:
         pieces = [piece for layout in (result.layouts or {}).values() for piece in layout]
         if graph.tile_memory is None and any(origin == TILE for origin, *_ in pieces):

@@ -16,6 +16,7 @@ from layoutopt.base.result import Piece, UnwindingResult
 from layoutopt.check import elements
 from layoutopt.check.elements import Evaluation
 from layoutopt.graphs.locations import (
+    TILE,
     Given,
     Locations,
     Origins,
@@ -26,7 +27,6 @@ from layoutopt.graphs.locations import (
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import TILE
 from layoutopt.lowering.elements.kinds import LayoutDict, pieces_of
 
 Assignment: TypeAlias = Mapping[Any, Sequence[Piece] | Array] | UnwindingResult

@@ -20,10 +20,9 @@ from layoutopt.base.memory import fits, require
 from layoutopt.base.numbers import to_integers
 from layoutopt.base.result import Piece
 from layoutopt.boxes.box import Box
-from layoutopt.graphs.locations import Given, Origins
+from layoutopt.graphs.locations import TILE, Given, Origins
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE
 from layoutopt.lowering.elements.barriers import Contest, find_contest, find_cycles, no_contest
 from layoutopt.lowering.elements.groups import Group, find_groups, free_tensors, key_of, sources_of
 from layoutopt.lowering.elements.kinds import (

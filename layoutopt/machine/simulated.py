@@ -22,11 +22,10 @@ from layoutopt.base.numbers import to_decimal, to_integers, unique
 from layoutopt.base.result import Piece, Result, Stopped, read, written
 from layoutopt.boxes.merge import boxes_of
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.locations import flow
+from layoutopt.graphs.locations import TILE, flow
 from layoutopt.graphs.ops import Array, Kind, size
 from layoutopt.graphs.store import GraphStore
 from layoutopt.graphs.tiling import (
-    TILE,
     Grained,
     coarsen,
     fix_tiles,

@@ -10,9 +10,9 @@ from layoutopt.base.errors import InputError
 from layoutopt.base.numbers import counted, times
 from layoutopt.base.result import PairScore, Piece, UnwindingResult, elements
 from layoutopt.graphs.display import TENSORS
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import TILE
 from layoutopt.report import pages
 from layoutopt.report.pages import Cell, Cells
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from layoutopt.base.result import Loop, Piece
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
-from layoutopt.graphs.tiling import TILE
 from layoutopt.graphs.unwinding import Graph
 
 Layouts = dict[str, tuple[Piece, ...]]

@@ -14,8 +14,9 @@ from layoutopt.base.errors import SizeError
 from layoutopt.check.elements import by_elements, by_pieces
 from layoutopt.check.hooked import takes_hooked, without_hooks
 from layoutopt.check.occupancy import held, occupied, sure_to_fit
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import Barrier, Kind
-from layoutopt.graphs.tiling import TILE, memory_of, root_tiles
+from layoutopt.graphs.tiling import memory_of, root_tiles
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from tests.check.samples import Layouts, random_layouts

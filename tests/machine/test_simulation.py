@@ -15,9 +15,9 @@ from layoutopt.base.result import read, written
 from layoutopt.check import spread
 from layoutopt.check.occupancy import occupied
 from layoutopt.generate.families import generate
-from layoutopt.graphs.locations import flow
+from layoutopt.graphs.locations import TILE, flow
 from layoutopt.graphs.ops import Array, Kind
-from layoutopt.graphs.tiling import TILE, root_tiles
+from layoutopt.graphs.tiling import root_tiles
 from layoutopt.machine.simulation import PairExchange, Phase, Simulation, bytes_of, moving
 from layoutopt.tiles.memory import PRESETS, TileMemory
 from tests.check.samples import Layouts
