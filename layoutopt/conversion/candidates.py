@@ -26,8 +26,7 @@ from dataclasses import dataclass, field
 from math import factorial
 from typing import TypeAlias
 
-from layoutopt.conversion.blocked_modes import VIEWS, further_modes
-from layoutopt.conversion.modes import Mode, Modes
+from layoutopt.conversion.modes import VIEWS, Mode, Modes, further_modes
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.registry import operator_of
 from layoutopt.conversion.values import Need, Values

@@ -1,24 +1,40 @@
-"""Unwinding on a tile memory whose capacity may bind."""
+"""Unwinding on a tile memory whose capacity may bind.
+
+With capacity a class of components is not one decision: its copies may take different tiles.
+:mod:`layoutopt.network.capacity` decides how many take which; here its problem is written
+down, and its answer is carried out on *units*: components of elements, or of cells that stand for
+many elements.  A unit takes one configuration, so a few large units may have to go elsewhere.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from layoutopt.base.errors import InputError
+import numpy as np
+
+from layoutopt.base.errors import InputError, InternalError
 from layoutopt.base.limits import Limits
 from layoutopt.base.memory import available
 from layoutopt.base.numbers import nearest, to_decimal
-from layoutopt.base.result import Result
+from layoutopt.base.result import Loop, Piece, Result
 from layoutopt.check.occupancy import occupied, overfull
+from layoutopt.graphs.locations import TILE
 from layoutopt.graphs.ops import size
 from layoutopt.graphs.store import GraphStore
-from layoutopt.graphs.tiling import coarsen, hooked, memory_of, tiled, viewed
-from layoutopt.lowering.elements.kinds import LayoutDict
-from layoutopt.lowering.lower import LIFT_FROM, Lowered, lower
-from layoutopt.machine.placing import capacity_problem
-from layoutopt.network.capacity.answer import Reason
+from layoutopt.graphs.tiling import coarsen, hooked, memory_of, root_tiles, tiled, viewed
+from layoutopt.lowering.classes.kinds import LiftedKind
+from layoutopt.lowering.elements.groups import Group
+from layoutopt.lowering.elements.kinds import GroupKind, LayoutDict
+from layoutopt.lowering.elements.numbering import distinct, find
+from layoutopt.lowering.lower import LIFT_FROM, ClassKind, Lowered, lower
+from layoutopt.network.capacity.answer import CapacityAnswer, CountedLabels, Reason
 from layoutopt.network.capacity.problem import CapacityProblem
 from layoutopt.network.capacity.solve import solve_capacity
+from layoutopt.network.problem import IntArray, Labelling, WeightArray, exact_integers
+from layoutopt.tiles.counting import on_each
+from layoutopt.tiles.memory import TileMemory
 
 NO_WAY = "total capacity suffices, but no assignment respects every tile"
 """Why there may be no layouts although there is room enough."""
@@ -139,3 +155,539 @@ def _traceable(graph: GraphStore, needed: bool) -> bool:
     if not needed and elements > FEW:
         return False
     return limit is None or TRACED_BYTES * elements <= limit
+
+
+def filled(
+    graph: GraphStore,
+    layouts: Mapping[str, Sequence[Piece]],
+    room: IntArray,
+    linear: bool = True,
+    shares: Mapping[int, IntArray] | None = None,
+) -> LayoutDict | None:
+    """Return layouts in which whatever lies at fresh locations has tiles with room.
+
+    Such elements stay where the linear rule puts them, if all of them fit there; else each tile
+    gets its share.  Where shares are not known, tiles are filled one after the other, with the
+    widest elements first, which may leave some over although there is a way.
+
+    Parameters
+    ----------
+    graph
+        A graph with a tile memory.
+    layouts
+        Pieces by sink; origins that are sinks mean fresh locations.
+    room
+        Shape ``(tiles,)``: the bytes that everything else leaves.
+    linear
+        Whether elements may stay where the linear rule puts them; else all get tiles by number.
+    shares
+        For each number of bytes how many elements that take so many go to each tile, if known.
+
+    Returns
+    -------
+    dict or None
+        ``None`` if elements are left over in the end.
+    """
+    memory = memory_of(graph)
+    sinks = {sink.name for sink in graph.sinks()}
+    loose = {
+        name: [n for n, piece in enumerate(pieces) if piece[0] in sinks]
+        for name, pieces in layouts.items()
+    }
+    found: LayoutDict = {name: tuple(pieces) for name, pieces in layouts.items()}
+    if linear and (_linear(graph, layouts, loose) <= room).all():
+        return found
+    left = room.copy()
+    shares = {} if shares is None else {width: share.copy() for width, share in shares.items()}
+    for name in sorted(loose, key=lambda name: -memory.bytes_of(name)):
+        if not loose[name]:
+            continue
+        kept = [piece for n, piece in enumerate(found[name]) if n not in set(loose[name])]
+        for n in loose[name]:
+            width = memory.bytes_of(name)
+            counts = shares.get(width, left // width)
+            before = counts.copy()
+            moved = _poured(found[name][n], counts)
+            if moved is None:
+                return None
+            left -= (before - counts) * width
+            kept += moved
+        found[name] = tuple(sorted(kept, key=lambda piece: piece[2]))
+    return found
+
+
+def _linear(
+    graph: GraphStore, layouts: Mapping[str, Sequence[Piece]], loose: Mapping[str, Sequence[int]]
+) -> IntArray:
+    """Return the bytes that some pieces take of each tile by the linear rule."""
+    memory = memory_of(graph)
+    total = np.zeros(memory.tiles, np.int64)
+    for name, numbers in loose.items():
+        for n in numbers:
+            origin, start, _, loops = layouts[name][n]
+            tiles = root_tiles(graph, graph.number(origin))
+            where, counts = on_each(tiles, start, [(n, step) for n, step, _ in loops])
+            total[where] += counts * memory.bytes_of(name)
+    return total
+
+
+def _poured(piece: Piece, counts: IntArray) -> list[Piece] | None:
+    """Return a piece cut and put on tiles; ``None`` if there is too little room.
+
+    Parameters
+    ----------
+    counts
+        How many elements each tile may take, which become fewer.
+    """
+    _, _, to, loops = piece
+    rest = [(to, tuple((extent, 0, step) for extent, _, step in loops))]
+    found: list[Piece] = []
+    for tile in np.flatnonzero(counts).tolist():
+        while counts[tile] and rest:
+            first, own = rest.pop()
+            count = math.prod(extent for extent, _, _ in own)
+            taken = min(int(counts[tile]), count)
+            boxes, others = _cut(first, own, taken)
+            found += [(TILE, tile, at, inner) for at, inner in boxes]
+            rest += others
+            counts[tile] -= taken
+        if not rest:
+            return found
+    return None if rest else found
+
+
+Walked = tuple[int, tuple[Loop, ...]]
+
+
+def _cut(to: int, loops: tuple[Loop, ...], count: int) -> tuple[list[Walked], list[Walked]]:
+    """Return the boxes of the first elements of a box, and those of the rest, last ones first."""
+    head: list[Walked] = []
+    rest: list[Walked] = []
+    while loops and count:
+        (extent, _, step), inner = loops[0], loops[1:]
+        each = math.prod(n for n, _, _ in inner)
+        whole, count = divmod(count, each)
+        if whole:
+            head.append((to, ((whole, 0, step), *inner)))
+        left = extent - whole - (1 if count else 0)
+        if left:
+            rest.append((to + (extent - left) * step, ((left, 0, step), *inner)))
+        to, loops = to + whole * step, inner
+    return head, rest
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units of a kind of group.
+
+    Parameters
+    ----------
+    of
+        The class of each unit of a group.
+    copies
+        How many copies each one stands for.
+    groups
+        How many groups of this kind there are, with as many units each.
+    """
+
+    of: IntArray
+    copies: IntArray
+    groups: int
+
+
+@dataclass(frozen=True, eq=False)
+class UnitChoices:
+    """Configurations that units take.
+
+    Parameters
+    ----------
+    starts
+        For each unit where its labels begin in ``labels``.
+    labels
+        Tiles of the nodes of configurations, each in the order of its class's nodes.
+    """
+
+    starts: IntArray
+    labels: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class UnitShares:
+    """Shares of all units.
+
+    Parameters
+    ----------
+    chosen
+        For each kind and group what its units take.
+    room
+        The bytes left on each tile.
+    exact
+        Whether all counts are kept.
+    """
+
+    chosen: list[list[UnitChoices]]
+    room: IntArray
+    exact: bool
+
+
+def assign_units(
+    problem: CapacityProblem, placement: CountedLabels, kinds: Sequence[Units]
+) -> UnitShares | None:
+    """Give every unit a configuration, so that counts are kept as well as units permit.
+
+    Parameters
+    ----------
+    problem, placement
+        The capacity problem, and how many copies of which class take which labels.
+    kinds
+        The units; classes that no unit is of are left out.
+
+    Returns
+    -------
+    UnitShares or None
+        ``None`` if some unit fits nowhere.
+    """
+    return _Sharing(problem, placement, kinds).run()
+
+
+class _Sharing:
+    """The state of one call of :func:`assign_units`: all units of all groups, one after another."""
+
+    def __init__(
+        self, problem: CapacityProblem, placement: CountedLabels, kinds: Sequence[Units]
+    ) -> None:
+        self.problem, self.placement, self.kinds = problem, placement, kinds
+        none = [np.zeros(0, np.int64)]
+        self.of = np.concatenate(none + [np.tile(k.of, k.groups) for k in kinds])
+        self.copies = np.concatenate(none + [np.tile(k.copies, k.groups) for k in kinds])
+        ends = np.searchsorted(placement.classes, np.arange(len(problem.copies) + 1))
+        self.first, self.last = ends[self.of], ends[self.of + 1]
+        if (self.first == self.last).any():
+            raise InternalError("a class of units has no configuration")
+        self.starts = placement.starts[self.first]
+        self.labels = [placement.labels]
+        self.end = len(placement.labels)
+        self.order = np.argsort(problem.class_of, kind="stable")
+        self.begin = np.searchsorted(
+            problem.class_of[self.order], np.arange(len(problem.copies) + 1)
+        )
+        self.room = problem.capacity.copy()
+
+    def run(self) -> UnitShares | None:
+        """Share out, put what is left where there is room, and split by group."""
+        left = self._shared()
+        sure = np.ones(len(self.of), bool)
+        sure[left] = False
+        self._take(np.flatnonzero(sure))
+        if (self.room < 0).any():
+            raise InternalError("units take more than what they stand for")
+        room = self.room.tolist()
+        for unit in left[np.argsort(-self.copies[left], kind="stable")].tolist():
+            if not self._fitted(unit, room):
+                return None
+        self.room = np.array(room, np.int64)
+        labels = np.concatenate(self.labels)
+        found, at = [], 0
+        for kind in self.kinds:
+            own = []
+            for _ in range(kind.groups):
+                own.append(UnitChoices(self.starts[at : at + len(kind.of)], labels))
+                at += len(kind.of)
+            found.append(own)
+        return UnitShares(found, self.room, exact=not len(left))
+
+    def _shared(self) -> IntArray:
+        """Give units of classes with several configurations one each; return those left over."""
+        several = np.flatnonzero(self.last - self.first > 1)
+        several = several[np.lexsort([-self.copies[several], self.of[several]])]
+        heads = np.flatnonzero(np.r_[True, np.diff(self.of[several]) != 0][: len(several)])
+        left: list[IntArray] = [np.zeros(0, np.int64)]
+        for units in np.split(several, heads[1:]):
+            if len(units):
+                left.append(self._of_class(units))
+        return np.concatenate(left)
+
+    def _of_class(self, units: IntArray) -> IntArray:
+        """Share the units of one class, large ones first, and return those left over."""
+        first, last = int(self.first[units[0]]), int(self.last[units[0]])
+        counts = self.placement.counts[first:last].copy()
+        for k in np.argsort(-counts, kind="stable").tolist():
+            before = np.cumsum(self.copies[units])
+            fits = before <= counts[k]
+            if not fits.all():  # smaller ones may still fit beside them
+                total = 0
+                for n, size in enumerate(self.copies[units].tolist()):
+                    fits[n] = total + size <= counts[k]
+                    total += size if fits[n] else 0
+            self.starts[units[fits]] = self.placement.starts[first + k]
+            units = units[~fits]
+            if not len(units):
+                break
+        return units
+
+    def _take(self, units: IntArray) -> None:
+        """Subtract what units that have one of their class's configurations take."""
+        placement = self.placement
+        taken = np.zeros(len(placement.labels) + 1, np.int64)  # by where a configuration begins
+        np.add.at(taken, self.starts[units], self.copies[units])
+        each = np.repeat(taken[placement.starts[:-1]], np.diff(placement.starts))
+        np.subtract.at(self.room, placement.labels, self.problem.bytes[placement.nodes] * each)
+
+    def _fitted(self, unit: int, room: list[int]) -> bool:
+        """Give a unit the first of its class's configurations that fits, or any tiles with room.
+
+        Parameters
+        ----------
+        room
+            The bytes left on each tile, which shrink.
+        """
+        begin, end = self.begin[self.of[unit] : self.of[unit] + 2].tolist()
+        own, copies = self.order[begin:end], int(self.copies[unit])
+        need = [width * copies for width in self.problem.bytes[own].tolist()]
+        for k in range(int(self.first[unit]), int(self.last[unit])):
+            first = int(self.placement.starts[k])
+            if _taken(self.placement.labels[first : first + len(need)].tolist(), need, room):
+                self.starts[unit] = first
+                return True
+        best = max(range(len(room)), key=room.__getitem__)
+        labels = [best] * len(need)
+        if not _taken(labels, need, room):
+            labels = _apart(need, room)
+            if not labels or not _taken(labels, need, room):
+                return False
+        self.starts[unit] = self.end
+        self.labels.append(np.array(labels, np.int64))
+        self.end += len(labels)
+        return True
+
+
+def _taken(labels: list[int], need: list[int], room: list[int]) -> bool:
+    """Take room on tiles, if there is enough on all of them."""
+    for n, label in enumerate(labels):
+        room[label] -= need[n]
+        if room[label] < 0:
+            for m in range(n + 1):
+                room[labels[m]] += need[m]
+            return False
+    return True
+
+
+def _apart(need: list[int], room: list[int]) -> list[int]:
+    """Return tiles for nodes one by one, the largest first; nothing if one fits nowhere."""
+    left, labels = list(room), [0] * len(need)
+    for n in sorted(range(len(need)), key=lambda n: -need[n]):
+        labels[n] = max(range(len(left)), key=left.__getitem__)
+        left[labels[n]] -= need[n]
+        if left[labels[n]] < 0:
+            return []
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
+class Placing:
+    """The capacity problem of a lowered graph.
+
+    Parameters
+    ----------
+    lowered
+        A graph with a tile memory, lowered with its number of tiles.
+    problem
+        The problem: the classes of all kinds, then one of unconstrained elements for
+        each number of bytes that these have.
+    first
+        The number of the first class of each kind.
+    """
+
+    lowered: Lowered
+    problem: CapacityProblem
+    first: tuple[int, ...]
+
+    def layouts(self, answer: CapacityAnswer, linear: bool) -> tuple[LayoutDict, bool] | None:
+        """Carry an answer out; ``None`` if units do not fit the room that others leave.
+
+        Parameters
+        ----------
+        linear
+            Whether what no pair reaches may stay where the linear rule puts it.
+
+        Returns
+        -------
+        layouts, exact
+            The layouts, and whether they are worth what the answer says.
+        """
+        if answer.placement is None:
+            return None
+        kinds = self.lowered.kinds
+        known = [kind.units() for kind in kinds]
+        units = [
+            Units(first + kind.inner.classes.class_of[components], copies, len(kind.groups))
+            for first, kind, (components, copies) in zip(self.first, kinds, known, strict=True)
+        ]
+        found = assign_units(self.problem, answer.placement, units)
+        if found is None:
+            return None
+        layouts: LayoutDict = {}
+        for kind, (components, _), groups in zip(kinds, known, found.chosen, strict=True):
+            for own, alike in _alike(kind.groups, groups):
+                boxes = kind.boxes(kind.put(components, own.starts, own.labels))
+                layouts |= self.lowered.pieces(boxes, alike)
+        shares = self._shares(answer.placement) if found.exact else None
+        every = self.lowered.completed(layouts)
+        full = filled(self.lowered.graph, every, found.room, linear, shares)
+        return None if full is None else (full, found.exact)
+
+    def _shares(self, placement: CountedLabels) -> dict[int, IntArray]:
+        """Return how many unconstrained elements go to each tile, by their bytes."""
+        shares: dict[int, IntArray] = {}
+        first = sum(len(kind.copies) for kind in self.lowered.kinds)
+        for number in range(first, len(self.problem.copies)):
+            share = np.zeros(self.problem.problem.labels, np.int64)
+            for tiles, count in placement.of(number):
+                share[tiles] += count
+            [width] = self.problem.bytes[self.problem.class_of == number].tolist()
+            shares[width] = share
+        return shares
+
+
+def _alike(
+    groups: Sequence[Group], chosen: Sequence[UnitChoices]
+) -> Iterator[tuple[UnitChoices, list[Group]]]:
+    """Yield what groups take, with all groups that take the same."""
+    found: dict[bytes, tuple[UnitChoices, list[Group]]] = {}
+    for group, own in zip(groups, chosen, strict=True):
+        found.setdefault(own.starts.tobytes(), (own, []))[1].append(group)
+    yield from found.values()
+
+
+def capacity_problem(lowered: Lowered) -> Placing:
+    """Return the capacity problem of a graph with a tile memory.
+
+    Parameters
+    ----------
+    lowered
+        The graph, lowered with its number of tiles.
+    """
+    memory = memory_of(lowered.graph)
+    copies: list[int] = []
+    first, parts, node = [], [], 0
+    for kind in lowered.kinds:
+        first.append(len(copies))
+        copies += [n * len(kind.groups) for n in kind.copies]
+        parts.append(_part(kind, memory, lowered, node, first[-1], copies))
+        node += kind.problem.nodes
+    loose = _loose(lowered, memory)
+    nodes = [part.of for part in parts] + [len(copies) + np.arange(len(loose))]
+    width = [part.width for part in parts] + [np.array([wide for wide, _ in loose], np.int64)]
+    problem = Labelling(
+        node + len(loose),
+        memory.tiles,
+        _rows([part.edges for part in parts]),
+        exact_integers([w for part in parts for w in part.weights]),
+        _rows([part.rewarded for part in parts]),
+        exact_integers([r for part in parts for r in part.rewards]),
+    )
+    return Placing(
+        lowered,
+        CapacityProblem(
+            problem,
+            np.concatenate(nodes),
+            np.array([*copies, *(count for _, count in loose)], np.int64),
+            np.concatenate(width),
+            np.full(memory.tiles, memory.bytes_per_tile),
+            np.concatenate([*(part.home for part in parts), np.full(len(loose), -1)]),
+        ),
+        tuple(first),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One kind's share of the problem, for one copy of each class."""
+
+    edges: IntArray
+    weights: list[int]
+    rewarded: IntArray
+    rewards: list[int]
+    of: IntArray
+    width: IntArray
+    home: IntArray
+
+
+def _part(
+    kind: ClassKind, memory: TileMemory, lowered: Lowered, node: int, first: int, copies: list[int]
+) -> _Part:
+    problem, inner = kind.problem, kind.inner
+    numbers = inner.edges.numbers
+    of = inner.classes.class_of[inner.classes.component[inner.nodes]] + first
+    many = np.array(copies, object)[of]
+    tile = inner.label_key % numbers.total - numbers.starts[-1]
+    at = problem.reward_at
+    return _Part(
+        problem.edges + node,
+        (problem.weights // many[problem.edges[:, 0]]).tolist(),
+        np.stack([at[:, 0] + node, tile[at[:, 1]]], axis=1),
+        (problem.rewards // many[at[:, 0]]).tolist(),
+        of,
+        _widths(lowered, memory, inner)[inner.nodes],
+        _homes(kind),
+    )
+
+
+def _homes(kind: ClassKind) -> IntArray:
+    """Return for each node the tile that its component is to take where nothing is lost by it.
+
+    It is one that earns most if all nodes take it; of several such tiles the one that has, tied
+    to the component, an element of the first tensor.  So neighbours follow one tensor.
+    """
+    inner, problem = kind.inner, kind.problem
+    numbers = inner.edges.numbers
+    home = np.full(problem.nodes, -1)
+    if not isinstance(kind, LiftedKind) or not len(problem.reward_at):
+        return home
+    component = inner.classes.component
+    cell, name, fixed = kind.reduced.at
+    root = np.searchsorted(numbers.starts, fixed, side="right")
+    tied, which = distinct([component[cell], name - numbers.starts[-1]])
+    first = np.full(tied.shape[1], len(numbers.starts))
+    np.minimum.at(first, which, root)
+    at = problem.reward_at
+    tile = (inner.label_key % numbers.total - numbers.starts[-1])[at[:, 1]]
+    earned, which = distinct([component[inner.nodes[at[:, 0]]], tile])
+    worth: WeightArray = np.zeros(earned.shape[1], problem.rewards.dtype)
+    np.add.at(worth, which, problem.rewards)
+    known = find((tied[0], tied[1], np.arange(tied.shape[1])), earned[0], earned[1])
+    order = np.lexsort([first[known], -worth, earned[0]])
+    chosen = order[np.flatnonzero(np.r_[True, np.diff(earned[0][order]) != 0])]
+    best = np.full(len(inner.classes.class_of), -1)
+    best[earned[0][chosen]] = earned[1][chosen]
+    return best[component[inner.nodes]]
+
+
+def _widths(lowered: Lowered, memory: TileMemory, inner: GroupKind) -> IntArray:
+    """Return the bytes of each free element of a kind."""
+    numbers = inner.edges.numbers
+    sizes = np.diff(numbers.starts[: len(numbers.sinks) + 1])
+    names = [lowered.graph.tensor_name(t) for t in numbers.sinks]
+    return np.repeat(np.array([memory.bytes_of(name) for name in names], np.int64), sizes)
+
+
+def _loose(lowered: Lowered, memory: TileMemory) -> list[tuple[int, int]]:
+    """Return pairs of bytes, and how many elements of so many bytes no pair reaches."""
+    counts: dict[int, int] = {}
+    for sink in lowered.graph.sinks():
+        width = memory.bytes_of(sink.name)
+        counts[width] = counts.get(width, 0) + sink.size
+    for kind in lowered.kinds:
+        inner = kind.inner
+        of = inner.classes.class_of[inner.classes.component[inner.nodes]]
+        each = np.array(kind.copies, object)[of] * len(kind.groups)
+        own = _widths(lowered, memory, inner)[inner.nodes]
+        for width, count in zip(own.tolist(), each.tolist(), strict=True):
+            counts[width] -= count
+    if min(counts.values(), default=0) < 0:
+        raise InternalError("more elements are to be placed than there are")
+    return sorted((width, count) for width, count in counts.items() if count)
+
+
+def _rows(parts: list[IntArray]) -> IntArray:
+    return np.concatenate([np.zeros((0, 2), np.int64), *parts])

@@ -1,15 +1,17 @@
-"""A figure: tensors as cards in columns, ops as arrows, ties between tensors as dashed lines."""
+"""Figures, arranged and drawn: cards in columns, ops as arrows, ties as dashed lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
 
 from layoutopt.pictures import cards as drawing
 from layoutopt.pictures import frames, lines, svg
-from layoutopt.pictures.arrange import MARGIN, Arrangement, arrange
 from layoutopt.pictures.cards import HEAD, STEM, TYPE, Card, OpCard, Tie
-from layoutopt.pictures.lines import Rectangle, Stretch
+from layoutopt.pictures.lines import Rectangle, Stretch, bulge, label_width
 from layoutopt.pictures.svg import shortened, width
 
 LINE, EDGE = 19.0, 18.0
@@ -40,6 +42,421 @@ def summary(title: str, rows: Sequence[tuple[str, str]], note: str) -> str:
     frame = {"width": wide - 2, "height": high - 2, "stroke": svg.LINE, "fill": "none"}
     parts.append(svg.element("rect", x=1, y=1, rx=6, **frame))
     return svg.document(parts, wide, high, title)
+
+
+Link: TypeAlias = tuple[int, int]
+
+SWEEPS = 12
+
+SWAPPED = 200
+"""Largest number of links for which neighbours are also exchanged individually."""
+
+
+def columns(count: int, arrows: Sequence[Link], ties: Sequence[Link]) -> list[int]:
+    """Return the column of each of ``count`` boxes.
+
+    Arrows go from left to right.  Ties have no direction, but pull boxes into which no arrow
+    goes beside their partners: right of one that has arrows into it, else in the order given.
+
+    Parameters
+    ----------
+    arrows
+        Without cycles.
+    """
+    after: list[set[int]] = [set() for _ in range(count)]
+    for u, v in arrows:
+        after[u].add(v)
+    led = {v for _, v in arrows}
+    for u, v in ties:
+        if u == v or after[u] & after[v] or (u in led and v in led):
+            continue
+        left, right = (v, u) if v in led else (u, v)
+        if left not in _reached(after, right):
+            after[left].add(right)
+    order = _sorted(after)
+    column = [0] * count
+    for u in order:
+        for v in after[u]:
+            column[v] = max(column[v], column[u] + 1)
+    led = {v for others in after for v in others}
+    for u in range(count):
+        if u not in led and after[u]:
+            column[u] = min(column[v] for v in after[u]) - 1
+    alone = [u for u in range(count) if u not in led and not after[u]]
+    breadth = max(max(column, default=0) + 1, round(len(alone) ** 0.5 * 1.5))
+    for i, u in enumerate(alone):
+        column[u] = i % breadth
+    return column
+
+
+def _reached(after: Sequence[set[int]], start: int) -> set[int]:
+    found, todo = {start}, [start]
+    while todo:
+        new = after[todo.pop()] - found
+        found |= new
+        todo.extend(new)
+    return found
+
+
+def _sorted(after: Sequence[set[int]]) -> list[int]:
+    """Return boxes so that each stands before those to its right."""
+    waiting = [0] * len(after)
+    for others in after:
+        for v in others:
+            waiting[v] += 1
+    order = [u for u, left in enumerate(waiting) if not left]
+    for u in order:
+        for v in sorted(after[u]):
+            waiting[v] -= 1
+            if not waiting[v]:
+                order.append(v)
+    return order
+
+
+def lanes(column: Sequence[int], links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the columns' boxes, and the way of each link through them.
+
+    Returns
+    -------
+    layers
+        For each column its boxes, in order, and after them lanes: numbers above all boxes.
+    ways
+        For each link its first end, its lanes and its other end.
+    """
+    layers: list[list[int]] = [[] for _ in range(max(column, default=-1) + 1)]
+    for u, c in enumerate(column):
+        layers[c].append(u)
+    lane, ways = len(column), []
+    for u, v in links:
+        step = 1 if column[v] > column[u] else -1
+        passed = range(column[u] + step, column[v], step) if column[u] != column[v] else range(0)
+        for number, c in enumerate(passed, lane):
+            layers[c].append(number)
+        ways.append([u, *range(lane, lane + len(passed)), v])
+        lane += len(passed)
+    return layers, ways
+
+
+def groups(boxes: Iterable[int], ways: Iterable[Sequence[int]]) -> list[set[int]]:
+    """Return boxes and lanes that lines connect; those without lines are the last group."""
+    home = {u: {u} for u in boxes}
+    for way in ways:
+        joined = set().union(*(home[u] for u in way))
+        home |= dict.fromkeys(joined, joined)
+    found = list({id(group): group for group in home.values()}.values())
+    alone = set().union(*(group for group in found if len(group) == 1))
+    return [group for group in found if len(group) > 1] + ([alone] if alone else [])
+
+
+def settle(layers: list[list[int]], ways: Iterable[Sequence[int]]) -> list[list[int]]:
+    """Return the columns with boxes and lanes sorted so that few lines cross."""
+    home = {u: c for c, layer in enumerate(layers) for u in layer}
+    links = [link for way in ways for link in pairwise(way)]
+    beside: dict[int, list[int]] = {u: [] for u in home}
+    for u, v in links:
+        beside[u].append(v)
+        beside[v].append(u)
+    best, least = [list(layer) for layer in layers], float("inf")
+    order = [list(layer) for layer in layers]
+    for sweep in range(SWEEPS):
+        cost = _cost(order, home, links)
+        if cost < least:
+            best, least = [list(layer) for layer in order], cost
+        forward = sweep % 2 == 0
+        for c in range(len(order)) if forward else reversed(range(len(order))):
+            _sort(order, c, beside, home, (c - 1 if forward else c + 1) if sweep < 8 else None)
+    if len(links) <= SWAPPED:
+        _swap(best, home, links)
+    return best
+
+
+def _sort(
+    order: list[list[int]],
+    c: int,
+    beside: dict[int, list[int]],
+    home: dict[int, int],
+    side: int | None,
+) -> None:
+    """Sort a column by the mean place of partners: in it and on one side, or everywhere."""
+    place = {u: (i + 0.5) / len(layer) for layer in order for i, u in enumerate(layer)}
+
+    def wanted(u: int) -> float:
+        near = [place[v] for v in beside[u] if side is None or home[v] in (side, c)]
+        return sum(near) / len(near) if near else place[u]
+
+    order[c].sort(key=wanted)
+
+
+def _swap(order: list[list[int]], home: dict[int, int], links: Sequence[Link]) -> None:
+    """Exchange neighbours in columns as long as that lowers the cost."""
+    cost, before = _cost(order, home, links), -1
+    while cost != before:
+        before = cost
+        for layer in order:
+            for i in range(len(layer) - 1):
+                layer[i], layer[i + 1] = layer[i + 1], layer[i]
+                changed = _cost(order, home, links)
+                if changed >= cost:
+                    layer[i], layer[i + 1] = layer[i + 1], layer[i]
+                cost = min(cost, changed)
+
+
+def _cost(order: list[list[int]], home: dict[int, int], links: Sequence[Link]) -> int:
+    """Return crossings between columns, and what links within a column pass."""
+    place = {u: i for layer in order for i, u in enumerate(layer)}
+    total = 0
+    between: dict[int, list[Link]] = {}
+    for u, v in links:
+        if home[u] == home[v]:
+            total += max(0, abs(place[u] - place[v]) - 1)
+        else:
+            left, right = (u, v) if home[u] < home[v] else (v, u)
+            between.setdefault(home[left], []).append((place[left], place[right]))
+    for ends in between.values():
+        ends.sort()
+        total += _inversions([right for _, right in ends])
+    return total
+
+
+def _inversions(numbers: Sequence[int]) -> int:
+    seen: list[int] = []
+    total = 0
+    for x in numbers:
+        total += len(seen) - bisect_right(seen, x)
+        insort(seen, x)
+    return total
+
+
+LEVEL_SWEEPS = 30
+
+STIFF = 8.0
+"""Weight of bends of lanes relative to those of boxes."""
+
+
+def levels(
+    layers: Sequence[Sequence[int]],
+    heights: Mapping[int, tuple[float, float]],
+    links: Sequence[tuple[int, int]],
+    gap: float,
+    boxes: int,
+) -> dict[int, float]:
+    """Return the height of every box and lane, told by a point in it.
+
+    Parameters
+    ----------
+    layers
+        For each column its boxes and lanes from top to bottom.
+    heights
+        How far each box and lane reaches above and below its point, in pixels.
+    links
+        Whose points should stand at one level.
+    gap
+        The least distance of two neighbours in a column.
+    boxes
+        Numbers below are boxes, the others are lanes.
+
+    Returns
+    -------
+    dict
+        Columns keep their order, and nothing overlaps.
+    """
+    beside: dict[int, list[tuple[int, float]]] = {u: [] for layer in layers for u in layer}
+    for u, v in links:
+        weight = STIFF if min(u, v) >= boxes else 1.0
+        beside[u].append((v, weight))
+        beside[v].append((u, weight))
+    middle: dict[int, float] = {}
+    for layer in filter(None, layers):
+        offsets = _offsets(layer, heights, gap)
+        first = -offsets[-1] / 2 if links else heights[layer[0]][0]
+        middle |= {u: first + offset for u, offset in zip(layer, offsets, strict=True)}
+    for sweep in range(LEVEL_SWEEPS):
+        for layer in layers if sweep % 2 == 0 else reversed(layers):
+            wanted = []
+            for u in layer:
+                near = [(middle[v], w) for v, w in beside[u] if v not in layer]
+                total = sum(w for _, w in near)
+                wanted.append(sum(y * w for y, w in near) / total if near else middle[u])
+            middle |= zip(layer, _packed(wanted, layer, heights, gap), strict=True)
+    return middle
+
+
+def _offsets(
+    layer: Sequence[int], heights: Mapping[int, tuple[float, float]], gap: float
+) -> list[float]:
+    """Return how far each point is below the first one if all stand as close as they may."""
+    offsets = [0.0] * len(layer)
+    for i in range(1, len(layer)):
+        offsets[i] = offsets[i - 1] + heights[layer[i - 1]][1] + gap + heights[layer[i]][0]
+    return offsets
+
+
+def _packed(
+    wanted: Sequence[float],
+    layer: Sequence[int],
+    heights: Mapping[int, tuple[float, float]],
+    gap: float,
+) -> list[float]:
+    """Return the points nearest to wanted ones, by least squares, at which nothing overlaps.
+
+    Without the distances that neighbours need, they must not fall: isotonic
+    regression, which pools neighbours that would (Barlow et al., 1972).
+    """
+    offsets = _offsets(layer, heights, gap)
+    pools: list[tuple[float, int]] = []
+    for y, offset in zip(wanted, offsets, strict=True):
+        mean, count = y - offset, 1
+        while pools and pools[-1][0] > mean:
+            above, many = pools.pop()
+            mean, count = (above * many + mean * count) / (many + count), many + count
+        pools.append((mean, count))
+    flat = [mean for mean, count in pools for _ in range(count)]
+    return [y + offset for y, offset in zip(flat, offsets, strict=True)]
+
+
+ABOVE, ROOM, MARGIN = 20.0, 52.0, 18.0
+"""The least distance of two boxes in a column, of two columns, and from the edge."""
+
+BELOW = 30.0
+"""Between two groups that nothing connects."""
+
+BESIDE = 12.0
+"""Between two outputs of one op."""
+
+LANE = 6.0
+"""Half of what a line takes that passes a column."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Positions of all parts, in pixels from the upper left corner.
+
+    Parameters
+    ----------
+    frames
+        The frame of each card.
+    column
+        The column of each step.
+    spans
+        Left and right end of each column.
+    ways
+        For each arrow, then each tie, its first step, the lanes that it takes, its last step.
+    lanes
+        The height of each lane, by number.
+    width, height
+        Of all of it.
+    """
+
+    frames: tuple[Rectangle, ...]
+    column: tuple[int, ...]
+    spans: tuple[tuple[float, float], ...]
+    ways: tuple[tuple[int, ...], ...]
+    lanes: dict[int, float]
+    width: float
+    height: float
+
+
+def arrange(cards: Sequence[Card], steps: Sequence[OpCard], ties: Sequence[Tie]) -> Arrangement:
+    """Return where everything stands; no two cards overlap."""
+    maker = {c: s for s, step in enumerate(steps) for c in step.outputs}
+    arrows = [(maker[c], s) for s, step in enumerate(steps) for c, _ in step.inputs]
+    bonds = [(maker[tie.a], maker[tie.b]) for tie in ties]
+    column = columns(len(steps), arrows, bonds)
+    layers, ways = lanes(column, arrows + bonds)
+    reach = {u: (LANE, LANE) for layer in layers for u in layer}
+    reach |= {s: _reach(cards, step) for s, step in enumerate(steps)}
+    level, bottom = _levels(layers, ways, reach, len(steps))
+    spans, right = _spans(cards, steps, column, ties, ways[len(arrows) :], level)
+    frames = _frames(cards, steps, column, spans, level)
+    return Arrangement(
+        tuple(frames),
+        tuple(column),
+        tuple(spans),
+        tuple(map(tuple, ways)),
+        {u: y for u, y in level.items() if u >= len(steps)},
+        right + MARGIN,
+        bottom + MARGIN,
+    )
+
+
+def _levels(
+    layers: Sequence[Sequence[int]],
+    ways: Sequence[Sequence[int]],
+    reach: dict[int, tuple[float, float]],
+    boxes: int,
+) -> tuple[dict[int, float], float]:
+    """Return the height of each box and lane, and where they end: groups one below the other."""
+    level: dict[int, float] = {}
+    bottom = MARGIN - BELOW
+    for group in groups(sorted(reach), ways):
+        own = [way for way in ways if way[0] in group]
+        part = settle([[u for u in layer if u in group] for layer in layers], own)
+        links = [link for way in own for link in pairwise(way)]
+        point = levels(part, reach, links, ABOVE, boxes)
+        top = bottom + BELOW - min(y - reach[u][0] for u, y in point.items())
+        level |= {u: y + top for u, y in point.items()}
+        bottom = max(level[u] + reach[u][1] for u in group)
+    return level, bottom
+
+
+def _reach(cards: Sequence[Card], step: OpCard) -> tuple[float, float]:
+    """Return how far a step's outputs reach above and below the middle of their frames."""
+    high = sum(cards[c].frame[1] for c in step.outputs)
+    half = (high + (len(step.outputs) - 1) * (HEAD + BESIDE)) / 2
+    return half + HEAD, half
+
+
+def _spans(
+    cards: Sequence[Card],
+    steps: Sequence[OpCard],
+    column: Sequence[int],
+    ties: Sequence[Tie],
+    ways: Sequence[Sequence[int]],
+    level: dict[int, float],
+) -> tuple[list[tuple[float, float]], float]:
+    """Return the ends of each column, and how far right lines go.
+
+    Between two columns there is room for the labels of the ties that have their middle there.
+    """
+    count = max(column, default=-1) + 1
+    room = [ROOM] * max(0, count - 1) + [0.0]
+    for tie, way in zip(ties, ways, strict=True):
+        first, last = column[way[0]], column[way[-1]]
+        wide = label_width(tie.label)
+        if first == last:
+            room[first] = max(room[first], bulge(level[way[-1]] - level[way[0]]) + wide / 2 + 8)
+        else:
+            middle = (first + last - 1) // 2
+            room[middle] = max(room[middle], wide + 30)
+    x, spans = MARGIN, []
+    for c in range(count):
+        inside = [step for s, step in enumerate(steps) if column[s] == c]
+        wide = max(cards[k].width for step in inside for k in step.outputs)
+        lead = max(step.pill for step in inside)
+        spans.append((x, x + (lead + STEM if lead else 0.0) + wide))
+        x = spans[-1][1] + room[c]
+    return spans, x
+
+
+def _frames(
+    cards: Sequence[Card],
+    steps: Sequence[OpCard],
+    column: Sequence[int],
+    spans: Sequence[tuple[float, float]],
+    level: dict[int, float],
+) -> list[Rectangle]:
+    lead = [0.0] * len(spans)
+    for c, step in zip(column, steps, strict=True):
+        lead[c] = max(lead[c], step.pill + STEM if step.pill else 0.0)
+    found: dict[int, Rectangle] = {}
+    for s, step in enumerate(steps):
+        x = spans[column[s]][0] + lead[column[s]]
+        y = level[s] - _reach(cards, step)[1]
+        for c in step.outputs:
+            wide, high = cards[c].frame
+            found[c] = x, y, x + wide, y + high
+            y += high + HEAD + BESIDE
+    return [found[c] for c in range(len(cards))]
 
 
 PILL = 18.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
-from layoutopt.network.heuristics.refine import refine, tidy
+from layoutopt.network.heuristics.methods import refine, tidy
 from layoutopt.network.problem import IntArray, Labelling
 from tests.support import Edges, allowed, labelling, random_labels, random_problem, worth
 

@@ -13,9 +13,8 @@ from itertools import permutations
 
 import numpy as np
 
-from layoutopt.conversion.blocked_modes import VIEWS, further_modes
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.modes import Mode, ModeTable, mode_of
+from layoutopt.conversion.modes import VIEWS, Mode, ModeTable, further_modes, mode_of
 from layoutopt.conversion.requirements import Requirements
 from layoutopt.conversion.rules.op import Op
 from layoutopt.conversion.rules.operator import Category, RemapError, Remapped

@@ -10,11 +10,10 @@ import pytest
 
 from layoutopt.base.result import Status
 from layoutopt.conversion.backends import BlockedCpu
-from layoutopt.conversion.blocked_modes import VIEWS, further_modes
 from layoutopt.conversion.convert import convert_graph
 from layoutopt.conversion.desired import parse_desired
 from layoutopt.conversion.graph import ConversionGraph
-from layoutopt.conversion.modes import Mode, ModeTable
+from layoutopt.conversion.modes import VIEWS, Mode, ModeTable, further_modes
 from layoutopt.conversion.rules.op import Op, Size
 from layoutopt.layout.factors import AxisFactor, Form, Order, has_factors, order_of
 from tests.conversion.drawn import drawn

@@ -44,8 +44,8 @@ from layoutopt.layout.semantics import SemanticAxes, consumed_as
 from layoutopt.layout.transform import apply, restore, transform
 from layoutopt.network.costs.problem import LARGEST, Problem, cost
 from layoutopt.network.problem import Labelling
-from layoutopt.pictures.arrange import columns, groups, lanes
 from layoutopt.pictures.chart import ChartAxis, power, scale
+from layoutopt.pictures.figure import columns, groups, lanes
 from layoutopt.pictures.svg import abbreviations, distinct, shortened
 from layoutopt.tiles.memory import TileMemory
 from tests.capacity.cases import case

@@ -5,9 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from layoutopt.pictures.arrange import arrange
 from layoutopt.pictures.cards import HEAD, Card, OpCard, Tie
-from layoutopt.pictures.figure import CROWD, figure, routes, summary
+from layoutopt.pictures.figure import CROWD, arrange, figure, routes, summary
 from layoutopt.pictures.frames import FRAMES
 from layoutopt.pictures.grids import BLANK, OWN, CellGrid
 

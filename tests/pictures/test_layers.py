@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from layoutopt.pictures.arrange import columns, lanes, settle
+from layoutopt.pictures.figure import columns, lanes, settle
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from layoutopt.pictures.arrange import levels
+from layoutopt.pictures.figure import levels
 
 GAP = 5.0
 
