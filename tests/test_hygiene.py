@@ -30,7 +30,7 @@ UNPACKING = {"dbm", "dill", "joblib", "cloudpickle", "marshal", "pickle", "shelv
 UNSEEDED = {"uuid"}
 
 HOMES = {
-    "subprocess": {"bench", "onnx"},
+    "subprocess": {"base"},
     "multiprocessing": {"bench", "onnx"},
     "distributed": {"bench"},
     "dask": {"bench"},
@@ -40,7 +40,7 @@ HOMES = {
 } | {name: set[str]() for name in NETWORK | UNPACKING | UNSEEDED | {"yaml", "pty", "code"}}
 """Packages that only some rooms may import, or none.
 
-Processes are made by batch runs only, networks used by their cluster only.  ``secrets`` names
+Processes are started in one module, networks used by the cluster only.  ``secrets`` names
 temporary files, and chooses where certificates are tested: nobody must guess either.
 """
 

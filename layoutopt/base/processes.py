@@ -10,14 +10,17 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, TypeAlias
+
+Process: TypeAlias = subprocess.Popen[bytes]
+"""A process that has been started."""
 
 
 def start_python(
     arguments: Sequence[str],
     output: int | IO[bytes] = subprocess.DEVNULL,
     descriptors: Sequence[int] = (),
-) -> subprocess.Popen[bytes]:
+) -> Process:
     """Start this interpreter with the modules that it can import here.
 
     Ctrl-C on the terminal does not reach the process.

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -22,7 +21,7 @@ from typing import Any, Self
 
 from layoutopt import __version__
 from layoutopt.base.errors import InputError, needed
-from layoutopt.base.processes import ending, start_python
+from layoutopt.base.processes import Process, ending, start_python
 from layoutopt.bench.job import (
     Instance,
     Job,
@@ -69,7 +68,7 @@ class WorkerProcess:
     """A worker in a separate process, killed after its time limit and restarted on demand."""
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
         self.loaded: tuple[Job, Instance] | None = None
         self.jobs = 0
         self.over = False
