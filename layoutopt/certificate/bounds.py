@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutopt.certificate.pairwise import LARGEST, MOST_ENTRIES, Array, Pairwise, fixed, split
+from layoutopt.certificate.pairwise import LARGEST, MOST_ENTRIES, Pairwise, fixed, split
 from layoutopt.certificate.reductions import NoLabelling, ReducedPairwise
 from layoutopt.certificate.refused import Refused, listed, number, numbered
+from layoutopt.certificate.rows import Array
 
 Evidence: TypeAlias = dict[str, Any]
 Bound: TypeAlias = tuple[int, bool]

@@ -21,8 +21,9 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutopt.certificate.bounds import bound
-from layoutopt.certificate.pairwise import Array, Pairwise
+from layoutopt.certificate.pairwise import Pairwise
 from layoutopt.certificate.refused import Refused, entry, listed, numbered
+from layoutopt.certificate.rows import Array
 
 Costs: TypeAlias = list[int]
 Need: TypeAlias = tuple[str, str]

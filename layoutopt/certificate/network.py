@@ -5,18 +5,20 @@ A claim is a labelling with its cost, a bound on the cost of all labellings, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from itertools import accumulate
 from math import lcm
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from layoutopt.certificate.bounds import bound
-from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, RowLimits
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise
 from layoutopt.certificate.refused import Refused, entry, listed, number, numbered
+from layoutopt.certificate.rows import Array, GroupedRows, RowGroup
 
 FORMAT = "layoutopt/network/1"
 
@@ -94,7 +96,7 @@ class StatedNetwork:
         self.tables = [_array(table, whole) for table in tables]
         self.ties = [self.ends(x) for x in _list(document, "ties", 2)]
         self.usages = [_Usage(self, x) for x in _list(document, "usages")]
-        self.rows = [(usage, k) for usage in self.usages for k in range(len(usage.rows))]
+        self.rows = sum(len(usage.limits) for usage in self.usages)
         self._check_edges()
 
     def _read_domains(self, document: dict[str, Any]) -> None:
@@ -168,9 +170,9 @@ class StatedNetwork:
         for u, v, k in self.table_edges:
             if np.ma.getmaskarray(self.tables[k])[chosen[u], chosen[v]]:
                 raise Refused(f"labels {chosen[u]} and {chosen[v]} of {u} and {v} are forbidden")
-        for k, (usage, own) in enumerate(self.rows):
-            low, high, members = usage.rows[own]
-            used = sum(usage.amounts[item].get(chosen[usage.nodes[item]], 0) for item in members)
+        used_of = (used for usage in self.usages for used in usage.used(chosen))
+        limits = (pair for usage in self.usages for pair in usage.limits)
+        for k, (used, (low, high)) in enumerate(zip(used_of, limits, strict=True)):
             if (low is not None and used < low) or (high is not None and used > high):
                 raise Refused(f"row {k} is violated")
         return chosen
@@ -225,9 +227,14 @@ class StatedNetwork:
             np.asanyarray(np.ma.array(own, mask=bad) if bad.any() else own)
             for own, bad in zip(worth, shut, strict=True)
         ]
-        rows = range(len(self.rows)) if conflict is None else conflict.rows
-        own = _Rows(self, [*rows], of, [*map(len, unary)])
-        return NetworkProblem(Pairwise(unary, edges, equal, own), constant, of)
+        groups, first = list[RowGroup](), 0
+        for usage in self.usages:
+            count, rows = len(usage.limits), None
+            if conflict is not None:
+                rows = [k - first for k in conflict.rows if first <= k < first + count]
+            groups.append(usage.group(of, [*map(len, unary)], rows))
+            first += count
+        return NetworkProblem(Pairwise(unary, edges, equal, GroupedRows(groups)), constant, of)
 
     def worth(self, parts: int) -> Fraction:
         """Convert a value of the pairwise problem to a cost."""
@@ -235,7 +242,7 @@ class StatedNetwork:
 
     def conflict(self, given: object) -> ConflictParts:
         """Parse the conflict of a certificate."""
-        ends = (self.count, len(self.table_edges), len(self.ties), len(self.rows))
+        ends = (self.count, len(self.table_edges), len(self.ties), self.rows)
         lists = []
         for key, end in zip(ConflictParts._fields, ends, strict=True):
             own = listed(entry(given, key), None, f"{key} of a conflict")
@@ -293,89 +300,92 @@ class _Usage:
             raise Refused("a row must be an object")
         limits = [(row.get("low"), row.get("high")) for row in rows]
         sides = [[None if x is None else _exact(x) for x in pair] for pair in limits]
-        held = self._held(given, rows) if given.get("spans") is not None else None
-        lists = list[list[int]]()
-        for k, row in enumerate(rows):
-            members = row.get("members") if held is None else held[k]
-            chosen = sorted(own) if members is None else listed(members, None, "members of a row")
-            if items is None:
-                chosen = [stated.node(u) for u in chosen]
-            lists.append(numbered(chosen, [len(nodes)] * len(chosen), "members of a row"))
         every = [x for amounts in own.values() for x in amounts.values()]
         parts = _common(every, (x for side in sides for x in side if x is not None))
         self.nodes, self.parts = nodes, parts
-        self.amounts = {item: dict[int, int]() for chosen in lists for item in chosen}
-        for item, amounts in own.items():
-            self.amounts[item] = {i: int(x * parts) for i, x in amounts.items()}
-        whole = [[None if x is None else int(x * parts) for x in side] for side in sides]
-        self.rows = [(low, high, chosen) for (low, high), chosen in zip(whole, lists, strict=True)]
-
-    def _held(self, given: dict[str, Any], rows: list[dict[str, Any]]) -> list[list[object]]:
-        """Return the members of each row as its usage's spans state them."""
-        if any(row.get("members") is not None for row in rows):
-            raise Refused("a usage has both spans and rows with members")
-        held, entries = [list[object]() for _ in rows], 0
-        for item, *ends in _list(given, "spans", 3):
-            begin, end = numbered(ends, [len(rows) + 1] * 2, "rows of a span")
-            entries += max(end - begin, 0)
-            if entries > MOST_ENTRIES:
-                raise Refused(f"rows have more than {MOST_ENTRIES} members")
-            for own in held[begin:end]:
-                own.append(item)
-        return held
-
-    @cached_property
-    def ranges(self) -> dict[int, tuple[int, int]]:
-        """The least and the largest amount of each item, including 0."""
-        return {
-            item: (min([0, *own.values()]), max([0, *own.values()]))
-            for item, own in self.amounts.items()
+        self.amounts = {
+            item: {i: int(x * parts) for i, x in amounts.items()} for item, amounts in own.items()
         }
+        whole = [[None if x is None else int(x * parts) for x in side] for side in sides]
+        self.limits = [(low, high) for low, high in whole]
+        item, begin, end = self._spans(stated, given, rows).T
+        kept = np.isin(item, [*own]) & (begin < end)
+        self.item, self.begin, self.end = item[kept], begin[kept], end[kept]
 
+    def _spans(self, stated: StatedNetwork, given: dict[str, Any], rows: list[Any]) -> Array:
+        """Return items, the first rows that count them, and the rows after the last ones."""
 
-class _Rows(Sequence[RowLimits]):
-    """Rows of a network in a problem's numbering, computed on demand."""
+        def item_of(x: object) -> object:
+            return stated.node(x) if given.get("nodes") is None else x
 
-    def __init__(
-        self, stated: StatedNetwork, rows: list[int], of: dict[int, int], widths: list[int]
-    ) -> None:
-        self.stated, self.rows, self.of, self.widths = stated, rows, of, widths
-        for k in rows:
-            if len(of) < stated.count:
-                self._check(k)
+        if given.get("spans") is not None:
+            if any(row.get("members") is not None for row in rows):
+                raise Refused("a usage has both spans and rows with members")
+            spans = [(item_of(item), *ends) for item, *ends in _list(given, "spans", 3)]
+            ends = [len(self.nodes), len(rows) + 1, len(rows) + 1]
+            flat = numbered([x for span in spans for x in span], ends * len(spans), "spans")
+            return np.array(flat, np.int64).reshape(-1, 3)
+        items, numbers = list[int](), list[int]()
+        for k, row in enumerate(rows):
+            members: list[Any] = sorted(self.amounts)
+            if row.get("members") is not None:
+                members = [*map(item_of, listed(row["members"], None, "members of a row"))]
+            items += numbered(members, [len(self.nodes)] * len(members), "members of a row")
+            numbers += [k] * len(members)
+        order = np.lexsort((numbers, items))
+        item, row = np.array(items, np.int64)[order], np.array(numbers, np.int64)[order]
+        first = np.ones(len(item), bool)
+        first[1:] = (np.diff(item) != 0) | (np.diff(row) != 1)
+        last = np.append(first[1:], True)[: len(item)]
+        return np.column_stack([item[first], row[first], row[last] + 1])
 
-    def _check(self, k: int) -> None:
+    def used(self, chosen: Sequence[int]) -> Iterator[int]:
+        """Yield what a labelling uses in each row."""
+        change = [0] * (len(self.limits) + 1)
+        for item, begin, end in self._each():
+            amount = self.amounts[item].get(chosen[self.nodes[item]], 0)
+            change[begin] += amount
+            change[end] -= amount
+        return accumulate(change[:-1])
+
+    def _each(self) -> Iterator[tuple[int, int, int]]:
+        return zip(self.item.tolist(), self.begin.tolist(), self.end.tolist(), strict=True)
+
+    def group(self, of: dict[int, int], widths: list[int], rows: list[int] | None) -> RowGroup:
+        """Return the rows, or some of them, in a problem's numbering of some of the nodes.
+
+        Parameters
+        ----------
+        of, widths
+            Numbers of nodes in the problem, and how many labels those have.
+        rows
+            Numbers of rows, ascending.
+        """
+        known: dict[int, tuple[int, Array]] = {}
+        for item in set(self.item.tolist()):
+            if self.nodes[item] in of:
+                u = of[self.nodes[item]]
+                used = np.zeros(widths[u], object)
+                used[[*self.amounts[item]]] = [*self.amounts[item].values()]
+                known[item] = u, used
+        begin, end, limits = self.begin, self.end, self.limits
+        if rows is not None:
+            self._check(of, rows)
+            begin, end = np.searchsorted(rows, begin), np.searchsorted(rows, end)
+            limits = [limits[k] for k in rows]
+        kept = np.isin(self.item, [*known]) & (begin < end)
+        items = [known[item] for item in self.item[kept].tolist()]
+        return RowGroup(items, begin[kept], end[kept], limits)
+
+    def _check(self, of: dict[int, int], rows: list[int]) -> None:
         """Refuse conflicts that omit nodes whose omission could make a row harder to satisfy."""
-        usage, own = self.stated.rows[k]
-        low, high, members = usage.rows[own]
-        for item in members:
-            least, most = usage.ranges[item]
-            harder = (high is not None and least < 0) or (low is not None and most > 0)
-            if usage.nodes[item] not in self.of and harder:
-                raise Refused(f"a conflict has row {k} without node {usage.nodes[item]}")
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, k: int) -> RowLimits: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[RowLimits]: ...
-    def __getitem__(self, k: int | slice) -> RowLimits | list[RowLimits]:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        usage, own = self.stated.rows[self.rows[k]]
-        low, high, members = usage.rows[own]
-        terms: dict[int, Array] = {}
-        for item in members:
-            node = usage.nodes[item]
-            if node in self.of and usage.amounts[item]:
-                u = self.of[node]
-                if u not in terms:
-                    terms[u] = np.zeros(self.widths[u], object)
-                for i, x in usage.amounts[item].items():
-                    terms[u][i] += x
-        return RowLimits(terms, low, high)
+        for item, begin, end in self._each():
+            node, amounts = self.nodes[item], [0, *self.amounts[item].values()]
+            for k in rows[bisect_left(rows, begin) : bisect_left(rows, end)]:
+                low, high = self.limits[k]
+                less, more = min(amounts) < 0, max(amounts) > 0
+                if node not in of and ((high is not None and less) or (low is not None and more)):
+                    raise Refused(f"a conflict has a row without node {node}")
 
 
 def check_network(document: object, certificate: object) -> NetworkVerdict:

@@ -11,28 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from layoutopt.certificate.refused import Refused, numbered
+from layoutopt.certificate.rows import Array, RowGroup, RowLimits, row_groups
 
-Array: TypeAlias = NDArray[Any]
 Edges: TypeAlias = Sequence[tuple[int, int, Array]]
 Weights: TypeAlias = Sequence[tuple[int, int, int]]
 
 MOST_ENTRIES, LARGEST = 10**7, 2**62
 
 ALL = slice(None)
-
-
-class RowLimits(NamedTuple):
-    """Limits ``low <= sum of terms[i][x_i] <= high``; ``None`` for no limit."""
-
-    terms: dict[int, Array]
-    low: int | None
-    high: int | None
 
 
 class Pairwise:
@@ -126,6 +117,23 @@ class Pairwise:
             else:
                 terms[place[name]] = amounts
         return RowLimits(terms, row.low, row.high), constant
+
+    def groups_inside(self) -> list[RowGroup]:
+        """Return all rows in this problem's numbering, less what fixed nodes use."""
+        place, found = {name: u for u, name in enumerate(self.names)}, []
+        for group in row_groups(self.rows):
+            used = [int(own[self.taken[u]]) if u in self.taken else 0 for u, own in group.items]
+            paid = group.sums(np.array(used, object)).tolist()
+            left = [p for p, (u, _) in enumerate(group.items) if u not in self.taken]
+            if not all(group.items[p][0] in place for p in left):
+                raise Refused("rows have nodes outside the reduced part")
+            limits = [
+                (None if low is None else low - fixed, None if high is None else high - fixed)
+                for (low, high), fixed in zip(group.limits, paid, strict=True)
+            ]
+            items = [(place[group.items[p][0]], group.items[p][1]) for p in left]
+            found.append(RowGroup(items, group.begin[left], group.end[left], limits))
+        return found
 
     def part(self, unary: list[Array], edges: Edges, equal: Weights, names: list[int]) -> Pairwise:
         """Return a part of the problem, of the same type."""

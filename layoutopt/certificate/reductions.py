@@ -7,56 +7,19 @@ rest, or at most the threshold below which some step forbade labels.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from layoutopt.certificate.pairwise import MOST_ENTRIES, Array, Pairwise, RowLimits
+from layoutopt.certificate.pairwise import MOST_ENTRIES, Pairwise
 from layoutopt.certificate.refused import Refused, entry, listed, numbered
+from layoutopt.certificate.rows import SMALL, ActiveRows, Array, RowLimits
 
 OBJECTS: np.dtype[Any] = np.dtype(object)
-
-SMALL = 2**60
-"""Upper limit of 64-bit numbers; sums of a few are exact."""
 
 
 class NoLabelling(Exception):
     """Signal that no labelling remains that is allowed and above the known value."""
-
-
-class _FlatRow(NamedTuple):
-    """A row over the concatenated labels of its nodes.
-
-    Parameters
-    ----------
-    nodes, first
-        Nodes, and the positions of their first labels.
-    at
-        For each entry its position among the labels of all nodes.
-    amounts
-        Amounts of the entries.
-    low, high
-        Limits, less the amounts of other nodes; ``None`` for no limit.
-    """
-
-    nodes: list[int]
-    first: Array
-    at: Array
-    amounts: Array
-    low: int | None
-    high: int | None
-
-    def ranges(self, good: Array) -> tuple[Array, Array]:
-        """Return the least and the largest amount of each node."""
-        allowed = good[self.at]
-        far = 2 * max(map(abs, self.amounts.tolist()), default=0) + 1
-        least = np.minimum.reduceat(np.where(allowed, self.amounts, far), self.first)
-        most = np.maximum.reduceat(np.where(allowed, self.amounts, -far), self.first)
-        return least, most
-
-    def spread(self, each: Array) -> Array:
-        """Broadcast numbers of nodes to entries."""
-        return np.repeat(each, np.diff(np.append(self.first, len(self.at))))
 
 
 class _Worths:
@@ -160,7 +123,7 @@ class ReducedPairwise(_Worths):
     Attributes
     ----------
     rows
-        Rows that may be violated, by number.
+        Rows that may be violated, by groups.
     held
         Nodes whose labels have different amounts in some of these rows.
     most
@@ -190,28 +153,11 @@ class ReducedPairwise(_Worths):
         for u, v in self.edges():
             self.drop_idle(u, v)
         self._begin = np.cumsum([0, *map(len, good)])
-        self.rows = {k: self._flat(k) for k in range(len(problem.rows))}
-        self.held = set[int]()
+        self.rows, first = list[ActiveRows](), 0
+        for group in problem.groups_inside():
+            self.rows.append(ActiveRows(group, self._begin, first))
+            first += len(group.limits)
         self._count()
-
-    def _flat(self, k: int) -> _FlatRow:
-        """Return a row over all labels, with limits reduced by amounts of fixed nodes."""
-        found = self.problem.inside(self.problem.rows[k])
-        if found is None:
-            raise Refused(f"row {k} has nodes outside the reduced part")
-        (terms, low, high), used = found
-        nodes = sorted(terms)
-        amounts = np.concatenate([np.zeros(0, object), *(terms[u] for u in nodes)])
-        limits = [None if x is None else x - used for x in (low, high)]
-        largest = sum(map(abs, amounts.tolist())) + max(abs(x or 0) for x in limits)
-        at = [np.arange(self._begin[u], self._begin[u + 1]) for u in nodes]
-        return _FlatRow(
-            nodes,
-            np.cumsum([0, *(len(terms[u]) for u in nodes)])[:-1],
-            np.concatenate([np.zeros(0, np.int64), *at]),
-            amounts.astype(np.int64) if largest < SMALL else amounts,
-            *limits,
-        )
 
     def take(self, step: object) -> None:
         """Apply a step, ``[rule, entries...]``."""
@@ -317,38 +263,30 @@ class ReducedPairwise(_Worths):
 
         Rows that are always satisfied become irrelevant.
         """
-        good, again = np.concatenate([np.zeros(0, bool), *self.good]), True
+        good, again = self._all_good(), True
         while again:
             again = False
-            for row in self.rows.values():
-                least, most = row.ranges(good)
-                bad = np.zeros(len(row.at), bool)
-                if row.high is not None:
-                    bad |= row.amounts - row.spread(least) > row.high - least.sum()
-                if row.low is not None:
-                    bad |= row.spread(most) - row.amounts > most.sum() - row.low
-                bad &= good[row.at]
-                if bad.any():
-                    good[row.at[bad]] = False
-                    again = True
-                    if not np.logical_or.reduceat(good[row.at], row.first).all():
-                        raise NoLabelling
+            for rows in self.rows:
+                bad = rows.too_much(good)
+                good[bad] = False
+                again |= bool(len(bad))
+            if not np.logical_or.reduceat(good, self._begin[:-1]).all():
+                raise NoLabelling
         self.good = np.split(good, self._begin[1:-1])
         self._count()
 
+    def _all_good(self) -> Array:
+        """Return the masks of allowed labels of all nodes, one after the other."""
+        return np.concatenate([np.zeros(0, bool), *self.good])
+
     def _count(self) -> None:
         """Update the rows that may be violated, and the nodes whose labels differ there."""
-        good = np.concatenate([np.zeros(0, bool), *self.good])
-        self.held = set()
-        for k, row in [*self.rows.items()]:
-            least, most = row.ranges(good)
-            low, high = int(least.sum()), int(most.sum())
-            if (row.low is None or low >= row.low) and (row.high is None or high <= row.high):
-                del self.rows[k]
-            elif low == high:
+        good = self._all_good()
+        self.held = set[int]()
+        for rows in self.rows:
+            if rows.drop(good):
                 raise NoLabelling
-            else:
-                self.held.update(np.array(row.nodes)[least != most].tolist())
+            self.held.update(rows.held(good))
 
     def price(self, given: object) -> None:
         """Bound the rest by prices of rows and messages of tables.
@@ -372,8 +310,7 @@ class ReducedPairwise(_Worths):
                 own = _message(message, len(self.unary[v]), v)
                 tight.pay(v, own)
                 tight.near[u][v][0][...] -= own
-        for pair in listed(entry(given, "rows"), None, "rows"):
-            self._charge(tight, *map(_whole, listed(pair, 2, "a row and its price")))
+        self._charge(tight, listed(entry(given, "rows"), None, "rows"))
         for u, v in edges:
             tight.move(u, v)
         for u in self.left():
@@ -396,18 +333,19 @@ class ReducedPairwise(_Worths):
             twin.add(u, v, table.astype(object) * parts, ok.copy())
         return twin
 
-    def _charge(self, tight: _Worths, k: int, price: int) -> None:
-        """Add ``price * (limit - amount)`` of a row."""
-        row = self.rows.get(k)
-        limit = None if row is None else row.high if price > 0 else row.low
-        if row is None or limit is None:
-            raise Refused(f"row {k} has a price, but no such limit, or cannot be violated")
-        tight.constant += price * limit
-        for u, used in zip(row.nodes, np.split(row.amounts, row.first[1:]), strict=True):
-            if u in self.gone:
-                tight.constant -= price * int(used[self.gone[u]])
-            else:
-                tight.pay(u, -price * used.astype(object))
+    def _charge(self, tight: _Worths, prices: list[Any]) -> None:
+        """Add ``price * (limit - amount)`` of rows."""
+        pairs = [[_whole(x) for x in listed(pair, 2, "a row and its price")] for pair in prices]
+        numbered([k for k, _ in pairs], [len(self.problem.rows)] * len(pairs), "rows")
+        for rows in self.rows:
+            own = [(k - rows.first, price) for k, price in pairs]
+            paid, items = rows.charge([pair for pair in own if 0 <= pair[0] < rows.count])
+            tight.constant += paid
+            for u, used in items:
+                if u in self.gone:
+                    tight.constant -= int(used[self.gone[u]])
+                else:
+                    tight.pay(u, -used)
 
     def _forbid_too(self, tight: _Worths, room: int) -> None:
         """Forbid labels and pairs whose bound, at most 0, is below ``room``."""
@@ -444,7 +382,8 @@ class ReducedPairwise(_Worths):
         edges = [(place[u], place[v], np.ma.array(t, mask=~ok)) for u, v, t, ok in tables]
         names, given = self.problem.names, self.problem.rows
         nothing = RowLimits({}, None, None)
-        rows = [given[k] if k in self.rows else nothing for k in range(len(given))]
+        active = np.concatenate([np.zeros(0, bool), *(rows.active for rows in self.rows)])
+        rows = [given[k] if keep else nothing for k, keep in enumerate(active.tolist())]
         found = Pairwise(unary, edges, (), rows)
         found.names = [names[u] for u in left]
         found.taken = {names[u]: label for u, label in self.gone.items()} | self.problem.taken

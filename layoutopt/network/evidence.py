@@ -17,7 +17,8 @@ import numpy as np
 from layoutopt.base.deadline import HIGHS_ENDS, run_stoppable
 from layoutopt.base.limits import Limits
 from layoutopt.certificate.bounds import DEEPEST, bound
-from layoutopt.certificate.pairwise import Array, Pairwise, fixed, split, value
+from layoutopt.certificate.pairwise import Pairwise, fixed, split, value
+from layoutopt.certificate.rows import Array
 from layoutopt.network.elimination import shrink
 
 TABLE, TOTAL = 10**6, 3 * 10**7

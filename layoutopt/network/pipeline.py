@@ -27,6 +27,9 @@ from layoutopt.network.problem import Labelling, exact_integers, merge_parallel
 if TYPE_CHECKING:
     from layoutopt.network.conflict import NetworkConflict
 
+CERTIFYING = 100.0
+"""Most seconds of a limit that are kept for a certificate."""
+
 WHY = 30.0
 """Seconds that finding a small conflict may take, less where a limit of time leaves less."""
 
@@ -174,7 +177,8 @@ def solve(
     progress
         Called with every :class:`~layoutopt.base.limits.Progress`.
     certificate
-        Whether to write down evidence for the answer, which may take a third of the time.
+        Whether to write down evidence for the answer, which may take a third of the time, at most
+        :data:`CERTIFYING` seconds.
 
     Raises
     ------
@@ -199,7 +203,7 @@ def _solved(
     begun = time.monotonic()
     first = None if start is None else started(given, start)
     sign = -1 if given.sense == "max" else 1
-    saving = limits.saving(limits.left / 3) if certificate else limits
+    saving = limits.saving(min(limits.left / 3, CERTIFYING)) if certificate else limits
     answer = minimise(canonical(given), saving, first, known_solver(given, solver))
     labels = _better(given, answer.labelling, first)
     found = Solution(

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from layoutopt.certificate.bounds import bound
-from layoutopt.certificate.pairwise import Array, Pairwise, RowLimits, fixed
+from layoutopt.certificate.pairwise import Pairwise, fixed
 from layoutopt.certificate.reductions import RULES
 from layoutopt.certificate.refused import Refused
+from layoutopt.certificate.rows import Array, RowLimits
 
 WIDE = (1, 1, 2**57, 10**30)
 """Factors of worths; the last two take sums beyond 64 bits."""
@@ -176,7 +177,7 @@ def test_steps_prove_what_they_say(steps: list[Any], found: int) -> None:
         ),
         (
             [["price", {"parts": 1, "messages": [None, None], "rows": [[7, 1]]}]],
-            "row 7 has a price, but no such limit",
+            "rows must be integers from 0 to 0",
         ),
         (
             [["price", {"parts": 1, "messages": [[0, 0.5], None], "rows": []}]],

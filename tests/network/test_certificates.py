@@ -18,6 +18,7 @@ from layoutopt.certificate.network import StatedNetwork, check_network
 from layoutopt.certificate.pairwise import Pairwise, fixed, split
 from layoutopt.certificate.refused import Refused
 from layoutopt.network import CostNetwork, Network, evidence, solve
+from layoutopt.network import certify as certifying
 from layoutopt.network import coupled as coupling
 from layoutopt.network.certify import certify, check_answer, check_certificate, document_of
 from layoutopt.network.components import components
@@ -52,7 +53,9 @@ def test_spans_and_members_state_the_same_rows(monkeypatch: pytest.MonkeyPatch) 
             spanned = document_of(network)
         assert all("spans" in usage for usage in spanned["usages"])
         one, two = StatedNetwork(listed), StatedNetwork(spanned)
-        assert [own.rows for own in one.usages] == [own.rows for own in two.usages]
+        for a, b in zip(one.usages, two.usages, strict=True):
+            stated = [np.column_stack([own.item, own.begin, own.end]) for own in (a, b)]
+            assert np.array_equal(*(rows[np.lexsort(rows.T)] for rows in stated))
         assert check_network(spanned, certificate) == check_network(listed, certificate)
         for usage in spanned["usages"]:
             rows = len(usage["rows"])
@@ -185,6 +188,25 @@ def test_proofs_of_the_solver_are_kept(monkeypatch: pytest.MonkeyPatch, cells: i
         assert check_certificate(network, certificate) == ("optimal", cost, cost, False), seed
         rules |= {step[0] for step in certificate["evidence"]["steps"]}
     assert rules >= {"narrow", "price", "move", "leave"}
+
+
+def test_large_networks_keep_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other evidence is sought where that would take too long; the labels have a bound."""
+    monkeypatch.setattr(coupling, "BRANCHES", 0)
+    monkeypatch.setattr(coupling, "SEARCHED", -1)
+    monkeypatch.setattr(coupling, "CELLS", -1)
+    monkeypatch.setattr(certifying, "ENTRIES", -1)
+    monkeypatch.setattr(certifying, "evidence", None)
+    seen = set()
+    for seed in range(100):
+        network = draw(seed, rows=True)
+        certificate = kept(network)
+        if certificate is not None:
+            verdict = check_certificate(network, certificate)
+            sign = -1 if network.sense == "max" else 1
+            assert sign * (verdict.bound - best(network) * network.unit) <= 0
+            seen.add(verdict.status)
+    assert seen == {"optimal", "feasible"}
 
 
 def test_changed_proofs_are_refused_or_true(monkeypatch: pytest.MonkeyPatch) -> None:
