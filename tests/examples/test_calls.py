@@ -49,6 +49,7 @@ from layoutopt.pictures.figure import columns, groups, lanes
 from layoutopt.pictures.svg import abbreviations, distinct, shortened
 from layoutopt.tiles.memory import TileMemory
 from tests.capacity.cases import case
+from tests.report.told import NAMES as PAGES
 from tests.support import labelling, named_pairs
 
 PAGE = Path(__file__).with_name("calls.txt")
@@ -179,12 +180,13 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "cost problems": Graph,
     "permutations": Graph,
     "words and pictures": Graph,
+    "charts and pages": Graph,
     "notations": Graph,
     "odd arguments": lambda: ODD,
 }
 """The graph of each section, called ``g``; its first tensor is ``x``."""
 
-NAMES: dict[str, Any] = {
+NAMES: dict[str, Any] = PAGES | {
     "Block": Block,
     "Descriptor": Descriptor,
     "Dim": Dim,

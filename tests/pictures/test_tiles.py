@@ -50,6 +50,10 @@ def test_by_bytes() -> None:
     assert words(picture)[-3:] == ["40 bytes (100.00%)", "more than fits", "empty"]
     calm = tile_grid(amounts[1:4], amounts[1:4], 40, shares(0, 1, 1))
     assert words(calm)[-1] == "40 bytes (100.00%)"
+    for by in tiles.WAYS:
+        idle = tile_grid(np.zeros(3, int), np.zeros(3, int), 40, shares(-1, -1, -1), by)
+        assert [fill for fill, _ in cells(idle)] == [EMPTY] * 3
+        assert "empty" in words(idle)
 
 
 def test_by_tensor() -> None:
@@ -73,15 +77,6 @@ def test_many_tensors_share_a_colour() -> None:
     assert words(picture)[-1] == "3 others (3)"
 
 
-@pytest.mark.parametrize("by", tiles.WAYS)
-def test_nothing_on_any_tile(by: str) -> None:
-    """An empty machine is drawn empty."""
-    amounts = np.zeros(3, int)
-    picture = tile_grid(amounts, amounts, 40, shares(-1, -1, -1), by)
-    assert [fill for fill, _ in cells(picture)] == [EMPTY] * 3
-    assert "empty" in words(picture)
-
-
 def test_very_many_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell stands for several in a row, and shows the fullest, the last cell for fewer."""
     monkeypatch.setattr(tiles, "CELLS", 4)
@@ -103,13 +98,10 @@ def test_cells_lie_side_by_side_inside(count: int) -> None:
     picture = ElementTree.fromstring(tile_grid(amounts, amounts, 40, shares(*[0] * count)))
     rects = picture.findall(f"{SVG}g[@class='tiles']/{SVG}rect")
     boxes = [[float(str(r.get(k))) for k in ("x", "y", "width", "height")] for r in rects]
-    rows: dict[float, list[list[float]]] = {}
-    for box in boxes:
-        rows.setdefault(box[1], []).append(box)
-    for row in rows.values():
-        assert all(a[0] + a[2] <= b[0] + 0.11 for a, b in pairwise(row))
-    tops = sorted(rows)
+    tops = sorted({y for _, y, _, _ in boxes})
+    rows = [[(x, x + w) for x, y, w, _ in boxes if y == top] for top in tops]
+    assert all(a[1] <= b[0] + 0.11 for row in rows for a, b in pairwise(row))
     assert all(a + boxes[0][3] <= b + 0.11 for a, b in pairwise(tops))
-    assert len({len(rows[top]) for top in tops[:-1]}) <= 1
+    assert len(set(map(len, rows[:-1]))) <= 1
     assert max(x + w for x, _, w, _ in boxes) <= float(str(picture.get("width")))
     assert max(y + h for _, y, _, h in boxes) <= float(str(picture.get("height")))

@@ -45,70 +45,42 @@ def colours(found: np.ndarray) -> set[tuple[int, ...]]:
     return {(n >> 16, n >> 8 & 255, n & 255) for n in every.tolist()}
 
 
-def test_size_and_ground() -> None:
-    """Two pixels for each unit by default; the ground is white."""
-    found = pixels(picture())
-    assert found.shape == (100, 200, 3)
-    assert colour(found, 50, 25) == WHITE
-    assert pixels(picture(), 1.0).shape == (50, 100, 3)
+def rect(x: float, y: float, width: float, height: float, **more: object) -> str:
+    """Return a rectangle."""
+    return svg.element("rect", x=x, y=y, width=width, height=height, **more)
 
 
 def test_shapes_stand_where_they_should() -> None:
-    """Rectangles, circles, and paths of all commands are seen inside, and not outside."""
+    """Rectangles, circles, paths, dashes and groups are seen inside, and not outside.
+
+    There are two pixels for each unit by default; an element without a fill has its group's.
+    """
     found = pixels(
         picture(
-            svg.element("rect", x=10, y=10, width=20, height=10, fill="#ff0000"),
+            rect(10, 10, 20, 10, fill="#ff0000"),
             svg.element("circle", cx=50, cy=25, r=5, fill="#0000ff"),
             svg.path(["M70 10H90V30h-20z"], fill="#ff0000"),
             svg.path(["M10 30l20 0v10L10 40Z"], fill="#0000ff"),
             svg.path(["M70 40C75 40 85 40 90 40v5h-20z"], fill="#0000ff"),
         )
     )
-    for x, y, expected in [
-        (11, 11, RED),
-        (29, 19, RED),
-        (31, 15, WHITE),
-        (50, 25, BLUE),
-        (54, 25, BLUE),
-        (54.5, 29.5, WHITE),
-        (89, 29, RED),
-        (91, 20, WHITE),
-        (11, 39, BLUE),
-        (80, 43, BLUE),
-    ]:
+    assert found.shape == (100, 200, 3)
+    assert pixels(picture(), 1.0).shape == (50, 100, 3)
+    inside = [(11, 11, RED), (29, 19, RED), (50, 25, BLUE), (54, 25, BLUE), (89, 29, RED)]
+    inside += [(11, 39, BLUE), (80, 43, BLUE), (31, 15, WHITE), (54.5, 29.5, WHITE)]
+    for x, y, expected in [*inside, (91, 20, WHITE), (60, 45, WHITE)]:
         assert colour(found, x, y) == expected, (x, y)
-
-
-def test_rounded_corners_are_round() -> None:
-    """A corner is empty, the edges are not."""
-    found = pixels(
-        picture(svg.element("rect", x=10, y=10, width=20, height=20, rx=10, fill="#ff0000"))
-    )
-    assert colour(found, 10.5, 10.5) == WHITE
-    assert colour(found, 20, 10.5) == RED
-    assert colour(found, 13.5, 13.5) == RED
-
-
-def test_strokes_have_width_and_dashes() -> None:
-    """A line of width 4 and dashes of 10 is there, is not there, and is there again."""
-    line = svg.path(["M10 25h60"], stroke="#0000ff", stroke_width=4, stroke_dasharray="10 10")
-    found = pixels(picture(line))
-    assert [colour(found, x, 25) for x in (15, 25, 35)] == [BLUE, WHITE, BLUE]
-    assert colour(found, 15, 26.5) == BLUE
-    assert colour(found, 15, 28) == WHITE
-
-
-def test_groups_hand_attributes_on() -> None:
-    """An element has its own, or those of the group around it; nothing means no fill."""
-    inside = [
-        svg.element("rect", x=10, y=10, width=10, height=10),
-        svg.element("rect", x=30, y=10, width=10, height=10, fill="#0000ff"),
-    ]
-    found = pixels(picture(svg.group(inside, fill="#ff0000")))
-    assert colour(found, 15, 15) == RED
-    assert colour(found, 35, 15) == BLUE
-    hollow = svg.element("rect", x=10, y=10, width=20, height=20, fill="none", stroke="#ff0000")
-    assert colour(pixels(picture(hollow)), 20, 20) == WHITE
+    found = pixels(picture(rect(10, 10, 20, 20, rx=10, fill="#ff0000")))
+    at = [colour(found, x, y) for x, y in ((10.5, 10.5), (20, 10.5), (13.5, 13.5))]
+    assert at == [WHITE, RED, RED]
+    dashed = {"stroke": "#0000ff", "stroke_width": 4, "stroke_dasharray": "10 10"}
+    found = pixels(picture(svg.path(["M10 25h60"], **dashed)))
+    at = [colour(found, x, y) for x, y in ((15, 25), (25, 25), (35, 25), (15, 26.5), (15, 28))]
+    assert at == [BLUE, WHITE, BLUE, BLUE, WHITE]
+    both = [rect(10, 10, 10, 10), rect(30, 10, 10, 10, fill="#0000ff")]
+    hollow = rect(60, 10, 20, 20, fill="none", stroke="#ff0000")
+    found = pixels(picture(svg.group(both, fill="#ff0000"), hollow))
+    assert [colour(found, x, 15) for x in (15, 35, 70)] == [RED, BLUE, WHITE]
 
 
 def test_text_stands_at_its_anchor() -> None:
