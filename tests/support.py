@@ -177,6 +177,29 @@ def random_labels(problem: Labelling, seed: int) -> np.ndarray:
     return np.array(found, np.int64)
 
 
+def beside(one: Labelling, two: Labelling) -> Labelling:
+    """Return two problems side by side, the second without order rules."""
+    order = one.precedence
+    if order is not None:
+        free = np.full(two.nodes, order.reader_sets.index(()))
+        order = Precedence(
+            order.barriers,
+            order.arcs,
+            np.concatenate([order.label_barrier, np.full(two.labels, -1)]),
+            order.reader_sets,
+            np.concatenate([order.node_readers, free]),
+        )
+    return Labelling(
+        one.nodes + two.nodes,
+        one.labels + two.labels,
+        np.concatenate([one.edges, two.edges + one.nodes]),
+        np.concatenate([one.weights, two.weights]),
+        np.concatenate([one.reward_at, two.reward_at + (one.nodes, one.labels)]),
+        np.concatenate([one.rewards, two.rewards]),
+        precedence=order,
+    )
+
+
 def swap_solver(patch: pytest.MonkeyPatch, name: str, solve: Callable[..., Any]) -> None:
     """Put a function in place of an exact solver of labelling problems."""
     entry = Entry(name, Takes.LABELLING, proves=True, place=solve)

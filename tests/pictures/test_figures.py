@@ -12,9 +12,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from layoutopt.pictures.arrange import arrange, columns, lanes, levels, settle
 from layoutopt.pictures.cards import HEAD, Card, OpCard, Tie
-from layoutopt.pictures.figure import CROWD, figure, routes, summary
+from layoutopt.pictures.figure import (
+    CROWD,
+    arrange,
+    columns,
+    figure,
+    lanes,
+    levels,
+    routes,
+    settle,
+    summary,
+)
 from layoutopt.pictures.frames import FRAMES
 from layoutopt.pictures.grids import BLANK, OWN, TALL, WIDE, CellGrid, draw, plan
 from layoutopt.pictures.lines import Rectangle, commands, label_width, place
