@@ -109,7 +109,7 @@ def test_too_large_for_doubles() -> None:
     assert result.objective == 2**49 + 3 <= (result.bound or 0)
 
 
-def test_time_and_messages() -> None:
+def test_messages_of_cpsat_and_time_of_highs() -> None:
     """Every message of CP-SAT holds the optimum between its two numbers; HiGHS ends in time."""
     heard: list[Progress] = []
     result = by_cpsat(hard_problem(2, 40, 4), Limits(tell=heard.append), None)
