@@ -14,9 +14,9 @@ from layoutopt.layout.permutations import Permutation
 def product_rule(left: int, right: int, swap: bool) -> Rule:
     """Return a rule that permutes the axes of a product.
 
-    The product of transposed matrices in the other order is the transposed product, so that rows
-    and columns may change places.  What is multiplied by one matrix has no batch but rows, or
-    columns, which may stand anywhere beside the axis that is summed over.
+    The last axis must be none of the left operand's, and the last but one none of the right one's:
+    other axes are a batch, which operands may be broadcast along.  The product of transposed
+    matrices in the other order is the transposed product.
 
     Parameters
     ----------
@@ -28,42 +28,52 @@ def product_rule(left: int, right: int, swap: bool) -> Rule:
     """
 
     def permute(op: Op, permutation: Permutation) -> Remapped:
-        row, column = len(permutation) - 2, len(permutation) - 1
+        rank = len(permutation)
         if op.rank(left) == 1 or op.rank(right) == 1:
             raise RemapError(f"{op}: an operand of one axis leaves no batch to move")
-        *front, second, last = permutation
-        plain = _has_plain_scales(op, left, right)
-        alone = [n for n in (left, right) if _is_one_matrix(op, n)]
-        matrix = None  # the operand that stands still
-        if {second, last} != {row, column}:
-            ends = ((right, column), (left, row))
-            found = [n for n, axis in ends if plain and n in alone and axis in (second, last)]
-            if not found:
-                raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
-            matrix = found[0]
-        swapped = second == column or last == row
-        if swapped and not swap:
+        summed = {left: rank - 1, right: rank - 2}  # in place of the axis that is not theirs
+        pairs = ((left, right), (right, left))[: 1 + swap]
+        fits = (
+            (first, second)
+            for first, second in pairs
+            if not _spans(op, first, permutation[-1], summed[first], rank)
+            and not _spans(op, second, permutation[-2], summed[second], rank)
+        )
+        first, second = next(fits, (None, None))
+        kept = {*permutation[-2:]} == {*summed.values()} or _has_plain_scales(op, left, right)
+        if first is None or second is None or not kept:
             raise RemapError(f"{op}: rows and columns, the last two axes, must stay there")
-        first = right if swapped else left
-        new = swapped or front != [*range(row)]
-        if new and first in alone and 0 in (*(op.shape(left) or ()), *(op.shape(right) or ())):
+        empty = 0 in (*(op.shape(left) or ()), *(op.shape(right) or ()))
+        if empty and _is_one_matrix(op, first) and permutation != (*range(rank),):
             raise RemapError(f"{op}: runtimes take no matrix before a batch without elements")
-        # Both operands have the result's axes, but for one that is summed over: of the left
-        # operand that is the last, of the right one the last but one.
-        turned = (*range(row), column, row) if swapped else tuple(range(column + 1))
-        orders = {n: turned if n == matrix else permutation for n in (left, right)}
+        orders = {
+            first: _exchanged(permutation, permutation[-1], summed[first]),
+            second: _exchanged(permutation, permutation[-2], summed[second]),
+        }
         inputs = []
         for n in range(len(op.inputs)):
             of = op.rank(n)
             if op.has(n) and of is None:
                 raise RemapError(f"{op}: the rank of input {n} is unknown")
             inputs.append(None if of is None or of < 2 else fitted(orders.get(n, permutation), of))
-        places = {left: right, right: left} if swapped else {}
+        places = {left: first, right: second}
         operands = tuple(places.get(n, n) for n in range(len(op.inputs)))
-        own = operands if swapped else None
-        return Remapped({}, tuple(inputs), (permutation,), {}, own)
+        return Remapped({}, tuple(inputs), (permutation,), {}, operands if first == right else None)
 
     return permute
+
+
+def _spans(op: Op, n: int, axis: int, summed: int, rank: int) -> bool:
+    """Return whether an operand of a product has one of the result's axes, not of size 1."""
+    shape = op.shape(n) or ()
+    place = axis - rank + len(shape)
+    return axis != summed and place >= 0 and shape[place] != 1
+
+
+def _exchanged(permutation: Permutation, one: int, other: int) -> Permutation:
+    """Return an order of axes with two of them in each other's place."""
+    places = {one: other, other: one}
+    return tuple(places.get(axis, axis) for axis in permutation)
 
 
 def _is_one_matrix(op: Op, n: int) -> bool:
