@@ -369,7 +369,7 @@ def reshape_target(
 
     Open sizes are written as 0 where the operand has the same ones in their places, else one as -1.
     """
-    wanted = entries.get(node.input[1]) if len(node.input) > 1 else None
+    wanted = _of(node.input[1], types, {}, entries) if len(node.input) > 1 else None
     if node.op_type != "Reshape" or wanted is None or wanted.ndim != 1:
         return None
     if any(a.name == "allowzero" and a.i for a in node.attribute):
@@ -401,11 +401,11 @@ def _entries(
         part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
         return _array(part)
     if node.op_type == "Concat":
-        parts = [_of(name, values, entries) for name in node.input]
-        some = any(name in entries for name in node.input)
-        if not some or any(part is None or part.ndim != 1 for part in parts):
+        parts = [_of(name, types, values, entries) for name in node.input]
+        if any(part is None or part.ndim != 1 for part in parts):
             return None
-        return np.concatenate([part for part in parts if part is not None])
+        found = np.concatenate([part for part in parts if part is not None])
+        return found if any(size is not None for size in found) else None
     data = entries.get(node.input[0])
     if data is None:
         return None
@@ -428,12 +428,19 @@ def _entries(
 
 
 def _of(
-    name: str, values: Mapping[str, NDArray[Any]], entries: Mapping[str, Entries]
+    name: str,
+    types: Mapping[str, TypeProto | None],
+    values: Mapping[str, NDArray[Any]],
+    entries: Mapping[str, Entries],
 ) -> Entries | None:
+    """Return what is known of a list of sizes, at least how many there are."""
     if name in entries:
         return entries[name]
-    value = values.get(name)
-    return None if value is None or value.dtype != np.int64 else value.astype(object)
+    if name in values:
+        return values[name].astype(object) if values[name].dtype == np.int64 else None
+    count = known_elements(types.get(name))
+    is_list = count is not None and count <= SMALL and len(shape_of(types.get(name)) or ()) == 1
+    return _array([None] * (count or 0)) if is_list else None
 
 
 def _array(sizes: Sequence[int | str | None]) -> Entries:
