@@ -12,9 +12,18 @@ from layoutopt.conversion.rules.registry import type_facts
 from layoutopt.conversion.shapes import infer
 from layoutopt.graphs.ops import Array
 from layoutopt.onnx.attributes import attributes, op_of
+from layoutopt.onnx.declared import types_of
 from layoutopt.onnx.folding import WINDOWS, known_values
-from layoutopt.onnx.protobuf import SMALL, copied, first_line, graphs, type_of, versions_of
-from layoutopt.onnx.types import fill_type, typed
+from layoutopt.onnx.protobuf import (
+    SMALL,
+    copied,
+    first_line,
+    graphs,
+    set_items,
+    type_of,
+    versions_of,
+)
+from layoutopt.onnx.types import fill_type, shape_of, typed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -108,11 +117,17 @@ def with_shapes(model: ModelProto, *, strict: bool = False) -> ModelProto:
     from onnx import checker, shape_inference
 
     known = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
-    hidden = [k for k, node in enumerate(_nodes(model)) if is_misread(node)]
+    old = versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) < SINCE_AXES_FROM_THE_LAST
+    every = enumerate(_nodes(model))
+    hidden = [k for k, n in every if is_misread(n) or (old and _counts_from_the_last(n))]
     try:
         _set_domains(model, hidden, UNREAD)
         found = infer_shapes(model)
-        while _tell_ranks(model, found) or _tell_results(model, found):
+        while (
+            (old and count_from_the_first(model, types_of(found.graph)))
+            or _tell_ranks(model, found)
+            or _tell_results(model, found)
+        ):
             found = infer_shapes(model)
         short = _is_short(found)
         if short or strict:
@@ -156,6 +171,48 @@ def is_misread(node: NodeProto) -> bool:
     return dilated or bool(given.get("ceil_mode")) or node.op_type == "NonZero"
 
 
+SINCE_AXES_FROM_THE_LAST = 11
+"""The operator set since which all axes may be counted from the last."""
+
+
+def _counts_from_the_last(node: NodeProto) -> bool:
+    """Return whether a node names axes in a way that an old version of ONNX misreads."""
+    return node.op_type in ("Concat", "Slice", "Squeeze") and any(
+        a.name in ("axes", "axis") and min(a.ints, default=a.i) < 0 for a in node.attribute
+    )
+
+
+def count_from_the_first(model: ModelProto, types: Mapping[str, TypeProto | None]) -> bool:
+    """Count axes of nodes from the first, where ranks are known; return whether any were not.
+
+    Before operator set 11 runtimes take axes that are counted from the last, but ONNX's inference
+    tells no shapes for them, or wrong ones.
+
+    Parameters
+    ----------
+    model
+        The model; it is changed.
+    types
+        What is known of its tensors.
+    """
+    if versions_of(model).get("", SINCE_AXES_FROM_THE_LAST) >= SINCE_AXES_FROM_THE_LAST:
+        return False
+    done = False
+    held = {x.name: tuple(x.dims) for graph in graphs(model.graph) for x in graph.initializer}
+    for node in filter(_counts_from_the_last, _nodes(model)):
+        every = (held.get(name) or shape_of(types.get(name)) for name in node.input)
+        shapes = [shape for shape in every if shape is not None]
+        if not shapes or node.domain not in ("", UNREAD) or any(0 in shape for shape in shapes):
+            continue  # what has no elements need not fit other operands
+        for a in node.attribute:
+            if a.name == "axes":
+                set_items(a.ints, [axis % len(shapes[0]) for axis in a.ints])
+            elif a.name == "axis":
+                a.i %= len(shapes[0])
+        node.domain, done = "", True
+    return done
+
+
 def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
     """Tell shapes of results that ONNX does not infer; return whether any were unknown.
 
@@ -169,7 +226,11 @@ def _tell_results(model: ModelProto, inferred: ModelProto) -> bool:
     told = False
     versions = versions_of(model)
     for graph, known in zip(graphs(model.graph), graphs(inferred.graph), strict=True):
-        nodes = [n for n in graph.node if n.domain == UNREAD or type_facts(type_of(n)).like]
+        nodes = [
+            n
+            for n in graph.node
+            if (n.domain == UNREAD and not _counts_from_the_last(n)) or type_facts(type_of(n)).like
+        ]
         if not nodes:
             continue
         every = (*known.value_info, *known.output, *known.input)

@@ -8,7 +8,7 @@ are known.  Names of inputs and outputs, and all that a caller may replace, stay
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutopt.base.errors import InputError
+from layoutopt.conversion.modes import MOST_AXES
 from layoutopt.conversion.result import Tally
 from layoutopt.conversion.rules.op import NARROW, Shape
 from layoutopt.onnx.constant_folding import (
@@ -33,7 +34,7 @@ from layoutopt.onnx.constants import array_of, sparse_value
 from layoutopt.onnx.declared import Declared, contradictions, give_back, take_declared, types_of
 from layoutopt.onnx.equal_nodes import NodeKeys, attributes_key, only_passes
 from layoutopt.onnx.folding import known_values, shape_value
-from layoutopt.onnx.inference import with_shapes
+from layoutopt.onnx.inference import count_from_the_first, with_shapes
 from layoutopt.onnx.layout_functions import known_layouts
 from layoutopt.onnx.names import NetworkNames, rename, unshadow
 from layoutopt.onnx.protobuf import (
@@ -51,7 +52,7 @@ from layoutopt.onnx.protobuf import (
 from layoutopt.onnx.result import PREFIX
 from layoutopt.onnx.shapes import bare_model, overridable, unlist_initialisers
 from layoutopt.onnx.source import check_network
-from layoutopt.onnx.types import shape_of, turned_axes, type_name, typed
+from layoutopt.onnx.types import UNSQUEEZED, shape_of, turned_axes, type_name, typed
 from layoutopt.onnx.validate import inlined, sort_nodes
 
 if TYPE_CHECKING:
@@ -113,20 +114,23 @@ class GivenTransposes:
             self.found[number] = (node.name or node.output[0], size, free)
 
     def gone(self, graph: GraphProto) -> Tally:
-        """Return what those cost that a graph has no more; marks are taken away.
+        """Return what those cost that a graph has no more, less copies; marks are taken away.
 
         A transpose moves the bytes of its tensor, unless that is a constant, or only axes of
         size 1 move.
         """
-        left = dict(self.found)
+        left, copies = dict(self.found), list[tuple[str, int, bool]]()
         for one in graphs(graph):
             for node in one.node:
                 for entry in [x for x in node.metadata_props if x.key == GIVEN]:
-                    left.pop(entry.value, None)
+                    if left.pop(entry.value, None) is None:
+                        copies.append(self.found[entry.value])
                     node.metadata_props.remove(entry)
         moved = [(name, size) for name, size, free in left.values() if not free]
-        sizes = [size for _, size in moved]
-        return Tally(len(moved), sum(sizes), len(left) - len(moved), dict(moved))
+        again = [size for _, size, free in copies if not free]
+        count = len(moved) - len(again)
+        total = sum(size for _, size in moved) - sum(again)
+        return Tally(count, total, len(left) - len(copies) - count, dict(moved))
 
 
 def _stays(node: NodeProto, shape: Shape) -> bool:
@@ -372,6 +376,7 @@ class _Simplifier:
 
     def _infer(self) -> None:
         self.types = types_of(with_shapes(bare_model(self.model)).graph)
+        count_from_the_first(self.model, self.types)
 
     def _simplify(self, graph: GraphProto, outside: _Outside) -> None:
         """Simplify a graph and those inside it, once."""
@@ -494,49 +499,68 @@ class _Simplifier:
         return same and known_elements(kind) is not None
 
     def _separate(self, graph: GraphProto) -> None:
-        """Give each transpose of what is made of constants alone its own, if others read it.
+        """Give readers their own copies of what costs nothing to make, in whatever order of axes.
 
-        That is a constant that is dequantised, which is laid out for it then, as other weights are
-        that are read so and so; a tensor that is filled, whose shape is permuted; and views of
-        these that lead to a transpose.  Of what is filled all readers have their own, and so have
-        outputs that are constants.
+        All readers have their own of a tensor that is filled, whose shape is permuted, and of what
+        is given other axes of size 1 beside a transpose; of transposes of these, too.  So has each
+        transpose of a constant that is dequantised, which is laid out for it then, as other weights
+        are that are read so and so, and each view of what is made of constants that leads to one.
+        Outputs that are constants have their own.
         """
         constants = {x.name for x in graph.initializer if x.name not in self.held}
         constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
-        reads = Counter(x for n in graph.node for x in (*n.input, *captured(n)))
-        reads.update(value.name for value in graph.output)
-        turned = set[str]()
-        for node in reversed(graph.node):
-            if node.op_type == "Transpose" or (node.op_type in VIEWS and node.output[0] in turned):
-                turned.update((node.input[0], node.output[0]))
+        inside = {x for n in graph.node for x in captured(n)}
+        taken = {value.name for value in graph.output} | inside
+        reads = Counter(x for n in graph.node for x in n.input) + Counter(taken)
+        leading, behind = _beside_transposes(graph.node)
+        each = set[str]()
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
             standard = self.keys.is_standard(node)
             known = constants.issuperset({*node.input} - {""})
             own = standard or node.domain == "com.microsoft"
+            result = node.output[0]
             if own and (node.op_type, known) in MADE_OF_CONSTANTS:
-                made[node.output[0]] = node
+                made[result] = node
+                if node.op_type == "ConstantOfShape":
+                    each.add(result)
                 nodes.append(node)
                 continue
             if node.op_type == "Identity" and reads[node.input[0]] > 1:
                 reads[node.input[0]] -= 1
                 node.input[0] = self._copy_tensor(graph, node.input[0])  # made an output
-            viewed = node.op_type in VIEWS and standard and node.input[0] in made
+            view = node.op_type in VIEWS and standard
             for k, name in enumerate(node.input):
-                filled = name in made and made[name].op_type == "ConstantOfShape"
-                leads = viewed and not k and node.output[0] in turned
-                if reads[name] > 1 and (filled or leads):
+                leads = view and not k and result in leading and name in made
+                if name in taken if name in each else (leads and reads[name] > 1):
                     reads[name] -= 1
                     copies = list(self._copies(graph, name, made))
                     node.input[k] = copies[-1].output[0]
                     made.update((copy.output[0], copy) for copy in copies)
+                    each.update(copy.output[0] for copy in copies if name in each)
                     nodes += copies
-            if viewed:
-                made[node.output[0]] = node
+                taken.add(node.input[k])
+            moved = view and result in leading | behind and self._moves_ones(node)
+            if moved or (node.op_type == "Transpose" and node.input[0] in each):
+                each.add(result)
+            if view and (result in each or node.input[0] in made):
+                made[result] = node
             nodes.append(node)
         if len(nodes) > len(graph.node):
             set_items(graph.node, nodes)
+
+    def _moves_ones(self, node: NodeProto) -> bool:
+        """Return whether a view only adds or takes away axes of size 1, in all orders of axes."""
+        kind = self.types.get(node.input[0])
+        before, after = shape_of(kind), shape_of(self.types.get(node.output[0]))
+        if kind is None or before is None or after is None or node.op_type == "Transpose":
+            return False
+        wide = [size for size in before if size != 1]
+        known = sum(isinstance(size, int) for size in wide) >= len(wide) - 1
+        few = max(len(before), len(after)) <= MOST_AXES
+        narrow = type_name(kind.tensor_type.elem_type) in UNSQUEEZED
+        return wide == [size for size in after if size != 1] and known and few and not narrow
 
     def _copies(
         self, graph: GraphProto, name: str, made: Mapping[str, NodeProto]
@@ -544,6 +568,7 @@ class _Simplifier:
         """Yield copies of a node that makes a tensor, and of what only it needs, that one last."""
         own = copied(made[name])
         own.name, own.output[0] = "", self.names.fresh(name)
+        self.types[own.output[0]] = self.types.get(name)
         if own.input[0] in made:
             for copy in self._copies(graph, own.input[0], made):
                 yield copy
@@ -756,6 +781,18 @@ class _Simplifier:
             set_items(graph.initializer, tensors)
         sparse = [x for x in graph.sparse_initializer if x.values.name in wanted]
         set_items(graph.sparse_initializer, sparse)
+
+
+def _beside_transposes(nodes: Sequence[NodeProto]) -> tuple[set[str], set[str]]:
+    """Return the tensors from which views lead to a transpose, and those that views make of one."""
+    leading, behind = set[str](), set[str]()
+    for node in reversed(nodes):
+        if node.op_type == "Transpose" or (node.op_type in VIEWS and node.output[0] in leading):
+            leading.update((node.input[0], node.output[0]))
+    for node in nodes:
+        if node.op_type == "Transpose" or (node.op_type in VIEWS and node.input[0] in behind):
+            behind.add(node.output[0])
+    return leading, behind
 
 
 def _renamed_outputs(

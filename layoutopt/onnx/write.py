@@ -310,7 +310,7 @@ class _Writer:
         self._write_bodies(source, nodes, [op.name for op in ops])
         for op, node in zip(ops, nodes, strict=True):
             self._recapture(source, op, node, new)
-        nodes = list(_filled_once(nodes, {value.name for value in target.output}))
+        nodes = list(_once(nodes, {value.name for value in target.output}))
         read = names_read(nodes)
         read |= {value.name for value in (*target.input, *target.output)}
         self._write_constants(source, conversion, new, read, target)
@@ -405,18 +405,25 @@ def _is_too_early(node: NodeProto, opset: int) -> bool:
     return opset < NUMBERS_OF_ANY_TYPE and node.op_type == "Constant"
 
 
-def _filled_once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeProto]:
-    """Yield nodes, of those that fill one shape with one value the first, and outputs."""
+def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeProto]:
+    """Yield nodes, of those that fill or reshape the same in the same way the first, and outputs.
+
+    Their readers were given one each, as they might have wanted other orders of axes.
+    """
     first: dict[Hashable, str] = {}
     same: dict[str, str] = {}
     for node in nodes:
         rename(node, same)
-        if node.op_type == "ConstantOfShape" and node.output[0] not in outputs:
-            key = node.domain, node.input[0], attributes_key(node)
+        if node.op_type in MADE_ONCE and node.output[0] not in outputs:
+            key = node.domain, node.op_type, tuple(node.input), attributes_key(node)
             same[node.output[0]] = first.setdefault(key, node.output[0])
             if same[node.output[0]] != node.output[0]:
                 continue
         yield node
+
+
+MADE_ONCE = ("ConstantOfShape", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
+"""Op types that the simplification makes copies of."""
 
 
 def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:
