@@ -9,8 +9,9 @@ from onnx.reference import ReferenceEvaluator
 
 import layoutopt
 from layoutopt.onnx.names import NetworkNames, recapture
+from layoutopt.onnx.peers import transposes
 from layoutopt.onnx.protobuf import bodies
-from layoutopt.onnx.running import run, transposes
+from layoutopt.onnx.running import run
 from tests.rewriting.networks import cases, network
 
 ROWS = cases("past")

@@ -13,7 +13,8 @@ from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 
 import layoutopt
 from layoutopt.base.errors import InputError
-from layoutopt.onnx.running import largest_difference, run, transposes
+from layoutopt.onnx.peers import transposes
+from layoutopt.onnx.running import largest_difference, run
 from tests.standard import every_example
 
 LATEST = 22
