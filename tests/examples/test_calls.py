@@ -48,7 +48,7 @@ from layoutopt.pictures.chart import ChartAxis, power, scale
 from layoutopt.pictures.figure import columns, groups, lanes
 from layoutopt.pictures.svg import abbreviations, distinct, shortened
 from layoutopt.tiles.memory import TileMemory
-from tests.capacity.cases import case
+from tests.network.capacity.cases import case
 from tests.report.told import NAMES as PAGES
 from tests.support import labelling, named_pairs
 

@@ -28,9 +28,9 @@ from layoutopt.network.cuts import (
 from layoutopt.network.elimination import eliminate
 from layoutopt.network.problem import Labelling, restored_names
 from tests.laws.reductions import APART, TRIANGLE, problems, rewards_of, sound
-from tests.pbqp.cases import opened
-from tests.pbqp.cases import optimum as least
-from tests.pbqp.cases import random_problem as random_tables
+from tests.network.costs.cases import opened
+from tests.network.costs.cases import optimum as least
+from tests.network.costs.cases import random_problem as random_tables
 from tests.support import allowed, labelling, optimum, random_labels, random_problem, worth
 
 

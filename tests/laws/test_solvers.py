@@ -22,7 +22,7 @@ from layoutopt.base.result import Status, Stopped
 from layoutopt.network.costs.problem import Problem, cost
 from layoutopt.network.problem import IntArray, Labelling, Precedence, exact_integers, split
 from layoutopt.unwinding import unwind
-from tests.pbqp import cases as tables
+from tests.network.costs import cases as tables
 from tests.support import (
     Edges,
     allowed,

@@ -24,7 +24,7 @@ from layoutopt.network.costs.reductions import (
 )
 from layoutopt.network.costs.solve import split
 from layoutopt.network.costs.work import Infeasible, Work, level, normalise, normalise_all
-from tests.pbqp.cases import left_optimum, opened, optimum, random_problem
+from tests.network.costs.cases import left_optimum, opened, optimum, random_problem
 
 Rule = Callable[[Work, int], "list[int] | None"]
 

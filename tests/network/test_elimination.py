@@ -10,7 +10,7 @@ from layoutopt.network.costs.problem import Problem
 from layoutopt.network.costs.reductions import NEVER, eliminate
 from layoutopt.network.costs.work import Infeasible, Work
 from layoutopt.network.elimination import shrink
-from tests.pbqp.cases import opened, optimum, random_problem
+from tests.network.costs.cases import opened, optimum, random_problem
 from tests.support import labelling
 from tests.support import optimum as best_of
 

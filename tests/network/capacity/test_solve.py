@@ -4,27 +4,48 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Result, Status, Stopped
-from layoutopt.network.capacity import master, pool, solve
+from layoutopt.network.capacity import master, pool, search, solve
 from layoutopt.network.capacity.answer import CapacityAnswer, Reason, State
 from layoutopt.network.capacity.fill import rounded
 from layoutopt.network.capacity.pool import Pool
 from layoutopt.network.capacity.problem import CapacityProblem, Columns
 from layoutopt.network.capacity.solve import solve_capacity
 from layoutopt.network.problem import Labelling
-from tests.capacity.cases import assert_sound, case, optimum, random_case
+from tests.network.capacity.cases import (
+    all_labellings,
+    assert_sound,
+    case,
+    large_case,
+    optimum,
+    random_case,
+)
 
-BLOCK = 20
+PATHS: dict[str, tuple[tuple[str, ...], dict[tuple[Any, str], Any]]] = {
+    # Which strategies are left (all if none), and what else is changed.
+    "all": ((), {}),
+    "search alone": (("free", "search"), {}),
+    "search after poor placements": (("free", "flow", "scatter", "search"), {}),
+    "kinds beside single nodes": (("free", "search"), {(pool, "NODES"): 1}),
+    "single nodes": ((), {(pool, "NODES"): 0}),
+    "no linear programme": ((), {(solve, "solve_master"): lambda *_: None}),
+}
 
 
-def assert_proved(problem: CapacityProblem, answer: CapacityAnswer) -> None:
+def keep(patch: pytest.MonkeyPatch, *names: str) -> None:
+    """Leave some strategies only."""
+    patch.setattr(solve, "STRATEGIES", {name: solve.STRATEGIES[name] for name in names})
+
+
+def assert_proved(problem: CapacityProblem, answer: CapacityAnswer, best: int | None) -> None:
     """Check an answer that must be proved, against trying everything."""
-    best = optimum(problem)
     if best is None:
         assert answer.status is Status.INFEASIBLE
         assert answer.placement is None
@@ -37,56 +58,69 @@ def assert_proved(problem: CapacityProblem, answer: CapacityAnswer) -> None:
         assert_sound(problem, answer)
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_everything_small_is_proved(block: int) -> None:
-    """200 random problems are proved optimal, or not to fit, as trying everything finds."""
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        problem = random_case(seed)
-        assert_proved(problem, solve_capacity(problem, Limits()))
+@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("path", PATHS)
+def test_random_problems_are_proved(path: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On every path random problems are proved optimal, or not to fit, as trying all finds.
 
-
-@pytest.mark.parametrize("block", range(8))
-def test_search_proves_what_prices_leave(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """With flow, rounding and exhaustion left out, CP-SAT proves the same optima."""
-    kept = {name: solve.STRATEGIES[name] for name in ("free", "search")}
-    monkeypatch.setattr(solve, "STRATEGIES", kept)
-    searched = 0
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        if seed % 7:  # CP-SAT does not take numbers beyond 64 bits
-            problem = random_case(seed)
-            answer = solve_capacity(problem, Limits())
-            assert_proved(problem, answer)
-            searched += "search" in answer.seconds
-    assert searched > 3
-
-
-@pytest.mark.parametrize("block", range(4))
-def test_search_improves_on_poor_placements(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """What a placement and prices rule out is nothing that a better placement needs."""
-    kept = {name: solve.STRATEGIES[name] for name in ("free", "flow", "scatter", "search")}
-    monkeypatch.setattr(solve, "STRATEGIES", kept)
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        if seed % 7:
-            problem = random_case(seed)
-            assert_proved(problem, solve_capacity(problem, Limits()))
-
-
-@pytest.mark.parametrize("block", range(4))
-def test_large_kinds_are_proved(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """Kinds priced by the exact solver end as proved as others do, single nodes searched.
-
-    Beyond 64 bits the search rounds up: bounds and what does not fit hold all the same.
+    CP-SAT does not take numbers beyond 64 bits; the search of single nodes rounds these up.
     """
-    monkeypatch.setattr(pool, "NODES", 0)
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+    names, changes = PATHS[path]
+    if names:
+        keep(monkeypatch, *names)
+    for (module, name), value in changes.items():
+        monkeypatch.setattr(module, name, value)
+    mixed, searched, both = [], 0, search._solve  # noqa: SLF001
+
+    def watched(state: State, to: object, listed: object, nodes: object, *more: Any) -> None:
+        mixed.append(listed is not None and nodes is not None)
+        both(state, to, listed, nodes, *more)
+
+    monkeypatch.setattr(search, "_solve", watched)
+    for seed in range(block * 30, (block + 1) * 30):
+        if "search" in names and seed % 7 == 0:
+            continue
         problem = random_case(seed)
         best, answer = optimum(problem), solve_capacity(problem, Limits())
-        if seed % 7 or best is None:
-            assert_proved(problem, answer)
-        else:
+        searched += "search" in answer.seconds
+        if path == "single nodes" and seed % 7 == 0 and best is not None:
             assert answer.bound is not None
             assert answer.bound >= best
             assert_sound(problem, answer)
+        else:
+            assert_proved(problem, answer, best)
+    assert searched > 3 or "search" not in names
+    assert any(mixed) or path != "kinds beside single nodes"
+
+
+def twin(problem: CapacityProblem) -> CapacityProblem:
+    """Move one byte of room from the first tile that has some to the next."""
+    room = problem.capacity.copy()
+    tile = int(np.flatnonzero(room)[0])
+    room[tile] -= 1
+    room[(tile + 1) % len(room)] += 1
+    return replace(problem, capacity=room)
+
+
+@pytest.mark.parametrize("names", [tuple(solve.STRATEGIES), ("free", "search")])
+def test_components_of_many_nodes_are_proved(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Components of 9 to 12 nodes are proved optimal where not a byte is to spare.
+
+    Their twins with a byte of room elsewhere may not fit.  So they are by the search alone,
+    without packing, moves and a start.
+    """
+    keep(monkeypatch, *names)
+    fits = []
+    for seed in range(20):
+        for problem in (large_case(seed), twin(large_case(seed))):
+            best, answer = all_labellings(problem), solve_capacity(problem, Limits())
+            assert best is not None or answer.status is Status.INFEASIBLE
+            assert_proved(problem, answer, best)
+            fits.append(best is not None)
+    assert all(fits[::2])
+    assert 0 < sum(fits[1::2]) < 20
 
 
 # Two kinds want tile 0: one earns 5 there and 1 on tile 1, the other 3 and nothing elsewhere.
@@ -111,26 +145,21 @@ STRATEGIES = [
 
 
 @pytest.mark.parametrize(("strategy", "problem", "value"), STRATEGIES)
-def test_each_road_closes_its_case(strategy: str, problem: CapacityProblem, value: int) -> None:
-    """Hand-made problems are proved by the strategy made for them, at the value by hand."""
+def test_each_strategy_closes_its_case(strategy: str, problem: CapacityProblem, value: int) -> None:
+    """Hand-made problems are proved by the strategy made for them, at the value by hand.
+
+    With less room than bytes by one grain a twin is refused, with the bytes too many.
+    """
     answer = solve_capacity(problem, Limits())
     assert (answer.objective, answer.bound, list(answer.seconds)[-1]) == (value, value, strategy)
     assert optimum(problem) == value
     assert_sound(problem, answer)
-
-
-@pytest.mark.parametrize("problem", [problem for _, problem, _ in STRATEGIES])
-def test_each_case_has_a_twin_that_does_not_fit(problem: CapacityProblem) -> None:
-    """With less room than bytes by one grain the twin is refused, with the bytes too many."""
     total = problem.total_bytes
     grain = int(np.gcd.reduce(problem.bytes))
     room = np.array([total - grain] + [0] * (len(problem.capacity) - 1))
     answer = solve_capacity(replace(problem, capacity=room), Limits())
-    assert (answer.infeasible, answer.lacking, answer.stopped) == (
-        Reason.BYTES,
-        grain,
-        Stopped.FINISHED,
-    )
+    lacks = answer.infeasible, answer.lacking, answer.stopped
+    assert lacks == (Reason.BYTES, grain, Stopped.FINISHED)
     assert sum(answer.class_bytes.tolist()) == total
 
 
@@ -146,12 +175,7 @@ def test_more_copies_than_doubles_can_tell_apart(
     What a placement earns once can be had so many times.  The searches are left out, which do not
     end on so large domains.
     """
-    kept = {
-        name: strategy
-        for name, strategy in solve.STRATEGIES.items()
-        if name not in ("polish", "search")
-    }
-    monkeypatch.setattr(solve, "STRATEGIES", kept)
+    keep(monkeypatch, *(n for n in solve.STRATEGIES if n not in ("polish", "search")))
     many = replace(problem, copies=problem.copies * times, capacity=problem.capacity * times)
     answer = solve_capacity(many, Limits())
     assert_sound(many, answer)
@@ -168,14 +192,6 @@ def test_counts_of_other_copies_are_no_placement(change: int, value: int | None)
     free = state.price(np.zeros(2, np.int64), 1)
     state.place(free.columns, problem.copies + change)
     assert state.value == value
-
-
-def test_roads_go_on_without_the_linear_programme(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it finds no prices the others prove the same optima."""
-    monkeypatch.setattr(solve, "solve_master", lambda *_: None)
-    for seed in range(60):
-        problem = random_case(seed)
-        assert_proved(problem, solve_capacity(problem, Limits()))
 
 
 def test_an_answer_of_which_nothing_is_known() -> None:
@@ -204,16 +220,52 @@ def test_whole_parts_of_shares_that_are_too_many() -> None:
     assert rounded(columns, shares, columns.value.astype(float), copies, np.array([3, 2])) is None
 
 
-def test_what_cannot_be_packed_is_proved() -> None:
-    """Three nodes of 2 bytes and one of 1 do not fit tiles of 3, 3 and 1 bytes."""
+def test_what_does_not_fit_is_told() -> None:
+    """Three nodes of 2 bytes and one of 1 do not fit tiles of 3, 3 and 1 bytes.
+
+    Nodes of 4 bytes waste the rest of a tile: two tiles of 7 hold two, not three.
+    """
     answer = solve_capacity(case([0, 1], [3, 1], [2, 1], [3, 3, 1]), Limits())
     assert (answer.infeasible, answer.lacking, answer.bound) == (Reason.PACKING, 0, None)
-
-
-def test_a_grain_counts_against_the_room() -> None:
-    """Nodes of 4 bytes waste the rest of a tile: two tiles of 7 hold two, not three."""
     answer = solve_capacity(case([0], [3], [4], [7, 7]), Limits())
     assert (answer.infeasible, answer.lacking, answer.grain) == (Reason.BYTES, 4, 4)
+
+
+def test_free_answers_and_parts() -> None:
+    """Labels and bound without capacities, if they fit, are proved as they are.
+
+    Two nodes on one tile of no worth of its own are one slot, not two.  A class of two nodes
+    without an edge is placed as if these were two classes.
+    """
+    problem = case([0, 0, 1], [2, 3], [1, 1, 1], [4, 3], {(0, 1): 1}, {(0, 0): 5})
+    slot = case([0, 0], [2], [1, 1], [2, 2], {(0, 1): 3})
+    for given, labels, best in (
+        (problem, [0, 0, 1], 12),
+        (problem, [0, 0, 2 + 2], 12),
+        (slot, [3, 3], 6),
+    ):
+        free = Result(labelling=np.array(labels), bound=best)
+        answer = solve_capacity(given, Limits(), free)
+        assert (answer.objective, answer.bound, answer.dual) == (best, best, None)
+        assert_sound(given, answer)
+    problem = case([0, 0], [5], [1, 2], [2, 9, 6], None, {(0, 0): 3, (1, 0): 1, (1, 1): 4})
+    answer = solve_capacity(problem, Limits())
+    assert answer.objective == 2 * 3 + 4 * 4
+    assert_sound(problem, answer)
+
+
+def test_limits_leave_an_honest_answer() -> None:
+    """Without time, or with a gap allowed, there is a bound that holds, and no claim of a proof."""
+    _, problem, value = STRATEGIES[-1]
+    for limits, why in (
+        (Limits(deadline=0.0), Stopped.TIME_LIMIT),
+        (Limits(gap=1.0), Stopped.GAP_LIMIT),
+    ):
+        answer = solve_capacity(problem, limits)
+        assert answer.stopped is why
+        assert answer.bound is not None
+        assert answer.objective is None or answer.objective <= value <= answer.bound
+        assert why is Stopped.TIME_LIMIT or 0 < (answer.gap or 0) <= 1
 
 
 def test_prices_are_what_a_byte_is_worth() -> None:
@@ -227,21 +279,17 @@ def test_prices_are_what_a_byte_is_worth() -> None:
     assert answer.bound_at(np.array([5, 9])) == 6  # half a node is no node
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_prices_bound_other_capacities(seed: int) -> None:
+def test_prices_bound_other_capacities() -> None:
     """More or less room on any tile changes the optimum by no more than prices allow."""
-    problem = random_case(seed)
-    answer = solve_capacity(problem, Limits())
-    if answer.dual is None:
-        return
-    for tile in range(problem.problem.labels):
-        for change in (-1, 1, 3):
+    for seed in range(40):
+        problem = random_case(seed)
+        answer = solve_capacity(problem, Limits())
+        for tile, change in product(range(problem.problem.labels), (-1, 1, 3)):
             room = problem.capacity.copy()
             room[tile] = max(0, room[tile] + change)
-            best = optimum(replace(problem, capacity=room))
-            bound = answer.bound_at(room)
-            assert bound is not None
-            assert best is None or best <= bound
+            best, bound = optimum(replace(problem, capacity=room)), answer.bound_at(room)
+            assert answer.dual is None or bound is not None
+            assert best is None or bound is None or best <= bound
 
 
 def test_equal_classes_are_one_with_all_copies() -> None:
@@ -255,58 +303,12 @@ def test_equal_classes_are_one_with_all_copies() -> None:
     assert pool.Pool(three).kinds == 1
 
 
-def test_parts_of_a_class_are_joined_again() -> None:
-    """A class of two nodes without an edge is placed as if these were two classes."""
-    problem = case([0, 0], [5], [1, 2], [2, 9, 6], None, {(0, 0): 3, (1, 0): 1, (1, 1): 4})
-    answer = solve_capacity(problem, Limits())
-    assert answer.objective == 2 * 3 + 4 * 4
-    assert_sound(problem, answer)
-
-
-@pytest.mark.parametrize("fresh", [False, True])
-def test_a_free_answer_saves_the_first_step(fresh: bool) -> None:
-    """Labels and bound without capacities, if they fit, are proved as they are."""
-    problem = case([0, 0, 1], [2, 3], [1, 1, 1], [4, 3], {(0, 1): 1}, {(0, 0): 5})
-    free = Result(labelling=np.array([0, 0, 2 + 2 if fresh else 1]), bound=12)
-    answer = solve_capacity(problem, Limits(), free)
-    assert (answer.objective, answer.bound, answer.dual) == (12, 12, None)
-    assert_sound(problem, answer)
-
-
-def test_a_free_answer_keeps_together_what_it_has_together() -> None:
-    """Two nodes on one tile of no worth of its own are one slot, not two."""
-    problem = case([0, 0], [2], [1, 1], [2, 2], {(0, 1): 3})
-    answer = solve_capacity(problem, Limits(), Result(labelling=np.array([3, 3]), bound=6))
-    assert (answer.objective, answer.bound, answer.dual) == (6, 6, None)
-
-
 def test_bounds_are_multiples_of_the_unit() -> None:
     """Prices prove 7 1/2; as everything is worth 5 or nothing, that is a proof of 5."""
     problem = case([0, 1], [2, 1], [2, 1], [3, 9], None, {(0, 0): 5})
     answer = solve_capacity(problem, Limits())
     assert (answer.dual, answer.bound, answer.objective) == (Fraction(15, 2), 5, 5)
     assert "exhaust" not in answer.seconds  # nothing had to be looked through
-
-
-def test_time_that_is_up_leaves_an_honest_answer() -> None:
-    """Without time there is a bound that holds, and no claim of a proof."""
-    _, problem, value = STRATEGIES[-1]
-    answer = solve_capacity(problem, Limits(deadline=0.0))
-    assert answer.stopped is Stopped.TIME_LIMIT
-    assert answer.bound is not None
-    assert answer.bound >= value
-    assert answer.objective is None or answer.objective <= value
-
-
-def test_a_gap_is_good_enough_where_asked() -> None:
-    """With a gap allowed the search ends with a placement inside it, and says so."""
-    _, problem, value = STRATEGIES[-1]
-    answer = solve_capacity(problem, Limits(gap=1.0))
-    assert answer.stopped is Stopped.GAP_LIMIT
-    assert answer.gap is not None
-    assert 0 < answer.gap <= 1
-    assert answer.bound is not None
-    assert answer.bound >= value
 
 
 def middling(seed: int, kinds: int = 300, tiles: int = 12) -> CapacityProblem:
@@ -332,9 +334,7 @@ def test_smooth_prices_agree_with_the_linear_programme(
 ) -> None:
     """Smoothing and the core give the bound of the linear programme, up to 1e-4, never less."""
     monkeypatch.setattr(solve, "POLISH", 1.0)
-    monkeypatch.setattr(
-        solve, "STRATEGIES", {k: solve.STRATEGIES[k] for k in ("free", "flow", "prices")}
-    )
+    keep(monkeypatch, "free", "flow", "prices")
     problem = middling(seed)
     exact = solve_capacity(problem, Limits())
     monkeypatch.setattr(master, "LINEAR", 10)
@@ -358,7 +358,7 @@ def test_polish_improves_on_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
         for names in (("free", "flow", "prices"), ("free", "flow", "prices", "polish")):
             monkeypatch.setattr(solve, "POLISH", 2.0)
             with monkeypatch.context() as patch:
-                patch.setattr(solve, "STRATEGIES", {name: solve.STRATEGIES[name] for name in names})
+                keep(patch, *names)
                 answer = solve_capacity(problem, Limits())
             assert_sound(problem, answer)
             found.append(answer.objective or 0)

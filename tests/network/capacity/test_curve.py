@@ -10,13 +10,16 @@ import pytest
 from layoutopt.base.limits import Limits
 from layoutopt.base.result import Stopped
 from layoutopt.network.capacity.curve import smallest_capacity, sweep
-from tests.capacity.cases import assert_sound, case, optimum, random_case
+from tests.network.capacity.cases import assert_sound, case, optimum, random_case
 from tests.support import refused
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_sweep_solves_every_capacity(seed: int) -> None:
-    """What is carried over from one capacity to the next changes no optimum."""
+@pytest.mark.parametrize("seed", range(40))
+def test_curves(seed: int) -> None:
+    """What is carried over from one capacity to the next changes no optimum.
+
+    One byte less than the smallest capacity on every tile costs something, or does not fit.
+    """
     problem = random_case(seed)
     capacities = [problem.total_bytes, problem.capacity, 0, problem.capacity + 1, 2]
     answers = sweep(problem, capacities, Limits())
@@ -27,12 +30,6 @@ def test_sweep_solves_every_capacity(seed: int) -> None:
         assert answer.objective == answer.bound
         if answer.placement is not None:
             assert_sound(there, answer)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_smallest_capacity_is_the_smallest(seed: int) -> None:
-    """One byte less on every tile costs something, or does not fit."""
-    problem = random_case(seed)
     low, high = smallest_capacity(problem, Limits())
     assert high is not None
     assert low == high
@@ -44,10 +41,15 @@ def test_smallest_capacity_is_the_smallest(seed: int) -> None:
     assert high == 0 or best(high - 1) != best(high)
 
 
-def test_smallest_capacity_by_hand() -> None:
-    """Four copies of 3 bytes want tile 0, two nodes of 1 byte go anywhere: 12 bytes."""
+def test_by_hand() -> None:
+    """Four copies of 3 bytes want tile 0, two nodes of 1 byte go anywhere: 12 bytes.
+
+    A capacity below nothing is an error of one line.
+    """
     problem = case([0, 1], [4, 2], [3, 1], [0, 0], None, {(0, 0): 1})
     assert smallest_capacity(problem, Limits()) == (12, 12)
+    with refused("capacity: -1 is negative"):
+        sweep(problem, [-1], Limits())
 
 
 def test_without_time_the_range_is_told() -> None:
@@ -58,9 +60,3 @@ def test_without_time_the_range_is_told() -> None:
     assert high is None or high >= 12
     [answer] = sweep(problem, [13], Limits(deadline=0.0))
     assert answer.stopped in (Stopped.TIME_LIMIT, Stopped.FINISHED)
-
-
-def test_wrong_capacities_are_refused() -> None:
-    """A capacity below nothing is an error of one line."""
-    with refused("capacity: -1 is negative"):
-        sweep(random_case(0), [-1], Limits())

@@ -1,0 +1,94 @@
+"""Patterns of kinds, and prices from configurations."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from layoutopt.base.limits import Limits
+from layoutopt.network.capacity import master
+from layoutopt.network.capacity.master import SmoothDual, use
+from layoutopt.network.capacity.pool import pattern_count, patterns, values
+from layoutopt.network.capacity.problem import Columns
+from layoutopt.network.problem import IntArray
+
+SHAPES = [(1, 0, 1), (1, 3, 0), (2, 2, 2), (3, 1, 3), (3, 2, 1), (4, 0, 2), (4, 2, 3)]
+
+
+@pytest.mark.parametrize(("nodes", "own", "slots"), SHAPES)
+def test_patterns_are_labellings_up_to_names_of_slots(nodes: int, own: int, slots: int) -> None:
+    """All labellings with so many tiles, slots renumbered as they come, are the patterns."""
+    expected = set()
+    for labels in itertools.product(range(own + slots), repeat=nodes):
+        names: dict[int, int] = {}
+        for label in labels:
+            if label >= own:
+                names.setdefault(label, own + len(names))
+        expected.add(tuple(names.get(label, label) for label in labels))
+    rows = patterns(nodes, own, slots)
+    assert set(map(tuple, rows.tolist())) == expected
+    assert len(rows) == len(expected) == pattern_count(nodes, own, slots)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, object])
+def test_values_are_sums_of_rewards_and_weights(dtype: type) -> None:
+    """Each pattern is worth the rewards of its own tiles and the weights of what is together."""
+    draw = np.random.default_rng(0)
+    rewards: IntArray = draw.integers(-9, 9, (4, 3, 2)).astype(dtype)
+    weights: IntArray = np.triu(draw.integers(-9, 9, (4, 3, 3)), 1).astype(dtype)
+    rows = patterns(3, 2, 3)
+    found = values(rewards, weights, rows, 3)
+    for kind, (r, w) in enumerate(zip(rewards.tolist(), weights.tolist(), strict=True)):
+        for at, row in enumerate(rows.tolist()):
+            total = sum(r[u][t] for u, t in enumerate(row) if t < 2)
+            pairs = itertools.combinations(range(3), 2)
+            total += sum(w[u][v] for u, v in pairs if row[u] == row[v])
+            assert found[kind, at] == total
+
+
+def given(kinds: int = 6, tiles: int = 4) -> tuple[Columns, np.ndarray, np.ndarray]:
+    """Return two configurations of one node for each kind, their copies and room."""
+    draw = np.random.default_rng(0)
+    many = 2 * kinds
+    columns = Columns(
+        np.repeat(np.arange(kinds), 2),
+        draw.integers(1, 20, many),
+        np.arange(many + 1),
+        draw.integers(0, tiles, many),
+        draw.integers(1, 4, many),
+    )
+    return columns, draw.integers(1, 9, kinds), draw.integers(5, 15, tiles)
+
+
+def test_slopes_of_the_smooth_dual_are_differences() -> None:
+    """Central differences of the value agree with the slope, in every direction."""
+    columns, copies, room = given()
+    value = columns.value / 20.0
+    smooth = SmoothDual(columns, use(columns, len(room)), value, copies, room, Limits())
+    smooth.heat = 0.3
+    at, step = np.array([0.2, 0.1, 0.5, 0.3]), 1e-6
+    _, slope = smooth.dual(at)
+    for t in range(len(at)):
+        move = step * (np.arange(len(at)) == t)
+        difference = (smooth.dual(at + move)[0] - smooth.dual(at - move)[0]) / (2 * step)
+        assert abs(difference - slope[t]) < 1e-7
+
+
+def test_what_is_decided_takes_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kinds that lose most by their second choice are set, and leave the rest of the room."""
+    kind = np.repeat(np.arange(3), 2)
+    tile = np.array([0, 1, 0, 1, 1, 0])
+    columns = Columns(kind, np.zeros(6, np.int64), np.arange(7), tile, np.full(6, 2))
+    reduced = np.array([9.0, 0.0, 5.0, 4.0, 3.0, 8.0])
+    copies, matrix = np.array([3, 4, 5]), use(columns, 2)
+    monkeypatch.setattr(master, "LEAST", 1)
+    part = master.undecided(columns, matrix, reduced, copies, np.array([20, 20]), 0)
+    tight = master.undecided(columns, matrix, reduced, copies, np.array([12, 20]), 0)
+    assert part.chosen.tolist() == [2, 3]
+    assert part.counts.tolist() == [3, 0, 0, 0, 0, 5]
+    assert part.room.tolist() == [20 - 2 * 8, 20]
+    # With room for 6 on tile 0 the third kind stays open, too.
+    assert tight.chosen.tolist() == [2, 3, 4, 5]
+    assert tight.room.tolist() == [6, 20]

@@ -1,0 +1,294 @@
+"""Costs of labels and pairs are solved: every stage alone, limits, starts, and labels by hand."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from math import inf
+
+import numpy as np
+import pytest
+
+from benchmarks.pbqp import FAMILIES, network
+from layoutopt.base.errors import InternalError
+from layoutopt.base.limits import Limits, limited
+from layoutopt.base.result import Status, Stopped
+from layoutopt.network.costs import reductions, solve
+from layoutopt.network.costs.problem import CostAnswer, Given, Problem, cost
+from layoutopt.network.costs.reductions import reduce, tidy
+from layoutopt.network.costs.solve import (
+    FoundLabels,
+    construct,
+    heuristic_pbqp,
+    polish,
+    solve_parts,
+    solve_pbqp,
+)
+from layoutopt.network.costs.work import Infeasible, Work
+from layoutopt.network.solvers import cpsat
+from tests.network.costs.cases import opened, optimum, random_network, random_problem
+from tests.support import refused
+
+
+def coloured(nodes: int, colours: int, price: int = 0) -> Problem:
+    """Return nodes that must all differ in colour; to differ costs a price."""
+    table: Given = [[None if i == j else price for j in range(colours)] for i in range(colours)]
+    pairs = itertools.combinations(range(nodes), 2)
+    return Problem.of([[0] * colours] * nodes, [(u, v, table) for u, v in pairs])
+
+
+def test_random_networks_are_solved() -> None:
+    """On 300 networks the optimum is that of all choices of modes, counted in their terms."""
+    for seed in range(300):
+        net = random_network(seed)
+        best = min(map(net.cost, itertools.product(*(range(len(own)) for own in net.modes))))
+        answer = solve_pbqp(net.problem())
+        assert answer.objective == answer.bound == best
+        assert answer.labelling is not None
+        assert net.cost(answer.labelling[: len(net.modes)].tolist()) == best
+
+
+@pytest.mark.parametrize("layouts", [2, 4])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_networks_of_all_families_are_proved(family: str, layouts: int) -> None:
+    """Networks of about 150 ops are proved optimal; the modes cost what is said."""
+    net = network(family, 150, layouts)
+    answer = solve_pbqp(net.problem())
+    assert answer.status is Status.OPTIMAL
+    assert answer.labelling is not None
+    assert net.cost(answer.labelling[: len(net.modes)].tolist()) == answer.objective
+    heuristic = heuristic_pbqp(net.problem())
+    assert (heuristic.bound or 0) <= (answer.objective or 0) <= (heuristic.objective or 0)
+
+
+def test_two_ways_agree_on_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relaxation and search find the optimum that elimination with large tables finds."""
+    problem = network("tangle", 120, 4, seed=1).problem()
+    narrow = solve_pbqp(problem)
+    monkeypatch.setattr(reductions, "NEVER", 0)
+    searched = solve_pbqp(problem)
+    assert narrow.status is searched.status is Status.OPTIMAL
+    assert narrow.objective == searched.objective
+
+
+# Each stage, with easier ways out barred
+
+
+@pytest.fixture
+def unreduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave nothing but normal form before the stages."""
+    monkeypatch.setattr(solve, "_easy", lambda *_: None)
+    monkeypatch.setattr(reductions, "RULES", ((tidy,),))
+    monkeypatch.setattr(reductions, "dominate", lambda *_: [])
+
+
+@pytest.fixture
+def barred(unreduced: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bar large tables as well, so that relaxation, polishing and CP-SAT remain."""
+    monkeypatch.setattr(solve, "LARGE_TABLE", 0)
+
+
+@pytest.mark.usefixtures("barred")
+@pytest.mark.parametrize("stage", [0, 1, 2])
+@pytest.mark.parametrize("wide", [1, pytest.param(2**45, marks=pytest.mark.cpsat)])
+def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
+    """From any stage on 60 random problems are solved, or proved infeasible.
+
+    Without time a labelling to begin with is what is found, with a bound below it.  Three nodes of
+    two labels that all must differ are infeasible, which only search sees.
+    """
+    feasible = 0
+    for seed in range(60):
+        problem = random_problem(seed, nodes=5, wide=wide)
+        best, work = optimum(problem), opened(problem)
+        try:
+            found = None if work is None else solve_parts(work, Limits(), None, stage)
+        except Infeasible:
+            assert best is None
+            continue
+        if work is not None and found is not None:
+            assert found.labels is not None
+            assert opened(problem).value(found.labels) == best == found.bound
+            feasible += 1
+            late = solve_parts(opened(problem), Limits(deadline=0.0), found.labels, stage)
+            assert late.labels == found.labels
+            assert late.bound <= found.bound
+    assert feasible > 30
+    with pytest.raises(Infeasible):
+        solve_parts(opened(coloured(3, 2)), Limits(), None, stage)
+
+
+@pytest.mark.usefixtures("barred")
+def test_what_polishing_closes_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that cost 4 become ones that cost 2, which is the least of the table."""
+    monkeypatch.setattr(cpsat, "solve_programme", None)
+    work = opened(Problem.of([[0, 0, 0]] * 2, [(0, 1, [[4, 3, 2], [3, 5, 9], [9, 4, 6]])]))
+    found = solve_parts(work, Limits(), [0, 0], 1)
+    assert (found.labels, found.bound) == ([0, 2], 2)
+
+
+@pytest.mark.usefixtures("unreduced")
+def test_large_tables_come_before_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they solve needs no CP-SAT; where there is little memory, CP-SAT is needed."""
+    with monkeypatch.context() as patch:
+        patch.setattr(cpsat, "solve_programme", None)
+        for seed in range(40):
+            problem = random_problem(seed)
+            best, work = optimum(problem), opened(problem)
+            if work is not None and best is not None:
+                found = solve_parts(work, Limits(), None, 2)
+                assert found.labels is not None
+                assert opened(problem).value(found.labels) == best == found.bound
+    monkeypatch.setattr(solve, "available", lambda: 2**20)
+    monkeypatch.setattr(solve, "eliminate", None)
+    found = solve_parts(opened(random_problem(1)), Limits(), None, 2)
+    assert found.bound == optimum(random_problem(1))
+
+
+@pytest.mark.usefixtures("barred")
+@pytest.mark.parametrize("exact", [True, False])
+def test_without_a_relaxation(monkeypatch: pytest.MonkeyPatch, exact: bool) -> None:
+    """Where HiGHS fails the optimum is found all the same; too large numbers leave a bound."""
+    monkeypatch.setattr(solve, "relax", (lambda *_: None) if exact else None)
+    if not exact:
+        monkeypatch.setattr(solve, "LARGEST", 0)
+        monkeypatch.setattr(solve, "polish", None)
+        monkeypatch.setattr(cpsat, "solve_programme", None)
+    for seed in range(40):
+        problem = random_problem(seed, nodes=5)
+        best, work = optimum(problem), opened(problem)
+        if work is not None and best is not None:
+            found = solve_parts(work, Limits(), None)
+            assert found.bound == best if exact else found.bound <= best
+
+
+# Limits, starts and answers
+
+
+def test_nothing_to_choose() -> None:
+    """No nodes cost nothing; one label for each is the only labelling; some are infeasible."""
+    assert solve_pbqp(Problem.of([])).objective == 0
+    single = solve_pbqp(Problem.of([[4], [-7]], [(0, 1, [[1]])]))
+    assert (single.objective, single.status) == (-2, Status.OPTIMAL)
+    ring = [(u, (u + 1) % 7, ((None, 0), (0, None))) for u in range(7)]
+    for problem in (coloured(3, 2), coloured(5, 4), Problem.of([[0, 0]] * 7, ring)):
+        assert solve_pbqp(problem).status is Status.INFEASIBLE
+        assert heuristic_pbqp(problem).objective is None
+        assert construct(Work.of(problem)) is None
+
+
+@pytest.mark.parametrize(("nodes", "colours"), [(3, 2), (4, 3)])
+def test_nothing_found_in_no_time(nodes: int, colours: int) -> None:
+    """Where choices lead into a dead end and there is no time, only a bound is known."""
+    answer = solve_pbqp(coloured(nodes, colours, 1), Limits(deadline=0.0))
+    assert (answer.status, answer.stopped) == (Status.UNKNOWN, Stopped.TIME_LIMIT)
+    assert answer.bound == nodes * (nodes - 1) // 2
+
+
+@pytest.mark.parametrize("layouts", [2, 4])
+def test_no_time_leaves_a_labelling_and_a_bound(layouts: int) -> None:
+    """At once out of time, or interrupted, there is an allowed labelling, and a bound below."""
+    problem = network("dense", 150, layouts).problem()
+    best, interrupted = solve_pbqp(problem).objective, Limits()
+    interrupted.interrupt.set()
+    for limits, why in (
+        (Limits(deadline=0.0), Stopped.TIME_LIMIT),
+        (interrupted, Stopped.INTERRUPTED),
+    ):
+        answer = solve_pbqp(problem, limits)
+        assert answer.labelling is not None
+        assert answer.objective == cost(problem, answer.labelling)
+        assert (answer.bound or 0) <= (best or 0) <= (answer.objective or 0)
+        assert answer.stopped is why or answer.status is Status.OPTIMAL
+    assert layouts == 2 or answer.status is Status.FEASIBLE
+
+
+def test_interrupts_and_progress() -> None:
+    """What is relaxed is told by name; interrupted, a hard problem has a labelling and a bound."""
+    phases: list[str] = []
+    told = limited(progress=lambda message: phases.append(message.phase))
+    solve_pbqp(network("dense", 400, 4).problem(), told)
+    assert "relaxation" in phases
+    limits = Limits()
+    threading.Timer(0.5, limits.interrupt.set).start()
+    answer = solve_pbqp(network("tangle", 600, 8, seed=3).problem(), limits)
+    assert answer.objective is not None
+    assert answer.bound is not None
+    assert answer.bound <= answer.objective
+    assert answer.status is Status.OPTIMAL or answer.stopped is Stopped.INTERRUPTED
+
+
+@pytest.mark.parametrize("labels", [None, [2]])
+def test_the_start_is_kept_if_nothing_better_is_found(
+    monkeypatch: pytest.MonkeyPatch, labels: list[int] | None
+) -> None:
+    """A search that comes back with a bound alone, or worse labels, leaves the start.
+
+    A bound that a labelling beats is a defect, and so is infeasibility of what is allowed.
+    """
+    problem = Problem.of([[1, 0, 5]])
+    monkeypatch.setattr(solve, "solve_parts", lambda *_: FoundLabels(labels, -3))
+    answer = solve_pbqp(problem, None, np.array([0]))
+    assert answer.labelling is not None
+    assert (answer.objective, answer.bound, answer.labelling.tolist()) == (1, -3, [0])
+    assert answer.stopped is Stopped.SIZE_LIMIT
+    assert solve_pbqp(problem, limited(100.0)).stopped is Stopped.TIME_LIMIT
+    monkeypatch.setattr(solve, "solve_parts", lambda *_: FoundLabels([1], 1))
+    with pytest.raises(InternalError, match="costs 0, less than the bound 1"):
+        solve_pbqp(problem)
+    monkeypatch.setattr(solve, "cost", lambda *_: 0)
+    with pytest.raises(InternalError, match="contradicts infeasibility"):
+        solve_pbqp(Problem.of([[None]]), None, np.array([0]))
+
+
+def test_a_start_must_be_allowed() -> None:
+    """A forbidden start, or one of the wrong length, is refused; a status needs its proof."""
+    problem = Problem.of([[0, None], [0, 0]])
+    with refused("labelling to begin with does what is forbidden"):
+        solve_pbqp(problem, None, np.array([1, 0]))
+    with refused("as many labels"):
+        solve_pbqp(problem, None, np.array([0]))
+    answers = [CostAnswer(objective=3, bound=b) for b in (3, 2)] + [CostAnswer(bound=2)]
+    assert [a.status for a in answers] == [Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN]
+    assert CostAnswer(infeasible=True).status is Status.INFEASIBLE
+
+
+# Labellings without proof
+
+
+def test_constructed_labellings() -> None:
+    """On 300 random problems they are allowed, and nearly always the best; wishes come true.
+
+    The node of most neighbours gets what it wishes; without wishes, what costs it least.
+    """
+    best_ones = found = 0
+    for seed in range(300):
+        problem = random_problem(seed)
+        best, work = optimum(problem), opened(problem)
+        labels = None if work is None else construct(work)
+        if work is not None and labels is not None:
+            assert best is not None
+            assert best <= work.value(labels) < inf
+            best_ones += work.value(labels) == best
+            found += 1
+    assert found > 150
+    assert best_ones > 0.8 * found
+    table = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    work = Work.of(Problem.of([[0, 9, 9]] * 3, [(0, 1, table), (1, 2, table)]))
+    wished, free = construct(work, [{}, {2: 0.6, 0: 0.4}, {}]), construct(work)
+    assert wished is not None
+    assert free is not None
+    assert (wished[1], work.value(wished), work.value(free)) == (2, 9, 2)
+
+
+def test_polishing() -> None:
+    """It makes better, never worse, equally with equal seeds; without time the labelling stays."""
+    work = Work.of(network("dense", 120, 8).problem())
+    reduce(work, Limits())
+    labels = construct(work)
+    assert labels is not None
+    better = polish(work, labels, Limits())
+    assert work.value(better) < work.value(labels)
+    assert work.value(polish(work, better, Limits(seed=1))) <= work.value(better)
+    assert polish(work, labels, Limits(seed=3)) == polish(work, labels, Limits(seed=3))
+    assert polish(work, labels, Limits(deadline=0.0)) == labels
