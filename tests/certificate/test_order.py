@@ -50,6 +50,27 @@ def single(value: int, labels: list[int], place: int) -> dict[str, Any]:
     return {"labels": labels, "terminals": terminals, "edges": [], "rewards": rewards}
 
 
+def group(
+    labels: list[int],
+    terminals: list[Any],
+    edges: list[Any],
+    rewards: list[Any],
+    evidence: dict[str, Any] = EARNED,
+) -> dict[str, Any]:
+    """Return a class."""
+    return {"labels": labels, "terminals": terminals, "edges": edges, "rewards": rewards} | {
+        "evidence": evidence
+    }
+
+
+def stated(
+    score: int, classes: list[Any], sinks: dict[str, Any], pairs: list[Any], **more: Any
+) -> Certificate:
+    """Return a certificate; its bound is its score unless it has another one."""
+    own = {"classes": classes, "sinks": sinks, "pairs": pairs}
+    return {"unit": 1, "score": score, "bound": score} | own | more
+
+
 def crossed() -> tuple[Instance, Certificate]:
     """Return two barriers of which each reads what would lie at the other one.
 
@@ -64,20 +85,18 @@ def crossed() -> tuple[Instance, Certificate]:
     ]
     classes = [single(5, [0], 3), single(4, [-1], 2)]
     classes[1]["terminals"] = [[[[], [1, 2], []]]]
-    certificate = {
-        "unit": 1,
-        "score": 5,
-        "bound": 5,
-        "classes": classes,
-        "sinks": {"x": [[[0, 0], [0, 3, 0], []]], "y": [[[1, 0], [1, 1, 0], []]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, 3], []]], [[[1, 0, -1, 0], [0, 1, 2], []]]],
-        "read": ["x", "y"],
-        "order": {
+    certificate = stated(
+        5,
+        classes,
+        {"x": [[[0, 0], [0, 3, 0], []]], "y": [[[1, 0], [1, 1, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, 3], []]], [[[1, 0, -1, 0], [0, 1, 2], []]]],
+        read=["x", "y"],
+        order={
             "before": ["b", "c"],
             "yes": {"evidence": {"0": EARNED, "1": EARNED}},
             "no": {"evidence": {"0": EARNED, "1": EARNED}},
         },
-    }
+    )
     return instance(ops, [("x", "c", 5), ("y", "b", 4)]), certificate
 
 
@@ -179,14 +198,12 @@ def test_a_barrier_that_reads_what_lies_at_it() -> None:
     """One barrier is a circle as well."""
     ops = [op("x", "sink", [], shape=[1]), op("b", "barrier", ["x"], shape=[1])]
     given = instance(ops, [("x", "b", 5)])
-    certificate = {
-        "unit": 1,
-        "score": 5,
-        "bound": 5,
-        "classes": [single(5, [0], 1) | {"evidence": EARNED}],
-        "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, 1], []]]],
-    }
+    certificate = stated(
+        5,
+        [single(5, [0], 1) | {"evidence": EARNED}],
+        {"x": [[[0, 0], [0, 1, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, 1], []]]],
+    )
     assert optimum(given) == 0
     for read in ([], ["x"]):
         with pytest.raises(Refused, match="depend on each other in a cycle: b"):
@@ -212,24 +229,15 @@ def test_choices_that_are_out_in_some_copies_are_not_out_in_all() -> None:
         ]
         given = instance(ops, [("x", "t", 1)])
         loop = [[2, [1, 1, 1]]]
-        certificate: Certificate = {
-            "unit": 1,
-            "score": 0,
-            "bound": 2,
-            "classes": [
-                {
-                    "labels": [-1],
-                    "terminals": [[[[], [0, 2], []], [[], [1, 3], []]]],
-                    "edges": [],
-                    "rewards": [[0, 0, 1]],
-                    "evidence": EARNED,
-                }
-            ],
-            "sinks": {"x": [[[0, 0], [0, 0, 0], loop]]},
-            "pairs": [[[[0, 0, -1, 0], [0, 0, 2], loop]]],
-            "views": {"t": [moved([[-1, 0], [2 + k, 0, k], []]) for k in (0, 1)]},
-            "read": ["x"],
-        }
+        certificate: Certificate = stated(
+            0,
+            [group([-1], [[[[], [0, 2], []], [[], [1, 3], []]]], [], [[0, 0, 1]])],
+            {"x": [[[0, 0], [0, 0, 0], loop]]},
+            [[[[0, 0, -1, 0], [0, 0, 2], loop]]],
+            bound=2,
+            views={"t": [moved([[-1, 0], [2 + k, 0, k], []]) for k in (0, 1)]},
+            read=["x"],
+        )
         assert optimum(given) == 1
         assert check(given, certificate).bound == 2
 
@@ -249,27 +257,17 @@ def test_copies_that_are_read_one_by_one(last: int) -> None:
     given = instance(ops, [("x", "b", 5)])
     one, two = ([[0, 0], [k, k, 0], []] for k in (0, 1))
     left = [[[0, 0], [k, k], []] for k in (0, 1)]
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 0,
-        "bound": 0,
-        "classes": [
-            {
-                "labels": [-1],
-                "terminals": [[[[], [0, 4], [[2, [1, 1]]]]]],
-                "edges": [],
-                "rewards": [[0, 0, 5]],
-                "evidence": EARNED,
-            }
-        ],
-        "sinks": {"x": [[[0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, 4], [[2, [1, 1, 1]]]]]],
-        "views": {
+    certificate: Certificate = stated(
+        0,
+        [group([-1], [[[[], [0, 4], [[2, [1, 1]]]]]], [], [[0, 0, 5]])],
+        {"x": [[[0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]},
+        [[[[0, 0, -1, 0], [0, 0, 4], [[2, [1, 1, 1]]]]]],
+        views={
             "p": [moved(one, left=left[1:])],
             "q": [moved(two, left=left[:1]) if last == 2 else moved(one, left=left[1:])],
         },
-        "read": ["p", "q"],
-    }
+        read=["p", "q"],
+    )
     assert optimum(given) == (0 if last == 2 else 5)
     if last == 2:
         assert check(given, certificate).bound == 0
@@ -293,14 +291,12 @@ def test_what_a_barrier_reads_through_views_is_read() -> None:
         place = 1 + 1 + 1 + 3 + 5
         first, last = moved([[-1, 0], [1, 0, 0], []]), moved([[-1, 0], [1, 0, 2], []])
         middle = [[tag, [w, i, i + 1], []] for tag, w, i in (([-1, 0], 1, 0), ([0, 0], 0, 1))]
-        certificate = {
-            "unit": 1,
-            "score": 5,
-            "bound": 5,
-            "classes": [single(5, [0], place) | {"evidence": EARNED}],
-            "sinks": {"x": [[[0, 0], [0, place, 0], []]]},
-            "pairs": [[[[0, 0, -1, 0], [0, 0, place], []]]],
-            "views": {
+        certificate = stated(
+            5,
+            [single(5, [0], place) | {"evidence": EARNED}],
+            {"x": [[[0, 0], [0, place, 0], []]]},
+            [[[[0, 0, -1, 0], [0, 0, place], []]]],
+            views={
                 "r": [moved([[0, 0], [0, 0, 0], []])],
                 "t": [first, moved([[0, 0], [0, 0, 1], []]), last],
                 "u": [
@@ -309,7 +305,7 @@ def test_what_a_barrier_reads_through_views_is_read() -> None:
                     moved([[-1, 0], [1, 0, 4], []]),
                 ],
             },
-        }
+        )
         assert optimum(given) == (5 if name == "s" else 0)
         if name == "s":
             assert check(given, certificate).score == 5
@@ -329,17 +325,15 @@ def test_barriers_of_several_outputs(target: str, place: int) -> None:
         op("c", "barrier", ["b:1"], shape=[1]),
     ]
     given = instance(ops, [("x", target, 5), ("y", "b:1", 3)])
-    certificate = {
-        "unit": 1,
-        "score": 8,
-        "bound": 8,
-        "classes": [
+    certificate = stated(
+        8,
+        [
             single(5, [0], place) | {"evidence": EARNED},
             single(3, [0], 3) | {"terminals": [[[[], [1, 3], []]]], "evidence": EARNED},
         ],
-        "sinks": {"x": [[[0, 0], [0, place, 0], []]], "y": [[[1, 0], [1, 3, 0], []]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, place], []]], [[[1, 0, -1, 0], [0, 1, 3], []]]],
-    }
+        {"x": [[[0, 0], [0, place, 0], []]], "y": [[[1, 0], [1, 3, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, place], []]], [[[1, 0, -1, 0], [0, 1, 3], []]]],
+    )
     assert optimum(given) == 3
     for read in ([], ["x"], ["b:1"], ["x", "b:1"]):
         with pytest.raises(Refused, match="depend on each other in a cycle: "):
@@ -360,15 +354,13 @@ def test_barriers_behind_barriers_wait() -> None:
         op("c", "barrier", ["r"], shape=[1]),
     ]
     given = instance(ops, [("x", "c", 5)])
-    certificate = {
-        "unit": 1,
-        "score": 5,
-        "bound": 5,
-        "classes": [single(5, [0], 3) | {"evidence": EARNED}],
-        "sinks": {"x": [[[0, 0], [0, 3, 0], []]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, 3], []]]],
-        "views": {"r": [moved([[-1, 0], [1, 0, 0], []])]},
-    }
+    certificate = stated(
+        5,
+        [single(5, [0], 3) | {"evidence": EARNED}],
+        {"x": [[[0, 0], [0, 3, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, 3], []]]],
+        views={"r": [moved([[-1, 0], [1, 0, 0], []])]},
+    )
     assert optimum(given) == 0
     for read in ([], ["r"], ["x", "r"]):
         with pytest.raises(Refused, match="depend on each other in a cycle"):
@@ -400,22 +392,12 @@ def test_terminals_in_several_boxes_are_compared_with_all() -> None:
     given = instance(ops, [("x", "x", 1)])
     both = [[[], [0, 2], [[2, [1, 5]]]]]
     short = [[[], [0, 2], []], [[], [1, 4], []]]
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 2,
-        "bound": 2,
-        "classes": [
-            {
-                "labels": [-1],
-                "terminals": [],
-                "edges": [],
-                "rewards": [],
-                "evidence": {"kind": "exhaustive"},
-            }
-        ],
-        "sinks": {"x": [[[0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]},
-        "pairs": [[[[0, 0, 0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]],
-    }
+    certificate: Certificate = stated(
+        2,
+        [group([-1], [], [], [], {"kind": "exhaustive"})],
+        {"x": [[[0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]},
+        [[[[0, 0, 0, 0], [0, 0, 0], [[2, [1, 1, 1]]]]]],
+    )
     for terminals in ([both, short], [both, short[::-1]], [short, both], [short[::-1], both]):
         certificate["classes"][0]["terminals"] = terminals
         with pytest.raises(Refused, match="may be the same in a copy"):
@@ -437,16 +419,14 @@ def test_a_box_hides_no_barrier_that_is_read() -> None:
     given = instance(ops, [("x", "c", 5)])
     parts = [moved([[-1, 0], [1 + k, 0, k], []]) for k in (0, 1)]
     apart = [[[-1, 0], [1 + k, k, 1 - k], []] for k in (0, 1)]
-    certificate = {
-        "unit": 1,
-        "score": 5,
-        "bound": 5,
-        "classes": [single(5, [0], 7) | {"evidence": EARNED}],
-        "sinks": {"x": [[[0, 0], [0, 7, 0], []]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, 7], []]]],
-        "read": ["r"],
-        "views": {"t": parts, "r": [moved(*apart)]},
-    }
+    certificate = stated(
+        5,
+        [single(5, [0], 7) | {"evidence": EARNED}],
+        {"x": [[[0, 0], [0, 7, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, 7], []]]],
+        read=["r"],
+        views={"t": parts, "r": [moved(*apart)]},
+    )
     assert optimum(given) == 0
     with pytest.raises(Refused, match="depend on each other in a cycle"):
         check(given, certificate)

@@ -15,11 +15,13 @@ from layoutopt.certificate.unwinding import Verdict, check
 from tests.certificate.test_order import (
     Certificate,
     Instance,
+    group,
     instance,
     moved,
     op,
     optimum,
     single,
+    stated,
 )
 
 Change = Callable[[Certificate], None]
@@ -49,25 +51,23 @@ def example() -> tuple[Instance, Certificate]:
     ]
     pairs = [("x", "y", 3), ("x", "sl", 2), ("r", "u", 1), ("y", "f", 2)]
     pairs += [("x", "x", 7), ("sl", "v", 5), ("z", "z", 1), ("x", "y", 0)]
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 27,
-        "bound": 27,
-        "classes": [
-            {
-                "labels": [1, 1],
-                "terminals": [[[[], [0, 6], [[2, [1, 1]]]]], [[[], [0, 19], [[2, [1, 1]]]]]],
-                "edges": [[0, 1, 3]],
-                "rewards": [[0, 0, 2], [0, 1, 1], [1, 1, 2]],
-                "evidence": {"kind": "flow", "edges": [2], "rewards": [2, 0, 2]},
-            }
+    certificate: Certificate = stated(
+        27,
+        [
+            group(
+                [1, 1],
+                [[[[], [0, 6], [[2, [1, 1]]]]], [[[], [0, 19], [[2, [1, 1]]]]]],
+                [[0, 1, 3]],
+                [[0, 0, 2], [0, 1, 1], [1, 1, 2]],
+                {"kind": "flow", "edges": [2], "rewards": [2, 0, 2]},
+            )
         ],
-        "sinks": {
+        {
             "x": [[[0, 0], [0, 19, 0], BOTH]],
             "y": [[[0, 1], [0, 19, 0], BOTH]],
             "z": [[[-2, 0], [4, 4, 0], []]],
         },
-        "pairs": [
+        [
             [[[0, 0, 0, 1], [0, 0, 0], BOTH]],
             [[[0, 0, -1, 0], [0, 0, 6], BOTH]],
             [[[0, 0, -1, 0], [0, 0, 19], BOTH]],
@@ -77,7 +77,7 @@ def example() -> tuple[Instance, Certificate]:
             [[[-2, 0, -2, 0], [0, 4, 4], []]],
             None,
         ],
-        "views": {
+        views={
             "sl": [
                 {
                     "kept": [[[-1, 0], [6, 1, 0], BOTH]],
@@ -91,7 +91,7 @@ def example() -> tuple[Instance, Certificate]:
                 }
             ],
         },
-    }
+    )
     return copy.deepcopy((instance(ops, pairs), certificate))
 
 
@@ -120,22 +120,13 @@ def test_locations_of_any_node() -> None:
     ops = [op("x", "sink", [], shape=[2]), op("y", "sink", [], shape=[2])]
     given = instance(ops, [("x", "y", 3)])
     for label, place in ((-1, 0), (-2, 2)):
-        certificate = {
-            "unit": 3,
-            "score": 6,
-            "bound": 6,
-            "classes": [
-                {
-                    "labels": [label] * 2,
-                    "terminals": [],
-                    "edges": [[0, 1, 1]],
-                    "rewards": [],
-                    "evidence": {"kind": "earned"},
-                }
-            ],
-            "sinks": {"x": [[[0, 0], [0, place, 0], BOTH]], "y": [[[0, 1], [0, place, 0], BOTH]]},
-            "pairs": [[[[0, 0, 0, 1], [0, 0, 0], BOTH]]],
-        }
+        certificate = stated(
+            6,
+            [group([label] * 2, [], [[0, 1, 1]], [])],
+            {"x": [[[0, 0], [0, place, 0], BOTH]], "y": [[[0, 1], [0, place, 0], BOTH]]},
+            [[[[0, 0, 0, 1], [0, 0, 0], BOTH]]],
+            unit=3,
+        )
         assert check(given, certificate).score == 6 == optimum(given)
         certificate["sinks"]["y"] = [[[0, 1], [0, 2 - place, 0], BOTH]]
         with pytest.raises(Refused, match="node 1 is not at the location"):
@@ -170,27 +161,17 @@ def test_boxes_after_one_that_is_never_the_same() -> None:
         op("r", "reverse", ["s"], dims=[0]),
     ]
     given = instance(ops, [("t", "r", 5)])
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 5,
-        "bound": 5,
-        "classes": [
-            {
-                "labels": [0],
-                "terminals": [[[[], [0, 1], []]]],
-                "edges": [],
-                "rewards": [[0, 0, 5]],
-                "evidence": {"kind": "earned"},
-            }
-        ],
-        "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
-        "views": {
+    certificate: Certificate = stated(
+        5,
+        [group([0], [[[[], [0, 1], []]]], [], [[0, 0, 5]])],
+        {"x": [[[0, 0], [0, 1, 0], []]]},
+        [[[[-1, 0, -1, 0], [0, 1, 2], []], [[0, 0, -1, 0], [1, 0, 1], []]]],
+        views={
             "h": [moved([[-1, 0], [1, 0, 0], []], left=[[[-1, 0], [2, 1], []]])],
             "t": [moved([[-1, 0], [1, 0, 0], []]), moved([[0, 0], [0, 0, 1], []])],
             "r": [moved([[-1, 0], [1, 0, 1], [[2, [1, 1, -1]]]])],
         },
-        "pairs": [[[[-1, 0, -1, 0], [0, 1, 2], []], [[0, 0, -1, 0], [1, 0, 1], []]]],
-    }
+    )
     assert check(given, certificate).score == 5 == optimum(given)
     certificate["classes"][0] |= {"rewards": []}
     with pytest.raises(Refused, match="are not those of the pairs"):
@@ -420,7 +401,7 @@ def test_fixed_locations_are_the_same_or_not() -> None:
     given = instance(ops, [("s", "t", 5)])
     whole = [[[-1, 0, -1, 0], [0, 0, 2], [[3, [1, 1, -1]]]]]
     alone = [[[-1, 0, -1, 0], [k, k, 2 - k], []] for k in range(3)]
-    certificate: Certificate = {"unit": 1, "score": 5, "bound": 5, "classes": []}
+    certificate: Certificate = stated(5, [], {}, [])
     certificate |= {
         "views": {"t": [moved([[-1, 0], [0, 0, 2], [[3, [1, 1, -1]]]])]},
         "pairs": [alone],
@@ -452,7 +433,7 @@ def test_fixed_locations_are_the_same_at_one_end(names: str, back: bool) -> None
     whole = [[[-1, 0, -1, 0], [0, 0, 0], [[2, second]]]]
     if back:
         whole = [[[-1, 0, -1, 0], second, [[2, [-x for x in second]]]]]
-    certificate = {"unit": 1, "score": 5, "bound": 5, "classes": [], "views": views}
+    certificate = stated(5, [], {}, [], views=views)
     assert check(given, certificate | {"pairs": [alone]}).score == 5 == optimum(given)
     with pytest.raises(
         Refused, match="fixed locations of a box are partly equal and partly different"
@@ -470,26 +451,16 @@ def test_weights_that_are_equal_in_a_small_field_only() -> None:
         op("t", "expand", ["s"], shape=[wide]),
     ]
     given = instance(ops, [("y", "t", 2**73)])
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 2**127,
-        "bound": 2**127,
-        "classes": [
-            {
-                "labels": [0],
-                "terminals": [[[[], [0, 1], []]]],
-                "edges": [],
-                "rewards": [[0, 0, 2**127]],
-                "evidence": {"kind": "earned"},
-            }
-        ],
-        "sinks": {"x": [[[0, 0], [0, 1, 0], []]]},
-        "views": {
+    certificate: Certificate = stated(
+        2**127,
+        [group([0], [[[[], [0, 1], []]]], [], [[0, 0, 2**127]])],
+        {"x": [[[0, 0], [0, 1, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, 1], [[wide, [1, 0, 0]]]]]],
+        views={
             "y": [moved([[0, 0], [0, 0, 0], [[wide, [0, 0, 1]]]])],
             "t": [moved([[-1, 0], [1, 0, 0], [[wide, [0, 0, 1]]]])],
         },
-        "pairs": [[[[0, 0, -1, 0], [0, 0, 1], [[wide, [1, 0, 0]]]]]],
-    }
+    )
     assert check(given, certificate).score == 2**127
     certificate["classes"][0]["rewards"] = [[0, 0, 1]]
     with pytest.raises(Refused, match="are not those of the pairs"):
@@ -500,14 +471,12 @@ def test_values_below_zero_are_in_no_small_field_either() -> None:
     """What costs 2^127 - 1 is no pair that is worth nothing, as it would be modulo this prime."""
     ops = [op("s", "source", [], shape=[1]), op("x", "sink", [], shape=[1])]
     given = instance(ops, [("x", "s", 1 - 2**127)])
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 0,
-        "bound": 0,
-        "classes": [single(0, [-1], 0) | {"evidence": {"kind": "earned"}}],
-        "sinks": {"x": [[[0, 0], [1, 1, 0], []]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 1, 0], []]]],
-    }
+    certificate: Certificate = stated(
+        0,
+        [single(0, [-1], 0) | {"evidence": {"kind": "earned"}}],
+        {"x": [[[0, 0], [1, 1, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 1, 0], []]]],
+    )
     with pytest.raises(Refused, match="are not those of the pairs"):
         check(given, certificate)
     own = {"terminals": [[[[], [1, 0], []]]], "rewards": [[0, 0, 1 - 2**127]]}
@@ -525,22 +494,20 @@ def test_names_with_a_colon() -> None:
         op("s:0", "source", [], shape=[1]),
     ]
     given = instance(ops, [("x", "s:0", 5), ("x", "s", 3)])
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 5,
-        "bound": 5,
-        "classes": [
-            {
-                "labels": [1],
-                "terminals": [[[[], [0, 1], []]], [[[], [0, 2], []]]],
-                "edges": [],
-                "rewards": [[0, 0, 3], [0, 1, 5]],
-                "evidence": {"kind": "flow", "edges": [], "rewards": [3, 3]},
-            }
+    certificate: Certificate = stated(
+        5,
+        [
+            group(
+                [1],
+                [[[[], [0, 1], []]], [[[], [0, 2], []]]],
+                [],
+                [[0, 0, 3], [0, 1, 5]],
+                {"kind": "flow", "edges": [], "rewards": [3, 3]},
+            )
         ],
-        "sinks": {"x": [[[0, 0], [0, 2, 0], []]]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, k], []]] for k in (2, 1)],
-    }
+        {"x": [[[0, 0], [0, 2, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, k], []]] for k in (2, 1)],
+    )
     assert check(given, certificate).score == 5
     wrong = copy.deepcopy(certificate) | {"score": 8, "bound": 8}
     wrong["classes"][0] |= {"rewards": [[0, 1, 8]], "evidence": {"kind": "earned"}}
@@ -557,26 +524,16 @@ def test_negative_values_need_terminals_apart() -> None:
         op("s", "source", [], shape=[1]),
     ]
     given = instance(ops, [("x", "s", 10), ("y", "s", 10), ("x", "y", -5)])
-    certificate: Certificate = {
-        "unit": 1,
-        "score": 20,
-        "bound": 20,
-        "classes": [
-            {
-                "labels": [0, 1],
-                "terminals": [[[[], [0, 2], []]]] * 2,
-                "edges": [[0, 1, -5]],
-                "rewards": [[0, 0, 10], [1, 1, 10]],
-                "evidence": {"kind": "earned"},
-            }
-        ],
-        "sinks": {"x": [[[0, 0], [0, 2, 0], []]], "y": [[[0, 1], [0, 2, 0], []]]},
-        "pairs": [
+    certificate: Certificate = stated(
+        20,
+        [group([0, 1], [[[[], [0, 2], []]]] * 2, [[0, 1, -5]], [[0, 0, 10], [1, 1, 10]])],
+        {"x": [[[0, 0], [0, 2, 0], []]], "y": [[[0, 1], [0, 2, 0], []]]},
+        [
             [[[0, 0, -1, 0], [0, 0, 2], []]],
             [[[0, 1, -1, 0], [0, 0, 2], []]],
             [[[0, 0, 0, 1], [0, 0, 0], []]],
         ],
-    }
+    )
     assert optimum(given) == 15
     with pytest.raises(Refused, match="terminals 0 and 1 may be the same in a copy"):
         check(given, certificate)
@@ -641,24 +598,15 @@ def test_empty_and_scalar_tensors() -> None:
         op("n", "fixed_point", ["x"], shapes=[]),
     ]
     given = instance(ops, [("x", "s:1", 2), ("p", "b", 4)])
-    certificate = {
-        "unit": 2,
-        "score": 2,
-        "bound": 2,
-        "classes": [
-            {
-                "labels": [0],
-                "terminals": [[[[], [0, 1], []]]],
-                "edges": [],
-                "rewards": [[0, 0, 1]],
-                "evidence": {"kind": "earned"},
-            }
-        ],
-        "sinks": {"e": [], "x": [[[0, 0], [0, 1, 0], []]]},
-        "views": {"g": [moved(left=[[[0, 0], [0, 0], []]])], "p": [moved(), moved()]},
-        "pairs": [[[[0, 0, -1, 0], [0, 0, 1], []]], []],
-        "read": ["p"],
-    }
+    certificate = stated(
+        2,
+        [group([0], [[[[], [0, 1], []]]], [], [[0, 0, 1]])],
+        {"e": [], "x": [[[0, 0], [0, 1, 0], []]]},
+        [[[[0, 0, -1, 0], [0, 0, 1], []]], []],
+        unit=2,
+        views={"g": [moved(left=[[[0, 0], [0, 0], []]])], "p": [moved(), moved()]},
+        read=["p"],
+    )
     assert check(given, certificate) == Verdict(Fraction(2), Fraction(2), 1, 1, 0, 0)
     assert optimum(given) == 2
     wrong = certificate | {"sinks": certificate["sinks"] | {"e": [[[-2, 0], [0, 0, 0], []]]}}
