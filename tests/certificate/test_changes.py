@@ -22,7 +22,7 @@ from models.statement import Statement, added, cyclic, score, state
 from tests.certificate.test_order import Certificate, Instance, crossed
 from tests.certificate.test_sums import members
 from tests.certificate.test_unwinding import example
-from tests.proving.test_unwinding import lifted
+from tests.certify.test_unwinding import lifted
 
 UNTIED = [-2, 0]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from layoutopt.conversion.costs import tally
 from layoutopt.converting import convert
 from layoutopt.network import evidence as pairwise
 from layoutopt.onnx.source import read_model
+from tests.certificate.test_unwinding import Change, put
 from tests.conversion.drawn import drawn
 from tests.conversion.exhaustive import least
 from tests.rewriting.exports import channels_last, random_export
@@ -238,62 +238,41 @@ def test_verdicts_tell_what_is_proved() -> None:
     )
 
 
-Change = Callable[[Any], object]
-
-
-def _at(*path: Any, value: Any) -> Change:
-    def change(certificate: Any) -> None:
-        for key in path[:-1]:
-            certificate = certificate[key]
-        certificate[path[-1]] = value
-
-    return change
-
-
-def _without(*path: Any) -> Change:
-    def change(certificate: Any) -> None:
-        for key in path[:-1]:
-            certificate = certificate[key]
-        del certificate[path[-1]]
-
-    return change
-
-
 STATED, CLAIM = ("graphs", 0, "statement"), ("graphs", 0, "claim")
 RELU = 0
 
 WRONG: list[tuple[Change, str]] = [
-    (_without("format"), "no 'format'"),
-    (_at("format", value="layoutopt/certificate/2"), "not a certificate of a conversion"),
-    (_at("problem", value="unwinding"), "not a certificate of a conversion"),
-    (_without("asked"), "no 'asked'"),
-    (_at("asked", value=[]), "no 'objective'"),
-    (_without("asked", "backend"), "no 'backend'"),
-    (_at("asked", "padding", value=0), "padding has type int"),
-    (_at("asked", "layout", value=["Conv=NHWC"]), "layout has type list"),
-    (_at("asked", "layout", value="Conv"), "invalid arguments"),
-    (_at("asked", "backend", value="gpu"), "invalid arguments"),
-    (_at("asked", "objective", value="speed"), "invalid arguments"),
-    (_at("asked", "costs", value="[["), "invalid arguments"),
-    (_at("asked", "costs", value="[[op]]"), "invalid arguments"),
-    (_without("graphs"), "no 'graphs'"),
-    (_at("graphs", value=[]), "graphs must be a list of 1"),
-    (_at("graphs", value={}), "graphs must be a list of 1"),
-    (_at("graphs", 0, value=None), "graph 'g': there is no 'statement'"),
-    (_without(*STATED), "no 'statement'"),
-    (_without(*CLAIM), "no 'claim'"),
-    (_at(*STATED, value=[]), "no 'objectives'"),
-    (_at(*STATED, "objectives", value=["bytes", "count"]), "objectives differ from those"),
-    (_at(*STATED, "tensors", "x", value=[1, 1]), "tensors differ from those"),
-    (_at(*STATED, "tensors", "v", value=[1, 1]), "tensors differ from those"),
-    (_at(*STATED, "ops", RELU, "modes", value=[["0231", "0231"]]), "op 'Relu_0' differs"),
-    (_at(*STATED, "ops", RELU, "op", value="other"), "op 'Relu_0' differs"),
-    (_at(*STATED, "ops", value=[]), "ops must be a list of"),
-    (_at(*STATED, "more", value=[]), "contains more than the network"),
-    (_at(*CLAIM, "score", value=[0, 0]), "the choice costs"),
-    (_at(*CLAIM, "bound", value=[9, 0]), "is claimed, but"),
-    (_at(*CLAIM, "evidence", value=None), "evidence must be of one of the kinds"),
-    (_at(*CLAIM, "instead", value=[[0]]), "instead must be a list of"),
+    (put("format", ...), "no 'format'"),
+    (put("format", "layoutopt/certificate/2"), "not a certificate of a conversion"),
+    (put("problem", "unwinding"), "not a certificate of a conversion"),
+    (put("asked", ...), "no 'asked'"),
+    (put("asked", []), "no 'objective'"),
+    (put("asked", "backend", ...), "no 'backend'"),
+    (put("asked", "padding", 0), "padding has type int"),
+    (put("asked", "layout", ["Conv=NHWC"]), "layout has type list"),
+    (put("asked", "layout", "Conv"), "invalid arguments"),
+    (put("asked", "backend", "gpu"), "invalid arguments"),
+    (put("asked", "objective", "speed"), "invalid arguments"),
+    (put("asked", "costs", "[["), "invalid arguments"),
+    (put("asked", "costs", "[[op]]"), "invalid arguments"),
+    (put("graphs", ...), "no 'graphs'"),
+    (put("graphs", []), "graphs must be a list of 1"),
+    (put("graphs", {}), "graphs must be a list of 1"),
+    (put("graphs", 0, None), "graph 'g': there is no 'statement'"),
+    (put(*STATED, ...), "no 'statement'"),
+    (put(*CLAIM, ...), "no 'claim'"),
+    (put(*STATED, []), "no 'objectives'"),
+    (put(*STATED, "objectives", ["bytes", "count"]), "objectives differ from those"),
+    (put(*STATED, "tensors", "x", [1, 1]), "tensors differ from those"),
+    (put(*STATED, "tensors", "v", [1, 1]), "tensors differ from those"),
+    (put(*STATED, "ops", RELU, "modes", [["0231", "0231"]]), "op 'Relu_0' differs"),
+    (put(*STATED, "ops", RELU, "op", "other"), "op 'Relu_0' differs"),
+    (put(*STATED, "ops", []), "ops must be a list of"),
+    (put(*STATED, "more", []), "contains more than the network"),
+    (put(*CLAIM, "score", [0, 0]), "the choice costs"),
+    (put(*CLAIM, "bound", [9, 0]), "is claimed, but"),
+    (put(*CLAIM, "evidence", None), "evidence must be of one of the kinds"),
+    (put(*CLAIM, "instead", [[0]]), "instead must be a list of"),
 ]
 
 SMALL = """g (float[1,4,5,3] x) => (float[1,4,5,3] y) {
