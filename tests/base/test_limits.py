@@ -9,14 +9,22 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from layoutopt.base import deadline
-from layoutopt.base.deadline import GRACE, grace, run_phase, run_with_timeout
+from layoutopt.base.deadline import (
+    GRACE,
+    grace,
+    left_running,
+    run_phase,
+    run_stoppable,
+    run_with_timeout,
+)
 from layoutopt.base.errors import InputError, LayoutoptError, SizeError
 from layoutopt.base.limits import Limits, Progress, interruptible
 from layoutopt.base.result import Result, Status, Stopped
@@ -24,211 +32,162 @@ from layoutopt.base.result import Result, Status, Stopped
 # Limits, progress and results, each alone
 
 
-class TestLimits:
-    """Deadlines, interrupts and gaps."""
+def test_limits() -> None:
+    """Without a deadline nothing is ever over; time left is never negative; parts are narrower.
 
-    def test_endless(self) -> None:
-        """Without a deadline nothing is ever over."""
-        limits = Limits()
-        assert (limits.left, limits.over, limits.stopped) == (float("inf"), False, None)
-
-    def test_deadline(self) -> None:
-        """After the deadline it is over, and time left is never negative."""
-        limits = Limits(deadline=time.monotonic() + 0.05)
-        assert 0 < limits.left <= 0.05
-        assert not limits.over
-        time.sleep(0.06)
-        assert (limits.left, limits.over, limits.stopped) == (0, True, Stopped.TIME_LIMIT)
-
-    def test_interrupt_comes_first(self) -> None:
-        """An interrupt is the reason, even after the deadline; narrower limits share it."""
-        limits = Limits(deadline=0.0)
-        part = limits.within(5)
-        limits.interrupt.set()
-        assert limits.stopped is part.stopped is Stopped.INTERRUPTED
-
-    def test_within(self) -> None:
-        """Narrower limits are never wider."""
-        assert Limits().within(5).left <= 5
-        assert Limits(deadline=0.0).within(5).left == 0
-
-    def test_close(self) -> None:
-        """A gap is relative to what is left of the objective after debts."""
-        assert Limits().close(5, 5)
-        assert Limits().close(5, 4)
-        assert not Limits().close(5, 6)
-        assert Limits(gap=0.2).close(10, 12)
-        assert not Limits(gap=0.2).close(10, 13)
-        assert not Limits(gap=0.2, debt=5).close(10, 12)
-        assert Limits(gap=0.2, debt=5).close(10, 11)
-        assert not Limits(gap=0.5).close(-10, -9)
-        assert not Limits(gap=9.0, debt=20).close(10, 11)
-
-    def test_beside(self) -> None:
-        """What is earned elsewhere pays debts; what is lost makes them; messages include it."""
-        heard: list[Progress] = []
-        limits = Limits(tell=heard.append, debt=5)
-        assert limits.beside(3).debt == 2
-        assert limits.beside(9).debt == 0
-        assert limits.beside(-4).debt == 9
-        limits.beside(-4).report("x", 10, 12)
-        assert (heard[0].objective, heard[0].bound) == (6, 8)
-
-    def test_per(self) -> None:
-        """Coarser units: messages are multiplied, debts divided and rounded up."""
-        heard: list[Progress] = []
-        limits = Limits(tell=heard.append, debt=7)
-        assert limits.per(3).debt == 3
-        limits.per(3).report("x", 10, None)
-        assert (heard[0].objective, heard[0].bound) == (30, None)
-
-    def test_steady(self) -> None:
-        """The best objective and bound so far are told, whatever comes later."""
-        heard: list[Progress] = []
-        limits = Limits(tell=heard.append).steady()
-        for objective, bound in [(1, 9), (0, 10), (None, None), (3, 5), (2, 6)]:
-            limits.report("x", objective, bound)
-        assert [(m.objective, m.bound) for m in heard] == [
-            *((1, 9), (1, 9), (None, None), (3, 5), (3, 5))
-        ]
-
-    def test_nobody_listens(self) -> None:
-        """Messages to nobody are no trouble, however they are restated."""
-        Limits().steady().beside(3).per(2).report("x", 1, 2)
-
-    def test_progress(self) -> None:
-        """Messages tell the phase, the seconds since the call began, and the gap if known."""
-        heard: list[Progress] = []
-        Limits(tell=heard.append, started=time.monotonic() - 10).report("phase", 4, 5)
-        [message] = heard
-        assert message.phase == "phase"
-        assert 10 <= message.seconds < 60
-        assert message.gap == 0.25
-        assert Progress("x", 0.0, 4, None).gap is None
-        assert Progress("x", 0.0, 0, 1).gap == pytest.approx(1e9)
+    An interrupt is the reason, even after the deadline, and parts share it.
+    """
+    endless = Limits()
+    assert (endless.left, endless.over, endless.stopped) == (math.inf, False, None)
+    limits = Limits(deadline=time.monotonic() + 0.05)
+    assert 0 < limits.left <= 0.05
+    assert not limits.over
+    assert (endless.within(5).left <= 5, Limits(deadline=0.0).within(5).left) == (True, 0)
+    time.sleep(0.06)
+    assert (limits.left, limits.over, limits.stopped) == (0, True, Stopped.TIME_LIMIT)
+    part = limits.within(5)
+    limits.interrupt.set()
+    assert limits.stopped is part.stopped is Stopped.INTERRUPTED
 
 
-class TestInterruptible:
-    """Ctrl-C."""
+HUGE = 10**400
 
-    def test_once_and_twice(self) -> None:
-        """The first sets the event, the second interrupts, and the old handler comes back."""
-        before = signal.getsignal(signal.SIGINT)
-        limits = Limits()
+CLOSE: list[tuple[Limits, int, int, bool]] = [
+    (Limits(), 5, 5, True),
+    (Limits(), 5, 4, True),
+    (Limits(), 5, 6, False),
+    (Limits(gap=0.2), 10, 12, True),
+    (Limits(gap=0.2), 10, 13, False),
+    (Limits(gap=0.2, debt=5), 10, 12, False),
+    (Limits(gap=0.2, debt=5), 10, 11, True),
+    (Limits(gap=0.5), -10, -9, False),
+    (Limits(gap=9.0, debt=20), 10, 11, False),
+    (Limits(), HUGE, HUGE + 1, False),
+    (Limits(), HUGE, HUGE, True),
+    (Limits(gap=0.1), HUGE, HUGE + HUGE // 10 - 1, True),
+    (Limits(gap=0.1), HUGE, HUGE + HUGE // 9, False),
+    (Limits(gap=1e-18), 10**18, 10**18 + 1, True),
+    (Limits(gap=1e-18), 10**18 - 1, 10**18, False),  # a double takes this for 10**18
+    (Limits(gap=0.3), 10, 13, True),  # the double is less than 0.3
+    (Limits(gap=math.inf), 1, HUGE, True),
+    (Limits(gap=math.inf), 0, 1, False),
+]
 
-        def interrupted_twice() -> None:
-            with interruptible(limits):
-                os.kill(os.getpid(), signal.SIGINT)
-                assert limits.interrupt.is_set()
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(5)
 
-        with pytest.raises(KeyboardInterrupt):
-            interrupted_twice()
-        assert signal.getsignal(signal.SIGINT) is before
+def test_close() -> None:
+    """A gap is relative to what is left of the objective after debts, decided exactly."""
+    for limits, objective, bound, closes in CLOSE:
+        assert limits.close(objective, bound) is closes
 
-    def test_within_another(self) -> None:
-        """Whatever a computation is a part of stops as well; the second Ctrl-C still interrupts."""
-        before = signal.getsignal(signal.SIGINT)
-        whole, part = Limits(), Limits()
 
-        def interrupted_twice() -> None:
-            with interruptible(whole):
-                with interruptible(part):
+def test_messages() -> None:
+    """Messages tell phase, seconds and gap; what is elsewhere, or in another unit, is restated.
+
+    What is earned elsewhere pays debts, what is lost makes them; coarser units multiply messages
+    and divide debts, rounded up.  Steady messages tell the best numbers so far.
+    """
+    heard: list[Progress] = []
+    limits = Limits(tell=heard.append, debt=7, started=time.monotonic() - 10)
+    assert [limits.beside(n).debt for n in (3, 9, -4)] == [4, 0, 11]
+    assert limits.per(3).debt == 3
+    limits.beside(-4).report("x", 10, 12)
+    limits.per(3).report("x", 10, None)
+    assert [(m.objective, m.bound) for m in heard] == [(6, 8), (30, None)]
+    heard.clear()
+    steady = limits.steady()
+    for objective, bound in [(1, 9), (0, 10), (None, None), (3, 5), (2, 6)]:
+        steady.report("x", objective, bound)
+    best = [(1, 9), (1, 9), (None, None), (3, 5), (3, 5)]
+    assert [(m.objective, m.bound) for m in heard] == best
+    limits.report("phase", 4, 5)
+    assert (heard[-1].phase, heard[-1].gap) == ("phase", 0.25)
+    assert 10 <= heard[-1].seconds < 60
+    assert Progress("x", 0.0, 4, None).gap is None
+    assert Progress("x", 0.0, 0, 1).gap == pytest.approx(1e9)
+    Limits().steady().beside(3).per(2).report("x", 1, 2)  # nobody listens
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_ctrl_c(parts: int) -> None:
+    """The first stops all that is computed, the second interrupts, the old handler comes back.
+
+    That is so within a part of a computation, and after a part that nobody interrupted.
+    """
+    before, whole, part = signal.getsignal(signal.SIGINT), Limits(), Limits()
+
+    def interrupted_twice() -> None:
+        with interruptible(whole):
+            assert signal.getsignal(signal.SIGINT) is not before
+            with interruptible(part):
+                if parts == 1:
                     os.kill(os.getpid(), signal.SIGINT)
                     assert part.interrupt.is_set()
-                assert whole.interrupt.is_set()
+            if parts != 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            assert whole.interrupt.is_set()
+            if parts < 2:
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(5)
 
-        with pytest.raises(KeyboardInterrupt):
-            interrupted_twice()
-        assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(KeyboardInterrupt) if parts < 2 else nullcontext():
+        interrupted_twice()
+    assert signal.getsignal(signal.SIGINT) is before
 
-    def test_a_part_ends(self) -> None:
-        """After a part that nobody interrupted, Ctrl-C stops what is left of the whole."""
-        whole = Limits()
-        with interruptible(whole):
-            with interruptible(Limits()):
-                pass
-            os.kill(os.getpid(), signal.SIGINT)
-            assert whole.interrupt.is_set()
 
-    def test_nothing_happens(self) -> None:
-        """Without Ctrl-C nothing is set, and the old handler comes back all the same."""
-        before, limits = signal.getsignal(signal.SIGINT), Limits()
+def test_without_ctrl_c() -> None:
+    """Nothing is set; in other threads, which get no signals, nothing changes."""
+    before, limits, seen = signal.getsignal(signal.SIGINT), Limits(), list[bool]()
+
+    def work() -> None:
         with interruptible(limits):
-            assert signal.getsignal(signal.SIGINT) is not before
-        assert signal.getsignal(signal.SIGINT) is before
-        assert not limits.interrupt.is_set()
+            seen.append(signal.getsignal(signal.SIGINT) is before)
 
-    def test_other_threads(self) -> None:
-        """In other threads, which get no signals, nothing changes."""
-        seen: list[bool] = []
-
-        def work() -> None:
-            before = signal.getsignal(signal.SIGINT)
-            with interruptible(Limits()):
-                seen.append(signal.getsignal(signal.SIGINT) is before)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        assert seen == [True]
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False, True]
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not limits.interrupt.is_set()
 
 
-class TestResults:
-    """What a result says of itself."""
+TENTH, ABOVE = Decimal("0.10"), Decimal("1.000000000000000000000000000001")
 
-    def test_status(self) -> None:
-        """Optimal where objective and bound are equal; unknown without objective."""
-        assert Result(objective=3, bound=3).status is Status.OPTIMAL
-        assert Result(objective=3, bound=4).status is Status.FEASIBLE
-        assert Result(objective=3).status is Status.FEASIBLE
-        assert Result(bound=3).status is Status.UNKNOWN
-        assert Result().status is Status.UNKNOWN
-        above = Decimal("1.000000000000000000000000000001")
-        assert Result(objective=Decimal(1), bound=above).status is Status.FEASIBLE
-        assert Result(objective=Decimal("0.10"), bound=Decimal("0.1")).status is Status.OPTIMAL
-
-    def test_gap(self) -> None:
-        """Relative to the objective's size, and unknown where either number is."""
-        assert Result(objective=10, bound=12).gap == 0.2
-        assert Result(objective=-10, bound=-8).gap == 0.2
-        assert Result(objective=0, bound=1).gap == 1e9
-        assert Result(objective=1).gap is None
-        assert Result(bound=1).gap is None
-        huge = Result(objective=Decimal(1), bound=Decimal("1e400"))
-        assert huge.gap == float("inf")
-        close = Result(objective=Decimal(10**30), bound=Decimal(10**30 + 1))
-        assert close.gap == 1e-30
-
-    def test_errors(self) -> None:
-        """Errors name file, place and reason, in one line, and are plain ValueErrors."""
-        error = InputError("is wrong", "$.ops[3]", "a.json")
-        assert str(error) == "a.json: $.ops[3]: is wrong"
-        assert str(InputError("is wrong")) == "is wrong"
-        assert str(error.located("$", "b.json")) == "a.json: $.ops[3]: is wrong"
-        assert str(InputError("is wrong").located("$.x", "b.json")) == "b.json: $.x: is wrong"
-        assert str(InputError("one\ntwo\r\nthree")) == "one two three"
-        assert isinstance(SizeError("x"), InputError)
-        assert isinstance(error, LayoutoptError)
-        assert isinstance(error, ValueError)
+RESULTS: list[tuple[Any, Any, Status, float | None]] = [
+    # Objective, bound, status, and gap relative to the size of the objective.
+    (3, 3, Status.OPTIMAL, 0),
+    (3, 4, Status.FEASIBLE, 1 / 3),
+    (3, None, Status.FEASIBLE, None),
+    (None, 3, Status.UNKNOWN, None),
+    (None, None, Status.UNKNOWN, None),
+    (Decimal(1), ABOVE, Status.FEASIBLE, 1e-30),
+    (TENTH, Decimal("0.1"), Status.OPTIMAL, 0),
+    (10, 12, Status.FEASIBLE, 0.2),
+    (-10, -8, Status.FEASIBLE, 0.2),
+    (0, 1, Status.FEASIBLE, 1e9),
+    (Decimal(1), Decimal("1e400"), Status.FEASIBLE, math.inf),
+    (Decimal(10**30), Decimal(10**30 + 1), Status.FEASIBLE, 1e-30),
+]
 
 
-def test_close_is_exact() -> None:
-    """Whether a gap is small enough is decided without rounding, however large the numbers are."""
-    huge = 10**400
-    assert not Limits().close(huge, huge + 1)
-    assert Limits().close(huge, huge)
-    assert Limits(gap=0.1).close(huge, huge + huge // 10 - 1)
-    assert not Limits(gap=0.1).close(huge, huge + huge // 9)
-    fine = Limits(gap=1e-18)
-    assert fine.close(10**18, 10**18 + 1)
-    assert not fine.close(10**18 - 1, 10**18)  # a double takes this for 10**18
-    assert Limits(gap=0.3).close(10, 13)  # the double is less than 0.3
-    assert Limits(gap=math.inf).close(1, huge)
-    assert not Limits(gap=math.inf).close(0, 1)
+@pytest.mark.parametrize(("objective", "bound", "status", "gap"), RESULTS)
+def test_results(objective: Any, bound: Any, status: Status, gap: float | None) -> None:
+    """Optimal where both numbers are equal; unknown without objective."""
+    result = Result(objective=objective, bound=bound)
+    assert (result.status, result.gap) == (status, gap)
+
+
+def test_errors() -> None:
+    """Errors name file, place and reason, in one line, and are plain ValueErrors."""
+    error = InputError("is wrong", "$.ops[3]", "a.json")
+    assert str(error) == "a.json: $.ops[3]: is wrong"
+    assert str(InputError("is wrong")) == "is wrong"
+    assert str(error.located("$", "b.json")) == "a.json: $.ops[3]: is wrong"
+    assert str(InputError("is wrong").located("$.x", "b.json")) == "b.json: $.x: is wrong"
+    assert str(InputError("one\ntwo\r\nthree")) == "one two three"
+    assert isinstance(SizeError("x"), InputError)
+    assert isinstance(error, LayoutoptError)
+    assert isinstance(error, ValueError)
 
 
 def test_turns_end_by_counted_work() -> None:
@@ -264,27 +223,15 @@ def end_keeper() -> None:
             assert not thread.is_alive()
 
 
-def test_what_goes_on_is_ended() -> None:
-    """A loop without end raises, in the thread that runs it, soon after it should have ended."""
+def test_what_ends_and_what_does_not() -> None:
+    """A loop without end raises soon after it should have ended; answers and errors come back."""
     for _ in range(5):
         with pytest.raises(TimeoutError):
             run_with_timeout(forever, lambda: True)
-
-
-def test_what_ends_in_time_is_left_alone() -> None:
-    """An answer comes back."""
     assert run_with_timeout(lambda: 7, lambda: False) == 7
     assert run_with_timeout(lambda: time.sleep(0.2) or 8, lambda: False) == 8
-
-
-def test_errors_pass_through() -> None:
-    """What a function raises is what comes out."""
-
-    def wrong() -> None:
-        raise KeyError("x")
-
     with pytest.raises(KeyError, match="x"):
-        run_with_timeout(wrong, lambda: False)
+        run_with_timeout(lambda: {}["x"], lambda: False)
 
 
 def test_no_handler_of_errors_takes_it() -> None:
@@ -455,75 +402,110 @@ def test_forks() -> None:
     assert done.returncode == 7
 
 
-class TestPhases:
-    """Phases of a call."""
+# Phases of a call
 
-    def test_answers_and_errors(self) -> None:
-        """They pass through."""
-        assert run_phase("trace", lambda: 5, Limits()) == 5
-        with pytest.raises(KeyError):
-            run_phase("check", lambda: {}["x"], Limits())
 
-    def test_tracing_ends_with_the_limits(self) -> None:
-        """Be it time or Ctrl-C: there is nothing yet that could get lost."""
-        interrupted = Limits()
-        interrupted.interrupt.set()
-        for limits in (Limits(deadline=0.0), interrupted):
-            with pytest.raises(TimeoutError):
-                run_phase("trace", forever, limits)
+def interrupted() -> Limits:
+    """Return limits that Ctrl-C has ended."""
+    limits = Limits()
+    limits.interrupt.set()
+    return limits
 
-    def test_a_deaf_solver(self) -> None:
-        """A solver that does not look at its limits is ended."""
-        limits = Limits(deadline=0.0)
+
+def large() -> None:
+    """Run out of memory."""
+    raise MemoryError
+
+
+def test_phases_end_with_their_limits() -> None:
+    """Answers and errors pass through; tracing and solving end by time, Ctrl-C or memory."""
+    assert run_phase("trace", lambda: 5, Limits()) == 5
+    with pytest.raises(KeyError):
+        run_phase("check", lambda: {}["x"], Limits())
+    for phase, work, limits, why in [
+        ("trace", forever, Limits(deadline=0.0), Stopped.TIME_LIMIT),
+        ("trace", forever, interrupted(), Stopped.INTERRUPTED),
+        ("solve", forever, Limits(deadline=0.0), Stopped.TIME_LIMIT),
+        ("trace", large, Limits(), Stopped.MEMORY_LIMIT),
+    ]:
         with pytest.raises(TimeoutError):
-            run_phase("solve", forever, limits)
-        assert limits.stopped is Stopped.TIME_LIMIT
+            run_phase(phase, work, limits)
+        assert limits.stopped is why
+    given = [Limits(), Limits(deadline=7.0, started=2.0), Limits(deadline=52.0, started=2.0)]
+    assert [grace(limits) for limits in given] == [1, 1, 5]
 
-    def test_checks_end_soon(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Ctrl-C leaves them some seconds, the deadline a grace."""
-        limits = Limits()
-        limits.interrupt.set()
-        monkeypatch.setattr(deadline, "GRACE", 0.1)
-        assert run_phase("check", lambda: time.sleep(0.2) or 5, limits) == 5
+
+def test_checks_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C leaves them some seconds, the deadline a grace; both end sooner with an answer."""
+    limits = interrupted()
+    monkeypatch.setattr(deadline, "GRACE", 0.1)
+    assert run_phase("check", lambda: time.sleep(0.2) or 5, limits) == 5
+    with pytest.raises(TimeoutError):
+        run_phase("check", forever, limits)
+    assert time.monotonic() - limits.interrupt.at < 20  # busy machines included
+    with pytest.raises(TimeoutError):
+        run_phase("check", forever, Limits(deadline=time.monotonic() - GRACE))
+    monkeypatch.setattr(deadline, "GRACE", 60.0)
+    monkeypatch.setattr(deadline, "ANSWER_ENDS", 60.0)
+    for limits in (Limits(deadline=time.monotonic()), interrupted()):
+        begun = time.monotonic()
         with pytest.raises(TimeoutError):
-            run_phase("check", forever, limits)
-        assert time.monotonic() - limits.interrupt.at < 20  # busy machines included
-        late = Limits(deadline=time.monotonic() - GRACE)
-        with pytest.raises(TimeoutError):
-            run_phase("check", forever, late)
+            run_phase("check", forever, limits, secured=True)
+        assert time.monotonic() - begun < 30
 
-    def test_the_only_answer_on_a_busy_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Ctrl-C does not lose it because others take the processor."""
-        monkeypatch.setattr(deadline, "ANSWER_ENDS", 0.2)
-        limits = Limits()
-        limits.interrupt.set()
-        assert run_phase("check", lambda: time.sleep(0.7) or 5, limits) == 5
 
-    def test_an_answer_at_hand(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where there is one, phases end sooner, after the deadline and after Ctrl-C."""
-        monkeypatch.setattr(deadline, "GRACE", 60.0)
-        monkeypatch.setattr(deadline, "ANSWER_ENDS", 60.0)
-        interrupted = Limits()
-        interrupted.interrupt.set()
-        for limits in (Limits(deadline=time.monotonic()), interrupted):
-            begun = time.monotonic()
-            with pytest.raises(TimeoutError):
-                run_phase("check", forever, limits, secured=True)
-            assert time.monotonic() - begun < 30
+def test_the_only_answer_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C does not lose it because others take the processor."""
+    monkeypatch.setattr(deadline, "ANSWER_ENDS", 0.2)
+    assert run_phase("check", lambda: time.sleep(0.7) or 5, interrupted()) == 5
 
-    def test_grace(self) -> None:
-        """A second, or a tenth of the time that there was."""
-        assert grace(Limits()) == 1
-        assert grace(Limits(deadline=7.0, started=2.0)) == 1
-        assert grace(Limits(deadline=52.0, started=2.0)) == 5
 
-    def test_memory(self) -> None:
-        """Running out of memory ends a phase like running out of time; the limits tell which."""
-        limits = Limits()
+# Solvers that hold the interpreter, and are run so that they can be stopped
 
-        def large() -> None:
-            raise MemoryError
 
-        with pytest.raises(TimeoutError):
-            run_phase("trace", large, limits)
-        assert limits.stopped is Stopped.MEMORY_LIMIT
+def fail() -> None:
+    """Raise what a solver may raise."""
+    raise KeyError("inside")
+
+
+def test_what_comes_back() -> None:
+    """An answer, or what was raised; nothing is left of a solver that ended."""
+    assert run_stoppable(lambda: 42, lambda: None, Limits()) == 42
+    with pytest.raises(KeyError, match="inside"):
+        run_stoppable(fail, lambda: None, Limits())
+    assert not left_running()
+
+
+def test_stopped_by_time_and_by_hand() -> None:
+    """When limits are over, the solver is asked to stop, and its answer is taken."""
+    by_time, by_hand = Limits(deadline=time.monotonic() + 0.1), Limits()
+    threading.Timer(0.1, by_hand.interrupt.set).start()
+    for limits in (by_time, by_hand):
+        enough = threading.Event()
+        assert run_stoppable(lambda e=enough: e.wait(30), enough.set, limits) is True
+
+
+def test_stopped_before_it_begins() -> None:
+    """A solver that is deaf until it has begun is asked again."""
+    limits, begun, enough = Limits(), threading.Event(), threading.Event()
+    limits.interrupt.set()
+
+    def solve() -> bool:
+        time.sleep(0.2)
+        begun.set()
+        return enough.wait(30)
+
+    assert run_stoppable(solve, lambda: begun.is_set() and enough.set(), limits)
+
+
+def test_a_solver_left_to_itself_is_known() -> None:
+    """Patience ends in an error, and it is known that the solver goes on until it has ended."""
+    go_on = threading.Event()
+    with pytest.raises(TimeoutError):
+        run_stoppable(go_on.wait, lambda: None, Limits(deadline=0.0), patience=0.01)
+    assert left_running()
+    go_on.set()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and thread.daemon:
+            thread.join(5)
+    assert not left_running()
