@@ -14,7 +14,8 @@ from layoutopt.check.occupancy import overfull, sure_to_fit
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.tiles.memory import TileMemory
 from layoutopt.unwinding import unwind
-from tests.check.test_elements import dynamic, whole
+from tests.check.large import whole
+from tests.check.test_elements import dynamic
 from tests.machine.test_capacitated import full
 
 
@@ -51,6 +52,7 @@ def test_contradictions() -> None:
     assert claimed(graph, empty) == []
     beside = "status: the result says infeasible, but has layouts, a score or a bound"
     assert claimed(graph, replace(empty, bound=Decimal(1))) == [beside]
+    assert claimed(graph, replace(empty, labelling={}))[-1:] == [beside]
     roomy = full(room=6)
     wrong = claimed(roomy, unwind(roomy))
     assert wrong[:2] == [beside, "status: the sinks fit the tiles, the result says infeasible"]
@@ -146,10 +148,3 @@ def test_status_and_gap() -> None:
         found = list(violations(graph, result, status, gap))
         assert len(found) == bool(line)
         assert line in "".join(found)
-
-
-def test_layouts_beside_a_claim_that_there_are_none() -> None:
-    """Layouts without score and bound contradict the claim as well."""
-    graph = full(room=2)
-    [line] = claimed(graph, replace(nothing(graph), labelling={}))[-1:]
-    assert line == "status: the result says infeasible, but has layouts, a score or a bound"
