@@ -164,7 +164,7 @@ def test_the_decomposition(tables: bool, monkeypatch: pytest.MonkeyPatch) -> Non
         phases |= {message.phase for message in heard}
     assert stopped > 2
     assert {"barrier order", "message passing"} <= phases
-    for seed in range(40):
+    for seed in range(60):
         problem = random_problem(seed, 6, negative=seed % 2 == 0, barriers=3)
         best, heard = optimum(problem), []
         result = solve(problem, Limits(tell=heard.append), None)
