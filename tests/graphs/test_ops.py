@@ -17,7 +17,6 @@ from layoutopt.graphs.ops import (
     count_kept,
     dominates,
     kept,
-    size,
     type_name,
 )
 from layoutopt.graphs.unwinding import Graph
@@ -127,20 +126,6 @@ def test_stripes_restart_in_every_run() -> None:
     the third.  Index 0 is off: (0 - 1) mod 5 = 4.
     """
     assert kept(10, [(3, 2, 1), (1, 1, 0)]).tolist() == [1, 3, 6, 8]
-
-
-def test_views_show_what_they_infer() -> None:
-    """Applied to data, every view gives an array of the inferred shape."""
-    for add, shape in SHAPES:
-        graph = graph_with_operands()
-        add(graph)
-        op = graph.ops[8]
-        if op.kind is not Kind.VIEW:
-            continue
-        carriers = [
-            np.arange(size(graph.shapes[t])).reshape(graph.shapes[t]) for t in graph.carriers(8)
-        ]
-        assert op.view(carriers).shape == shape
 
 
 def test_kinds() -> None:

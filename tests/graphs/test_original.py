@@ -13,14 +13,12 @@ import pytest
 
 from layoutopt.base.result import Status
 from layoutopt.check.elements import evaluate
-from layoutopt.graphs.ops import Kind
 from layoutopt.graphs.tensor import Tensor
 from layoutopt.graphs.unwinding import Graph
 from layoutopt.io.instance import read_instance
 from layoutopt.unwinding import unwind
 from models import exhaustive
 from tests.models.instances import stated
-from tests.support import refused
 
 CASES = Path(__file__).parents[1] / "cases"
 EXHAUSTIVE = 12
@@ -96,36 +94,6 @@ def test_sum_with_two_unwindable_inputs() -> None:
         assert graph.index_map("ba"[first], "out").tolist() == [-1] * 4
         assert graph.is_unwindable("out", first)
         assert not graph.is_unwindable("out", 1 - first)
-
-
-def test_kinds_are_told() -> None:
-    """A source is a source, and nothing else is; the same for sinks, barriers and fixed points."""
-    graph = Graph()
-    x, s = graph.sink((2,), name="x"), graph.source((2,), name="s")
-    graph.barrier([x], (2,), name="b")
-    graph.fixed_point([x], (2,), name="f")
-    graph.sum_like_reduce(x, (1,), name="r")
-    kinds = {t.name: t.kind for t in graph.tensors()}
-    assert kinds == {
-        "x": Kind.SINK,
-        "s": Kind.SOURCE,
-        "b": Kind.BARRIER,
-        "f": Kind.FIXED_POINT,
-        "r": Kind.BARRIER,
-    }
-    assert graph.kind(s) is Kind.SOURCE
-    assert graph.sources() == (s,)
-
-
-def test_shape_of_a_reduce() -> None:
-    """A reduce has a shape that broadcasts to its input's, and no other."""
-    for shape in [(2, 3), (1, 3), (2, 1), (3,), (1,), (1, 1), ()]:
-        graph = Graph()
-        assert graph.sum_like_reduce(graph.sink((2, 3)), shape).shape == shape
-    for shape in [(3, 2), (2,), (6,), (1, 2, 3), (0,), (2, 2), (4, 3)]:
-        graph = Graph()
-        with refused(f"shape {list(shape)} does not broadcast to [2, 3]", "'sink0' [2, 3]"):
-            graph.sum_like_reduce(graph.sink((2, 3)), shape)
 
 
 def test_reshapes_of_huge_tensors() -> None:

@@ -114,8 +114,10 @@ def test_every_stage_ends_with_a_proof(stage: int, wide: int) -> None:
             assert late.labels == found.labels
             assert late.bound <= found.bound
     assert feasible > 30
+    differ = ((None, 0), (0, None))
+    ring = Problem.of([[0, 0]] * 3, [(0, 1, differ), (1, 2, differ), (2, 0, differ)])
     with pytest.raises(Infeasible):
-        solve_parts(opened(coloured(3, 2)), Limits(), None, stage)
+        solve_parts(opened(ring), Limits(), None, stage)
 
 
 @pytest.mark.usefixtures("barred")
