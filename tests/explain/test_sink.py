@@ -8,7 +8,7 @@ import pytest
 
 from layoutopt import Graph, explain_sink, read, unwind
 from layoutopt.generate.families import generate
-from tests.explain.test_pair import mixed, split, tight
+from tests.explain.test_pair import small, split, tight
 from tests.support import hard_graph, refused
 
 FIGURES = Path(__file__).parents[2] / "instances" / "figures"
@@ -84,9 +84,8 @@ def test_alternatives_by_value() -> None:
 
 def test_no_alternative() -> None:
     """A pair that loses, but is won as far as it can be, is explained, and is no alternative."""
-    graph = Graph("fixed half")
-    mixed(graph)
-    found = explain_sink(graph, unwind(graph), "sink0")
+    graph = small("the second half")
+    found = explain_sink(graph, unwind(graph), "x")
     assert [(x.cost, x.layouts) for x in found.alternatives] == [(0, None)]
     assert "both locations are fixed and differ" in str(found)
     assert found.closest is None
