@@ -80,10 +80,10 @@ def test_json() -> None:
     numbers = "value", "elements", "matched", "most", "score", "alternative_score", "cost", "loses"
     assert [told[name] for name in numbers] == [1, 2, 0, 2, 7, 2, 5, 2]
     assert (told["threshold"], told["threshold_more"]) == (5, 2)
-    assert told["changes"][0] == {"a": "slice1", "b": "c", "value": 5, "before": 1, "after": 0}
+    assert told["changes"][0] == {"a": "r", "b": "c", "value": 5, "before": 1, "after": 0}
     assert {(pair["a"], pair["b"]) for pair in told["smallest"]} == {
-        ("slice0", "b"),
-        ("slice1", "c"),
+        ("l", "b"),
+        ("r", "c"),
     }
     assert told["layouts"] == {"x": [["a", 0, 0, [[2, 1, 1]]]]}
     assert told["most_proved"] is told["smallest_proved"] is True
