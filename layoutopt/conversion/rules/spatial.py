@@ -183,11 +183,15 @@ def channels_flag(op: Op) -> str:
     return "N+C -> N+C" if op.integer("channels_last", 0) else "NC+ -> NC+"
 
 
-def channels_first_only(op: Op, permutation: Permutation) -> Mapping[str, Any]:
-    """Refuse channels-last ops; permute those of ONNX's order as pools."""
-    if op.integer("channels_last", 0):
-        raise RemapError(f"{op}: it is written for channels-last data")
-    return pool(op, permutation)
+def channels_first_only(rule: Rule) -> Rule:
+    """Return a rule that refuses channels-last ops, and permutes others by a given one."""
+
+    def permute(op: Op, permutation: Permutation) -> Mapping[str, Any] | Remapped:
+        if op.integer("channels_last", 0):
+            raise RemapError(f"{op}: it is written for channels-last data")
+        return rule(op, permutation)
+
+    return permute
 
 
 def pooled(op: Op, shape: Shape) -> Shape | None:
@@ -224,8 +228,8 @@ def _each(op: Op, name: str, default: int, count: int, low: int | None) -> tuple
     return found
 
 
-def pool_layouts(op: Op) -> Iterator[Remapped]:
-    """Yield a pool in the other of the orders that ``channels_last`` tells."""
+def other_channels(op: Op) -> Iterator[Remapped]:
+    """Yield an op in the other of the orders that ``channels_last`` tells."""
     rank = op.rank(0)
     empty = any(0 in (shape or ()) for shape in op.output_shapes)  # a crash of onnxruntime
     if rank is None or rank < 3 or empty:
