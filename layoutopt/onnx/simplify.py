@@ -513,7 +513,7 @@ class _Simplifier:
         taken = {value.name for value in graph.output} | inside
         reads = Counter(x for n in graph.node for x in n.input) + Counter(taken)
         leading, behind = _beside_transposes(graph.node)
-        each = set[str]()
+        each, rooted = set[str](), set[str]()
         made: dict[str, NodeProto] = {}
         nodes = list[Any]()
         for node in graph.node:
@@ -523,6 +523,7 @@ class _Simplifier:
             result = node.output[0]
             if own and (node.op_type, known) in MADE_OF_CONSTANTS:
                 made[result] = node
+                rooted.add(result)
                 if node.op_type == "ConstantOfShape":
                     each.add(result)
                 nodes.append(node)
@@ -532,19 +533,22 @@ class _Simplifier:
                 node.input[0] = self._copy_tensor(graph, node.input[0])  # made an output
             view = node.op_type in VIEWS and standard
             for k, name in enumerate(node.input):
-                leads = view and not k and result in leading and name in made
+                leads = view and not k and result in leading and name in rooted
                 if name in taken if name in each else (leads and reads[name] > 1):
                     reads[name] -= 1
                     copies = list(self._copies(graph, name, made))
                     node.input[k] = copies[-1].output[0]
                     made.update((copy.output[0], copy) for copy in copies)
-                    each.update(copy.output[0] for copy in copies if name in each)
+                    for group in (each, rooted):
+                        group.update(copy.output[0] for copy in copies if name in group)
                     nodes += copies
                 taken.add(node.input[k])
             moved = view and result in leading | behind and self._moves_ones(node)
             if moved or (node.op_type == "Transpose" and node.input[0] in each):
                 each.add(result)
-            if view and (result in each or node.input[0] in made):
+            if view and node.input[0] in rooted:
+                rooted.add(result)
+            if view and result in each | rooted:
                 made[result] = node
             nodes.append(node)
         if len(nodes) > len(graph.node):

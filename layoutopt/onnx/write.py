@@ -316,6 +316,7 @@ class _Writer:
         self._write_constants(source, conversion, new, read, target)
         target.node.extend(nodes)
         target.initializer.extend(writer.initialisers)
+        _annotate(source, ops, new, target)
         target.value_info.extend(_same_values(source, graph))
         target.value_info.extend(_new_values(source, graph, ops, new))
         for value in (*target.input, *target.output):
@@ -374,6 +375,8 @@ class _Writer:
                 target.initializer.add().CopyFrom(node.attribute[0].t)
                 target.initializer[-1].name = name
         read = read | {x.name for x in source.proto.initializer} - _read(source.proto)
+        notes = source.proto.quantization_annotation
+        read |= {x.value for note in notes for x in note.quant_parameter_tensor_names}
         for tensor in source.proto.initializer:
             if tensor.name in read:
                 target.initializer.append(source.constants.get(tensor.name, tensor))
@@ -424,6 +427,27 @@ def _once(nodes: Iterable[NodeProto], outputs: Container[str]) -> Iterator[NodeP
 
 MADE_ONCE = ("ConstantOfShape", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Op types that the simplification makes copies of."""
+
+
+def _annotate(
+    source: OnnxSource, ops: Iterable[Op], new: Mapping[str, str], target: GraphProto
+) -> None:
+    """Let annotations of tensors that are there in another layout only name these."""
+    made = {
+        old: new.get(name, name)
+        for op in ops
+        if op.name in source.ops
+        for old, name in zip(source.ops[op.name].outputs, op.outputs, strict=True)
+    }
+    there = {name for node in target.node for name in node.output}
+    for note in target.quantization_annotation:
+        name = note.tensor_name
+        while name not in {*there, *made}:
+            op = source.graph.producer(name)
+            if op is None or op.type != "Transpose":
+                break
+            name = op.inputs[0]
+        note.tensor_name = name if name in there else made.get(name, name)
 
 
 def _explain(nodes: Sequence[NodeProto], conversion: Conversion) -> None:

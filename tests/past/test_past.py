@@ -101,3 +101,19 @@ def test_declared_sizes_of_minus_1_are_open() -> None:
     result = layoutopt.convert(model)
     assert (result.after.transforms, result.notes) == (0, ())
     assert run(result.model, {"x": np.zeros((2, 3, 4), np.float32)})["y"].shape == (2, 3, 1)
+
+
+def test_annotations_name_what_is_there() -> None:
+    """A result in another layout is named as it is now, and a scale is kept as it was."""
+    model = network(
+        """g (float[1,2,3,4] x) => (float[1,2,2,4] y) {
+        t = Transpose<perm=[0,3,1,2]>(x) a = Relu(t) s = Transpose<perm=[0,2,3,1]>(a)
+        y = Conv(s, w) }""",
+        {"w": [2, 2, 2, 1]},
+    )
+    note = model.graph.quantization_annotation.add(tensor_name="a")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
+    result = layoutopt.convert(model, layout="Conv=NHWC,HWIO", check=True)
+    [note] = result.model.graph.quantization_annotation
+    assert [n.op_type for n in result.model.graph.node if note.tensor_name in n.output] == ["Relu"]
+    assert "w" in {x.name for x in result.model.graph.initializer}
